@@ -3,7 +3,7 @@
 use super::recorded::RecordedProcesses;
 use super::unrecorded::Unrecorded;
 use crate::failure::{Failure, Outcome};
-use crate::session::acks::{report_silent, unsupported_rules};
+use crate::session::acks::{report_silent, unsupported_rules_by_index};
 use crate::table::{Table, number, text};
 use crate::{message, output, units};
 use anstyle::Style;
@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tracepoint_control::{
-    Ack, AckState, Acknowledged, Application, Counters, NamedSession, ProcessKey, Recorded, Recorder, State,
+    Ack, AckState, Acknowledged, Application, Counters, NamedSession, ProcessKey, Recorded, Recorder, RuleAck, State,
 };
 use tracepoint_reader::recover::RecoveredProcess;
 
@@ -29,6 +29,8 @@ pub(super) struct Report {
     /// Whether a process was killed, or ended without closing its recording.
     died: bool,
     failures: Vec<String>,
+    /// What is told, and is no failure: rules that some processes do not support.
+    notes: Vec<String>,
 }
 
 /// Stops the session, waits until the processes have ended the recording, takes the rest of their packets, and removes the session.
@@ -50,11 +52,12 @@ pub(super) fn finish(
     // Processes that have not answered once are not waited for again.
     session.destroy(if keys.is_empty() { timeout } else { Duration::ZERO }, is_whole)?;
     let mut failures: Vec<_> = waited.acks.iter().filter_map(super::refusal).collect();
-    failures.extend(waited.acks.iter().flat_map(unsupported_rules));
+    let (notes, unsupported) = unsupported_rules(&waited.acks);
+    failures.extend(unsupported);
     for recorded in all.iter().filter(|recorded| !is_unrecorded(recorded)) {
-        let notes = recorded.notes.iter().filter(|_| !is_silent(&keys, recorded));
+        let own_notes = recorded.notes.iter().filter(|_| !is_silent(&keys, recorded));
         let pid = recorded.process.map_or(0, |process| process.pid);
-        failures.extend(notes.chain(&recorded.errors).map(|text| format!("process {pid}: {text}")));
+        failures.extend(own_notes.chain(&recorded.errors).map(|text| format!("process {pid}: {text}")));
     }
     let by_process = RecordedProcesses::new(&all);
     let Acknowledged { mut acks, silent, .. } = waited;
@@ -74,7 +77,18 @@ pub(super) fn finish(
     let is_recorded = |process| by_process.get(process).is_some_and(|recorded| !is_unrecorded(recorded));
     let unrecorded = unrecorded.without(is_recorded);
     let died = !died.is_empty() || !recovered.is_empty();
-    Ok(Report { acks, silent, recovered, unrecorded, died, failures })
+    Ok(Report { acks, silent, recovered, unrecorded, died, failures, notes })
+}
+
+/// Messages about rules that processes do not support: notes, and failures. A filter usually fits some programs only, so that only a rule
+/// that no process supports is a failure.
+fn unsupported_rules(acks: &[Ack]) -> (Vec<String>, Vec<String>) {
+    let matches = |ack: &Ack, index| matches!(ack.rules.get(index), Some(Some(RuleAck::Events(1..))));
+    let is_supported = |index| acks.iter().any(|ack| matches(ack, index));
+    let all = acks.iter().flat_map(unsupported_rules_by_index);
+    let (notes, failures): (Vec<_>, Vec<_>) = all.partition(|(index, _)| is_supported(*index));
+    let texts = |rules: Vec<(usize, String)>| rules.into_iter().map(|(_, text)| text).collect();
+    (texts(notes), texts(failures))
 }
 
 /// Whether a process died while it recorded.
@@ -193,7 +207,7 @@ impl Report {
         }
         text_out.flush()?;
         report_silent(&self.silent);
-        self.unrecorded.messages().chain(&self.failures).for_each(|failure| message::note(failure));
+        self.unrecorded.messages().chain(&self.failures).chain(&self.notes).for_each(|text| message::note(text));
         Ok(())
     }
 
@@ -223,6 +237,7 @@ impl Report {
             "recovered": self.recovered,
             "not_recorded": self.unrecorded.pids(),
             "not_acknowledged": silent,
+            "notes": self.notes,
             "failures": self.unrecorded.messages().chain(&self.failures).collect::<Vec<_>>(),
         }))
     }
@@ -246,4 +261,27 @@ fn size(dir: &Path) -> u64 {
             Err(_) => 0,
         })
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_that_fits_one_program_is_no_failure() -> Result<(), serde_json::Error> {
+        let ack = |pid: u32, rules: serde_json::Value| {
+            let process = format!("{pid}-1");
+            serde_json::from_value::<Ack>(json!({
+                "process": process, "name": "shop", "id": "", "generation": 1, "state": "recording", "rules": rules, "events": 1, "counters": {}, "outputs": [],
+            }))
+        };
+        let fits = ack(1, json!([{ "events": 1 }, { "unsupported": "no field" }, { "events": 0 }]))?;
+        let others =
+            ack(2, json!([{ "unsupported": "no field" }, { "unsupported": "no field" }, { "unsupported": "no" }]))?;
+        let (notes, failures) = unsupported_rules(&[fits, others]);
+        assert_eq!(notes, ["process 2 (shop) does not support rule 1: no field"]);
+        let text = |pid, rule, why| format!("process {pid} (shop) does not support rule {rule}: {why}");
+        assert_eq!(failures, [text(1, 2, "no field"), text(2, 2, "no field"), text(2, 3, "no")]);
+        Ok(())
+    }
 }

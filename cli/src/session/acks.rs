@@ -55,14 +55,19 @@ pub(crate) fn report_notices(ack: &Ack) {
 
 /// The rules that a process does not support, and why.
 pub(crate) fn unsupported_rules(ack: &Ack) -> Vec<String> {
-    let unsupported = |(index, rule): (usize, &Option<RuleAck>)| match rule {
+    unsupported_rules_by_index(ack).map(|(_, text)| text).collect()
+}
+
+/// The same, each with the index of its rule.
+pub(crate) fn unsupported_rules_by_index(ack: &Ack) -> impl Iterator<Item = (usize, String)> {
+    ack.rules.iter().enumerate().filter_map(|(index, rule)| match rule {
         Some(RuleAck::Unsupported(reason)) => {
             let number = index + 1;
-            Some(format!("process {} ({}) does not support rule {number}: {reason}", ack.process.pid, ack.name))
+            let text = format!("process {} ({}) does not support rule {number}: {reason}", ack.process.pid, ack.name);
+            Some((index, text))
         }
         _ => None,
-    };
-    ack.rules.iter().enumerate().filter_map(unsupported).collect()
+    })
 }
 
 /// A message about a process.
