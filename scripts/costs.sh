@@ -41,6 +41,7 @@ off-lazy|off, `trace!(x(a, b, c))`
 off-function|off, `trace_x(a, b, c)`
 probe|on, an empty probe
 recorded|on, recorded by one channel
+watched|the same, beside a trigger with the rule `c > 4_000_000_000`, which does not match
 recorded-2|on, recorded by two channels
 recorded-4|on, recorded by four channels
 context-user|on, recorded by one channel with the context `User`

@@ -7,7 +7,7 @@
 use std::hint::black_box;
 use std::process::ExitCode;
 use tracepoint::context::Context;
-use tracepoint_benches::{Recording, register_trace_small, small, trace_small};
+use tracepoint_benches::{Recording, register_trace_small, small, trace_small, watch};
 
 /// The loop: three arguments that are computed anyway, and the site.
 macro_rules! iterate {
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     let (mode, n) = (arguments.next(), arguments.next().and_then(|n| n.parse::<u64>().ok()));
     let (Some(mode), Some(n)) = (mode, n) else {
         eprintln!(
-            "usage: costs none|off-lazy|off-function|probe|recorded|recorded-2|recorded-4|context-user|context-name|context-cpu|context-stack N"
+            "usage: costs none|off-lazy|off-function|probe|recorded|recorded-2|recorded-4|watched|context-user|context-name|context-cpu|context-stack N"
         );
         return ExitCode::from(2);
     };
@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         "recorded" => record(n, 1, &[]),
         "recorded-2" => record(n, 2, &[]),
         "recorded-4" => record(n, 4, &[]),
+        "watched" => watched(n),
         "context-user" => record(n, 1, &[Context::User]),
         "context-name" => record(n, 1, &[Context::ThreadName]),
         "context-cpu" => record(n, 1, &[Context::Cpu]),
@@ -59,6 +60,15 @@ fn main() -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+fn watched(n: u64) {
+    let recording = Recording::start("bench:small", 1);
+    let _watch = watch();
+    iterate!(n, |a, b, c| {
+        tracepoint::trace!(small(a, b, c));
+    });
+    assert_eq!(recording.recorded(), n, "every event was recorded");
 }
 
 fn record(n: u64, channels: usize, contexts: &[Context]) {

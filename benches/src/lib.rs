@@ -5,7 +5,8 @@ pub mod floor;
 
 use std::sync::Arc;
 use std::time::Duration;
-use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint::filter::{Expression, Program};
+use tracepoint::marker::{Aggregate, FieldView, Subscriber, Subscription};
 use tracepoint::{Marker, find};
 use tracepoint_ring::channel::{AnonymousMemory, Channel, OpenChannel};
 use tracepoint_ring::clock;
@@ -80,4 +81,25 @@ impl Drop for Recording {
             channel.close();
         }
     }
+}
+
+/// What a trigger does at an event that its rule does not match.
+struct Watch(Program);
+
+impl Aggregate for Watch {
+    fn observe(&self, _: u64, event: FieldView<'_>) {
+        assert!(!self.0.accepts(|field| event.get(field)), "no event matches");
+    }
+}
+
+/// Subscribes a trigger's watch to the small workload, for events that do not come.
+///
+/// # Panics
+///
+/// If sites cannot be switched.
+pub fn watch() -> Subscription {
+    let marker = find("bench:small").expect("declared above").marker().expect("has fields");
+    let filter = Expression::parse("c > 4_000_000_000").expect("a filter").compile(marker.fields()).expect("it fits");
+    let range = filter.first_range().expect("it begins with a comparison");
+    marker.subscribe(Subscriber::aggregate(Arc::new(Watch(filter))).in_range(range)).expect("sites can be switched")
 }

@@ -40,8 +40,17 @@ impl Interrupt {
 }
 
 impl WaitingInterrupt {
-    /// Handles SIGINT, SIGTERM and SIGHUP as a request, however many come: the program has to clean up first.
+    /// Handles SIGINT, SIGTERM and SIGHUP as a request, however many come: the program has to clean up first. Also waits for children.
     pub(crate) fn new() -> Result<Self, Failure> {
+        Self::with(&[SIGCHLD])
+    }
+
+    /// The same, for a program that does not wait for children in this way.
+    pub(crate) fn without_children() -> Result<Self, Failure> {
+        Self::with(&[])
+    }
+
+    fn with(more: &[i32]) -> Result<Self, Failure> {
         let requested = Arc::new(AtomicBool::new(false));
         let register = || -> io::Result<UnixStream> {
             let (signals, wakes) = UnixStream::pair()?;
@@ -49,7 +58,9 @@ impl WaitingInterrupt {
                 flag::register(signal, Arc::clone(&requested))?;
                 pipe::register(signal, wakes.try_clone()?)?;
             }
-            pipe::register(SIGCHLD, wakes)?;
+            for signal in more {
+                pipe::register(*signal, wakes.try_clone()?)?;
+            }
             Ok(signals)
         };
         let signals = register().map_err(Failure::Signal)?;

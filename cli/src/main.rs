@@ -79,6 +79,7 @@ verbs! {
     Triggers(trigger::triggers::Triggers),
     Untrigger(trigger::untrigger::Untrigger),
     Listen(trigger::listen::Listen),
+    Notifications(trigger::notifications::Notifications),
     Notify(core_dump::notify::Notify),
     InstallCoreHandler(core_dump::install::InstallCoreHandler),
     Clean(clean::Clean),

@@ -1,6 +1,7 @@
 //! The verbs of triggers.
 
 pub(crate) mod listen;
+pub(crate) mod notifications;
 pub(crate) mod set;
 pub(crate) mod triggers;
 pub(crate) mod untrigger;
@@ -8,9 +9,8 @@ pub(crate) mod untrigger;
 use crate::failure::Failure;
 use crate::session::controller;
 use clap::Args;
-use std::path::Path;
 use tracepoint_control::trigger::{ActionResult, FiredTrigger, Watchers};
-use tracepoint_control::{ControlError, Controller, NamedSession};
+use tracepoint_control::{ControlError, Controller, NamedSession, TriggerSpec};
 
 /// The session of a verb, which need not be named if there is only one.
 #[derive(Debug, Args)]
@@ -47,28 +47,29 @@ impl SessionOption {
 
 /// The result of an action.
 fn outcome(result: &ActionResult) -> String {
-    match (&result.error, &result.output) {
-        (Some(error), _) => format!("{} failed: {error}", result.action),
-        (None, Some(output)) => format!("{} {}", result.action, output.display()),
-        (None, None) => format!("{} done", result.action),
-    }
+    let ActionResult { action, output, pid, ended, note, error, .. } = result;
+    let done = match (error, output, pid) {
+        (Some(error), ..) => format!("{action} failed: {error}"),
+        (None, Some(output), _) => format!("{action} {}", output.display()),
+        (None, None, Some(pid)) => {
+            format!("{action} process {pid}: {}", ended.as_deref().unwrap_or("it has not ended yet"))
+        }
+        (None, None, None) => format!("{action} done"),
+    };
+    note.as_ref().map_or_else(|| done.clone(), |note| format!("{done} ({note})"))
 }
 
 /// What a trigger did.
 fn fired(fired: &FiredTrigger) -> String {
     let done = match &fired.suppressed {
         Some(reason) => format!("did not act: {reason}"),
+        None if fired.postponed => "acts later, when the time after has passed".to_owned(),
         None => fired.actions.iter().map(outcome).collect::<Vec<_>>().join(", "),
     };
     format!("trigger {} of {}: {done}", fired.trigger, fired.session)
 }
 
-/// What is missing for core dumps to be noticed, if anything is.
-fn unwatched(run_dir: &Path) -> Option<String> {
-    let watchers = Watchers::of(run_dir);
-    (!watchers.any()).then(|| {
-        "nobody watches for core dumps: /proc/sys/kernel/core_pattern starts no helper that fires triggers, and no \
-         `tracectl listen` runs"
-            .to_owned()
-    })
+/// What is missing for a trigger to act, if anything is.
+fn unwatched(watchers: &Watchers, session: &str, trigger: &TriggerSpec) -> Option<String> {
+    watchers.missing(trigger).map(|missing| format!("trigger {} of {session}: {missing}", trigger.id))
 }

@@ -127,6 +127,11 @@ impl Controller {
         Ok(dead)
     }
 
+    /// The directory of the entries of processes.
+    pub(crate) fn apps(&self) -> &PrivateDir {
+        &self.apps
+    }
+
     fn is_alive(&self, entry: &str) -> bool {
         self.apps.open_subdir(entry).is_ok_and(|dir| app::is_alive(&dir))
     }

@@ -111,6 +111,13 @@ pub(crate) fn started_at(pid: u32) -> Option<u64> {
     if has_ended(&stat) { None } else { start_time(&stat) }
 }
 
+/// The status of a process that has ended and was not reaped, as `waitpid` would give it, from its `stat` file; `None` if that is of
+/// another process or of a living one, or if this process may not know.
+pub(crate) fn exit_status(stat: &[u8], started: u64) -> Option<i32> {
+    let is_it = has_ended(stat) && start_time(stat) == Some(started);
+    field(stat, 52).filter(|_| is_it)?.trim_end().parse().ok()
+}
+
 /// Whether a process with this pid and start time exists.
 pub(crate) fn exists(pid: u32, started: u64) -> bool {
     started_at(pid) == Some(started)

@@ -18,12 +18,14 @@ mod lease;
 mod ledger;
 mod leftover;
 pub(crate) mod lock;
+mod outputs;
 mod remote;
 mod wake;
 
 pub use error::RingDirError;
 pub(crate) use ledger::MEMORY;
 pub(crate) use leftover::{Unused, unused};
+pub(crate) use outputs::listed_outputs;
 pub(crate) use remote::{RemoteDir, RemoteRingDirs};
 pub(crate) use wake::{WAKE, WAKE_SIZE, open as open_wake_file};
 

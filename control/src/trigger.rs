@@ -11,21 +11,35 @@
 //! process acted. [`message`](self::Message) has the bytes of the socket, [`Listener`] owns the socket, [`trigger_fire`] is its client, and
 //! [`TriggerRunner`] does the actions for both. `docs/triggers.md` is for users, `docs/format-notify.md` has the bytes and the failures.
 
+mod action;
+mod client;
 mod error;
+mod facilities;
+mod failure;
 mod fire;
 mod in_code;
 mod listener;
 mod message;
 mod occurrence;
+mod program;
+mod result;
 mod runner;
 mod snapshot;
 mod socket;
 mod state;
+mod watch;
+mod watchers;
 
+pub use client::Subscription;
 pub use error::TriggerError;
-pub use fire::{Fired, TriggerOptions, TriggerStatus, Watchers, trigger_fire, trigger_remove, trigger_set};
+pub use fire::{Fired, TriggerOptions, TriggerStatus, trigger_fire, trigger_remove, trigger_report, trigger_set};
 pub use listener::{Listener, Received, Report};
-pub use message::{CORE_DUMP, CORE_DUMP_WITH_SIGNAL, CoreDump, Decoder, MAX_PAYLOAD, Message, PayloadTooLong};
+pub use message::{
+    CORE_DUMP, CORE_DUMP_WITH_SIGNAL, CoreDump, Decoder, FIRE, FireRequest, MAX_PAYLOAD, Message, NOTIFICATION,
+    Notification, PayloadTooLong, SUBSCRIBE,
+};
 pub use occurrence::{Detail, Occurrence};
+pub use result::ActionResult;
 pub use runner::{FiredTrigger, TriggerRunner};
-pub use state::{ActionResult, KeptSnapshot, TriggerState};
+pub use state::{KeptSnapshot, TriggerState};
+pub use watchers::Watchers;

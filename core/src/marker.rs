@@ -11,7 +11,8 @@
 //!    ring.
 //!
 //! If the only subscriber is a channel without filter and contexts, the [fast path](tracepoint_ring::channel::SoleSubscriber) does steps
-//! 2 and 3 in one pass, and counts `fired` just before the commit. A record that the fast path cannot write at once continues at step 2
+//! 2 and 3 in one pass, and counts `fired` just before the commit. If aggregates are beside such a channel, for example a trigger's, the same
+//! pass runs out of line, and they see the event behind the commit. A record that the fast path cannot write at once continues at step 2
 //! with the same values.
 //!
 //! The expressions of a `trace_mark!` are evaluated in the calling function, before the read-side section, so that `?` and `return`
@@ -19,6 +20,7 @@
 
 pub(crate) mod declared;
 pub(crate) mod descriptor;
+mod field_range;
 mod field_view;
 pub(crate) mod stage;
 mod subscriber;
@@ -26,6 +28,7 @@ mod subscription;
 
 pub use declared::Marker;
 pub use descriptor::MarkerDescriptor;
+pub use field_range::FieldRange;
 pub use field_view::FieldView;
 pub(crate) use stage::{deliver, deliver_again, panicked};
 pub(crate) use subscriber::Entry;

@@ -285,6 +285,11 @@ impl<'a> PacketDecoder<'a> {
     pub fn stream(&self) -> &Arc<Stream> {
         &self.stream
     }
+
+    /// Where the next event begins, in bytes from the packet's begin.
+    pub(crate) fn offset(&self) -> usize {
+        (self.body.at / 8) as usize
+    }
 }
 
 impl Iterator for PacketDecoder<'_> {

@@ -21,6 +21,7 @@ mod outputs;
 mod packets;
 mod process;
 mod process_source;
+mod since;
 mod staged;
 mod stream_file;
 mod summary;
@@ -63,7 +64,16 @@ pub fn recover(dir: &Path, out: &Path) -> Result<Recovered, RecoverError> {
 ///
 /// # Errors
 /// As [`recover`].
-pub fn recover_with(dir: &Path, out: &Path, mut report: impl FnMut(Progress)) -> Result<Recovered, RecoverError> {
+pub fn recover_with(dir: &Path, out: &Path, report: impl FnMut(Progress)) -> Result<Recovered, RecoverError> {
+    recover_since(dir, out, 0, report)
+}
+
+fn recover_since(
+    dir: &Path,
+    out: &Path,
+    since: u64,
+    mut report: impl FnMut(Progress),
+) -> Result<Recovered, RecoverError> {
     let processes = find::processes(dir)?;
     let targets = find::targets(&processes, out);
     // Before anything else: a directory that is not empty is left alone.
@@ -72,7 +82,7 @@ pub fn recover_with(dir: &Path, out: &Path, mut report: impl FnMut(Progress)) ->
     let mut first_error = None;
     for (index, (directory, target)) in processes.iter().zip(&targets).enumerate() {
         let meter = Meter::new(&mut report, index, processes.len());
-        match process::recover(ProcessSource::Directory(directory), target, meter) {
+        match process::recover(ProcessSource::Directory(directory), target, since, meter) {
             Ok(process) => recovered.processes.push(process),
             Err(error @ RecoverError::Write { .. }) => return Err(error),
             Err(error) => {
@@ -104,6 +114,15 @@ pub fn snapshot_with(dir: &Path, out: &Path, mut report: impl FnMut(Progress)) -
     staged(out, |temporary| recover_with(dir, temporary, &mut report))
 }
 
+/// Takes a snapshot without the events before `since`, in cycles of the traces' clock: ns of CLOCK_MONOTONIC. They count as events that
+/// were overwritten, or that a sink did not take.
+///
+/// # Errors
+/// As [`snapshot`].
+pub fn snapshot_since(dir: &Path, out: &Path, since: u64) -> Result<Recovered, RecoverError> {
+    staged(out, |temporary| recover_since(dir, temporary, since, |_| {}))
+}
+
 /// Takes a snapshot of rings of this process that are in no file; `rings` are those that there are now.
 ///
 /// # Errors
@@ -113,7 +132,7 @@ pub fn snapshot_memory(rings: impl Fn() -> MemoryRings, out: &Path) -> Result<Re
     staged(out, |temporary| {
         let mut ignore = |_| {};
         let rings = rings();
-        let process = process::recover(ProcessSource::Memory(&rings), temporary, Meter::new(&mut ignore, 0, 1))?;
+        let process = process::recover(ProcessSource::Memory(&rings), temporary, 0, Meter::new(&mut ignore, 0, 1))?;
         Ok(Recovered { processes: vec![process], failed: Vec::new() })
     })
 }

@@ -10,22 +10,25 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
-use tracepoint_control::RunDir;
 use tracepoint_control::trigger::{CoreDump, Listener, Received, Report};
+use tracepoint_control::{Recorder, RunDir};
 
-/// Listens on the notification socket (`notify` in the run directory), and fires the triggers that a message is for
+/// Watches sessions from outside, and fires the triggers that a message on the notification socket is for
 ///
-/// A helper that the kernel starts for a core dump (`core_pattern`) writes to the socket; see `docs/format-notify.md`. Without a listener, a
-/// helper of this package fires the triggers itself. Only processes of this user and of root are served. Writes a line for each message.
+/// It notices what no process notices itself: that one was killed, the size of the outputs, and complete chunks. It does the actions `notify` and
+/// `run`, and waits for the time after an occurrence (`--after`). The socket is `notify` in the run directory. A helper that the kernel starts for a core dump (`core_pattern`) writes to it;
+/// see `docs/format-notify.md`. Without a listener, a helper of this package fires the triggers itself. Only processes of this user and of root
+/// are served. Writes a line for each message and each occurrence.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
   tracectl listen
   tracectl listen --json | jq -r 'select(.type == \"core_dump\") | .triggers[].actions[].output'
+  tracectl notifications                        in another terminal: what the action `notify` sends
 
 {EXIT_CODES}"))]
 pub(crate) struct Listen {
-    /// Write one JSON object for each message; the first, of the type `listening`, has the `path` of the socket
+    /// Write one JSON object for each message and each occurrence; the first, of the type `listening`, has the `path` of the socket
     #[arg(long)]
     json: bool,
     /// Use the run directory that this process uses
@@ -35,7 +38,9 @@ pub(crate) struct Listen {
 
 impl Listen {
     pub(crate) fn run(&self) -> VerbResult {
-        let mut interrupt = WaitingInterrupt::new()?;
+        let mut interrupt = WaitingInterrupt::without_children()?;
+        // It has a descriptor for each traced process.
+        Recorder::raise_file_limit();
         let run_dir = controller(self.pid)?.path().to_owned();
         let mut listener = Listener::bind(RunDir::at(&run_dir).map_err(tracepoint_control::ControlError::from)?)?;
         let path = listener.path();
@@ -44,7 +49,7 @@ impl Listen {
         } else {
             message::summary(&format!("listening on {}", path.display()));
         }
-        let line = WaitingLine::new("no message yet".to_owned());
+        let line = WaitingLine::new("nothing has occurred yet".to_owned());
         let mut messages = 0;
         while !interrupt.is_requested() {
             listener.serve(interrupt.signals(), |report| {
@@ -78,6 +83,24 @@ fn write(report: &Report) -> io::Result<()> {
                 }
             }
         }
+        Received::Occurred(session, occurrence, triggers, _) => {
+            write!(out, "{} in {session}", occurrence.condition)?;
+            if occurrence.pid != 0 {
+                write!(out, ", process {}", occurrence.pid)?;
+            }
+            let details = occurrence.entries.iter().filter(|(name, _)| !name.starts_with("trigger_"));
+            details.clone().try_for_each(|(name, detail)| write!(out, ", {name} {detail}"))?;
+            writeln!(out)?;
+            triggers.iter().try_for_each(|trigger| writeln!(out, "  {}", fired(trigger)))?;
+        }
+        Received::Later(triggers) => {
+            writeln!(out, "after the time after")?;
+            triggers.iter().try_for_each(|trigger| writeln!(out, "  {}", fired(trigger)))?;
+        }
+        Received::Subscriber(session) => {
+            let of = session.as_ref().map_or_else(|| "all sessions".to_owned(), |session| format!("session {session}"));
+            writeln!(out, "process {sender} subscribes to the notifications of {of}")?;
+        }
         Received::Refused(what, answer) => writeln!(out, "process {sender}: refused with {answer}: {what}")?,
         Received::OtherUser(user) => writeln!(out, "process {sender} of user {user}: refused, it is another user's")?,
         Received::Closed(reason) => writeln!(out, "process {sender}: closed, {reason}")?,
@@ -99,6 +122,15 @@ fn as_json(report: &Report) -> Value {
             "answer": answer,
             "triggers": triggers,
         }),
+        Received::Occurred(session, occurrence, triggers, answer) => json!({
+            "type": "occurred",
+            "session": session,
+            "occurrence": occurrence,
+            "answer": answer,
+            "triggers": triggers,
+        }),
+        Received::Later(triggers) => json!({ "type": "later", "triggers": triggers }),
+        Received::Subscriber(session) => json!({ "type": "subscriber", "session": session }),
         Received::Refused(message, answer) => json!({ "type": "refused", "message": message, "answer": answer }),
         Received::OtherUser(user) => json!({ "type": "other_user", "uid": user }),
         Received::Closed(reason) => json!({ "type": "closed", "reason": reason }),

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracepoint_control::trigger::{TriggerOptions, trigger_set};
+use tracepoint_control::trigger::{TriggerOptions, Watchers, trigger_set};
 use tracepoint_control::{Do, Limit, When};
 
 /// A kind of condition on the command line.
@@ -131,10 +131,11 @@ impl Trigger {
         (options.before, options.after) = (self.before, self.after);
         (options.keep, options.max_size) = (self.keep, self.max_size);
         let described = when.to_string();
-        let note = (!when.is_noticed_in_process()).then(|| unwatched(controller.path())).flatten();
         let id = trigger_set(&session, when, first, &options)?;
         message::summary(&format!("trigger {id} of {}: {described}: {done}", session.name()));
-        if let Some(note) = note {
+        let set = session.triggers()?.into_iter().find(|trigger| trigger.spec.id == id);
+        let watchers = Watchers::of(controller.path());
+        if let Some(note) = set.and_then(|trigger| unwatched(&watchers, session.name(), &trigger.spec)) {
             message::note(&note);
         }
         Ok(Outcome::Success)

@@ -61,13 +61,13 @@ impl Triggers {
             };
             found.extend(controller.triggers_of_processes().into_iter().map(of_process));
         }
+        let watchers = Watchers::of(controller.path());
         if self.json {
-            let watchers = Watchers::of(controller.path());
             output::json(&json!({
                 "run_dir": controller.path().to_string_lossy(),
                 "listener": watchers.listener,
                 "core_handler": watchers.core_handler,
-                "triggers": found.iter().map(|(session, trigger)| as_json(session, trigger)).collect::<Vec<_>>(),
+                "triggers": found.iter().map(|(session, trigger)| as_json(&watchers, session, trigger)).collect::<Vec<_>>(),
                 "unsupported": unsupported.iter()
                     .map(|(session, error)| json!({ "session": session, "error": error.to_string() }))
                     .collect::<Vec<_>>(),
@@ -89,10 +89,10 @@ impl Triggers {
         for (session, error) in &unsupported {
             message::note(&format!("{session}: {error}"));
         }
-        if !found.is_empty()
-            && let Some(note) = unwatched(controller.path())
-        {
-            message::note(&note);
+        for (session, trigger) in &found {
+            if let Some(note) = unwatched(&watchers, session, &trigger.spec) {
+                message::note(&note);
+            }
         }
         Ok(result)
     }
@@ -136,8 +136,9 @@ fn settings(spec: &TriggerSpec) -> String {
     parts.join(", ")
 }
 
-fn as_json(session: &str, trigger: &TriggerStatus) -> Value {
+fn as_json(watchers: &Watchers, session: &str, trigger: &TriggerStatus) -> Value {
     let mut object = json!(trigger.spec);
+    object["missing"] = json!(watchers.missing(&trigger.spec));
     object["session"] = json!(session);
     object["state"] = json!(trigger.state);
     object

@@ -78,6 +78,11 @@ pub(crate) fn all(dir: &PrivateDir, is_alive: impl Fn(&str) -> bool) -> Result<V
     Ok(found)
 }
 
+/// What the process with this entry has acknowledged last, whether it lives or not.
+pub(crate) fn last(dir: &PrivateDir, entry: &str) -> Option<Ack> {
+    read_json(&dir.open_subdir(ACKS).ok()?, &file_name(entry)).ok()
+}
+
 fn read(acks: &PrivateDir, name: &str, is_alive: impl Fn(&str) -> bool) -> io::Result<Ack> {
     let ack: Ack = read_json(acks, name)?;
     let records = |ack: &Ack| matches!(ack.state, AckState::Recording | AckState::Ending);

@@ -9,6 +9,7 @@ use crate::process::ProcessKey;
 use crate::session_dir::KeepDead;
 use crate::spec::{SessionSpec, State};
 use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -118,6 +119,18 @@ impl<'a> NamedSession<'a> {
     /// [`ControlError::NoSession`] if the session was removed meanwhile.
     pub fn acks(&self) -> Result<Vec<Ack>, ControlError> {
         Ok(files::all(&self.dir()?, |entry| self.controller.is_alive(entry))?)
+    }
+
+    /// The acknowledgement that the process with this entry has written last.
+    pub(crate) fn last_ack(&self, entry: &str) -> Option<Ack> {
+        files::last(&self.dir().ok()?, entry)
+    }
+
+    /// The outputs of all its processes: those that they have acknowledged, and those that are named beside their rings.
+    pub(crate) fn outputs(&self) -> BTreeSet<PathBuf> {
+        let Ok(dir) = self.dir() else { return BTreeSet::new() };
+        let acks = files::all(&dir, |_| true).unwrap_or_default();
+        acks.into_iter().flat_map(|ack| ack.outputs).chain(crate::session_dir::listed_outputs(&dir)).collect()
     }
 
     /// The ring directories of processes that died.

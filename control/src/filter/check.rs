@@ -4,7 +4,7 @@ mod compare;
 
 use super::error::FilterError;
 use super::number::Number;
-use super::program::{MAX_STACK, Op, Program};
+use super::program::{MAX_STACK, Op, Program, first_range};
 use super::step::{Logic, Node, Step};
 use crate::glob::Glob;
 use crate::nearest::nearest_names;
@@ -42,12 +42,19 @@ pub(super) fn check(text: &str, steps: &[Step], fields: &[FieldDescriptor]) -> R
     }
     let last = check.pop(0..text.len())?;
     check.condition(&last)?;
+    // A field that holds an enumeration has the values of its integers.
+    let is_signed = |index: u16| match fields.get(usize::from(index))?.ty {
+        FieldType::Integer(integer) => Some(integer.signed),
+        _ => None,
+    };
+    let first_range = first_range(&check.ops, &check.numbers, is_signed);
     Ok(Program {
         ops: check.ops.into(),
         numbers: check.numbers.into(),
         globs: check.globs.into(),
         sets: check.sets.into(),
         stack: check.most,
+        first_range,
     })
 }
 

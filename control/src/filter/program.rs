@@ -6,7 +6,7 @@
 use super::number::{Bitwise, Comparison, Number};
 use crate::glob::{Glob, Text};
 use tracepoint_core::field::Value;
-use tracepoint_core::marker::{FieldView, Filter};
+use tracepoint_core::marker::{FieldRange, FieldView, Filter};
 
 /// How many numbers a program may have on its stack.
 pub(super) const MAX_STACK: usize = 32;
@@ -52,6 +52,44 @@ pub struct Program {
     pub(super) sets: Box<[Box<[i128]>]>,
     /// The largest number of numbers on the stack.
     pub(super) stack: usize,
+    /// The range of an integer field in which alone it accepts an event.
+    pub(super) first_range: Option<FieldRange>,
+}
+
+/// The range of an integer field in which alone the operations accept an event; `None` if they do not begin with such a condition.
+pub(super) fn first_range(
+    ops: &[Op],
+    numbers: &[Number],
+    is_signed: impl Fn(u16) -> Option<bool>,
+) -> Option<FieldRange> {
+    let (comparison, index, constant) = match *ops {
+        [Op::CompareField(comparison, index, constant)] => (comparison, index, constant),
+        [Op::CompareField(comparison, index, constant), Op::SkipIf(false, to), ..] if usize::from(to) == ops.len() => {
+            (comparison, index, constant)
+        }
+        _ => return None,
+    };
+    let Number::Integer(number) = *numbers.get(usize::from(constant))? else { return None };
+    let is_signed = is_signed(index)?;
+    let (least, most) = if is_signed { (i64::MIN.into(), i64::MAX.into()) } else { (0, i128::from(u64::MAX)) };
+    let (low, high) = match comparison {
+        Comparison::Equal | Comparison::NotEqual => (number, number),
+        Comparison::Less => (least, number - 1),
+        Comparison::LessOrEqual => (least, number),
+        Comparison::Greater => (number + 1, most),
+        Comparison::GreaterOrEqual => (number, most),
+    };
+    if low > high {
+        return None;
+    }
+    // A range beyond the integers of the field is left to the program.
+    let index = index.into();
+    let range = if is_signed {
+        FieldRange::signed(index, low.try_into().ok()?, high.try_into().ok()?)
+    } else {
+        FieldRange::unsigned(index, low.try_into().ok()?, high.try_into().ok()?)
+    };
+    Some(if comparison == Comparison::NotEqual { range.others() } else { range })
 }
 
 impl Program {
@@ -61,6 +99,12 @@ impl Program {
         let result =
             if self.stack <= USUAL_STACK { self.run::<USUAL_STACK>(&field) } else { self.run::<MAX_STACK>(&field) };
         result.is_some_and(Number::is_true)
+    }
+
+    /// The range of an integer field in which alone the filter accepts an event, if it begins with such a condition: `status >= 500`, or that
+    /// and more behind `&&`. A cheaper test in front of the filter.
+    pub const fn first_range(&self) -> Option<FieldRange> {
+        self.first_range
     }
 
     #[inline]

@@ -37,6 +37,12 @@ pub enum TriggerError {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// No process listens.
+    #[error("no process listens on {}; start `tracectl listen`", path.display())]
+    NoListener {
+        /// The socket.
+        path: PathBuf,
+    },
     /// Another process listens already.
     #[error("process {pid} listens on {} already; stop it first", path.display())]
     Listening {

@@ -9,20 +9,20 @@
 //!
 //! A listener that was killed or stopped after it took a message may have acted on it: then the actions are done twice, rather than never.
 
+use super::client::exchange;
 use super::error::TriggerError;
 use super::in_code::{self, ProcessTriggers};
-use super::message::CoreDump;
+use super::message::{CoreDump, FireRequest};
+use super::result::ActionResult;
 use super::runner::{FiredTrigger, TriggerRunner};
-use super::socket::{NOTIFY, connect_to, owner};
+use super::socket::{NOTIFY, connect_to};
 use super::state::{self, TriggerState};
 use crate::app::SESSIONS;
 use crate::controller::{ControlError, Controller, NamedSession};
 use crate::process::ProcessKey;
 use crate::rundir::RunDir;
 use crate::spec::{Do, TriggerSpec, When};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -33,8 +33,8 @@ use std::time::{Duration, Instant};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long to wait for a place in the queue of a listener.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The handler of core dumps that the kernel runs.
-const CORE_PATTERN: &str = "/proc/sys/kernel/core_pattern";
+/// How long the process that fires waits for programs that it has started.
+const PROGRAMS_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Settings of [`trigger_set`]; the default ones are those of [`TriggerSpec::new`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -179,26 +179,40 @@ pub fn trigger_fire(when: When, socket_path: Option<&Path>, payload: &CoreDump) 
             Err(TriggerError::socket(&path)(error))
         };
     }
-    let fired = TriggerRunner::new(Controller::at(RunDir::open(run_dir)?)?).run(payload)?;
-    match fired.iter().find_map(FiredTrigger::failure) {
-        Some(error) => Err(error),
-        None => Ok(Fired::Here(fired)),
-    }
+    let runner = TriggerRunner::new(Controller::at(RunDir::open(run_dir)?)?);
+    let fired = Fired::here(runner.run(payload)?);
+    // How they end is known to their parent alone.
+    runner.wait_for_programs(PROGRAMS_TIMEOUT);
+    fired
 }
 
-impl FiredTrigger {
-    /// The first of its actions that failed.
-    pub(super) fn failure(&self) -> Option<TriggerError> {
-        let failed = |result: &state::ActionResult| {
-            Some(TriggerError::Action {
-                session: self.session.clone(),
-                trigger: self.trigger.clone(),
-                action: result.action.clone(),
-                reason: result.error.clone()?,
-                errno: result.errno.unwrap_or(Errno::IO.raw_os_error()),
-            })
-        };
-        self.actions.iter().find_map(failed)
+/// Has the actions of one trigger done, whose condition has occurred in this process: by the [listener](super::Listener) of the run directory if
+/// there is one, otherwise by this process, before the function returns. It takes as long as the actions take. A traced process starts no
+/// programs, and has no subscribers: without a listener the actions `run` and `notify` fail.
+///
+/// # Errors
+///
+/// As [`trigger_fire`].
+pub fn trigger_report(run_dir: &Path, request: &FireRequest) -> Result<Fired, TriggerError> {
+    let path = run_dir.join(NOTIFY);
+    if let (Some(message), Ok(socket)) = (request.to_message(), connect_to(&path, Instant::now())) {
+        match exchange(&socket, &message, Instant::now() + ANSWER_TIMEOUT) {
+            Ok(0) => return Ok(Fired::ByListener),
+            // An older one does not know the message.
+            Ok(answer) if answer == -Errno::OPNOTSUPP.raw_os_error() => {}
+            Ok(answer) => return Err(TriggerError::answered(&path, answer)),
+            // The listener was killed, or is stopped.
+            Err(_) => {}
+        }
+    }
+    let runner = TriggerRunner::in_traced_process(Controller::at(RunDir::open(run_dir)?)?);
+    Fired::here(runner.fire_one(request).into_iter().collect())
+}
+
+impl Fired {
+    /// What this process has done, or the first action that failed.
+    fn here(fired: Vec<FiredTrigger>) -> Result<Self, TriggerError> {
+        fired.iter().find_map(FiredTrigger::failure).map_or(Ok(Self::Here(fired)), Err)
     }
 }
 
@@ -213,36 +227,19 @@ fn notify(socket: &OwnedFd, core: &CoreDump) -> io::Result<i32> {
     Ok(answer)
 }
 
-fn exchange(socket: &OwnedFd, message: &[u8], deadline: Instant) -> io::Result<i32> {
-    let mut unsent = message;
-    while !unsent.is_empty() {
-        match send(socket, unsent, SendFlags::NOSIGNAL) {
-            Ok(sent) => unsent = &unsent[sent..],
-            Err(Errno::AGAIN | Errno::INTR) => wait(socket, PollFlags::OUT, deadline)?,
-            // A listener that refuses this user has answered and closed the connection.
-            Err(Errno::PIPE | Errno::CONNRESET) => break,
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    let (mut answer, mut have) = ([0; 4], 0);
-    while have < answer.len() {
-        match recv(socket, &mut answer[have..], RecvFlags::empty()) {
-            Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok((part, _)) => have += part,
-            Err(Errno::AGAIN | Errno::INTR) => wait(socket, PollFlags::IN, deadline)?,
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    #[expect(clippy::host_endian_bytes, reason = "the socket is local: answers have the byte order of the host")]
-    Ok(i32::from_ne_bytes(answer))
-}
-
-fn wait(socket: &OwnedFd, flags: PollFlags, deadline: Instant) -> io::Result<()> {
-    let left = deadline.checked_duration_since(Instant::now()).ok_or(io::ErrorKind::TimedOut)?;
-    let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-    match poll(&mut [PollFd::new(socket, flags)], Some(&timeout)) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(errno) => Err(errno.into()),
+impl FiredTrigger {
+    /// The first of its actions that failed.
+    pub(super) fn failure(&self) -> Option<TriggerError> {
+        let failed = |result: &ActionResult| {
+            Some(TriggerError::Action {
+                session: self.session.clone(),
+                trigger: self.trigger.clone(),
+                action: result.action.clone(),
+                reason: result.error.clone()?,
+                errno: result.errno.unwrap_or(Errno::IO.raw_os_error()),
+            })
+        };
+        self.actions.iter().find_map(failed)
     }
 }
 
@@ -282,30 +279,5 @@ impl Controller {
             })
         };
         in_code::all(self).flat_map(of_process).collect()
-    }
-}
-
-/// Who would notice that a condition occurs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Watchers {
-    /// The listener of the run directory: its process, in this pid namespace.
-    pub listener: Option<u32>,
-    /// Whether the kernel starts `tracectl notify` when a process dumps core.
-    pub core_handler: bool,
-}
-
-impl Watchers {
-    /// The watchers of the run directory at `run_dir`.
-    pub fn of(run_dir: &Path) -> Self {
-        let pattern = fs::read(CORE_PATTERN).unwrap_or_default();
-        let pattern = String::from_utf8_lossy(&pattern);
-        let core_handler = pattern.starts_with('|') && pattern.contains("notify") && pattern.contains("--core");
-        Self { listener: owner(&run_dir.join(NOTIFY)), core_handler }
-    }
-
-    /// Whether anybody would.
-    pub const fn any(&self) -> bool {
-        self.listener.is_some() || self.core_handler
     }
 }

@@ -1,103 +1,35 @@
 //! The messages of the notification socket; `docs/format-notify.md` has their bytes.
 //!
 //! A message is a header (`cmd`, `msg_size`) and a payload, in the C layout and byte order of the host. The [`Decoder`] takes the bytes as they
-//! arrive, in fragments or several messages at once. It keeps at most one known payload and counts the bytes of all others, so that no sender
-//! can make it allocate. A message that it cannot use is returned with the error number that answers it, and the next message follows.
+//! arrive, in fragments or several messages at once. It keeps at most one known payload, of at most 64 KiB, and counts the bytes of all others,
+//! so that no sender can make it allocate more. A message that it cannot use is returned with the error number that answers it, and the next
+//! message follows.
 
+mod core_dump;
+mod json;
+
+pub use core_dump::CoreDump;
+pub use json::{FireRequest, Notification};
+
+use core_dump::{DATA, PADDED, WITH_SIGNAL};
 use rustix::io::Errno;
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// `LTTCOMM_NOTIFY_TRIGGER_ONANYCOREDUMP`.
 pub const CORE_DUMP: u32 = 1;
 /// Our own: the same payload with padding, then the signal and the time.
 pub const CORE_DUMP_WITH_SIGNAL: u32 = 0x7470_0001;
+/// Asks for the notifications of a session, whose name is the payload, or of all.
+pub const SUBSCRIBE: u32 = 0x7470_0002;
+/// A trigger's condition has occurred in a traced process.
+pub const FIRE: u32 = 0x7470_0003;
+/// From the listener to a subscriber: a trigger with the action `notify` has acted.
+pub const NOTIFICATION: u32 = 0x7470_0004;
 /// The largest payload that is skipped, in bytes; a longer one closes the connection.
 pub const MAX_PAYLOAD: u32 = 64 << 10;
 
 const HEADER: usize = 8;
-const NAME: usize = 255;
-const EXECUTABLE_AT: usize = 12;
-const HOST_AT: usize = EXECUTABLE_AT + NAME;
-const DATA: usize = HOST_AT + NAME;
-/// C pads the structure to a multiple of 4.
-const PADDED: usize = DATA + 2;
-const SIGNAL_AT: usize = PADDED;
-const TIME_AT: usize = SIGNAL_AT + 4;
-const WITH_SIGNAL: usize = TIME_AT + 8;
-
-/// A process that dumped core.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CoreDump {
-    /// Its process id in the initial pid namespace (`%P` of `core_pattern`).
-    pub pid: u32,
-    /// Its real user id (`%u`).
-    pub uid: u32,
-    /// Its real group id (`%g`).
-    pub gid: u32,
-    /// The name of its executable (`%e`); at most 254 bytes of it are sent, without a NUL.
-    pub executable: OsString,
-    /// The name of its host (`%h`); at most 254 bytes of it are sent, without a NUL.
-    pub host: OsString,
-    /// The signal that caused the dump (`%s`), if it is known.
-    pub signal: Option<u32>,
-    /// When it dumped core, if it is known.
-    pub time: Option<SystemTime>,
-}
-
-impl CoreDump {
-    /// A core dump of which signal and time are not known; they can be set.
-    pub fn new(pid: u32, uid: u32, gid: u32, executable: impl Into<OsString>, host: impl Into<OsString>) -> Self {
-        Self { pid, uid, gid, executable: executable.into(), host: host.into(), signal: None, time: None }
-    }
-
-    /// The message: header and payload. With a signal or a time it has the command [`CORE_DUMP_WITH_SIGNAL`], otherwise [`CORE_DUMP`].
-    pub fn to_message(&self) -> Vec<u8> {
-        let extended = self.signal.is_some() || self.time.is_some();
-        let (command, size) = if extended { (CORE_DUMP_WITH_SIGNAL, WITH_SIGNAL) } else { (CORE_DUMP, PADDED) };
-        let mut bytes = vec![0; HEADER + size];
-        let (header, payload) = bytes.split_at_mut(HEADER);
-        put(header, 0, command);
-        put(header, 4, size as u32);
-        for (at, number) in [(0, self.pid), (4, self.uid), (8, self.gid)] {
-            put(payload, at, number);
-        }
-        for (at, name) in [(EXECUTABLE_AT, &self.executable), (HOST_AT, &self.host)] {
-            let name = up_to_nul(name.as_bytes());
-            let len = name.len().min(NAME - 1);
-            payload[at..at + len].copy_from_slice(&name[..len]);
-        }
-        if extended {
-            put(payload, SIGNAL_AT, self.signal.unwrap_or(0));
-            let time = self.time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
-            let ns = u64::try_from(time.as_nanos()).unwrap_or(0);
-            #[expect(
-                clippy::host_endian_bytes,
-                reason = "the socket is local: messages have the byte order of the host"
-            )]
-            payload[TIME_AT..].copy_from_slice(&ns.to_ne_bytes());
-        }
-        bytes
-    }
-
-    /// Reads a payload of a known size.
-    fn parse(payload: &[u8]) -> Self {
-        let name = |at: usize| OsString::from_vec(up_to_nul(&payload[at..at + NAME]).to_vec());
-        let mut core = Self::new(get(payload, 0), get(payload, 4), get(payload, 8), name(EXECUTABLE_AT), name(HOST_AT));
-        if let Some(&time) = payload.get(TIME_AT..).and_then(|rest| rest.first_chunk()) {
-            core.signal = Some(get(payload, SIGNAL_AT)).filter(|signal| *signal != 0);
-            #[expect(
-                clippy::host_endian_bytes,
-                reason = "the socket is local: messages have the byte order of the host"
-            )]
-            let ns = Some(u64::from_ne_bytes(time)).filter(|ns| *ns != 0);
-            core.time = ns.map(|ns| UNIX_EPOCH + Duration::from_nanos(ns));
-        }
-        core
-    }
-}
+/// The longest name of a session, in bytes.
+const MAX_NAME: usize = 255;
 
 /// A received message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +37,12 @@ impl CoreDump {
 pub enum Message {
     /// A process dumped core.
     CoreDump(CoreDump),
+    /// The sender wants the notifications of this session, or of all.
+    Subscribe(Option<String>),
+    /// A trigger is to act.
+    Fire(FireRequest),
+    /// For subscribers: a trigger has acted.
+    Notification(Notification),
     /// A command that this version does not know; its payload was skipped.
     UnknownCommand {
         /// `cmd` of the header.
@@ -117,15 +55,23 @@ pub enum Message {
         /// `msg_size` of the header, in bytes.
         size: u32,
     },
+    /// A payload that is not what its command says.
+    Malformed {
+        /// `cmd` of the header.
+        command: u32,
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 impl Message {
     /// The answer to a message that cannot be used: a negative error number. `None` for one that can.
     pub const fn refusal(&self) -> Option<i32> {
         match self {
-            Self::CoreDump(_) => None,
-            Self::UnknownCommand { .. } => Some(-Errno::OPNOTSUPP.raw_os_error()),
-            Self::WrongSize { .. } => Some(-Errno::INVAL.raw_os_error()),
+            Self::CoreDump(_) | Self::Subscribe(_) | Self::Fire(_) => None,
+            // Listeners send notifications, and get none.
+            Self::UnknownCommand { .. } | Self::Notification(_) => Some(-Errno::OPNOTSUPP.raw_os_error()),
+            Self::WrongSize { .. } | Self::Malformed { .. } => Some(-Errno::INVAL.raw_os_error()),
         }
     }
 
@@ -134,7 +80,14 @@ impl Message {
             (CORE_DUMP, DATA | PADDED) | (CORE_DUMP_WITH_SIGNAL, WITH_SIGNAL) => {
                 Self::CoreDump(CoreDump::parse(payload))
             }
-            (CORE_DUMP | CORE_DUMP_WITH_SIGNAL, _) => Self::WrongSize { command, size },
+            (SUBSCRIBE, 0) => Self::Subscribe(None),
+            (SUBSCRIBE, 1..=MAX_NAME) => match str::from_utf8(payload) {
+                Ok(name) => Self::Subscribe(Some(name.to_owned())),
+                Err(error) => Self::Malformed { command, reason: error.to_string() },
+            },
+            (FIRE, _) => json::parse(command, payload, Self::Fire),
+            (NOTIFICATION, _) => json::parse(command, payload, Self::Notification),
+            (CORE_DUMP | CORE_DUMP_WITH_SIGNAL | SUBSCRIBE, _) => Self::WrongSize { command, size },
             _ => Self::UnknownCommand { command },
         }
     }
@@ -154,7 +107,7 @@ pub struct PayloadTooLong {
 pub struct Decoder {
     /// `cmd` and `msg_size`, once the header is complete.
     header: Option<(u32, u32)>,
-    /// The incomplete header, or the payload as far as any known one reaches.
+    /// The incomplete header, or the payload as far as those of its command reach.
     bytes: Vec<u8>,
     /// Bytes of the payload that have not arrived.
     left: u32,
@@ -183,7 +136,7 @@ impl Decoder {
         let Some((command, size)) = self.header else { return Ok(None) };
         let part = take(input, self.left as usize);
         self.left -= part.len() as u32;
-        self.bytes.extend(part.iter().take(WITH_SIGNAL.saturating_sub(self.bytes.len())));
+        self.bytes.extend(part.iter().take(longest(command).saturating_sub(self.bytes.len())));
         if self.left > 0 {
             return Ok(None);
         }
@@ -199,15 +152,35 @@ impl Decoder {
     }
 }
 
+/// How many bytes of a payload are of use.
+const fn longest(command: u32) -> usize {
+    match command {
+        CORE_DUMP | CORE_DUMP_WITH_SIGNAL => WITH_SIGNAL,
+        SUBSCRIBE => MAX_NAME,
+        FIRE | NOTIFICATION => MAX_PAYLOAD as usize,
+        _ => 0,
+    }
+}
+
+/// The bytes of a subscription.
+pub(super) fn subscribe(session: Option<&str>) -> Vec<u8> {
+    let name = session.unwrap_or_default().as_bytes();
+    [&header(SUBSCRIBE, name.len()), name].concat()
+}
+
+/// The header of a message with a payload of `size` bytes.
+fn header(command: u32, size: usize) -> Vec<u8> {
+    let mut bytes = vec![0; HEADER];
+    put(&mut bytes, 0, command);
+    put(&mut bytes, 4, size as u32);
+    bytes
+}
+
 /// Splits up to `most` bytes off the front of `input`.
 fn take<'a>(input: &mut &'a [u8], most: usize) -> &'a [u8] {
     let (part, rest) = input.split_at(input.len().min(most));
     *input = rest;
     part
-}
-
-fn up_to_nul(bytes: &[u8]) -> &[u8] {
-    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 fn get(bytes: &[u8], at: usize) -> u32 {
@@ -224,6 +197,7 @@ fn put(bytes: &mut [u8], at: usize, number: u32) {
 #[expect(clippy::host_endian_bytes, reason = "messages have the byte order of the host")]
 mod tests {
     use super::*;
+    use std::time::{Duration, UNIX_EPOCH};
 
     fn all(bytes: &[u8], part: usize) -> Result<Vec<Message>, PayloadTooLong> {
         let (mut decoder, mut messages) = (Decoder::default(), Vec::new());
@@ -258,6 +232,23 @@ mod tests {
             assert_eq!(all(&bytes, part).expect("no payload is too long"), expected, "{part}");
         }
         assert_eq!(expected.map(|message| message.refusal()), [None, None, Some(-95), Some(-22)]);
+    }
+
+    #[test]
+    fn texts_are_checked() {
+        let message = |command: u32, payload: &[u8]| [&header(command, payload.len()), payload].concat();
+        let bytes = [
+            subscribe(None),
+            subscribe(Some("flight")),
+            message(SUBSCRIBE, b"\xFF"),
+            message(SUBSCRIBE, &[b'x'; 256]),
+            message(FIRE, br#"{"session": "s"}"#),
+            message(NOTIFICATION, b""),
+        ];
+        let read = all(&bytes.concat(), 7).expect("none is too long");
+        assert_eq!(read[..2], [Message::Subscribe(None), Message::Subscribe(Some("flight".to_owned()))]);
+        assert_eq!(read[3], Message::WrongSize { command: SUBSCRIBE, size: 256 });
+        assert!(read[2..].iter().all(|message| message.refusal() == Some(-22)), "{read:?}");
     }
 
     #[test]

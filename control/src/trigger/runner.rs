@@ -1,20 +1,30 @@
 //! Performs the actions of triggers.
 //!
-//! This is the one place that does so: the listener, and whoever fires a trigger while there is no listener, both call
-//! [`TriggerRunner::run`]. Several may run at the same time, in any processes; they meet in the [state](super::state) of each trigger.
+//! ```text
+//!   condition occurred ─▶ state: counted; act? ─▶ actions, in order ─▶ state: results
+//!                              │ no                 ▲        │ `run`
+//!                              ▼                    │        └─▶ program ends ─▶ state: how
+//!                         suppressed        later, with `--after`, by a listener
+//! ```
+//!
+//! This is the one place that does so: the listener, and whoever fires a trigger while there is no listener, both use [`TriggerRunner`].
+//! Several may run at the same time, in any processes; they meet in the [state](super::state) of each trigger.
 
+use super::action::{Act, Subject};
+use super::facilities::{Facilities, Postponed};
+use super::failure::Failure;
 use super::in_code;
-use super::message::CoreDump;
+use super::message::{CoreDump, FireRequest};
 use super::occurrence::Occurrence;
-use super::snapshot::{self, Failure};
-use super::state::{self, ActionResult, Decision};
-use crate::controller::{ControlError, Controller, NamedSession};
-use crate::private_dir::{DirError, PrivateDir};
+use super::program::Programs;
+use super::result::ActionResult;
+use super::state::{self, Decision};
+use super::watch::Seen;
+use crate::controller::{ControlError, Controller};
+use crate::process::ProcessKey;
 use crate::spec::{Do, State, TriggerSpec, When};
-use rustix::io::Errno;
 use serde::Serialize;
-use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 /// What a trigger did when it was fired.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -27,6 +37,9 @@ pub struct FiredTrigger {
     /// Why it did not act, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suppressed: Option<String>,
+    /// Whether its actions will be done later, by the listener.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub postponed: bool,
     /// The results of its actions.
     pub actions: Vec<ActionResult>,
 }
@@ -42,16 +55,26 @@ impl FiredTrigger {
 #[derive(Debug)]
 pub struct TriggerRunner {
     controller: Controller,
+    facilities: Facilities,
 }
 
 impl TriggerRunner {
-    /// For the sessions of this controller, and those that processes have started in code.
-    pub const fn new(controller: Controller) -> Self {
-        Self { controller }
+    /// For the sessions of this controller, and those that processes have started in code; in a program that may start others.
+    pub fn new(controller: Controller) -> Self {
+        Self { controller, facilities: Facilities { programs: Some(Programs::new(false)), listening: None } }
+    }
+
+    /// The same, in a traced process: the action `run` fails.
+    pub fn in_traced_process(controller: Controller) -> Self {
+        Self { controller, facilities: Facilities::default() }
+    }
+
+    pub(super) const fn with(controller: Controller, facilities: Facilities) -> Self {
+        Self { controller, facilities }
     }
 
     /// Performs the actions of all triggers with the condition [`When::CoreDump`]: session by session, and in a session in the order of its
-    /// triggers. Takes as long as the actions take.
+    /// triggers. Takes as long as the snapshots take; programs that it starts run on.
     ///
     /// A session that is damaged, or removed meanwhile, is left out. A failed action is entered in its result and in the trigger's state, and
     /// the following actions are performed.
@@ -61,57 +84,85 @@ impl TriggerRunner {
     /// If the run directory cannot be read.
     pub fn run(&self, core: &CoreDump) -> Result<Vec<FiredTrigger>, ControlError> {
         let (mut fired, occurrence) = (Vec::new(), Occurrence::core_dump(core));
+        let is_wanted = |trigger: &TriggerSpec| trigger.when == When::CoreDump;
         for name in self.controller.sessions()? {
-            let Ok(session) = self.controller.session(&name) else { continue };
-            let (Ok(spec), Ok(dir)) = (session.spec(), session.dir()) else { continue };
-            let owner = Owner { name, dir, session: Some(session), is_active: spec.state == State::Active };
-            let wanted = spec.triggers().flatten().filter(|trigger| trigger.when == When::CoreDump);
-            fired.extend(wanted.map(|trigger| owner.perform(trigger, &occurrence)));
+            fired.extend(self.fire_in_session(&name, is_wanted, &occurrence));
         }
         for process in in_code::all(&self.controller) {
             if process.is_alive() || process.process.pid == core.pid {
-                let owner = Owner { name: process.session, dir: process.dir, session: None, is_active: true };
-                let wanted = process.triggers.iter().filter(|trigger| trigger.when == When::CoreDump);
-                fired.extend(wanted.map(|trigger| owner.perform(trigger, &occurrence)));
+                let subject = Subject::of_process(process.session, process.process, process.dir);
+                let wanted = process.triggers.iter().filter(|trigger| is_wanted(trigger));
+                fired.extend(wanted.map(|trigger| self.perform(&subject, trigger, &occurrence)));
             }
         }
         Ok(fired)
     }
 
+    /// Performs the actions of those triggers of a session that `is_wanted` says. None if the session is gone or damaged.
+    pub(super) fn fire_in_session(
+        &self,
+        session: &str,
+        is_wanted: impl Fn(&TriggerSpec) -> bool,
+        occurrence: &Occurrence,
+    ) -> Vec<FiredTrigger> {
+        let Ok(session) = self.controller.session(session) else { return Vec::new() };
+        let (Ok(spec), Ok(dir)) = (session.spec(), session.dir()) else { return Vec::new() };
+        let subject = Subject::of_session(session, dir, spec.state == State::Active);
+        let wanted = spec.triggers().flatten().filter(|trigger| is_wanted(trigger));
+        wanted.map(|trigger| self.perform(&subject, trigger, occurrence)).collect()
+    }
+
     /// Performs the actions of one trigger of a session that a controller has created, whose condition has occurred. `None` if the session
     /// or the trigger was removed, or cannot be read.
     pub fn run_one(&self, session: &str, id: &str, occurrence: &Occurrence) -> Option<FiredTrigger> {
-        let named = self.controller.session(session).ok()?;
-        let (spec, dir) = (named.spec().ok()?, named.dir().ok()?);
-        let trigger = spec.triggers().flatten().find(|trigger| trigger.id == id)?;
-        let is_active = spec.state == State::Active;
-        let owner = Owner { name: session.to_owned(), dir, session: Some(named), is_active };
-        Some(owner.perform(trigger, occurrence))
+        self.fire_in_session(session, |trigger| trigger.id == id, occurrence).pop()
     }
-}
 
-/// Whose triggers are performed: a session in the run directory, or a process with a session in code.
-struct Owner<'a> {
-    /// The name of the session.
-    name: String,
-    /// The directory of the session, or of the rings of the process.
-    dir: PrivateDir,
-    /// `None` for a session in code.
-    session: Option<NamedSession<'a>>,
-    is_active: bool,
-}
-
-impl Owner<'_> {
-    fn perform(&self, trigger: &TriggerSpec, occurrence: &Occurrence) -> FiredTrigger {
-        let mut fired = FiredTrigger {
-            session: self.name.clone(),
-            trigger: trigger.id.clone(),
-            suppressed: None,
-            actions: Vec::new(),
+    /// Does the same for a request, which may be about a session in code.
+    pub(super) fn fire_one(&self, request: &FireRequest) -> Option<FiredTrigger> {
+        let Some(process) = request.process else {
+            return self.run_one(&request.session, &request.trigger, &request.occurrence);
         };
+        let (subject, triggers) = self.of_process(&request.session, process)?;
+        let trigger = triggers.iter().find(|trigger| trigger.id == request.trigger)?;
+        Some(self.perform(&subject, trigger, &request.occurrence))
+    }
+
+    /// Performs the actions of the triggers for what the watcher has noticed.
+    pub(super) fn fire_seen(&self, seen: &Seen) -> Vec<FiredTrigger> {
+        self.fire_in_session(&seen.session, |trigger| trigger.when == seen.when, &seen.occurrence)
+    }
+
+    /// Performs actions that were postponed. `None` if the session is gone.
+    pub(super) fn resume(&self, postponed: &Postponed) -> Option<FiredTrigger> {
+        let Postponed { session, process, trigger, occurrence } = postponed;
+        let act = |subject: &Subject<'_>| self.act(subject, trigger, occurrence, SystemTime::now());
+        if let Some(process) = process {
+            return Some(act(&self.of_process(session, *process)?.0));
+        }
+        let session = self.controller.session(session).ok()?;
+        let dir = session.dir().ok()?;
+        Some(act(&Subject::of_session(session, dir, true)))
+    }
+
+    /// Waits until the programs that it has started have ended, at most for `timeout`; how they ended is in the states by then.
+    pub(super) fn wait_for_programs(&self, timeout: Duration) {
+        if let Some(programs) = &self.facilities.programs {
+            programs.wait(timeout);
+        }
+    }
+
+    fn of_process(&self, session: &str, process: ProcessKey) -> Option<(Subject<'_>, Vec<TriggerSpec>)> {
+        let found = in_code::all(&self.controller).find(|one| one.session == session && one.process == process)?;
+        Some((Subject::of_process(found.session, process, found.dir), found.triggers))
+    }
+
+    fn perform(&self, subject: &Subject<'_>, trigger: &TriggerSpec, occurrence: &Occurrence) -> FiredTrigger {
+        let mut fired = nothing_done(subject, trigger);
         let now = SystemTime::now();
-        let is_active = self.is_active || trigger.actions.contains(&Do::Start);
-        match state::begin(&self.dir, trigger, is_active, occurrence.skipped, now) {
+        // A trigger that starts its session has to act while that is stopped.
+        let is_active = subject.is_active || trigger.actions.contains(&Do::Start);
+        match state::begin(&subject.dir, trigger, is_active, occurrence.skipped, now) {
             Ok(Decision::Act) => {}
             Ok(Decision::Suppress(reason)) => {
                 fired.suppressed = Some(reason.to_owned());
@@ -119,65 +170,46 @@ impl Owner<'_> {
             }
             // Without the state nothing would bound the snapshots.
             Err(error) => {
-                let failure = failure(&error.into());
-                fired.actions.extend(trigger.actions.iter().map(|action| result(action, Err(&failure))));
+                let failure = Failure::from(&error.into());
+                fired.actions.extend(trigger.actions.iter().map(|action| ActionResult::failed(action, &failure)));
                 return fired;
             }
         }
-        let (mut temporaries, mut snapshots) = (Vec::new(), Vec::new());
-        for action in &trigger.actions {
-            let done = match action {
-                Do::Snapshot(output) => snapshot::reserve(output, occurrence, now).and_then(|reserved| {
-                    temporaries.push(reserved.temporary.clone());
-                    // If this cannot be entered, the directory stays should this process be killed now.
-                    let _ = state::writing(&self.dir, trigger, reserved.temporary.clone(), now);
-                    let kept = reserved.write(self.dir.path(), occurrence)?;
-                    snapshots.push(kept.clone());
-                    Ok(Some(kept.path))
-                }),
-                Do::Start => self.set_state(trigger, State::Active).map(|()| None),
-                Do::Stop => self.set_state(trigger, State::Stopped).map(|()| None),
-                action => {
-                    let reason = format!("the action `{}` is not done by this version", action.name());
-                    Err(Failure::new(&reason, Errno::OPNOTSUPP.raw_os_error()))
-                }
+        if let (Some(after), Some(listening)) = (trigger.after, &self.facilities.listening) {
+            let elapsed = now.duration_since(occurrence.time).unwrap_or_default();
+            let postponed = Postponed {
+                session: subject.name.clone(),
+                process: subject.process,
+                trigger: trigger.clone(),
+                occurrence: occurrence.clone(),
             };
-            fired.actions.push(result(action, done.as_ref().map(Clone::clone)));
+            listening.postpone(Instant::now() + after.saturating_sub(elapsed), postponed);
+            fired.postponed = true;
+            return fired;
         }
-        // A session that was removed meanwhile has no state either.
-        let _ = state::end(&self.dir, trigger, &mut fired.actions, &temporaries, snapshots);
-        fired
+        self.act(subject, trigger, occurrence, now)
     }
 
-    fn set_state(&self, trigger: &TriggerSpec, state: State) -> Result<(), Failure> {
-        let Some(session) = &self.session else {
-            let reason = "a session in code is controlled by its program";
-            return Err(Failure::new(&reason, Errno::OPNOTSUPP.raw_os_error()));
-        };
-        let verb = if state == State::Active { "start" } else { "stop" };
-        let changed = session.change(&format!("{verb} by trigger {}", trigger.id), |spec| {
-            spec.state = state;
-            Ok(())
-        });
-        changed.map(drop).map_err(|error| failure(&error))
+    fn act(
+        &self,
+        subject: &Subject<'_>,
+        trigger: &TriggerSpec,
+        occurrence: &Occurrence,
+        now: SystemTime,
+    ) -> FiredTrigger {
+        let run_dir = self.controller.path();
+        let mut act = Act::new(subject, trigger, occurrence, &self.facilities, run_dir, now);
+        trigger.actions.iter().for_each(|action| act.perform(action));
+        FiredTrigger { actions: act.end(), ..nothing_done(subject, trigger) }
     }
 }
 
-fn result(action: &Do, done: Result<Option<PathBuf>, &Failure>) -> ActionResult {
-    let (output, failure) = match done {
-        Ok(output) => (output, None),
-        Err(failure) => (None, Some(failure)),
-    };
-    let (error, errno) = failure.map(|Failure { reason, errno }| (reason.clone(), *errno)).unzip();
-    ActionResult { action: action.name().to_owned(), output, error, errno }
-}
-
-fn failure(error: &ControlError) -> Failure {
-    let errno = match error {
-        ControlError::NoSession { .. } => Errno::NOENT.raw_os_error(),
-        ControlError::NoRoom { .. } => Errno::NOSPC.raw_os_error(),
-        ControlError::Dir(DirError::Io { source, .. }) => source.raw_os_error().unwrap_or(Errno::IO.raw_os_error()),
-        _ => Errno::IO.raw_os_error(),
-    };
-    Failure::new(error, errno)
+fn nothing_done(subject: &Subject<'_>, trigger: &TriggerSpec) -> FiredTrigger {
+    FiredTrigger {
+        session: subject.name.clone(),
+        trigger: trigger.id.clone(),
+        suppressed: None,
+        postponed: false,
+        actions: Vec::new(),
+    }
 }

@@ -7,6 +7,7 @@
 //! The traces are those of `tracectl snapshot`, made by the same function. The temporary directory reserves the name, so that snapshots that
 //! are taken at the same time, by whichever processes, get names of their own.
 
+use super::failure::Failure;
 use super::occurrence::Occurrence;
 use super::state::KeptSnapshot;
 use rustix::io::Errno;
@@ -15,42 +16,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
-use tracepoint_reader::RecoverError;
 
 /// How many snapshots of one time and process get a name.
 const MAX_SAME: u32 = 1000;
-
-/// Why an action failed.
-#[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) reason: String,
-    pub(super) errno: i32,
-}
-
-impl Failure {
-    pub(super) fn new(reason: &impl ToString, errno: i32) -> Self {
-        Self { reason: reason.to_string(), errno }
-    }
-
-    fn of_path(action: &str, path: &Path) -> impl Fn(io::Error) -> Self {
-        let path = path.to_owned();
-        move |error| {
-            let errno = error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
-            Self::new(&format!("cannot {action} {}: {error}", path.display()), errno)
-        }
-    }
-}
-
-impl From<RecoverError> for Failure {
-    fn from(error: RecoverError) -> Self {
-        let errno = match &error {
-            RecoverError::Write { source, .. } => source.raw_os_error().unwrap_or(Errno::IO.raw_os_error()),
-            RecoverError::NoRings { .. } => Errno::NOENT.raw_os_error(),
-            _ => Errno::IO.raw_os_error(),
-        };
-        Self::new(&error, errno)
-    }
-}
 
 /// The name that a snapshot will have, reserved by its temporary directory.
 #[derive(Debug)]
@@ -64,7 +32,7 @@ pub(super) fn reserve(output: &Path, occurrence: &Occurrence, now: SystemTime) -
     let made = DirBuilder::new().recursive(true).mode(0o700).create(output);
     made.map_err(Failure::of_path("make", output))?;
     let time = humantime::format_rfc3339_millis(now).to_string().replace(':', "");
-    let first = format!("{time}-{}", occurrence.pid);
+    let first = if occurrence.pid == 0 { time } else { format!("{time}-{}", occurrence.pid) };
     for number in 1..=MAX_SAME {
         let name = if number == 1 { first.clone() } else { format!("{first}-{number}") };
         let reserved = Reserved { temporary: output.join(format!(".{name}.new")), path: output.join(name) };
@@ -83,16 +51,18 @@ pub(super) fn reserve(output: &Path, occurrence: &Occurrence, now: SystemTime) -
 
 impl Reserved {
     /// Writes the snapshot of the session in `session`. What it has written is removed on failure.
-    pub(super) fn write(self, session: &Path, occurrence: &Occurrence) -> Result<KeptSnapshot, Failure> {
-        let written = self.write_all(session, occurrence);
+    ///
+    /// Events before `since`, in ns of the trace's clock, are left out.
+    pub(super) fn write(self, session: &Path, occurrence: &Occurrence, since: u64) -> Result<KeptSnapshot, Failure> {
+        let written = self.write_all(session, occurrence, since);
         if written.is_err() {
             self.abandon();
         }
         written
     }
 
-    fn write_all(&self, session: &Path, occurrence: &Occurrence) -> Result<KeptSnapshot, Failure> {
-        let recovered = tracepoint_reader::recover::snapshot(session, &self.temporary)?;
+    fn write_all(&self, session: &Path, occurrence: &Occurrence, since: u64) -> Result<KeptSnapshot, Failure> {
+        let recovered = tracepoint_reader::recover::snapshot_since(session, &self.temporary, since)?;
         let environment = occurrence.environment();
         for process in &recovered.processes {
             let path = process.output.join("metadata");

@@ -5,7 +5,9 @@
 //! held while the actions are done. The file is replaced atomically, so that readers need no lock, and has a spare, so that a full run
 //! directory does not keep a trigger from acting. A state that cannot be read begins anew.
 
+use super::result::ActionResult;
 use crate::app::{TRIGGERS, read_json, replace_json_with_spare};
+use crate::controller::NamedSession;
 use crate::private_dir::{DirError, PrivateDir};
 use crate::session_dir::lock::Lock;
 use crate::spec::TriggerSpec;
@@ -24,6 +26,8 @@ const ABANDONED: u64 = 3600 * 1_000_000_000;
 #[serde(default)]
 #[non_exhaustive]
 pub struct TriggerState {
+    /// When the trigger was set, in ns since 1970; 0 if it was loaded with its session.
+    pub since_ns: u64,
     /// How often its condition occurred.
     pub occurred: u64,
     /// How often it has acted.
@@ -44,23 +48,6 @@ pub struct TriggerState {
     writing: Vec<Writing>,
     /// When it acted, as far as its limit needs that: in ns since 1970.
     recent_ns: Vec<u64>,
-}
-
-/// The result of an action.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ActionResult {
-    /// Its name: `snapshot` or `stop`.
-    pub action: String,
-    /// The directory of the snapshot that was taken.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<PathBuf>,
-    /// Why it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// The error number that describes the failure best.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub errno: Option<i32>,
 }
 
 /// A snapshot that is kept.
@@ -90,7 +77,7 @@ pub(super) enum Decision {
 
 /// Makes the state of a new trigger.
 pub(super) fn create(session: &PrivateDir, id: &str) -> Result<(), DirError> {
-    change(session, id, |state| *state = TriggerState::default())
+    change(session, id, |state| *state = TriggerState { since_ns: ns(SystemTime::now()), ..TriggerState::default() })
 }
 
 /// Counts an occurrence, and decides whether the trigger acts on it. `skipped` occurrences came before it, and count without being acted on:
@@ -164,9 +151,34 @@ pub(super) fn end(
     })
 }
 
+/// Enters how a program ended that the action `run` has started. One that fails counts as an action that failed.
+pub(super) fn program_ended(
+    session: &PrivateDir,
+    id: &str,
+    pid: u32,
+    how: &str,
+    is_success: bool,
+) -> Result<(), DirError> {
+    // The trigger may have been removed.
+    session.open_subdir(TRIGGERS)?.file_len(&file(id)).map_err(|error| session.failed("read", TRIGGERS, error))?;
+    change(session, id, |state| {
+        state.failed += u64::from(!is_success);
+        // The trigger may have acted again meanwhile.
+        if let Some(result) = state.last.iter_mut().find(|result| result.pid == Some(pid) && result.ended.is_none()) {
+            result.ended = Some(how.to_owned());
+            result.error = (!is_success).then(|| format!("its program ended with {how}"));
+        }
+    })
+}
+
 /// The state of a trigger; that of a new one if it cannot be read.
 pub(super) fn read(session: &PrivateDir, id: &str) -> TriggerState {
     session.open_subdir(TRIGGERS).ok().and_then(|dir| read_json(&dir, &file(id)).ok()).unwrap_or_default()
+}
+
+/// The state of a trigger of a session, if it has one.
+pub(super) fn read_of(session: &NamedSession<'_>, id: &str) -> Option<TriggerState> {
+    session.dir().ok().map(|dir| read(&dir, id))
 }
 
 /// Removes the state of a trigger; its snapshots stay.

@@ -3,6 +3,8 @@
 #![expect(clippy::host_endian_bytes, reason = "messages have the byte order of the host")]
 
 mod by_hand;
+mod later;
+mod watched;
 
 use crate::common::{Outcome, again_mounted, fill_up, names, part, view};
 use crate::traced::{PATIENCE, Place, is_traced, spec};

@@ -2,20 +2,44 @@
 
 use super::declared::{Marker, MarkerType};
 use super::field_view::FieldView;
-use super::subscriber::{Aggregate, Consumer, Decision, Filter, Subscriber};
+use super::subscriber::{Aggregate, Consumer, Decision, Filter, RangedAggregate, Subscriber};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tracepoint_ring::channel::{EventId, FilterOutcome, OpenChannel};
 use tracepoint_ring::clock;
 use tracepoint_ring::thread::{self, ThreadSlot};
 
-/// `deliver` for a thread that has a slot. Looks the slot up again, so that the fast path need not keep it in a register.
+/// Goes on with an event that the fast path has evaluated and not recorded. Looks the slot up again, so that the fast path need not keep it
+/// in a register.
 #[cold]
 #[inline(never)]
 pub(crate) extern "C" fn deliver_again<M: MarkerType>(values: *const ()) {
-    if let Some(slot) = thread::claimed() {
+    if let Some(slot) = thread::claimed()
+        && !record_observed::<M>(slot, values)
+    {
         deliver::<M>(slot, values);
     }
+}
+
+/// Records an event in a channel that has aggregates beside it, as the fast path does, and then shows it to them. `false`, with nothing
+/// done, if there is no such channel or the event needs the full path.
+#[inline(always)]
+fn record_observed<M: MarkerType>(slot: &'static ThreadSlot, values: *const ()) -> bool {
+    // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
+    let values = unsafe { &*values.cast::<M::Values<'_>>() };
+    // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
+    let Some((channel, aggregates)) = unsafe { M::marker().subscribers.read() }.and_then(|list| list.observed.as_ref())
+    else {
+        return false;
+    };
+    let Some(time) = channel.try_record_timed(slot, values) else { return false };
+    for RangedAggregate { range, aggregate } in aggregates {
+        if range.is_none_or(|range| range.has(values)) {
+            // SAFETY: the descriptor of M's marker was made for M.
+            observe(aggregate.as_ref(), time, unsafe { FieldView::new::<M>(M::marker().descriptor(), values) });
+        }
+    }
+    true
 }
 
 /// The full path from the values on: reads the clock and serves each subscriber. `values` points to live `M::Values`.
@@ -43,12 +67,21 @@ pub(crate) extern "C" fn deliver<M: MarkerType>(slot: &'static ThreadSlot, value
             Consumer::RecordWithContexts { channel, id } => {
                 serve_with_contexts(channel, slot, *id, time, view(), filter.as_deref());
             }
-            Consumer::Aggregate(aggregate) => {
-                if verdict() == FilterOutcome::Accepted {
-                    observe(aggregate.as_ref(), time, view());
-                }
-            }
+            Consumer::Aggregate(ranged) => serve_aggregate(ranged, time, view(), filter.as_deref()),
         }
+    }
+}
+
+#[inline(never)]
+fn serve_aggregate(
+    RangedAggregate { range, aggregate }: &RangedAggregate,
+    time: u64,
+    event: FieldView<'_>,
+    filter: Option<&dyn Filter>,
+) {
+    let is_accepted = |filter: &dyn Filter| apply_filter(filter, time, event) == FilterOutcome::Accepted;
+    if range.is_none_or(|range| range.has(&event)) && filter.is_none_or(is_accepted) {
+        observe(aggregate.as_ref(), time, event);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The subscribers of a marker: recorders (a channel) and aggregates, each with an optional filter.
 
+use super::field_range::FieldRange;
 use super::field_view::FieldView;
 use std::sync::Arc;
 use tracepoint_ring::channel::{EventId, OpenChannel, SoleSubscriber};
@@ -52,7 +53,14 @@ pub(super) enum Consumer {
         channel: Arc<OpenChannel>,
         id: EventId,
     },
-    Aggregate(Arc<dyn Aggregate>),
+    Aggregate(RangedAggregate),
+}
+
+/// An aggregate, and the events that it gets: those in the range, or all.
+#[derive(Clone)]
+pub(super) struct RangedAggregate {
+    pub(super) range: Option<FieldRange>,
+    pub(super) aggregate: Arc<dyn Aggregate>,
 }
 
 /// A subscriber to the events of a marker: a channel or an aggregate, with an optional filter.
@@ -90,7 +98,16 @@ impl Subscriber {
 
     /// Passes the events to `aggregate`.
     pub fn aggregate(aggregate: Arc<dyn Aggregate>) -> Self {
-        Self { consumer: Consumer::Aggregate(aggregate), filter: None }
+        Self { consumer: Consumer::Aggregate(RangedAggregate { range: None, aggregate }), filter: None }
+    }
+
+    /// Restricts an aggregate to the events in `range`, which are tested before a filter is asked. Has no effect on a channel.
+    #[must_use]
+    pub fn in_range(mut self, range: FieldRange) -> Self {
+        if let Consumer::Aggregate(ranged) = &mut self.consumer {
+            ranged.range = Some(range);
+        }
+        self
     }
 
     pub(crate) fn channel(&self) -> Option<&Arc<OpenChannel>> {
@@ -115,21 +132,41 @@ pub(crate) struct Entry {
 }
 
 /// The subscribers of a marker at one time. Immutable.
-#[derive(Debug)]
 pub(crate) struct SubscriberList {
     pub(super) entries: Box<[Entry]>,
-    /// The only subscriber, if it is a channel without contexts and has no filter. `entries` keeps its channel alive.
+    /// What the fast path records for: the only subscriber, if it is a channel without contexts and has no filter. If there are aggregates
+    /// beside it, this one has no rings, so that events go on in [`deliver_again`](super::deliver_again). `entries` keeps its channel alive.
     pub(super) sole: Option<SoleSubscriber>,
+    /// That channel with its rings, and the aggregates, none of which has a filter.
+    pub(super) observed: Option<(SoleSubscriber, Box<[RangedAggregate]>)>,
 }
 
 impl SubscriberList {
     pub(super) fn new(entries: Vec<Entry>) -> Self {
-        let sole = match &entries[..] {
-            [Entry { subscriber: Subscriber { consumer: Consumer::Record { channel, id }, filter: None }, .. }] => {
-                Some(SoleSubscriber::new(channel, *id))
+        let (mut sole, mut observed) = (None, None);
+        let (mut recorders, mut aggregates, mut is_plain) = (Vec::new(), Vec::new(), true);
+        for Entry { subscriber: Subscriber { consumer, filter }, .. } in &entries {
+            is_plain &= filter.is_none();
+            match consumer {
+                Consumer::Record { channel, id } => recorders.push(SoleSubscriber::new(channel, *id)),
+                Consumer::RecordWithContexts { .. } => is_plain = false,
+                Consumer::Aggregate(aggregate) => aggregates.push(aggregate.clone()),
             }
-            _ => None,
-        };
-        Self { entries: entries.into(), sole }
+        }
+        if let ([_], true) = (&recorders[..], is_plain) {
+            sole = recorders.pop();
+            if !aggregates.is_empty() {
+                let without_rings = sole.as_ref().map(SoleSubscriber::without_rings);
+                observed = sole.map(|channel| (channel, aggregates.into()));
+                sole = without_rings;
+            }
+        }
+        Self { entries: entries.into(), sole, observed }
+    }
+}
+
+impl std::fmt::Debug for SubscriberList {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SubscriberList").field("entries", &self.entries).finish_non_exhaustive()
     }
 }

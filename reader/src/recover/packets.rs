@@ -3,6 +3,7 @@
 use super::RecoverError;
 use super::meter::Meter;
 use super::outputs::Kept;
+use super::since::{Rest, leave_out_before};
 use super::stream_file::StreamFile;
 use super::summary::RecoveredProcess;
 use crate::checksum::{self, Checked, seal};
@@ -17,6 +18,8 @@ pub(super) struct Progress<'t, 'm> {
     pub(super) journal: &'t mut Journal,
     pub(super) meter: &'t mut Meter<'m>,
     pub(super) summary: &'t mut RecoveredProcess,
+    /// Earlier events are left out.
+    pub(super) since: u64,
 }
 
 /// The part of a stream that is in its ring.
@@ -154,7 +157,16 @@ pub(super) fn take(
             Origin::Output => progress.summary.packets_from_outputs += 1,
             Origin::Ring { .. } => seal(bytes),
         }
-        file.write(bytes, next.after - next.before)?;
+        let records = next.after - next.before;
+        match leave_out_before(progress.since, metadata, bytes) {
+            Rest::Whole => file.write(bytes, records)?,
+            Rest::Cut { bytes: size, left_out } => {
+                let bytes = &mut bytes[..size];
+                seal(bytes);
+                file.write(bytes, records.saturating_sub(left_out))?;
+            }
+            Rest::Nothing => {}
+        }
         position.advance(next, walker);
     }
     Ok(Some(checked))

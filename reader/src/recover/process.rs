@@ -37,12 +37,15 @@ struct Recovery<'a, 'm> {
     is_running: bool,
     /// The end of the latest packet so far.
     end: u64,
+    /// Earlier events are left out.
+    since: u64,
 }
 
-/// Writes a trace to `out` from what the process has left, or has now.
+/// Writes a trace to `out` from what the process has left, or has now, without the events before `since`.
 pub(super) fn recover(
     source: ProcessSource<'_>,
     out: &Path,
+    since: u64,
     mut meter: Meter<'_>,
 ) -> Result<RecoveredProcess, RecoverError> {
     let mut journal = Journal::default();
@@ -70,6 +73,7 @@ pub(super) fn recover(
         meter,
         is_running: survey.is_running,
         end: 0,
+        since,
     };
     let mut known = BTreeSet::new();
     for (place, bytes) in survey.rings {
@@ -146,7 +150,12 @@ impl<'a> Recovery<'a, '_> {
         let Some(kept) = self.outputs.stream(self.metadata, stream.stream, &stream.file, &mut self.journal) else {
             return Ok(());
         };
-        let mut progress = Progress { journal: &mut self.journal, meter: &mut self.meter, summary: &mut self.summary };
+        let mut progress = Progress {
+            journal: &mut self.journal,
+            meter: &mut self.meter,
+            summary: &mut self.summary,
+            since: self.since,
+        };
         let (walker, account) = (&mut self.walker, &mut self.account);
         if let Some(counts) = stream.recover(self.metadata, self.target, kept, walker, account, &mut progress)? {
             self.summary.streams += 1;
@@ -191,7 +200,12 @@ impl<'a> Recovery<'a, '_> {
             walker: &mut self.walker,
             file: StreamFile::new(self.target, name, ring.empty_packet(side, ring.opened())),
             position: Position::new(ring.opened()),
-            progress: Progress { journal: &mut self.journal, meter: &mut self.meter, summary: &mut self.summary },
+            progress: Progress {
+                journal: &mut self.journal,
+                meter: &mut self.meter,
+                summary: &mut self.summary,
+                since: self.since,
+            },
             ring,
             in_ring,
             open: None,

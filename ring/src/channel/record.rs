@@ -18,10 +18,14 @@ use crate::clock::{self, TIME_SHIFT, Timestamp};
 use crate::counter::LocalCounter;
 use crate::field::{Fields, NulHandling, Writer, size_behind};
 use crate::hint::{materialize, opaque_ref, unlikely};
-use crate::thread::ThreadSlot;
+use crate::thread::{MAX_THREADS, ThreadSlot};
+use std::hint::black_box;
 use std::mem::offset_of;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// The smallest page of any supported kernel.
+const PAGE: usize = 4096;
 
 /// The lookups for a channel that is the only subscriber of a marker.
 #[derive(Debug)]
@@ -44,23 +48,41 @@ impl SoleSubscriber {
         Self { rings: NonNull::from(channel.ring_table.rings()), id, entry: Ring::entry_of(id.get()) }
     }
 
+    /// A subscriber that records nothing: [`try_record`](Self::try_record) finds no ring, so that each event goes on with its values on the path
+    /// that the caller has for that. A flag that sends events there would cost all other events its test.
+    #[must_use]
+    pub fn without_rings(&self) -> Self {
+        static NO_RINGS: [AtomicPtr<Ring>; MAX_THREADS] = [const { AtomicPtr::new(null_mut()) }; MAX_THREADS];
+        // Maps each page now, so that no thread takes the page fault at an event.
+        for ring in NO_RINGS.iter().step_by(PAGE / size_of::<AtomicPtr<Ring>>()) {
+            black_box(ring.load(Ordering::Relaxed));
+        }
+        Self { rings: NonNull::from(&NO_RINGS), ..*self }
+    }
+
     /// Records an event of the calling thread that is not nested in another one, in the section that `slot` has entered. `false`, with nothing
     /// committed or counted, if the event needs the full path.
     ///
     /// The ring is looked up before the clock is read: the processor does it while it waits for the clock.
     #[inline(always)]
     pub fn try_record<V: Fields>(&self, slot: &'static ThreadSlot, values: &V) -> bool {
+        self.try_record_timed(slot, values).is_some()
+    }
+
+    /// As [`try_record`](Self::try_record); returns the time of the event.
+    #[inline(always)]
+    pub fn try_record_timed<V: Fields>(&self, slot: &'static ThreadSlot, values: &V) -> Option<u64> {
         // SAFETY: the caller's section keeps the list of subscribers, which keeps the channel, which owns the table and the rings. The
         // table has an entry for each slot index.
         let ring = unsafe { self.rings.as_ref().get_unchecked(slot.index()).load(Ordering::Relaxed).as_ref() };
-        let Some(ring) = ring else { return false };
+        let ring = ring?;
         // SAFETY: the caller is inside a section.
-        let Some(now) = (unsafe { clock::fast_now() }) else { return false };
+        let now = unsafe { clock::fast_now() }?;
         let head = Head::new(self.id.get(), now);
         // Computed this early because it can then take over the register of the offset.
         // SAFETY: the channel has allocated the id, and each of its rings has an entry for it.
         let event = opaque_ref(unsafe { ring.event_at(self.entry) });
-        ring.try_record(event, head, values)
+        ring.try_record(event, head, values).then_some(head.time)
     }
 }
 
@@ -101,7 +123,7 @@ impl Ring {
             true
         } else {
             // An opaque copy, so that the compiler does not keep the values in memory on the path above.
-            let values = std::hint::black_box(*values);
+            let values = black_box(*values);
             self.record_full_path(id, time, &values)
         }
     }

@@ -12,7 +12,8 @@
 //! One message is dealt with at a time: while its actions are done, nothing is read, and the next messages wait in the socket's buffer. A
 //! client that has closed its end is served until the messages that it had sent are used up; that it cannot be answered is no error.
 
-use crate::trigger::message::{CoreDump, Decoder, Message};
+use super::work::Task;
+use crate::trigger::message::{Decoder, Message};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
@@ -41,12 +42,14 @@ pub(super) struct Connection {
 }
 
 /// What became of a client's bytes.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Progress {
     /// It has to send more, or to read its answer.
     Waits,
-    /// A message whose actions are to be done; [`Connection::answer`] has the next one decoded.
-    Message(CoreDump),
+    /// A message that is to be acted on; [`Connection::answer`] has the next one decoded.
+    Task(Task),
+    /// It wants the notifications of this session, or of all, once it is answered.
+    Subscribes(Option<String>),
     /// A message that was answered with this error number.
     Refused(String, i32),
     /// The connection is to be closed; the reason, if that is worth a report.
@@ -84,6 +87,11 @@ impl Connection {
         self.output.extend(answer.to_ne_bytes());
     }
 
+    /// Its socket, and what is still to be written into it.
+    pub(super) fn into_parts(self) -> (OwnedFd, Vec<u8>) {
+        (self.fd, self.output)
+    }
+
     /// Writes and reads as far as that is possible without blocking. Returns with each message; to be called until it waits. Reads only if
     /// `may_read`, and then once, so that a client that sends all the time does not delay others.
     pub(super) fn go_on(&mut self, may_read: &mut bool) -> Progress {
@@ -101,10 +109,12 @@ impl Connection {
                 Err(error) => return Progress::Closed(Some(error.to_string())),
                 Ok(Some(message)) => {
                     self.is_acting = true;
-                    return match (message.refusal(), message) {
-                        (None, Message::CoreDump(core)) => Progress::Message(core),
-                        (refusal, message) => {
-                            let answer = refusal.unwrap_or(-Errno::OPNOTSUPP.raw_os_error());
+                    return match message {
+                        Message::CoreDump(core) => Progress::Task(Task::CoreDump(core)),
+                        Message::Fire(request) => Progress::Task(Task::Fire(request)),
+                        Message::Subscribe(session) => Progress::Subscribes(session),
+                        message => {
+                            let answer = message.refusal().unwrap_or(-Errno::OPNOTSUPP.raw_os_error());
                             self.answer(answer);
                             Progress::Refused(format!("{message:?}"), answer)
                         }

@@ -54,6 +54,13 @@ impl Client {
         }
     }
 
+    /// The next so many bytes.
+    pub(super) fn bytes(&mut self, count: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; count];
+        self.0.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
     /// Says that nothing more will come.
     pub(super) fn shut(&self) {
         self.0.shutdown(Shutdown::Write).expect("it is connected");

@@ -1,0 +1,66 @@
+//! `tracectl notifications`: what the action `notify` of triggers sends.
+
+use super::outcome;
+use crate::failure::{EXIT_CODES, Failure, VerbResult};
+use crate::session::controller;
+use crate::{message, output};
+use clap::Args;
+use serde_json::json;
+use std::io::Write;
+use tracepoint_control::trigger::{Notification, Subscription};
+
+/// Shows what the action `notify` of triggers sends, as it comes; `tracectl listen` passes it on
+///
+/// Each notification has the session, the trigger, what has occurred, and the results of the actions before it. Ends on Ctrl-C, and with an
+/// error when the listener ends. A subscriber that does not read misses notifications, and is told how many.
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Examples:
+  tracectl notifications
+  tracectl notifications -s flight --json | jq -r '.occurrence.condition'
+
+{EXIT_CODES}"))]
+pub(crate) struct Notifications {
+    /// Only those of this session
+    #[arg(short, long, value_name = "NAME")]
+    session: Option<String>,
+    /// Use the run directory that this process uses
+    #[arg(short, long, value_name = "PID")]
+    pid: Option<u32>,
+    /// Write one JSON object for each notification; the first, of the type `subscribed`, has the `path` of the socket
+    #[arg(long)]
+    json: bool,
+}
+
+impl Notifications {
+    pub(crate) fn run(&self) -> VerbResult {
+        let path = controller(self.pid)?.path().join("notify");
+        let mut subscription = Subscription::new(Some(&path), self.session.as_deref())?;
+        if self.json {
+            output::json(&json!({ "type": "subscribed", "path": path.to_string_lossy() }))?;
+        } else {
+            message::summary(&format!("subscribed to {}", path.display()));
+        }
+        while let Some(notification) = subscription.next()? {
+            if self.json { output::json(&json!(notification))? } else { write(&notification)? }
+        }
+        Err(Failure::Refused("the listener has ended; start `tracectl listen`, and this again".to_owned()))
+    }
+}
+
+fn write(notification: &Notification) -> std::io::Result<()> {
+    let Notification { session, trigger, occurrence, actions, missed, .. } = notification;
+    let mut out = output::styled();
+    if *missed > 0 {
+        writeln!(out, "{} missed", message::counted(*missed, "notification"))?;
+    }
+    write!(out, "{} ", humantime::format_rfc3339_seconds(occurrence.time))?;
+    writeln!(out, "trigger {trigger} of {session}: {}", occurrence.condition)?;
+    for (name, detail) in &occurrence.entries {
+        writeln!(out, "  {name} {detail}")?;
+    }
+    for action in actions {
+        writeln!(out, "  {}", outcome(action))?;
+    }
+    out.flush()
+}

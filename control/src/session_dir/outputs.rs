@@ -1,0 +1,39 @@
+//! The lists of outputs beside the rings.
+
+use super::{OUTPUTS, RINGS};
+use crate::private_dir::PrivateDir;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// Maximum length of a list, in bytes.
+const MAX_LIST: u64 = 1 << 20;
+
+/// The outputs that the lists in the directory of a session name.
+pub(crate) fn listed_outputs(session: &PrivateDir) -> Vec<PathBuf> {
+    let Ok(rings) = session.open_subdir(RINGS) else { return Vec::new() };
+    let names = rings.names().unwrap_or_default();
+    let list = |name: &String| rings.open_subdir(name).ok()?.read_file(OUTPUTS, MAX_LIST).ok();
+    names.iter().filter_map(list).flat_map(|list| paths(&list)).collect()
+}
+
+/// The paths in a list of lines `FORMAT PATH`.
+fn paths(list: &[u8]) -> Vec<PathBuf> {
+    let path = |line: &[u8]| {
+        let space = line.iter().position(|byte| *byte == b' ')?;
+        Some(PathBuf::from(OsString::from_vec(line[space + 1..].to_vec()))).filter(|path| path.is_absolute())
+    };
+    list.split(|byte| *byte == b'\n').filter_map(path).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_without_an_absolute_path_are_left_out() {
+        let paths = paths(b"ctf /a b/\xFF\n\nctf\nctf relative\ndt /x\n");
+        let expected = [OsString::from_vec(b"/a b/\xFF".to_vec()), "/x".into()];
+        assert_eq!(paths, expected.map(PathBuf::from));
+    }
+}

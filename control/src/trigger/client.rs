@@ -1,0 +1,136 @@
+//! The other side of the notification socket: messages and their answers, and notifications.
+
+use super::error::TriggerError;
+use super::message::{Decoder, Message, Notification, subscribe};
+use super::socket::{NOTIFY, connect_to};
+use crate::rundir::RunDir;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a listener may take to accept a subscriber.
+const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The notifications of a listener: what the action `notify` of triggers sends.
+///
+/// ```no_run
+/// use tracepoint_control::trigger::Subscription;
+///
+/// let mut notifications = Subscription::new(None, Some("flight"))?;
+/// while let Some(notification) = notifications.next()? {
+///     println!("{}: {}", notification.trigger, notification.occurrence.condition);
+/// }
+/// # Ok::<(), tracepoint_control::trigger::TriggerError>(())
+/// ```
+#[derive(Debug)]
+pub struct Subscription {
+    socket: OwnedFd,
+    path: PathBuf,
+    decoder: Decoder,
+    received: VecDeque<Notification>,
+}
+
+impl Subscription {
+    /// Subscribes to the notifications of a session, or of all, with the listener at this socket; by default that of this user.
+    ///
+    /// # Errors
+    ///
+    /// [`TriggerError::NoListener`] if no listener runs; otherwise as the negative answers of [`trigger_fire`](super::trigger_fire).
+    pub fn new(socket_path: Option<&Path>, session: Option<&str>) -> Result<Self, TriggerError> {
+        let path = socket_path.map_or_else(|| RunDir::place().join(NOTIFY), Path::to_owned);
+        let deadline = Instant::now() + SUBSCRIBE_TIMEOUT;
+        let socket = connect_to(&path, deadline).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                TriggerError::NoListener { path: path.clone() }
+            }
+            _ => TriggerError::socket(&path)(error),
+        })?;
+        match exchange(&socket, &subscribe(session), deadline) {
+            Ok(0) => Ok(Self { socket, path, decoder: Decoder::default(), received: VecDeque::new() }),
+            Ok(answer) => Err(TriggerError::answered(&path, answer)),
+            Err(error) => Err(TriggerError::socket(&path)(error)),
+        }
+    }
+
+    /// Waits for the next notification. `None` if the listener has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`TriggerError::Socket`] if the socket cannot be read, or what is read from it is no notification.
+    #[expect(clippy::should_implement_trait, reason = "an error ends the subscription")]
+    pub fn next(&mut self) -> Result<Option<Notification>, TriggerError> {
+        loop {
+            if let Some(notification) = self.received.pop_front() {
+                return Ok(Some(notification));
+            }
+            if !self.receive().map_err(TriggerError::socket(&self.path))? {
+                return Ok(None);
+            }
+            if self.received.is_empty() {
+                wait(&self.socket, PollFlags::IN, None).map_err(TriggerError::socket(&self.path))?;
+            }
+        }
+    }
+
+    /// Reads what has arrived; `false` at the end.
+    fn receive(&mut self) -> io::Result<bool> {
+        let mut part = [0; 16 << 10];
+        let mut input = match recv(&self.socket, &mut part, RecvFlags::empty()) {
+            Ok((0, _)) => return Ok(false),
+            Ok((read, _)) => &part[..read],
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(true),
+            Err(errno) => return Err(errno.into()),
+        };
+        while let Some(message) = self.decoder.next(&mut input).map_err(io::Error::other)? {
+            match message {
+                Message::Notification(notification) => self.received.push_back(notification),
+                other => return Err(io::Error::other(format!("it is no notification: {other:?}"))),
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Sends a message and reads its answer.
+pub(super) fn exchange(socket: &OwnedFd, message: &[u8], deadline: Instant) -> io::Result<i32> {
+    let mut unsent = message;
+    while !unsent.is_empty() {
+        match send(socket, unsent, SendFlags::NOSIGNAL) {
+            Ok(sent) => unsent = &unsent[sent..],
+            Err(Errno::AGAIN | Errno::INTR) => wait(socket, PollFlags::OUT, Some(deadline))?,
+            // A listener that refuses this user has answered and closed the connection.
+            Err(Errno::PIPE | Errno::CONNRESET) => break,
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    let (mut answer, mut have) = ([0; 4], 0);
+    while have < answer.len() {
+        match recv(socket, &mut answer[have..], RecvFlags::empty()) {
+            Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok((part, _)) => have += part,
+            Err(Errno::AGAIN | Errno::INTR) => wait(socket, PollFlags::IN, Some(deadline))?,
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    #[expect(clippy::host_endian_bytes, reason = "the socket is local: answers have the byte order of the host")]
+    Ok(i32::from_ne_bytes(answer))
+}
+
+/// Waits for the socket, until `deadline` if there is one.
+fn wait(socket: &OwnedFd, flags: PollFlags, deadline: Option<Instant>) -> io::Result<()> {
+    let left = match deadline {
+        Some(deadline) => Some(deadline.checked_duration_since(Instant::now()).ok_or(io::ErrorKind::TimedOut)?),
+        None => None,
+    };
+    let timeout =
+        left.map(|left| Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() });
+    match poll(&mut [PollFd::new(socket, flags)], timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}

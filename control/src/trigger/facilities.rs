@@ -1,0 +1,41 @@
+//! What the process that performs actions offers to them.
+//!
+//! | performed by | `run` | `notify` | `--after` |
+//! |---|---|---|---|
+//! | the listener | starts programs | has subscribers | waits |
+//! | a helper or another program without a listener | starts programs | fails: there are no subscribers | acts at once |
+//! | a traced process | fails: it starts no program of others | fails: there are no subscribers | acts at once |
+
+use super::message::Notification;
+use super::occurrence::Occurrence;
+use super::program::Programs;
+use crate::process::ProcessKey;
+use crate::spec::TriggerSpec;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What a listener can do.
+pub(super) trait Listening: Debug + Send + Sync {
+    /// Sends a notification to the subscribers.
+    fn notify(&self, notification: Notification);
+    /// Has the actions done at this time.
+    fn postpone(&self, until: Instant, postponed: Postponed);
+}
+
+/// What actions can use.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facilities {
+    pub(super) programs: Option<Programs>,
+    pub(super) listening: Option<Arc<dyn Listening>>,
+}
+
+/// The actions of a trigger that has fired, to be done later.
+#[derive(Clone, Debug)]
+pub(super) struct Postponed {
+    pub(super) session: String,
+    /// Whose session it is, if it was started in code.
+    pub(super) process: Option<ProcessKey>,
+    pub(super) trigger: TriggerSpec,
+    pub(super) occurrence: Occurrence,
+}

@@ -1,0 +1,74 @@
+//! A client that gets notifications.
+//!
+//! It is served in the order in which it reads. Up to [`MAX_WAITING`] bytes wait for it, beside those in the socket's buffer; while there is no
+//! room for more, notifications are left out and counted, and the next one that it gets says how many. So a subscriber that never reads costs
+//! that memory and nothing else. It says nothing more: what it sends closes its connection.
+
+use super::super::message::Notification;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::os::fd::OwnedFd;
+
+/// How many bytes wait for a subscriber.
+const MAX_WAITING: usize = 256 << 10;
+
+/// A subscriber.
+#[derive(Debug)]
+pub(super) struct Subscriber {
+    pub(super) fd: OwnedFd,
+    /// The session whose notifications it wants; `None` for all.
+    session: Option<String>,
+    waiting: Vec<u8>,
+    /// Notifications that were left out since the last one.
+    missed: u64,
+}
+
+impl Subscriber {
+    /// A client that has subscribed, and what is to be written first.
+    pub(super) const fn new(fd: OwnedFd, session: Option<String>, first: Vec<u8>) -> Self {
+        Self { fd, session, waiting: first, missed: 0 }
+    }
+
+    pub(super) fn waits_to_write(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Sends a notification if it wants it, as far as that is possible without blocking; `false` if it is gone.
+    pub(super) fn notify(&mut self, notification: &Notification) -> bool {
+        if self.session.as_ref().is_some_and(|session| *session != notification.session) {
+            return true;
+        }
+        let missed = self.missed;
+        let message = Notification { missed, ..notification.clone() }.to_message();
+        if self.waiting.len() + message.len() > MAX_WAITING {
+            self.missed += 1;
+            return true;
+        }
+        self.missed = 0;
+        self.waiting.extend(message);
+        self.write()
+    }
+
+    /// Writes as much as fits into the socket's buffer; `false` if the subscriber is gone.
+    pub(super) fn write(&mut self) -> bool {
+        while !self.waiting.is_empty() {
+            match send(&self.fd, &self.waiting, SendFlags::NOSIGNAL) {
+                Ok(sent) => drop(self.waiting.drain(..sent)),
+                Err(Errno::INTR) => {}
+                Err(errno) => return errno == Errno::AGAIN,
+            }
+        }
+        true
+    }
+
+    /// Goes on after its socket was ready; `false` if it is gone, or has sent something.
+    pub(super) fn go_on(&mut self) -> bool {
+        let is_silent = loop {
+            match recv(&self.fd, &mut [0; 1], RecvFlags::empty()) {
+                Err(Errno::INTR) => {}
+                result => break result == Err(Errno::AGAIN),
+            }
+        };
+        is_silent && self.write()
+    }
+}

@@ -1,0 +1,89 @@
+//! The threads of the listener that perform actions, and what they tell its serving thread.
+
+use super::super::facilities::{Facilities, Listening, Postponed};
+use super::super::message::{CoreDump, FireRequest, Notification};
+use super::super::runner::{FiredTrigger, TriggerRunner};
+use super::super::watch::Seen;
+use crate::controller::{ControlError, Controller};
+use crate::rundir::RunDir;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// What the workers are to do.
+#[derive(Clone, Debug)]
+pub(super) enum Task {
+    CoreDump(CoreDump),
+    Fire(FireRequest),
+    /// The watcher has noticed a condition.
+    Seen(Seen),
+    Postponed(Postponed),
+}
+
+/// A task, and the client that waits for its end.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) client: Option<u64>,
+    pub(super) task: Task,
+}
+
+/// What the workers tell the serving thread.
+#[derive(Debug)]
+pub(super) enum FromWorker {
+    Done(Job, Result<Vec<FiredTrigger>, ControlError>),
+    Notify(Notification),
+    Postpone(Instant, Postponed),
+}
+
+/// How the workers, and what they start, reach the serving thread.
+#[derive(Clone, Debug)]
+pub(super) struct ToServer {
+    pub(super) sender: Sender<FromWorker>,
+    pub(super) wake: Arc<OwnedFd>,
+}
+
+impl ToServer {
+    /// Whether the server still receives.
+    fn send(&self, message: FromWorker) -> bool {
+        let is_sent = self.sender.send(message).is_ok();
+        #[expect(clippy::host_endian_bytes, reason = "the kernel takes a number")]
+        // Fails only if the counter is at its maximum, and then the server is awake.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        is_sent
+    }
+}
+
+impl Listening for ToServer {
+    fn notify(&self, notification: Notification) {
+        self.send(FromWorker::Notify(notification));
+    }
+
+    fn postpone(&self, until: Instant, postponed: Postponed) {
+        self.send(FromWorker::Postpone(until, postponed));
+    }
+}
+
+/// Performs jobs until the queue is closed.
+pub(super) fn work(queue: &Mutex<Receiver<Job>>, server: &ToServer, run_dir: &Path, facilities: &Facilities) {
+    loop {
+        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = next else { return };
+        let fired = perform(&job.task, run_dir, facilities);
+        if !server.send(FromWorker::Done(job, fired)) {
+            return;
+        }
+    }
+}
+
+pub(super) fn perform(task: &Task, run_dir: &Path, facilities: &Facilities) -> Result<Vec<FiredTrigger>, ControlError> {
+    let controller = RunDir::open(run_dir).map_err(ControlError::from).and_then(Controller::at)?;
+    let runner = TriggerRunner::with(controller, facilities.clone());
+    match task {
+        Task::CoreDump(core) => runner.run(core),
+        Task::Fire(request) => Ok(runner.fire_one(request).into_iter().collect()),
+        Task::Seen(seen) => Ok(runner.fire_seen(seen)),
+        Task::Postponed(postponed) => Ok(runner.resume(postponed).into_iter().collect()),
+    }
+}

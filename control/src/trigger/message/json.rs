@@ -1,0 +1,78 @@
+//! The messages whose payload is a JSON object: a trigger that is to act, and one that has acted. Members that a reader does not know are
+//! ignored.
+
+use super::{FIRE, MAX_PAYLOAD, Message, NOTIFICATION, header};
+use crate::process::ProcessKey;
+use crate::trigger::occurrence::Occurrence;
+use crate::trigger::result::ActionResult;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// The condition of a trigger has occurred in a traced process, and the listener is to do the actions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FireRequest {
+    /// The session.
+    pub session: String,
+    /// The process whose session it is, if that was started in code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessKey>,
+    /// The id of the trigger.
+    pub trigger: String,
+    /// What occurred.
+    pub occurrence: Occurrence,
+}
+
+impl FireRequest {
+    /// For a trigger of a session.
+    pub fn new(session: impl Into<String>, trigger: impl Into<String>, occurrence: Occurrence) -> Self {
+        Self { session: session.into(), process: None, trigger: trigger.into(), occurrence }
+    }
+
+    /// The message: header and payload; `None` if it would be too long.
+    pub fn to_message(&self) -> Option<Vec<u8>> {
+        to_message(FIRE, self)
+    }
+}
+
+/// What a subscriber gets when a trigger with the action `notify` acts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Notification {
+    /// The session.
+    pub session: String,
+    /// The id of the trigger.
+    pub trigger: String,
+    /// What occurred.
+    pub occurrence: Occurrence,
+    /// The results of the actions before `notify`.
+    pub actions: Vec<ActionResult>,
+    /// How many notifications this subscriber did not get before this one, because it did not read.
+    #[serde(default)]
+    pub missed: u64,
+}
+
+impl Notification {
+    /// The message: header and payload. If it would be too long, it lacks the details of the occurrence and the results.
+    pub fn to_message(&self) -> Vec<u8> {
+        to_message(NOTIFICATION, self).unwrap_or_else(|| {
+            let mut short = self.clone();
+            short.occurrence.entries.clear();
+            short.actions.clear();
+            // Names of sessions, triggers and conditions are short.
+            to_message(NOTIFICATION, &short).unwrap_or_default()
+        })
+    }
+}
+
+fn to_message(command: u32, value: &impl Serialize) -> Option<Vec<u8>> {
+    let payload = serde_json::to_vec(value).ok()?;
+    (payload.len() <= MAX_PAYLOAD as usize).then(|| [header(command, payload.len()), payload].concat())
+}
+
+pub(super) fn parse<T: DeserializeOwned>(command: u32, payload: &[u8], message: impl Fn(T) -> Message) -> Message {
+    match serde_json::from_slice(payload) {
+        Ok(value) => message(value),
+        Err(error) => Message::Malformed { command, reason: error.to_string() },
+    }
+}

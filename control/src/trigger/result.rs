@@ -1,0 +1,44 @@
+//! The result of an action.
+
+use super::failure::Failure;
+use crate::spec::Do;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The result of an action.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ActionResult {
+    /// Its name: [`Do::name`].
+    pub action: String,
+    /// The directory of the snapshot that was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<PathBuf>,
+    /// The program that was started, by its process id in the pid namespace of the process that acted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// How that program ended, for example `exit status 0`; `None` while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// What was done otherwise than the trigger says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The error number that describes the failure best.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errno: Option<i32>,
+}
+
+impl ActionResult {
+    /// An action that was done.
+    pub(super) fn done(action: &Do) -> Self {
+        Self { action: action.name().to_owned(), ..Self::default() }
+    }
+
+    /// An action that failed.
+    pub(super) fn failed(action: &Do, failure: &Failure) -> Self {
+        Self { error: Some(failure.reason.clone()), errno: Some(failure.errno), ..Self::done(action) }
+    }
+}

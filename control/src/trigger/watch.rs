@@ -1,0 +1,192 @@
+//! The watcher: notices the conditions that are seen from outside the processes of a session.
+//!
+//! | condition | noticed by |
+//! |---|---|
+//! | `killed` | a pidfd for each traced process, which the kernel makes readable at its end: [`processes`], and how it ended: [`death`] |
+//! | `size` | the sizes of the files in the outputs, every [`LOOK`] while a session has such a trigger: [`outputs`] |
+//! | `rotated` | the chunks in the outputs, likewise |
+//!
+//! New processes appear as directories in `apps/`, of which inotify tells; each [`LOOK`] looks again, for what inotify has dropped, and for
+//! processes of other pid namespaces, whose end no pidfd tells here. What happened before the watcher was made does not count as an
+//! occurrence.
+
+mod death;
+mod outputs;
+mod processes;
+
+use super::occurrence::{Detail, Occurrence};
+use super::state;
+use crate::app::APPS;
+use crate::controller::Controller;
+use crate::rundir::RunDir;
+use crate::spec::{State, TriggerSpec, When};
+use death::Death;
+use outputs::SessionOutputs;
+use processes::{Ended, Processes};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+/// The interval between two looks at outputs and directories.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// A condition that has occurred in a session.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) session: String,
+    /// The condition as the triggers have it, to choose those that it fires.
+    pub(super) when: When,
+    pub(super) occurrence: Occurrence,
+}
+
+/// Watches the sessions of a run directory.
+#[derive(Debug)]
+pub(super) struct Watcher {
+    run_dir: PathBuf,
+    processes: Processes,
+    sessions: BTreeMap<String, SessionOutputs>,
+    /// Tells of new entries in `apps/`; `None` if the system has no inotify instance left.
+    changes: Option<OwnedFd>,
+    next_look: Instant,
+    /// When it was made.
+    since: SystemTime,
+}
+
+impl Watcher {
+    pub(super) fn new(run_dir: &Path) -> Self {
+        let mut watcher = Self {
+            run_dir: run_dir.to_owned(),
+            processes: Processes::default(),
+            sessions: BTreeMap::new(),
+            changes: changes_of(&run_dir.join(APPS)),
+            next_look: Instant::now(),
+            since: SystemTime::now(),
+        };
+        // The processes that are there already are known before this returns. Ends that nobody has seen are none of its occurrences.
+        if let Some(controller) = watcher.controller() {
+            watcher.processes.look(controller.apps());
+            watcher.processes.ignore_ended();
+        }
+        watcher
+    }
+
+    /// Waits for the next occurrences; `None` when `end` can be read.
+    pub(super) fn next(&mut self, end: BorrowedFd<'_>) -> Option<Vec<Seen>> {
+        loop {
+            let ended = self.wait(end)?;
+            let mut seen = self.deaths(ended);
+            if Instant::now() >= self.next_look {
+                seen.extend(self.look());
+            }
+            if !seen.is_empty() {
+                return Some(seen);
+            }
+        }
+    }
+
+    /// Waits until a process has ended or begun, or the time for a look has come.
+    fn wait(&mut self, end: BorrowedFd<'_>) -> Option<Vec<Ended>> {
+        let left = self.next_look.saturating_duration_since(Instant::now());
+        let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+        let mut fds = vec![PollFd::from_borrowed_fd(end, PollFlags::IN)];
+        fds.extend(self.changes.iter().map(|changes| PollFd::new(changes, PollFlags::IN)));
+        let first = fds.len();
+        fds.extend(self.processes.handles().map(|handle| PollFd::new(handle, PollFlags::IN)));
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) if !fds[0].revents().is_empty() => return None,
+            // Interrupted, or there are more descriptors than poll takes: the next look finds what has ended.
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => std::thread::sleep(left),
+        }
+        let has_changed = first == 2 && !fds[1].revents().is_empty();
+        let ready: Vec<_> = fds[first..].iter().map(|fd| !fd.revents().is_empty()).collect();
+        let ended = self.processes.take_ended(&ready);
+        if has_changed && let Some(changes) = &self.changes {
+            // Which ones does not matter: all names are read.
+            while rustix::io::read(changes, &mut [0; 4096]).is_ok_and(|read| read > 0) {}
+            self.next_look = Instant::now();
+        }
+        Some(ended)
+    }
+
+    /// What the ends of these processes mean for the sessions.
+    fn deaths(&self, ended: Vec<Ended>) -> Vec<Seen> {
+        if ended.is_empty() {
+            return Vec::new();
+        }
+        let Some(controller) = self.controller() else { return Vec::new() };
+        let has_trigger = |name: &String| {
+            let triggers = controller.session(name).ok().and_then(|session| session.spec().ok());
+            triggers.is_some_and(|spec| spec.triggers().flatten().any(|trigger| trigger.when == When::Killed))
+        };
+        let sessions: Vec<_> = controller.sessions().unwrap_or_default().into_iter().filter(has_trigger).collect();
+        let mut seen = Vec::new();
+        for process in ended {
+            for session in &sessions {
+                let Some(ack) = controller.session(session).ok().and_then(|session| session.last_ack(&process.entry))
+                else {
+                    continue;
+                };
+                if process.death.is_kill(ack.state) {
+                    let occurrence = killed(&process, &ack.name);
+                    seen.push(Seen { session: session.clone(), when: When::Killed, occurrence });
+                }
+            }
+        }
+        seen
+    }
+
+    /// Looks for new processes, for ends that no handle has told, and at the outputs.
+    fn look(&mut self) -> Vec<Seen> {
+        self.next_look = Instant::now() + LOOK;
+        let Some(controller) = self.controller() else { return Vec::new() };
+        if self.changes.is_none() {
+            self.changes = changes_of(&self.run_dir.join(APPS));
+        }
+        let ended = self.processes.look(controller.apps());
+        let mut seen = self.deaths(ended);
+        let names = controller.sessions().unwrap_or_default();
+        self.sessions.retain(|name, _| names.contains(name));
+        for name in names {
+            let Ok(session) = controller.session(&name) else { continue };
+            let Ok(spec) = session.spec() else { continue };
+            let is_of_outputs = |trigger: &&TriggerSpec| matches!(trigger.when, When::Size(_) | When::Rotated);
+            let triggers = spec.triggers().flatten().filter(is_of_outputs);
+            let triggers: Vec<_> =
+                triggers.filter_map(|trigger| Some((trigger, state::read_of(&session, &trigger.id)?))).collect();
+            if triggers.is_empty() {
+                self.sessions.remove(&name);
+                continue;
+            }
+            let outputs = self.sessions.entry(name.clone()).or_default();
+            seen.extend(outputs.look(&session, &triggers, spec.state == State::Active, self.since));
+        }
+        seen
+    }
+
+    fn controller(&self) -> Option<Controller> {
+        Controller::at(RunDir::open(&self.run_dir).ok()?).ok()
+    }
+}
+
+/// An inotify instance for new entries in a directory.
+fn changes_of(dir: &Path) -> Option<OwnedFd> {
+    let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
+    inotify::add_watch(&changes, dir, WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR).ok()?;
+    Some(changes)
+}
+
+fn killed(process: &Ended, name: &str) -> Occurrence {
+    let mut occurrence = Occurrence::new(&When::Killed, process.pid, SystemTime::now());
+    occurrence.add("killed_name", Detail::Text(name.to_owned()));
+    match process.death {
+        Death::Signal { number, .. } => occurrence.add("killed_signal", Detail::Number(number.into())),
+        Death::Exit { status } => occurrence.add("killed_exit_status", Detail::Number(status.into())),
+        Death::Unknown => {}
+    }
+    occurrence
+}

@@ -1,0 +1,98 @@
+//! The traced processes that live, each with a handle that tells its end.
+
+use super::death::Death;
+use crate::app;
+use crate::private_dir::PrivateDir;
+use crate::process::ProcessKey;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+
+/// A process that has ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// The name of its entry in `apps/`.
+    pub(super) entry: String,
+    pub(super) pid: u32,
+    pub(super) death: Death,
+}
+
+/// The processes, by the names of their entries.
+#[derive(Debug, Default)]
+pub(super) struct Processes {
+    known: BTreeMap<String, Known>,
+    /// Entries of processes whose end is known.
+    over: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Known {
+    key: ProcessKey,
+    /// `None` if the process is of another pid namespace, or there was no descriptor: its lock is looked at.
+    handle: Option<OwnedFd>,
+    /// Whether its lock was free at the last look. An agent makes its entry first, and locks it then.
+    was_free: bool,
+}
+
+impl Processes {
+    /// The handles of all processes that have one.
+    pub(super) fn handles(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.known.values().filter_map(|known| known.handle.as_ref())
+    }
+
+    /// Takes out those whose handles are ready, in the order of [`Processes::handles`].
+    pub(super) fn take_ended(&mut self, ready: &[bool]) -> Vec<Ended> {
+        let with_handle = self.known.iter().filter(|(_, known)| known.handle.is_some()).map(|(entry, _)| entry);
+        let ended: Vec<_> =
+            with_handle.zip(ready).filter(|(_, ready)| **ready).map(|(entry, _)| entry.clone()).collect();
+        ended.into_iter().filter_map(|entry| self.end(&entry)).collect()
+    }
+
+    /// Looks for new entries in `apps`, and for processes without a handle that have ended.
+    pub(super) fn look(&mut self, apps: &PrivateDir) -> Vec<Ended> {
+        let Ok(names) = apps.names() else { return Vec::new() };
+        let names: BTreeSet<_> = names.into_iter().collect();
+        self.over.retain(|entry| names.contains(entry));
+        for entry in &names {
+            let Some(key) = ProcessKey::of_directory(entry) else { continue };
+            if !self.known.contains_key(entry) && !self.over.contains(entry) {
+                self.known.insert(entry.clone(), Known { key, handle: handle_of(key), was_free: false });
+            }
+        }
+        // Who has no handle is held by its lock. An entry that is gone was removed because its process had ended.
+        let is_over = |entry: &str| !apps.open_subdir(entry).is_ok_and(|dir| app::is_alive(&dir));
+        let mut ended = Vec::new();
+        for (entry, known) in self.known.iter_mut().filter(|(_, known)| known.handle.is_none()) {
+            if is_over(entry) && std::mem::replace(&mut known.was_free, true) {
+                ended.push(entry.clone());
+            }
+        }
+        ended.into_iter().filter_map(|entry| self.end(&entry)).collect()
+    }
+
+    /// Takes no further note of those that have ended already.
+    pub(super) fn ignore_ended(&mut self) {
+        let Self { known, over } = self;
+        known.retain(|entry, known| {
+            if known.was_free {
+                over.insert(entry.clone());
+            }
+            !known.was_free
+        });
+    }
+
+    fn end(&mut self, entry: &str) -> Option<Ended> {
+        let Known { key, handle, .. } = self.known.remove(entry)?;
+        self.over.insert(entry.to_owned());
+        let death = handle.map_or(Death::Unknown, |handle| Death::of(&handle, key.pid, key.started));
+        Some(Ended { entry: entry.to_owned(), pid: key.pid, death })
+    }
+}
+
+/// A handle of the process, if it is one of this pid namespace and lives.
+fn handle_of(key: ProcessKey) -> Option<OwnedFd> {
+    let pid = Pid::from_raw(i32::try_from(key.pid).ok()?)?;
+    let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    // Its id may have been given to another process, here or in its own namespace.
+    key.exists().then_some(handle)
+}

@@ -1,0 +1,51 @@
+//! Who would notice that the condition of a trigger occurs.
+
+use super::socket::{NOTIFY, owner};
+use crate::spec::{Do, TriggerSpec, When};
+use std::fs;
+use std::path::Path;
+
+/// The handler of core dumps that the kernel runs.
+const CORE_PATTERN: &str = "/proc/sys/kernel/core_pattern";
+
+/// Who would notice that a condition occurs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Watchers {
+    /// The listener of the run directory: its process, in this pid namespace.
+    pub listener: Option<u32>,
+    /// Whether the kernel starts `tracectl notify` when a process dumps core.
+    pub core_handler: bool,
+}
+
+impl Watchers {
+    /// The watchers of the run directory at `run_dir`.
+    pub fn of(run_dir: &Path) -> Self {
+        let pattern = fs::read(CORE_PATTERN).unwrap_or_default();
+        let pattern = String::from_utf8_lossy(&pattern);
+        let core_handler = pattern.starts_with('|') && pattern.contains("notify") && pattern.contains("--core");
+        Self { listener: owner(&run_dir.join(NOTIFY)), core_handler }
+    }
+
+    /// What is missing for this trigger to act, if anything is, with the command that mends it.
+    pub fn missing(&self, trigger: &TriggerSpec) -> Option<&'static str> {
+        if self.listener.is_some() {
+            return None;
+        }
+        if trigger.when == When::CoreDump && !self.core_handler {
+            return Some(
+                "the kernel starts no helper for core dumps (`tracectl install-core-handler`), and no `tracectl listen` runs \
+                 that another helper could write to",
+            );
+        }
+        let is_core = trigger.when == When::CoreDump;
+        if !is_core && !trigger.when.is_noticed_in_process() {
+            return Some("nobody watches for its condition: no `tracectl listen` runs");
+        }
+        let needs = |action: &Do| matches!(action, Do::Notify) || (!is_core && matches!(action, Do::Run(_)));
+        if trigger.actions.iter().any(needs) {
+            return Some("its actions `notify` and `run` are done by `tracectl listen`, which does not run");
+        }
+        trigger.after.map(|_| "its actions are done at once: no `tracectl listen` runs, which waits for the time after")
+    }
+}
