@@ -106,13 +106,16 @@ impl<S: PacketSource> Drain<S> {
         Some(sink.detach(&self.progress, self.source.account(&self.events)))
     }
 
-    /// One round: moves all closed packets to the sinks, and keeps channels of this process supplied with spare rings.
+    /// One round: moves all closed packets to the sinks, unless one of them is full, and keeps channels of this process supplied with spare
+    /// rings.
     pub fn drain(&mut self) -> Drained {
         let Self { source, sinks, progress, .. } = self;
-        let drained = source.take(&mut |taken| deliver(taken, progress, sinks));
+        let is_full = sinks.iter_mut().any(AttachedSink::is_full);
+        let mut deliver = |taken: &TakenPacket<'_>| deliver(taken, progress, sinks);
+        let drained = source.take(if is_full { None } else { Some(&mut deliver) });
         for sink in sinks {
             sink.rotate_if_due();
-            if source.closes_old_packets() {
+            if source.closes_old_packets() && !is_full {
                 sink.round_ended();
             }
         }

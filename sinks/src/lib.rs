@@ -21,10 +21,13 @@ mod drain;
 mod dt;
 mod error;
 mod metadata;
+mod signals;
 mod sink;
+pub mod stream;
 mod text;
 mod trace_info;
 pub mod udp;
+mod watermark;
 
 pub use ctf::{CtfError, CtfSink};
 pub use datatrace::Error as DtError;
@@ -44,6 +47,7 @@ pub use tracepoint_ring::channel::{Packet, StreamId};
 pub mod decode {
     pub use tracepoint_reader::{Event, Metadata, PacketDecoder, Value};
 }
+pub use stream::StreamSink;
 /// What happened to every event, in the form in which it is written beside a trace.
 pub use tracepoint_reader::account;
 /// Takes the packets of another process out of its ring files, for a [`Drain::remote`].

@@ -2,12 +2,12 @@
 
 mod lines;
 mod reorder;
-mod watermark;
 
 use crate::account::Account;
 use crate::description::{ChannelDescription, NewEvents, TraceStart};
 use crate::error::SinkError;
 use crate::sink::{Sink, SinkExtension, StreamInfo};
+use crate::watermark::Watermark;
 use lines::Lines;
 use reorder::{Entry, ReorderBuffer};
 use std::collections::HashMap;
@@ -19,7 +19,6 @@ use std::time::Instant;
 use tracepoint_reader::text::TextOptions;
 use tracepoint_reader::{Event, Metadata, PacketDecoder};
 use tracepoint_ring::channel::{Packet, Policy, StreamId};
-use watermark::Watermark;
 
 /// The default limit for events that wait to be written in order, in bytes.
 const PENDING: usize = 64 << 20;

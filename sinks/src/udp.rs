@@ -17,7 +17,7 @@ mod rate_limit;
 mod replay;
 mod server;
 mod session;
-mod signals;
+
 mod sink;
 mod split;
 mod stats;

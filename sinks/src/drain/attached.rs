@@ -202,6 +202,11 @@ impl AttachedSink {
         self.extend(|sink| sink.can_rotate()).unwrap_or(false)
     }
 
+    /// Whether packets should stay in the rings for now.
+    pub(super) fn is_full(&mut self) -> bool {
+        self.extend(|sink| sink.is_full()).unwrap_or(false)
+    }
+
     /// The drain has polled all rings.
     pub(super) fn round_ended(&mut self) {
         self.extend(|sink| sink.round_ended());

@@ -50,8 +50,8 @@ pub trait PacketSource {
     /// Closes the packets that are open now, if this process can. Those of flight recorders stay open.
     fn close_packets(&mut self);
 
-    /// Hands out the packets that are closed.
-    fn take(&mut self, deliver: &mut dyn FnMut(&TakenPacket<'_>)) -> Drained;
+    /// Hands out the packets that are closed; none if there is nobody to `deliver` to.
+    fn take(&mut self, deliver: Option<&mut dyn FnMut(&TakenPacket<'_>)>) -> Drained;
 
     /// What was counted so far, of these events, in an account that is not complete. What became of packets behind their rings is left
     /// open.

@@ -66,6 +66,11 @@ pub trait SinkExtension {
         Ok(None)
     }
 
+    /// Whether packets should stay in the rings for now. The drain takes none then, for no sink, and asks again in the next round.
+    fn is_full(&self) -> bool {
+        false
+    }
+
     /// The drain has polled all rings and moved their packets. The next round ends within 200 ms, whether packets arrive or not.
     fn round_ended(&mut self) {}
 

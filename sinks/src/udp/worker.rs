@@ -39,7 +39,7 @@ impl Drop for QuitGuard<'_> {
 impl Worker {
     pub(super) fn run(mut self) {
         tracepoint_ring::thread::never_trace_this_thread();
-        super::signals::block();
+        crate::signals::block();
         let queue = Arc::clone(&self.queue);
         let _quit = QuitGuard(&queue);
         let mut buffer = [0; LONGEST + 1];

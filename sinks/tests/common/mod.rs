@@ -5,6 +5,9 @@
 #[path = "../../../tests/support/describe.rs"]
 mod describe;
 
+#[path = "../../../tests/support/relayd.rs"]
+pub(crate) mod relayd;
+
 use describe::describe;
 use std::panic::Location;
 use std::path::Path;

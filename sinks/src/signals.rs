@@ -3,7 +3,7 @@
 use nix::sys::signal::{SigSet, Signal};
 
 /// Blocks all signals on this thread except those that a fault of its own raises: blocked, these would end the program.
-pub(super) fn block() {
+pub(crate) fn block() {
     let mut blocked = SigSet::all();
     for own in [Signal::SIGBUS, Signal::SIGSEGV, Signal::SIGFPE, Signal::SIGILL] {
         blocked.remove(own);

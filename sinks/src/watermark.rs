@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
-pub(super) struct Watermark {
+pub(crate) struct Watermark {
     /// The longest time for which a packet stays in its ring.
     packet_delay: Duration,
     /// When a round ended, and the newest event by then.
@@ -23,17 +23,17 @@ pub(super) struct Watermark {
 }
 
 impl Watermark {
-    pub(super) const fn new(packet_delay: Duration) -> Self {
+    pub(crate) const fn new(packet_delay: Duration) -> Self {
         Self { packet_delay, marks: VecDeque::new(), newest: i64::MIN, last_round: None, time: i64::MIN }
     }
 
     /// An event of this time has come.
-    pub(super) fn observe(&mut self, time: i64) {
+    pub(crate) fn observe(&mut self, time: i64) {
         self.newest = self.newest.max(time);
     }
 
     /// A round has ended: the watermark.
-    pub(super) fn advance(&mut self, now: Instant) -> i64 {
+    pub(crate) fn advance(&mut self, now: Instant) -> i64 {
         let began = self.last_round.replace(now).unwrap_or(now);
         let is_old = |marked: Instant| began.duration_since(marked) >= self.packet_delay;
         let old = self.marks.iter().take_while(|(marked, _)| is_old(*marked)).count();

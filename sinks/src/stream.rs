@@ -1,0 +1,31 @@
+//! The sender: streams the packets of a trace over a network while they are recorded, to `lttng-relayd` or to our collector.
+//!
+//! ```text
+//!   drain ── packet, metadata, time ──▶ Queue ──▶ Worker, on a thread of its own ──▶ Session ── control, data ──▶ peer
+//!                                        bounded     connects, reconnects              Relay
+//! ```
+//!
+//! The drain puts packets into a [queue](queue) that is bounded by bytes; a packet is copied there once, out of its ring, and sent from there
+//! behind a header of its own by gather I/O. The [worker](worker) connects, and has a session with the peer: [`relay`] speaks the protocol of
+//! `lttng-relayd`. While the queue is full the drain leaves packets in the rings, whose policy then decides; no site waits for the network.
+//! [`promise`] keeps the times that were promised to viewers: packets that begin earlier are mended, or dropped and counted.
+//!
+//! The protocols and the states are in `docs/format-stream.md`; their bytes are in [`tracepoint_reader::net`].
+
+mod connection;
+mod metadata_packets;
+mod options;
+mod promise;
+mod queue;
+mod relay;
+mod session;
+mod sink;
+mod stats;
+mod streams;
+mod watch;
+mod worker;
+
+pub use options::{DEFAULT_RESEND_BUFFER, DEFAULT_SYNC_INTERVAL, Destination, StreamOptions};
+pub use sink::StreamSink;
+pub use stats::{LostPackets, StreamStats};
+pub use watch::StreamWatch;

@@ -1,0 +1,117 @@
+//! The connections to a peer, which never block: what cannot be sent now waits in memory, and what has come is kept until it is whole.
+
+use super::options::Destination;
+use rustix::event::Timespec;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// How many bytes are read at once.
+const STEP: usize = 16 << 10;
+/// The most bytes of answers that are kept: a peer that sends more without an end is no peer.
+const MOST_INPUT: usize = 2 << 20;
+
+/// Connects to one of the addresses of a port, each with a part of the time.
+pub(super) fn connect(to: &Destination, port: u16, deadline: Instant) -> io::Result<TcpStream> {
+    let mut failed = io::Error::new(ErrorKind::NotFound, "the host has no address");
+    for address in to.addresses(port)? {
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        match TcpStream::connect_timeout(&address, left) {
+            Ok(socket) => {
+                socket.set_nodelay(true)?;
+                socket.set_nonblocking(true)?;
+                return Ok(socket);
+            }
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
+
+/// The control connection.
+#[derive(Debug)]
+pub(super) struct Control {
+    pub(super) socket: TcpStream,
+    output: Vec<u8>,
+    /// How many bytes of the output are sent.
+    sent: usize,
+    input: Vec<u8>,
+}
+
+impl Control {
+    pub(super) const fn new(socket: TcpStream) -> Self {
+        Self { socket, output: Vec::new(), sent: 0, input: Vec::new() }
+    }
+
+    /// Where messages are appended.
+    pub(super) const fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.output
+    }
+
+    /// Whether bytes wait to be sent.
+    pub(super) const fn is_blocked(&self) -> bool {
+        self.sent < self.output.len()
+    }
+
+    /// Sends what can be sent.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        while self.is_blocked() {
+            match self.socket.write(&self.output[self.sent..]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => self.sent += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.output.clear();
+        self.sent = 0;
+        Ok(())
+    }
+
+    /// Receives what has come. The end of the connection is an error.
+    pub(super) fn receive(&mut self) -> io::Result<()> {
+        let mut buffer = [0; STEP];
+        while self.input.len() < MOST_INPUT {
+            match self.socket.read(&mut buffer) {
+                Ok(0) => return Err(io::Error::new(ErrorKind::UnexpectedEof, "the peer has closed the connection")),
+                Ok(count) => self.input.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::new(ErrorKind::InvalidData, "the peer answers without an end"))
+    }
+
+    /// What has been received and not been consumed.
+    pub(super) fn input(&self) -> &[u8] {
+        &self.input
+    }
+
+    /// Removes bytes from the front of the input.
+    pub(super) fn consume(&mut self, count: usize) {
+        self.input.drain(..count);
+    }
+}
+
+/// Sends parts that follow each other, from the byte `done` on, and advances it; `false` if they are not all sent yet.
+pub(super) fn write_parts(mut socket: &TcpStream, parts: [&[u8]; 2], done: &mut usize) -> io::Result<bool> {
+    let [head, rest] = parts;
+    while *done < head.len() + rest.len() {
+        let head_left = head.get(*done..).unwrap_or_default();
+        let rest_left = &rest[done.saturating_sub(head.len())..];
+        match socket.write_vectored(&[IoSlice::new(head_left), IoSlice::new(rest_left)]) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => *done += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}
+
+pub(super) fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: time.subsec_nanos().into() }
+}

@@ -1,0 +1,170 @@
+//! Options of a sender.
+
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+use std::time::Duration;
+use tracepoint_reader::net::relay::{CONTROL_PORT, DATA_PORT};
+
+/// The default limit of the bytes that wait to be sent or acknowledged.
+pub const DEFAULT_RESEND_BUFFER: usize = 16 << 20;
+/// The default pause between two synchronisation points.
+pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The host and the ports of a relay or a collector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// The name or address of the host.
+    pub host: String,
+    /// The TCP port for control; 5342 by default.
+    pub control_port: u16,
+    /// The TCP port for data; by default the one behind that for control.
+    pub data_port: u16,
+}
+
+impl Destination {
+    /// The host, and the port for control; the port for data is the next one.
+    pub fn new(host: impl Into<String>, control_port: u16) -> Self {
+        Self { host: host.into(), control_port, data_port: control_port.wrapping_add(1) }
+    }
+
+    /// The addresses of a port.
+    pub(super) fn addresses(&self, port: u16) -> std::io::Result<Vec<SocketAddr>> {
+        Ok((self.host.as_str(), port).to_socket_addrs()?.collect())
+    }
+}
+
+impl FromStr for Destination {
+    type Err = String;
+
+    /// Parses `HOST`, `HOST:PORT`, `HOST:PORT:DATA_PORT`; an IPv6 address is in brackets.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            "expected HOST, HOST:PORT or HOST:PORT:DATA_PORT, for example `collector.lan:5342` or `[::1]`".to_owned()
+        };
+        let (host, ports) = match text.strip_prefix('[').map(|rest| rest.split_once(']')) {
+            Some(split) => split.ok_or_else(wrong)?,
+            None => text.split_at(text.find(':').unwrap_or(text.len())),
+        };
+        let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(wrong);
+        let (control_port, data_port) = match ports.strip_prefix(':').map(|ports| ports.split_once(':').ok_or(ports)) {
+            None if ports.is_empty() => (CONTROL_PORT, DATA_PORT),
+            None => return Err(wrong()),
+            Some(Err(control)) => (port(control)?, port(control)?.wrapping_add(1)),
+            Some(Ok((control, data))) => (port(control)?, port(data)?),
+        };
+        if host.is_empty() { Err(wrong()) } else { Ok(Self { host: host.to_owned(), control_port, data_port }) }
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, control_port, data_port } = self;
+        if host.contains(':') {
+            write!(f, "[{host}]:{control_port}")?
+        } else {
+            write!(f, "{host}:{control_port}")?
+        }
+        if *data_port == control_port.wrapping_add(1) { Ok(()) } else { write!(f, ":{data_port}") }
+    }
+}
+
+/// Options of a sender.
+///
+/// ```
+/// use std::time::Duration;
+/// use tracepoint_sinks::stream::StreamOptions;
+///
+/// let options = StreamOptions::to("collector.lan".parse()?).sync_interval(Duration::from_millis(200)).retry(Duration::from_secs(30));
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct StreamOptions {
+    pub(super) destination: Destination,
+    pub(super) process: Option<String>,
+    pub(super) resend_buffer: usize,
+    pub(super) sync_interval: Duration,
+    pub(super) retry: Option<Duration>,
+    pub(super) flush: Duration,
+}
+
+impl StreamOptions {
+    /// The default options, to this peer.
+    pub const fn to(destination: Destination) -> Self {
+        Self {
+            destination,
+            process: None,
+            resend_buffer: DEFAULT_RESEND_BUFFER,
+            sync_interval: DEFAULT_SYNC_INTERVAL,
+            retry: Some(Duration::ZERO),
+            flush: Duration::from_secs(10),
+        }
+    }
+
+    /// The name of the process: name, id and start. The default is the name, the id and a part of the trace's uuid.
+    #[must_use]
+    pub fn process(mut self, name: impl Into<String>) -> Self {
+        self.process = Some(name.into());
+        self
+    }
+
+    /// Limits the bytes of packets that wait to be sent; the default is 16 MiB. While there are more, packets stay in the rings.
+    #[must_use]
+    pub const fn resend_buffer(mut self, bytes: usize) -> Self {
+        self.resend_buffer = bytes;
+        self
+    }
+
+    /// Sets the pause between two synchronisation points, from 10 ms to 60 s; the default is 1 s. Viewers see the events of idle threads
+    /// after that time at the latest.
+    #[must_use]
+    pub fn sync_interval(mut self, pause: Duration) -> Self {
+        self.sync_interval = pause.clamp(Duration::from_millis(10), Duration::from_secs(60));
+        self
+    }
+
+    /// Tries for this time to reach the peer before the recording starts; by default once.
+    #[must_use]
+    pub const fn retry(mut self, time: Duration) -> Self {
+        self.retry = Some(time);
+        self
+    }
+
+    /// Starts to record at once, and connects when that is possible.
+    #[must_use]
+    pub const fn wait(mut self) -> Self {
+        self.retry = None;
+        self
+    }
+
+    /// Limits the time that is taken to send the rest when the session ends; the default is 10 s. What was not sent then is counted as lost.
+    #[must_use]
+    pub const fn flush(mut self, time: Duration) -> Self {
+        self.flush = time;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn destinations_are_parsed_and_shown() {
+        for (text, host, control, data, shown) in [
+            ("vm", "vm", 5342, 5343, "vm:5342"),
+            ("vm:7", "vm", 7, 8, "vm:7"),
+            ("vm:7:9", "vm", 7, 9, "vm:7:9"),
+            ("[::1]", "::1", 5342, 5343, "[::1]:5342"),
+            ("[::1]:7:8", "::1", 7, 8, "[::1]:7"),
+            ("10.0.0.1:5342", "10.0.0.1", 5342, 5343, "10.0.0.1:5342"),
+        ] {
+            let parsed: Destination = text.parse().expect(text);
+            assert_eq!((parsed.host.as_str(), parsed.control_port, parsed.data_port), (host, control, data), "{text}");
+            assert_eq!(parsed.to_string(), shown);
+        }
+        for wrong in ["", ":5342", "vm:", "vm:0", "vm:x", "vm:1:2:3", "[::1", "[::1]x", "::1"] {
+            assert!(wrong.parse::<Destination>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The queue between the drain and the sender's thread, of bounded size, with the metadata of the trace and the counts of both.
+//!
+//! The step before is the drain, which never waits for the network but in one case: in a single round, or at the end of the recording, more than
+//! twice the limit comes at once. Then it waits for room, for as long as the rest may take to be sent, and what comes after that is lost and
+//! counted. The step after is the worker.
+
+use super::stats::{LostPackets, StreamStats};
+use crate::sink::StreamInfo;
+use rustix::event::{EventfdFlags, eventfd};
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tracepoint_ring::channel::{PacketHeader, StreamId};
+
+/// A packet on its way.
+#[derive(Debug)]
+pub(super) struct QueuedPacket {
+    pub(super) stream: StreamInfo,
+    pub(super) header: PacketHeader,
+    pub(super) bytes: Vec<u8>,
+    /// Records of the stream before it, and up to its end.
+    pub(super) events_before: u64,
+    pub(super) events_after: u64,
+}
+
+impl QueuedPacket {
+    pub(super) const fn events(&self) -> u64 {
+        self.events_after - self.events_before
+    }
+
+    /// The bytes without padding.
+    pub(super) fn content(&self) -> &[u8] {
+        let size = usize::try_from(self.header.content_bits / 8).unwrap_or(usize::MAX);
+        &self.bytes[..size.min(self.bytes.len())]
+    }
+
+    /// Its memory, in bytes.
+    fn cost(&self) -> usize {
+        self.bytes.len() + size_of::<Self>()
+    }
+}
+
+/// What the worker does next.
+#[derive(Debug)]
+pub(super) enum Item {
+    Packet(QueuedPacket),
+    /// A synchronisation point: all events from before this time are in packets that are in front of it.
+    Sync(u64),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) items: VecDeque<Item>,
+    /// Bytes of packets that are queued, being sent, or kept until they are acknowledged.
+    pub(super) bytes: usize,
+    /// The metadata so far.
+    pub(super) metadata: String,
+    /// The recording has ended: nothing more is added.
+    pub(super) ended: bool,
+    /// The worker shall end at once.
+    pub(super) quit: bool,
+    /// The worker has ended.
+    pub(super) over: bool,
+    /// The error of the first attempts to connect, if there will be no other.
+    pub(super) refused: Option<String>,
+    pub(super) lost: HashMap<StreamId, HashMap<LostPackets, u64>>,
+    pub(super) stats: StreamStats,
+}
+
+/// The queue, which the drain and the worker share.
+#[derive(Debug)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+    limit: usize,
+    /// How long the drain waits for room at a time.
+    patience: Duration,
+    wake: OwnedFd,
+}
+
+impl Queue {
+    pub(super) fn new(limit: usize, patience: Duration) -> io::Result<Self> {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { state: Mutex::default(), changed: Condvar::new(), limit, patience, wake })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An eventfd that becomes readable when the worker has something to do.
+    pub(super) const fn waker(&self) -> &OwnedFd {
+        &self.wake
+    }
+
+    fn wake(&self) {
+        // If the counter is at its maximum, the thread is awake.
+        let _ = rustix::io::write(&self.wake, &[1; 8]);
+    }
+
+    /// Whether the drain should leave packets in the rings.
+    pub(super) fn is_full(&self) -> bool {
+        self.lock().bytes > self.limit
+    }
+
+    /// Changes the state, and tells the other side.
+    pub(super) fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        let result = change(&mut self.lock());
+        self.changed.notify_all();
+        self.wake();
+        result
+    }
+
+    /// Adds a packet; `false` if there was no room for it in time, or the worker has ended: then it is counted as lost.
+    pub(super) fn push(&self, packet: QueuedPacket) -> bool {
+        let most = self.limit.saturating_mul(2);
+        let mut state = self.lock();
+        let mut deadline = Instant::now() + self.patience;
+        while !state.over && state.bytes > 0 && state.bytes + packet.cost() > most {
+            let before = state.bytes;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            if state.bytes < before {
+                deadline = Instant::now() + self.patience;
+            }
+        }
+        let has_room = !state.over && (state.bytes == 0 || state.bytes + packet.cost() <= most);
+        if has_room {
+            state.bytes += packet.cost();
+            state.items.push_back(Item::Packet(packet));
+        } else {
+            state.lose(&packet, LostPackets::Network);
+        }
+        drop(state);
+        self.wake();
+        has_room
+    }
+
+    /// Waits until `is_done` of the state, or the time has passed: the last state.
+    pub(super) fn wait_until(&self, time: Duration, is_done: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        let state = self.lock();
+        self.changed.wait_timeout_while(state, time, |state| !is_done(state)).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Releases the memory of a packet that was taken.
+    pub(super) fn finished(&self, packet: &QueuedPacket) {
+        let mut state = self.lock();
+        state.bytes = state.bytes.saturating_sub(packet.cost());
+        self.changed.notify_all();
+    }
+
+    /// Counts a packet that was taken as sent, and releases its memory.
+    pub(super) fn sent(&self, packet: &QueuedPacket) {
+        {
+            let stats = &mut self.lock().stats;
+            stats.packets += 1;
+            stats.bytes += packet.bytes.len() as u64;
+        }
+        self.finished(packet);
+    }
+
+    /// Counts a packet that was taken as lost, and releases its memory.
+    pub(super) fn lost(&self, packet: &QueuedPacket, reason: LostPackets) {
+        self.lock().lose(packet, reason);
+        self.finished(packet);
+    }
+}
+
+impl State {
+    fn lose(&mut self, packet: &QueuedPacket, reason: LostPackets) {
+        self.lose_events(packet.stream.id, packet.events(), reason);
+    }
+
+    pub(super) fn lose_events(&mut self, stream: StreamId, events: u64, reason: LostPackets) {
+        if events > 0 {
+            *self.lost.entry(stream).or_default().entry(reason).or_default() += events;
+        }
+    }
+
+    /// Counts all queued packets as lost.
+    pub(super) fn abandon(&mut self) {
+        for item in std::mem::take(&mut self.items) {
+            if let Item::Packet(packet) = item {
+                self.lose(&packet, LostPackets::Network);
+                self.bytes = self.bytes.saturating_sub(packet.cost());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(bytes: usize) -> QueuedPacket {
+        let stream = StreamInfo { id: StreamId { class: 0, instance: 1 }, channel: "c".to_owned() };
+        let header = PacketHeader::default();
+        QueuedPacket { stream, header, bytes: vec![0; bytes], events_before: 3, events_after: 5 }
+    }
+
+    #[test]
+    fn what_exceeds_twice_the_limit_is_lost() {
+        let queue = Queue::new(1000, Duration::from_millis(1)).expect("an eventfd");
+        assert!(queue.push(packet(5000)), "a large one, alone");
+        assert!(queue.is_full());
+        assert!(!queue.push(packet(10)));
+        assert_eq!(queue.lock().lost[&StreamId { class: 0, instance: 1 }][&LostPackets::Network], 2);
+        let Some(Item::Packet(first)) = queue.lock().items.pop_front() else { panic!("a packet") };
+        queue.finished(&first);
+        assert!(!queue.is_full());
+        assert!(queue.push(packet(10)));
+        queue.change(State::abandon);
+        assert_eq!((queue.lock().bytes, queue.lock().items.len()), (0, 0));
+        assert_eq!(queue.lock().lost[&StreamId { class: 0, instance: 1 }][&LostPackets::Network], 4);
+    }
+
+    #[test]
+    fn the_drain_waits_for_room_while_packets_leave() {
+        let queue = Queue::new(1000, Duration::from_secs(60)).expect("an eventfd");
+        assert!(queue.push(packet(1500)));
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| queue.push(packet(1500)));
+            let Some(Item::Packet(first)) = queue.lock().items.pop_front() else { panic!("a packet") };
+            queue.finished(&first);
+            assert!(waits.join().expect("no panic"));
+        });
+        let queue = Queue::new(1000, Duration::from_secs(60)).expect("an eventfd");
+        assert!(queue.push(packet(1500)));
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| queue.push(packet(1500)));
+            queue.change(|state| state.over = true);
+            assert!(!waits.join().expect("no panic"), "nobody will take it");
+        });
+    }
+}

@@ -1,0 +1,312 @@
+//! A session with `lttng-relayd`, or with a collector that is taken for one.
+//!
+//! ```text
+//!   connect: VERSION, CREATE_SESSION, CREATE_TRACE_CHUNK
+//!     │
+//!     ▼
+//!   streaming ── first packet of a stream: ADD_STREAM (and once for the metadata), STREAMS_SENT
+//!     │      └── packet: SEND_METADATA if there is more, data, SEND_INDEX
+//!     │      └── synchronisation point: beacons of idle streams, DATA_PENDING for what was sent
+//!     ▼ the recording has ended, all packets are sent
+//!   confirming ◀─▶ BEGIN_DATA_PENDING, DATA_PENDING …, END_DATA_PENDING, until nothing is pending
+//!     ▼
+//!   closing: CLOSE_STREAM …  ─▶ over
+//! ```
+//!
+//! Commands are not waited for: their answers come in order. A relay never reorders and never confirms packets, so packets are sent in the order of
+//! their streams, and are confirmed when it says that nothing up to them is pending. What is not confirmed when the connection ends is counted
+//! as lost. There is no resumption: another connection is another session of the relay.
+
+mod handshake;
+mod replies;
+
+use super::connection::{Control, write_parts};
+use super::metadata_packets;
+use super::promise;
+use super::queue::{Item, Queue, QueuedPacket};
+use super::session::{Identity, Next, Trouble};
+use super::stats::LostPackets;
+use super::streams::Streams;
+use replies::Expected;
+use rustix::event::{PollFd, PollFlags};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+use tracepoint_reader::net::relay::{AddStream, Command, DataHeader, Index, METADATA_CHANNEL};
+use tracepoint_reader::net::stream::LONGEST_PIECE;
+
+/// The directory of all streams in the session.
+const PATH: &str = "tracepoint";
+/// The pause between two questions whether something is pending.
+const ASK_AGAIN: Duration = Duration::from_millis(50);
+/// How many packets are sent before answers are looked at.
+const BATCH: usize = 64;
+
+/// A session.
+#[derive(Debug)]
+pub(super) struct Relay {
+    control: Control,
+    data: TcpStream,
+    minor: u32,
+    /// The relay's number of the session.
+    session: u64,
+    uuid: [u8; 16],
+    /// The handle of the metadata stream, and how much of the text is sent.
+    metadata: Option<u64>,
+    metadata_sent: usize,
+    /// The streams of this session, by their numbers.
+    streams: BTreeMap<usize, RelayStream>,
+    expected: VecDeque<Expected>,
+    sending: Option<Sending>,
+    phase: Phase,
+}
+
+/// A stream of the session.
+#[derive(Debug, Default)]
+struct RelayStream {
+    /// `None` until ADD_STREAM is answered.
+    handle: Option<u64>,
+    /// The number of the last packet sent here.
+    last: Option<u64>,
+    /// Packets that are not confirmed: their numbers and events.
+    unconfirmed: VecDeque<(u64, u64)>,
+}
+
+/// A packet that is being sent.
+#[derive(Debug)]
+struct Sending {
+    stream: usize,
+    head: [u8; DataHeader::SIZE],
+    packet: QueuedPacket,
+    /// How many bytes of head and packet are sent.
+    done: usize,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Phase {
+    Streaming,
+    /// Waits until this time to ask whether something is pending, or for the answers.
+    Confirming(Option<Instant>),
+    Closing,
+}
+
+impl Relay {
+    /// Does what can be done now.
+    pub(super) fn advance(&mut self, queue: &Queue, streams: &mut Streams, now: Instant) -> Result<Next, Trouble> {
+        self.control.receive()?;
+        self.handle_replies(queue, streams)?;
+        for _ in 0..BATCH {
+            if !self.finish_packet(queue, streams)? {
+                break;
+            }
+            // Answers must be read before more questions are asked, or both sides wait.
+            self.control.flush()?;
+            if self.control.is_blocked() || !self.begin_item(queue, streams)? {
+                break;
+            }
+        }
+        let next = self.end_if_done(queue, now);
+        self.control.flush()?;
+        Ok(next)
+    }
+
+    /// Sends the rest of the present packet; `false` if it cannot all be sent now.
+    fn finish_packet(&mut self, queue: &Queue, streams: &mut Streams) -> Result<bool, Trouble> {
+        let Some(sending) = &mut self.sending else { return Ok(true) };
+        if !write_parts(&self.data, [&sending.head, sending.packet.content()], &mut sending.done)? {
+            return Ok(false);
+        }
+        if let Some(Sending { stream, packet, .. }) = self.sending.take() {
+            let header = packet.header;
+            let sent = streams.get(stream);
+            sent.last = Some(header);
+            let here = self.streams.entry(stream).or_default();
+            here.last = Some(header.sequence);
+            here.unconfirmed.push_back((header.sequence, packet.events()));
+            let index = Index {
+                handle: here.handle.unwrap_or_default(),
+                sequence: header.sequence,
+                packet_size: header.packet_bits,
+                content_size: header.content_bits,
+                begin: header.begin,
+                end: header.end,
+                discarded: header.discarded,
+                stream_class: header.stream.class.into(),
+                stream_instance: header.stream.instance,
+                packet_number: header.sequence,
+            };
+            self.ask(&Command::SendIndex(index), Expected::Code("an index"));
+            queue.sent(&packet);
+        }
+        Ok(true)
+    }
+
+    /// Begins the next item of the queue; `false` if there is none that can be begun now.
+    fn begin_item(&mut self, queue: &Queue, streams: &mut Streams) -> Result<bool, Trouble> {
+        if self.sending.is_some() || self.phase != Phase::Streaming {
+            return Ok(false);
+        }
+        let mut state = queue.lock();
+        let stream = match state.items.front() {
+            None => return Ok(false),
+            Some(Item::Sync(_)) => None,
+            Some(Item::Packet(packet)) => Some(streams.number(packet)),
+        };
+        if let Some(stream) = stream {
+            let is_ready = self.streams.get(&stream).is_some_and(|stream| stream.handle.is_some());
+            if !is_ready || self.metadata.is_none() {
+                drop(state);
+                self.add_stream(stream, streams)?;
+                return Ok(false);
+            }
+            self.send_metadata(&state.metadata);
+        }
+        let item = state.items.pop_front();
+        drop(state);
+        match (item, stream) {
+            (Some(Item::Packet(packet)), Some(stream)) => self.begin_packet(stream, packet, queue, streams),
+            (Some(Item::Sync(time)), _) => self.synchronise(time, streams),
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    fn begin_packet(&mut self, stream: usize, mut packet: QueuedPacket, queue: &Queue, streams: &mut Streams) {
+        if promise::keep(&mut packet.bytes, &mut packet.header, streams.get(stream).promised).is_err() {
+            return queue.lost(&packet, LostPackets::Late);
+        }
+        let size = packet.content().len() as u32;
+        let header = DataHeader {
+            circuit_id: 0,
+            handle: self.streams.get(&stream).and_then(|stream| stream.handle).unwrap_or_default(),
+            sequence: packet.header.sequence,
+            size,
+            padding: (packet.header.size() as u32).saturating_sub(size),
+        };
+        self.sending = Some(Sending { stream, head: header.encode(), packet, done: 0 });
+    }
+
+    /// Asks for the stream's handle, unless it was asked for.
+    fn add_stream(&mut self, stream: usize, streams: &mut Streams) -> Result<(), Trouble> {
+        if self.streams.contains_key(&stream) {
+            return Ok(());
+        }
+        let is_first = self.streams.is_empty();
+        self.streams.insert(stream, RelayStream::default());
+        let add =
+            |channel: String| Command::AddStream(AddStream { channel, path: PATH.to_owned(), ..AddStream::default() });
+        self.ask(&add(streams.get(stream).info.file_name()), Expected::Stream(stream));
+        if is_first {
+            self.ask(&add(METADATA_CHANNEL.to_owned()), Expected::Metadata);
+        }
+        self.ask(&Command::StreamsSent, Expected::Code("the streams"));
+        self.control.flush()?;
+        Ok(())
+    }
+
+    fn send_metadata(&mut self, text: &str) {
+        let Some(handle) = self.metadata else { return };
+        for piece in text.as_bytes()[self.metadata_sent..].chunks(LONGEST_PIECE) {
+            let bytes = metadata_packets::packets(self.uuid, piece);
+            Command::SendMetadata { handle, padding: 0, bytes: &bytes }.encode(self.minor, self.control.output());
+        }
+        self.metadata_sent = text.len();
+    }
+
+    /// Sends a beacon for each stream of which everything before `time` was sent, and asks what is stored.
+    fn synchronise(&mut self, time: u64, streams: &mut Streams) {
+        let mut beacons = Vec::new();
+        for (number, sent) in streams.promise(time) {
+            let (Some(here), Some(last)) = (self.streams.get(&number), sent.last) else { continue };
+            // Stock viewers warn of equal times of two streams.
+            let time = time.saturating_sub(number as u64);
+            // The relay ignores beacons of streams without a packet.
+            if let (Some(handle), Some(sequence), true) = (here.handle, here.last, last.end < time) {
+                let stream_class = last.stream.class.into();
+                beacons.push(Index { handle, sequence, end: time, stream_class, ..Index::default() });
+            }
+        }
+        for beacon in beacons {
+            self.ask(&Command::SendIndex(beacon), Expected::Code("a beacon"));
+        }
+        self.ask_pending(|stream| !stream.unconfirmed.is_empty());
+    }
+
+    /// Asks what is stored of these streams.
+    fn ask_pending(&mut self, which: impl Fn(&RelayStream) -> bool) {
+        let asked = self.streams.iter().filter(|(_, stream)| which(stream));
+        let asked: Vec<_> =
+            asked.filter_map(|(number, stream)| Some((*number, stream.handle?, stream.last?))).collect();
+        for (number, handle, last) in asked {
+            self.ask(&Command::DataPending { handle, last }, Expected::Pending(number, last));
+        }
+    }
+
+    /// Goes through the end of the session, once everything is sent.
+    fn end_if_done(&mut self, queue: &Queue, now: Instant) -> Next {
+        let state = queue.lock();
+        let is_sent = state.ended && state.items.is_empty() && self.sending.is_none();
+        drop(state);
+        match self.phase {
+            Phase::Streaming if is_sent => {
+                // The last events may be described by metadata of which no packet has needed the rest.
+                self.send_metadata(&queue.lock().metadata);
+                self.phase = Phase::Confirming(Some(now));
+                Next::At(Some(now))
+            }
+            Phase::Confirming(Some(time)) if time <= now => {
+                self.phase = Phase::Confirming(None);
+                let session = self.session;
+                self.ask(&Command::BeginDataPending { session }, Expected::Code("the end"));
+                self.ask_pending(|_| true);
+                self.ask(&Command::EndDataPending { session }, Expected::EndPending);
+                Next::At(None)
+            }
+            Phase::Confirming(time) => Next::At(time),
+            Phase::Closing if self.expected.is_empty() => Next::Over,
+            Phase::Streaming | Phase::Closing => Next::At(None),
+        }
+    }
+
+    fn close(&mut self) {
+        self.phase = Phase::Closing;
+        let streams = self.streams.values().filter_map(|stream| Some((stream.handle?, stream.last?)));
+        let all: Vec<_> = streams.chain(self.metadata.map(|handle| (handle, u64::MAX))).collect();
+        for (handle, last) in all {
+            self.ask(&Command::CloseStream { handle, last }, Expected::Code("the end of a stream"));
+        }
+    }
+
+    fn ask(&mut self, command: &Command<'_>, expected: Expected) {
+        command.encode(self.minor, self.control.output());
+        self.expected.push_back(expected);
+    }
+
+    /// What to wait for.
+    pub(super) fn sources(&self) -> [PollFd<'_>; 2] {
+        let flags = |is_blocked| if is_blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        [
+            PollFd::new(&self.control.socket, flags(self.control.is_blocked())),
+            PollFd::new(&self.data, flags(self.sending.is_some())),
+        ]
+    }
+
+    /// The connection has ended: what is not confirmed is lost.
+    pub(super) fn abandon(self, queue: &Queue, streams: &mut Streams) {
+        if let Some(sending) = &self.sending {
+            queue.lost(&sending.packet, LostPackets::Network);
+        }
+        queue.change(|state| {
+            for (number, stream) in self.streams {
+                let events = stream.unconfirmed.iter().map(|(_, events)| events).sum();
+                state.lose_events(streams.get(number).info.id, events, LostPackets::Network);
+            }
+        });
+    }
+}
+
+/// The names of a session: `SESSION-PROCESS`, and the number of the connection from the second one on.
+fn session_name(identity: &Identity, connection: u64) -> String {
+    let name = format!("{}-{}", identity.session, identity.process);
+    if connection > 1 { format!("{name}-{connection}") } else { name }
+}

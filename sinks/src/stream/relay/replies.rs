@@ -1,0 +1,97 @@
+//! The answers of a relay, which come in the order of the commands.
+
+use super::{ASK_AGAIN, Phase, Relay};
+use crate::stream::queue::Queue;
+use crate::stream::session::Trouble;
+use crate::stream::streams::Streams;
+use std::time::Instant;
+use tracepoint_reader::net::Decoded;
+use tracepoint_reader::net::relay::{AddStream, Command, Pending, Reply, ReturnCode};
+
+/// The answer that comes to a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// The handle of a stream.
+    Stream(usize),
+    /// The handle of the metadata.
+    Metadata,
+    /// A return code for this.
+    Code(&'static str),
+    /// Whether packets of a stream up to this one are pending.
+    Pending(usize, u64),
+    /// Whether anything is pending at the end.
+    EndPending,
+}
+
+impl Expected {
+    /// A command with the same kind of answer.
+    fn command(self) -> Command<'static> {
+        match self {
+            Self::Stream(_) | Self::Metadata => Command::AddStream(AddStream::default()),
+            Self::Code(_) => Command::StreamsSent,
+            Self::Pending(..) => Command::DataPending { handle: 0, last: 0 },
+            Self::EndPending => Command::EndDataPending { session: 0 },
+        }
+    }
+}
+
+impl Relay {
+    /// Handles the answers that have come.
+    pub(super) fn handle_replies(&mut self, queue: &Queue, streams: &mut Streams) -> Result<(), Trouble> {
+        while let Some(expected) = self.expected.front().copied() {
+            let reply = match Reply::decode(&expected.command(), self.control.input(), self.minor) {
+                Ok(Decoded::Whole(reply, size)) => {
+                    self.control.consume(size);
+                    reply
+                }
+                Ok(Decoded::Needs(_)) => return Ok(()),
+                Err(error) => return Err(refused(error)),
+            };
+            self.expected.pop_front();
+            self.handle(expected, &reply, streams)?;
+        }
+        if !self.control.input().is_empty() {
+            return Err(refused("it answers what was not asked"));
+        }
+        // An answer may have made the next item possible.
+        drop(queue.lock());
+        Ok(())
+    }
+
+    fn handle(&mut self, expected: Expected, reply: &Reply, streams: &mut Streams) -> Result<(), Trouble> {
+        match (expected, reply) {
+            (Expected::Code(_), Reply::Code(ReturnCode::Ok)) => {}
+            (Expected::Code(what), Reply::Code(code)) => return Err(refused(format!("{what}: {code}"))),
+            (Expected::Stream(number), Reply::Stream { handle, code: ReturnCode::Ok }) => {
+                self.streams.entry(number).or_default().handle = Some(*handle);
+            }
+            (Expected::Metadata, Reply::Stream { handle, code: ReturnCode::Ok }) => self.metadata = Some(*handle),
+            (Expected::Stream(number), Reply::Stream { code, .. }) => {
+                let name = streams.get(number).info.file_name();
+                return Err(refused(format!("the stream {name}: {code}")));
+            }
+            (Expected::Metadata, Reply::Stream { code, .. }) => return Err(refused(format!("the metadata: {code}"))),
+            (Expected::Pending(number, last), Reply::Pending(Pending::No)) => {
+                let unconfirmed = &mut self.streams.entry(number).or_default().unconfirmed;
+                while unconfirmed.front().is_some_and(|(sequence, _)| *sequence <= last) {
+                    unconfirmed.pop_front();
+                }
+            }
+            (Expected::EndPending, Reply::Pending(pending)) => {
+                let is_stored = self.streams.values().all(|stream| stream.unconfirmed.is_empty());
+                if is_stored && *pending == Pending::No {
+                    self.close();
+                } else {
+                    self.phase = Phase::Confirming(Some(Instant::now() + ASK_AGAIN));
+                }
+            }
+            (Expected::Pending(..), _) => {}
+            (expected, reply) => return Err(refused(format!("{reply:?} in answer to {expected:?}"))),
+        }
+        Ok(())
+    }
+}
+
+fn refused(what: impl std::fmt::Display) -> Trouble {
+    Trouble::Temporary(std::io::Error::other(format!("the relay refuses {what}")))
+}

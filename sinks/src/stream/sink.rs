@@ -1,0 +1,198 @@
+//! The sink that streams a session's packets.
+
+use super::options::StreamOptions;
+use super::queue::{Item, Queue, QueuedPacket};
+use super::session::Identity;
+use super::watch::StreamWatch;
+use super::worker::Worker;
+use crate::account::Account;
+use crate::description::{ChannelDescription, NewEvents, TraceStart};
+use crate::error::SinkError;
+use crate::sink::{Sink, SinkExtension, StreamInfo};
+use crate::watermark::Watermark;
+use std::io;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+use tracepoint_ring::channel::{Packet, PacketHeader, Policy, StreamId};
+use tracepoint_ring::clock;
+
+/// The thread's name, as `top -H` shows it.
+const NAME: &str = "tracepoint-send";
+/// How much longer than its flush time the thread may take to end.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Streams the packets of a session over a network while they are recorded: see `docs/format-stream.md`.
+///
+/// The recording starts when the peer has acknowledged the session. While the peer cannot be reached, packets wait in memory up to a limit and then
+/// in their rings, whose policy decides; the sink connects again by itself. When the session ends, the sink sends the rest, for as long as
+/// [`StreamOptions::flush`] allows. What did not reach the peer is in the account, by reason.
+///
+/// ```no_run
+/// use tracepoint_sinks::stream::StreamOptions;
+/// use tracepoint_sinks::{SinkError, StreamSink};
+///
+/// let sink = StreamSink::new(StreamOptions::to("relay.lan".parse().expect("an address")))?;
+/// let watch = sink.watch();
+/// # Ok::<(), SinkError>(())
+/// ```
+#[derive(Debug)]
+pub struct StreamSink {
+    options: StreamOptions,
+    queue: Arc<Queue>,
+    thread: Option<JoinHandle<()>>,
+    /// `None` if it is not known which events are still to come: a channel is a flight recorder.
+    watermark: Option<Watermark>,
+    /// Whether times of the trace can be compared with those of this process.
+    has_system_clock: bool,
+    /// When the last synchronisation point was queued, and its time.
+    synchronised: Option<(Instant, u64)>,
+}
+
+impl StreamSink {
+    /// A sink that connects when the session starts.
+    ///
+    /// # Errors
+    ///
+    /// If the process has no file descriptor left.
+    pub fn new(options: StreamOptions) -> Result<Self, SinkError> {
+        let queue = Queue::new(options.resend_buffer, options.flush)
+            .map_err(|error| SinkError::new("make an eventfd for a sender", error))?;
+        let (thread, watermark, synchronised) = (None, None, None);
+        Ok(Self { options, queue: Arc::new(queue), thread, watermark, has_system_clock: false, synchronised })
+    }
+
+    /// Reads its statistics while a session has the sink.
+    pub fn watch(&self) -> StreamWatch {
+        StreamWatch(Arc::clone(&self.queue))
+    }
+
+    fn failed(&self, error: io::Error) -> SinkError {
+        SinkError::new(format!("stream to {}", self.options.destination), error)
+    }
+
+    fn look_at(&mut self, channels: &[ChannelDescription]) {
+        // Flight recorders hand over nothing before the end.
+        if channels.iter().any(|channel| channel.policy == Policy::Overwrite) {
+            self.watermark = None;
+        }
+    }
+}
+
+impl Sink for StreamSink {
+    fn name(&self) -> String {
+        format!("stream to {}", self.options.destination)
+    }
+
+    fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {
+        self.has_system_clock = start.trace.clock.uuid.is_some();
+        self.watermark = Some(Watermark::new(start.packet_delay));
+        self.look_at(start.channels);
+        let process = &start.trace.process;
+        let of_trace = || {
+            let [a, b, c, d, ..] = start.trace.uuid;
+            format!("{}-{}-{a:02x}{b:02x}{c:02x}{d:02x}", process.name, process.pid)
+        };
+        let identity = Identity {
+            uuid: start.trace.uuid,
+            pid: process.pid,
+            host: process.hostname.clone(),
+            session: start.trace.name.clone(),
+            process: self.options.process.clone().unwrap_or_else(of_trace),
+        };
+        self.queue.change(|state| start.metadata.clone_into(&mut state.metadata));
+        let worker = Worker::new(Arc::clone(&self.queue), self.options.clone(), identity);
+        let thread = Builder::new().name(NAME.to_owned()).spawn(|| worker.run());
+        self.thread = Some(thread.map_err(|error| self.failed(error))?);
+        let Some(retry) = self.options.retry else { return Ok(()) };
+        let time = retry.saturating_add(Duration::from_secs(60));
+        let state = self.queue.wait_until(time, |state| state.stats.connections > 0 || state.over);
+        match &state.refused {
+            Some(reason) => {
+                let reason = io::Error::new(io::ErrorKind::NotConnected, reason.clone());
+                Err(self.failed(reason))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
+        self.look_at(new.channels);
+        self.queue.change(|state| state.metadata.push_str(new.metadata));
+        Ok(())
+    }
+
+    fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
+        let header = PacketHeader::parse(packet.bytes);
+        if let Some(watermark) = &mut self.watermark {
+            watermark.observe(i64::try_from(header.end).unwrap_or(i64::MAX));
+        }
+        let (events_before, events_after) = (packet.events_before, packet.events_after);
+        let bytes = packet.bytes.to_vec();
+        self.queue.push(QueuedPacket { stream: stream.clone(), header, bytes, events_before, events_after });
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &Account) -> Result<(), SinkError> {
+        self.queue.change(|state| state.ended = true);
+        let state = self.queue.wait_until(self.options.flush.saturating_add(END_TIMEOUT), |state| state.over);
+        let (is_over, trouble) = (state.over, state.stats.trouble.clone());
+        drop(state);
+        if is_over {
+            // A panic of the thread has no consequence here.
+            let _ = self.thread.take().map(JoinHandle::join);
+        }
+        match trouble {
+            Some(trouble) => Err(self.failed(io::Error::other(trouble))),
+            None if is_over => Ok(()),
+            None => Err(self.failed(io::Error::new(io::ErrorKind::TimedOut, "the peer does not take the rest"))),
+        }
+    }
+
+    fn extension(&mut self) -> Option<&mut dyn SinkExtension> {
+        Some(self)
+    }
+}
+
+impl SinkExtension for StreamSink {
+    fn adjust_account(&self, account: &mut Account) {
+        let state = self.queue.lock();
+        for channel in &mut account.channels {
+            for stream in &mut channel.streams {
+                let id = StreamId { class: channel.id as u32, instance: stream.instance };
+                for (reason, events) in state.lost.get(&id).into_iter().flatten() {
+                    stream.written = stream.written.saturating_sub(*events);
+                    stream.sink += events;
+                    *stream.sink_lost.entry(reason.name().to_owned()).or_default() += events;
+                }
+            }
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.queue.is_full()
+    }
+
+    fn round_ended(&mut self) {
+        let Some(watermark) = &mut self.watermark else { return };
+        let now = Instant::now();
+        if self.has_system_clock {
+            watermark.observe(i64::try_from(clock::now()).unwrap_or(i64::MAX));
+        }
+        let Ok(time) = u64::try_from(watermark.advance(now)) else { return };
+        let is_due = self
+            .synchronised
+            .is_none_or(|(last, before)| time > before && now.duration_since(last) >= self.options.sync_interval);
+        if is_due {
+            self.synchronised = Some((now, time));
+            self.queue.change(|state| state.items.push_back(Item::Sync(time)));
+        }
+    }
+}
+
+impl Drop for StreamSink {
+    fn drop(&mut self) {
+        self.queue.change(|state| state.quit = true);
+        let _ = self.thread.take().filter(JoinHandle::is_finished).map(JoinHandle::join);
+    }
+}

@@ -1,0 +1,43 @@
+//! What a sender has done so far.
+
+use std::collections::BTreeMap;
+
+/// Why packets did not reach the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum LostPackets {
+    /// They were under way when a connection ended, or not sent when the recording ended.
+    Network,
+    /// They hold an event from before a time that was promised to viewers.
+    Late,
+}
+
+impl LostPackets {
+    /// The reason in an account.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::Late => "late",
+        }
+    }
+}
+
+/// What a sender has done so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StreamStats {
+    /// The peer that it is connected to, as it names itself; `None` while it is not connected.
+    pub peer: Option<String>,
+    /// Why it is not connected, if it is not.
+    pub trouble: Option<String>,
+    /// How often it has connected.
+    pub connections: u64,
+    /// Packets that were sent, and their bytes.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes of packets that wait to be sent or to be acknowledged.
+    pub waiting: u64,
+    /// Events that were lost, by reason.
+    pub lost: BTreeMap<&'static str, u64>,
+}

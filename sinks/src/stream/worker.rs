@@ -1,0 +1,169 @@
+//! The sender's thread: connects, has a session with the peer, and connects again when it is lost.
+//!
+//! ```text
+//!   connecting ──▶ serving ──the recording has ended, all is sent──▶ over
+//!     ▲   │           │
+//!     │   └─refused─┐ │lost
+//!     └──pause──────┴─┘  100 ms, doubled up to 5 s; until the peer refuses for good, or the time for the rest is up
+//! ```
+
+use super::connection::timespec;
+use super::options::StreamOptions;
+use super::queue::{Queue, State};
+use super::relay::Relay;
+use super::session::{Identity, Next, Trouble};
+use super::streams::Streams;
+use rustix::event::{PollFd, PollFlags, poll};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The longest sleep.
+const MAX_SLEEP: Duration = Duration::from_secs(1);
+/// The time in which a connection is to be ready.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The shortest and the longest pause before another attempt.
+const MIN_PAUSE: Duration = Duration::from_millis(100);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+
+/// The state of the thread.
+#[derive(Debug)]
+pub(super) struct Worker {
+    pub(super) queue: Arc<Queue>,
+    pub(super) options: StreamOptions,
+    pub(super) identity: Identity,
+    streams: Streams,
+    connections: u64,
+    /// When the time to send the rest is up.
+    deadline: Option<Instant>,
+}
+
+/// Tells the drain that the thread has ended, even by a panic: the drain must not wait for it.
+struct OverGuard<'a>(&'a Queue);
+
+impl Drop for OverGuard<'_> {
+    fn drop(&mut self) {
+        self.0.change(|state| {
+            state.abandon();
+            state.over = true;
+            state.stats.peer = None;
+        });
+    }
+}
+
+impl Worker {
+    pub(super) fn new(queue: Arc<Queue>, options: StreamOptions, identity: Identity) -> Self {
+        Self { queue, options, identity, streams: Streams::default(), connections: 0, deadline: None }
+    }
+
+    pub(super) fn run(mut self) {
+        tracepoint_ring::thread::never_trace_this_thread();
+        crate::signals::block();
+        let queue = Arc::clone(&self.queue);
+        let _over = OverGuard(&queue);
+        let began = Instant::now();
+        let mut pause = MIN_PAUSE;
+        loop {
+            let deadline = Instant::now() + CONNECT_TIMEOUT;
+            let trouble = match Relay::connect(&self.options, &self.identity, self.connections + 1, deadline) {
+                Ok(relay) => {
+                    self.connected();
+                    pause = MIN_PAUSE;
+                    match self.serve(relay) {
+                        None => return,
+                        Some(trouble) => trouble,
+                    }
+                }
+                Err(trouble) => trouble,
+            };
+            let is_tried = self.options.retry.is_some_and(|time| began.elapsed() + pause > time);
+            let gives_up = self.connections == 0 && is_tried;
+            let is_final = self.lost(&trouble, gives_up);
+            if is_final || self.pause(pause) {
+                return;
+            }
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+    }
+
+    fn connected(&mut self) {
+        self.connections += 1;
+        let (peer, connections) = (format!("relay {}", self.options.destination), self.connections);
+        self.queue.change(|state| {
+            (state.stats.peer, state.stats.trouble, state.stats.connections) = (Some(peer), None, connections);
+        });
+    }
+
+    /// Notes why there is no connection. Returns whether there will be none.
+    fn lost(&self, trouble: &Trouble, gives_up: bool) -> bool {
+        let (text, is_final) = match trouble {
+            Trouble::Temporary(error) => (error.to_string(), gives_up),
+            Trouble::Final(text) => (text.clone(), true),
+        };
+        self.queue.change(|state: &mut State| {
+            state.refused = is_final.then(|| text.clone());
+            (state.stats.peer, state.stats.trouble) = (None, Some(text));
+        });
+        is_final
+    }
+
+    /// Has a session until everything is sent (`None`), or the connection is lost.
+    fn serve(&mut self, mut relay: Relay) -> Option<Trouble> {
+        let queue = Arc::clone(&self.queue);
+        loop {
+            let now = Instant::now();
+            let next = match relay.advance(&queue, &mut self.streams, now) {
+                Ok(Next::Over) => return None,
+                Ok(Next::At(time)) => time,
+                Err(trouble) => {
+                    relay.abandon(&queue, &mut self.streams);
+                    return Some(trouble);
+                }
+            };
+            if self.must_end(now) {
+                relay.abandon(&queue, &mut self.streams);
+                return None;
+            }
+            let wait = next.map_or(MAX_SLEEP, |time| time.saturating_duration_since(now));
+            let [control, data] = relay.sources();
+            self.sleep(wait, &mut vec![control, data]);
+        }
+    }
+
+    /// Whether the time to send the rest is up.
+    fn must_end(&mut self, now: Instant) -> bool {
+        let state = self.queue.lock();
+        let (ended, quit) = (state.ended, state.quit);
+        drop(state);
+        let flush = self.options.flush;
+        let deadline = ended.then(|| *self.deadline.get_or_insert(now + flush));
+        quit || deadline.is_some_and(|deadline| now >= deadline)
+    }
+
+    /// Waits before another attempt. Returns whether the thread must end instead.
+    fn pause(&mut self, pause: Duration) -> bool {
+        let until = Instant::now() + pause;
+        loop {
+            let now = Instant::now();
+            if self.must_end(now) {
+                return true;
+            }
+            if now >= until {
+                return false;
+            }
+            self.sleep(until - now, &mut Vec::new());
+        }
+    }
+
+    /// Sleeps until one of the sources or the queue has something, or the time has passed.
+    fn sleep<'a>(&'a self, time: Duration, sources: &mut Vec<PollFd<'a>>) {
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let time = time.min(MAX_SLEEP).min(left.unwrap_or(MAX_SLEEP));
+        sources.push(PollFd::new(self.queue.waker(), PollFlags::IN));
+        // After EINTR or ENOMEM the sources are looked at as after a timeout.
+        let _ = poll(sources, Some(&timespec(time)));
+        if sources.last().is_some_and(|waker| waker.revents().contains(PollFlags::IN)) {
+            let _ = rustix::io::read(self.queue.waker().as_fd(), &mut [0; 8]);
+        }
+    }
+}
