@@ -109,10 +109,12 @@ impl SessionDirectory {
         let Some(chunk) = self.chunks.get_mut(&close.id) else { return Err(ErrorKind::NotFound.into()) };
         chunk.users = chunk.users.saturating_sub(1);
         let here = Path::new(&self.relative).join(&chunk.relative);
-        if chunk.users > 0 || !matches!(close.end, Some(ChunkEnd::Archive | ChunkEnd::Delete)) {
+        if chunk.users > 0 {
             return Ok(here.to_string_lossy().into_owned());
         }
-        let Some(chunk) = self.chunks.remove(&close.id) else { return Err(ErrorKind::NotFound.into()) };
+        // The stock sender asks until the chunk does not exist any more.
+        let chunk = self.chunks.remove(&close.id).filter(|_| matches!(close.end, Some(ChunkEnd::Archive | ChunkEnd::Delete)));
+        let Some(chunk) = chunk else { return Ok(here.to_string_lossy().into_owned()) };
         let from = self.path.join(&chunk.relative);
         let parts: Vec<_> = chunk.tops.iter().filter(|top| from.join(top).exists()).collect();
         if close.end == Some(ChunkEnd::Delete) {
@@ -221,7 +223,7 @@ mod tests {
         let current = place.path().join("host/shop/20231114T221330+0000-1/ust/uid/c_0");
         assert_eq!(std::fs::read_to_string(&current)?, "1");
         directory.close_chunk(&close(1, None))?;
-        assert!(current.exists());
+        assert!(current.exists() && !directory.has_chunk(1));
         assert!(directory.close_chunk(&close(7, None)).is_err());
         assert!(directory.create_chunk(&CreateChunk { name: Some("../x".into()), ..chunk(9) }).is_err());
         Ok(())
