@@ -6,6 +6,7 @@ use std::io;
 use std::num::NonZero;
 use std::process::ExitCode;
 use thiserror::Error;
+use tracepoint_collector::CollectError;
 use tracepoint_control::ControlError;
 use tracepoint_control::core_dump::CoreHandlerError;
 use tracepoint_control::trigger::TriggerError;
@@ -141,6 +142,9 @@ pub(crate) enum Failure {
     /// The trace cannot be served.
     #[error(transparent)]
     Serve(#[from] SinkError),
+    /// Traces cannot be received.
+    #[error(transparent)]
+    Collect(#[from] CollectError),
     /// The received trace cannot be written.
     #[error(transparent)]
     Directory(#[from] DirectoryError),

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod clean;
+mod collect;
 mod completions;
 mod convert;
 mod core_dump;
@@ -92,6 +93,7 @@ verbs! {
     Man(man::Man),
     Serve(serve::Serve),
     Read(read::Read),
+    Collect(collect::Collect),
 }
 
 fn main() -> ExitCode {

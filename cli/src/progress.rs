@@ -66,6 +66,15 @@ impl LiveLine {
 
     /// Shows the number of events, their rate since the last time, and `more`; at most every 400 ms.
     pub(crate) fn show(&mut self, events: u64, more: impl FnOnce() -> String) {
+        self.show_counted("events", events, more);
+    }
+
+    /// The same for packets.
+    pub(crate) fn show_packets(&mut self, packets: u64, more: impl FnOnce() -> String) {
+        self.show_counted("packets", packets, more);
+    }
+
+    fn show_counted(&mut self, what: &str, events: u64, more: impl FnOnce() -> String) {
         const INTERVAL: Duration = Duration::from_millis(400);
         let now = Instant::now();
         let rate = match self.shown {
@@ -76,7 +85,7 @@ impl LiveLine {
             None => 0,
         };
         self.shown = Some((now, events));
-        self.bar.set_message(format!("{rate} events/s, {events} events, {}", more()));
+        self.bar.set_message(format!("{rate} {what}/s, {events} {what}, {}", more()));
         self.bar.tick();
     }
 }

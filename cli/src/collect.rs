@@ -1,0 +1,105 @@
+//! `tracectl collect`: receives traces over a network.
+
+use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::interrupt::Interrupt;
+use crate::progress::LiveLine;
+use crate::{message, output, units};
+use clap::Args;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use tracepoint_collector::{Addresses, Collector, Counts, DEFAULT_MEMORY, Options, Report};
+
+/// Receives traces over a network, stores them below a directory, and serves them to live viewers
+///
+/// Takes the place of `lttng-relayd`, on the same ports: LTTng's senders and live viewers connect to it. Each session gets a directory
+/// HOST/SESSION-TIME. It listens on the loopback interface unless addresses are given; whoever can connect can store and read traces. Ends with
+/// Ctrl-C; what a killed collector has left incomplete is repaired by the next one with the same directory.
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Examples:
+  tracectl collect -o /var/tmp/traces
+  tracectl collect -o /var/tmp/traces --control 0.0.0.0:5342 --data 0.0.0.0:5343 --live 0.0.0.0:5344 --quota 20G
+  lttng create shop --live --set-url=net://127.0.0.1              (LTTng sends to it)
+  babeltrace2 -i lttng-live net://127.0.0.1/host/HOST/shop        (and views it)
+
+{EXIT_CODES}"))]
+pub(crate) struct Collect {
+    /// The directory below which traces are stored; created if it does not exist
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// Where senders open control connections; port 0: any free one
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:5342")]
+    control: SocketAddr,
+    /// Where senders send packets
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:5343")]
+    data: SocketAddr,
+    /// Where live viewers connect
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:5344")]
+    live: SocketAddr,
+    /// Largest number of bytes of packets that wait to be written; senders wait when it is reached. A packet may have half of it
+    #[arg(long, value_name = "SIZE", value_parser = units::size, default_value_t = DEFAULT_MEMORY)]
+    memory: u64,
+    /// Largest size of the directory; senders wait when it is reached
+    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    quota: Option<u64>,
+    /// Write two JSON objects: the addresses at the start, and counts at the end
+    #[arg(long)]
+    json: bool,
+}
+
+impl Collect {
+    pub(crate) fn run(&self) -> VerbResult {
+        let mut options =
+            Options::new(&self.output).control(self.control).data(self.data).live(self.live).memory(self.memory);
+        if let Some(quota) = self.quota {
+            options = options.quota(quota);
+        }
+        let collector = Collector::bind(options)?;
+        let interrupt = Interrupt::once()?;
+        let Addresses { control, data, live, .. } = collector.addresses();
+        if self.json {
+            let (control, data, live) = (control.to_string(), data.to_string(), live.to_string());
+            output::json(&json!({ "type": "listening", "control": control, "data": data, "live": live }))?;
+        } else {
+            message::note(&format!(
+                "storing below {}; senders connect to {control} and {data}, viewers to {live}",
+                self.output.display()
+            ));
+        }
+        let mut line = LiveLine::new();
+        let counts = collector.run(|report| {
+            report.messages.iter().for_each(|text| message::note(text));
+            line.show_packets(report.counts.stored, || status(report));
+            !interrupt.is_requested()
+        })?;
+        drop(line);
+        if self.json {
+            output::json(&json!({ "type": "collected", "counts": counts }))?;
+        } else {
+            let Counts { sessions, stored, stored_bytes, .. } = counts;
+            message::summary(&format!(
+                "{}, {}, {} stored",
+                message::counted(sessions, "session"),
+                message::counted(stored, "packet"),
+                units::bytes(stored_bytes)
+            ));
+        }
+        let Counts { late, missing, unwritten, .. } = counts;
+        if late + missing + unwritten == 0 {
+            return Ok(Outcome::Success);
+        }
+        message::note(&format!(
+            "not stored: {late} packets came late or twice, {missing} were announced and did not come, {unwritten} could not be written"
+        ));
+        Ok(Outcome::Incomplete)
+    }
+}
+
+/// The rest of the status line.
+fn status(report: &Report) -> String {
+    let Report { sessions, streams, viewers, .. } = report;
+    let [stored, memory] = [report.counts.stored_bytes, report.memory].map(units::bytes);
+    let full = report.full.as_ref().map_or_else(String::new, |why| format!("; CANNOT WRITE: {why}"));
+    format!("{stored}; {sessions} sessions, {streams} streams, {viewers} viewers; {memory} in memory{full}")
+}

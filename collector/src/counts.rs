@@ -1,0 +1,31 @@
+//! What the collector counts, for its status.
+
+use serde::Serialize;
+
+/// Counts since the collector began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Connections that were accepted.
+    pub connections: u64,
+    /// Connections that were refused, because there were too many.
+    pub refused: u64,
+    /// Connections that were ended, because what came was malformed, too large or too slow.
+    pub failed: u64,
+    /// Sessions that were opened.
+    pub sessions: u64,
+    /// Packets that came.
+    pub packets: u64,
+    /// Packets that are in a file.
+    pub stored: u64,
+    /// Bytes of these packets, with padding.
+    pub stored_bytes: u64,
+    /// Packets that came late or twice, and were dropped.
+    pub late: u64,
+    /// Packets that were announced and did not come.
+    pub missing: u64,
+    /// Packets that could not be written.
+    pub unwritten: u64,
+    /// Bytes that were sent to viewers.
+    pub viewed_bytes: u64,
+}

@@ -1,0 +1,298 @@
+//! The sessions and streams of all senders. The state machine of the collector: without sockets, and without a clock of its own.
+//!
+//! ```text
+//!   session:  Open ──sender gone──▶ Closing ──all streams closed──▶ Closed ──no viewer is attached──▶ (removed)
+//!
+//!   stream:   Open ──CLOSE_STREAM and its last packet, or the sender gone──▶ Closing ──files closed──▶ Closed
+//!                    (indexes that wait for packets: until those have come, at most LINGER)
+//! ```
+
+mod directory;
+mod session;
+mod stream;
+
+pub(crate) use directory::{SessionDirectory, session_name};
+pub(crate) use session::Session;
+pub(crate) use stream::{Place, Stream};
+
+use crate::counts::Counts;
+use crate::storage::{Done, Packet, Storage};
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tracepoint_reader::net::relay::Index;
+
+/// How long packets whose indexes have come are waited for after the sender's control connection has ended.
+const LINGER: Duration = Duration::from_secs(5);
+/// The most streams of a session.
+pub(crate) const MOST_STREAMS: usize = 65_536;
+/// The most sessions.
+pub(crate) const MOST_SESSIONS: usize = 4096;
+
+/// All sessions.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    /// The directory below which everything is written.
+    pub(crate) output: PathBuf,
+    storage: Storage,
+    sessions: BTreeMap<u64, Session>,
+    streams: HashMap<u64, Stream>,
+    last_session: u64,
+    last_stream: u64,
+    last_trace: u64,
+    pub(crate) counts: Counts,
+    /// Why nothing can be written now.
+    pub(crate) full: Option<String>,
+    messages: Vec<String>,
+}
+
+impl Hub {
+    pub(crate) fn new(output: PathBuf, storage: Storage) -> Self {
+        Self {
+            output,
+            storage,
+            sessions: BTreeMap::new(),
+            streams: HashMap::new(),
+            last_session: 0,
+            last_stream: 0,
+            last_trace: 0,
+            counts: Counts::default(),
+            full: None,
+            messages: Vec::new(),
+        }
+    }
+
+    /// The sessions by number, closed ones included that viewers still read.
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = (u64, &Session)> {
+        self.sessions.iter().map(|(id, session)| (*id, session))
+    }
+
+    pub(crate) fn session(&self, id: u64) -> Option<&Session> {
+        self.sessions.get(&id)
+    }
+
+    pub(crate) fn session_mut(&mut self, id: u64) -> Option<&mut Session> {
+        self.sessions.get_mut(&id)
+    }
+
+    pub(crate) fn stream(&self, handle: u64) -> Option<&Stream> {
+        self.streams.get(&handle)
+    }
+
+    /// A stream of this session.
+    pub(crate) fn stream_of(&mut self, session: u64, handle: u64) -> Option<&mut Stream> {
+        self.streams.get_mut(&handle).filter(|stream| stream.session == session)
+    }
+
+    pub(crate) fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// A message to the user.
+    pub(crate) fn say(&mut self, message: String) {
+        // Bounded, though whoever reads them should be quicker than senders are.
+        if self.messages.len() < 1000 {
+            self.messages.push(message);
+        }
+    }
+
+    /// The messages to the user since the last call.
+    pub(crate) fn messages(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.messages)
+    }
+
+    /// Opens a session; its number.
+    pub(crate) fn open_session(&mut self, session: Session) -> u64 {
+        self.last_session += 1;
+        self.counts.sessions += 1;
+        self.say(format!("{} `{}` of {} began", session.kind(), session.name, session.host));
+        self.sessions.insert(self.last_session, session);
+        self.last_session
+    }
+
+    /// Whether another session can be opened.
+    pub(crate) fn has_room(&self) -> bool {
+        self.sessions.len() < MOST_SESSIONS
+    }
+
+    /// Adds a stream to its session; its handle, which is unique while the collector runs.
+    pub(crate) fn open_stream(&mut self, session: u64, place: Place, files: crate::storage::Files) -> Option<u64> {
+        let trace = {
+            let next = self.last_trace + 1;
+            let trace = self.sessions.get_mut(&session)?.trace(&place.path, next);
+            self.last_trace = self.last_trace.max(trace);
+            trace
+        };
+        self.last_stream += 1;
+        let handle = self.last_stream;
+        let stream = Stream::new(session, trace, place, files, |job| self.storage.give(handle, job));
+        self.streams.insert(handle, stream);
+        self.sessions.get_mut(&session)?.streams.push(handle);
+        Some(handle)
+    }
+
+    /// Whether this stream takes packets.
+    pub(crate) fn takes_packets(&self, handle: u64) -> bool {
+        self.streams.get(&handle).is_some_and(Stream::takes_packets)
+    }
+
+    /// A packet of a stock sender has come. `false`: there is no such stream, or it has ended.
+    pub(crate) fn packet(&mut self, handle: u64, sequence: u64, packet: Packet, now: Instant) -> bool {
+        let Some(stream) = self.streams.get_mut(&handle).filter(|stream| stream.takes_packets()) else { return false };
+        self.counts.packets += 1;
+        stream.pairing.packet(sequence, packet);
+        self.advance(handle, now);
+        true
+    }
+
+    /// An index or a beacon has come. `false`: there is no such stream.
+    pub(crate) fn index(&mut self, session: u64, index: Index, now: Instant) -> bool {
+        let Some(stream) = self.stream_of(session, index.handle).filter(|stream| stream.takes_packets()) else {
+            return false;
+        };
+        stream.pairing.index(index);
+        self.advance(index.handle, now);
+        true
+    }
+
+    /// The stream ends behind the packet with this number.
+    pub(crate) fn close_stream(&mut self, session: u64, handle: u64, last: u64, now: Instant) -> bool {
+        let Some(stream) = self.stream_of(session, handle) else { return false };
+        stream.close_behind(last);
+        self.advance(handle, now);
+        true
+    }
+
+    /// Viewers may be told of all streams that the session has.
+    pub(crate) fn publish(&mut self, session: u64) {
+        let Some(session) = self.sessions.get_mut(&session) else { return };
+        for handle in &session.streams {
+            if let Some(stream) = self.streams.get_mut(handle) {
+                stream.is_published = true;
+            }
+        }
+        session.published = session.streams.len();
+    }
+
+    /// The stream goes on in this directory, from this packet on.
+    pub(crate) fn rotate(&mut self, handle: u64, from: u64, directory: PathBuf) -> io::Result<()> {
+        let Some(stream) = self.streams.get_mut(&handle) else { return Ok(()) };
+        stream.rotate(from, directory, |job| self.storage.give(handle, job))
+    }
+
+    /// All metadata comes once more, in place of what there is.
+    pub(crate) fn reset_metadata(&mut self, session: u64, handle: u64) -> Result<(), String> {
+        if self.sessions.get(&session).is_some_and(|session| !session.live_timer.is_zero()) {
+            return Err("the metadata of a live session cannot be replaced".to_owned());
+        }
+        let stream = self.streams.get_mut(&handle).filter(|stream| stream.session == session && stream.place.is_metadata());
+        let stream = stream.ok_or_else(|| format!("the session has no metadata stream {handle}"))?;
+        stream.replace(|job| self.storage.give(handle, job)).map_err(|error| format!("cannot replace the metadata: {error}"))
+    }
+
+    /// Hands what is complete to the storage.
+    pub(crate) fn advance(&mut self, handle: u64, now: Instant) {
+        let Some(stream) = self.streams.get_mut(&handle) else { return };
+        let (late, missing) = (stream.pairing.late, stream.pairing.missing);
+        if let Err(message) = stream.advance(now, |job| self.storage.give(handle, job)) {
+            self.messages.push(message);
+        }
+        self.counts.late += stream.pairing.late - late;
+        self.counts.missing += stream.pairing.missing - missing;
+    }
+
+    /// The sender of a session is gone, or has said that it ends.
+    pub(crate) fn close_session(&mut self, id: u64, now: Instant) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.begin_closing(now);
+        for handle in session.streams.clone() {
+            if let Some(stream) = self.streams.get_mut(&handle) {
+                stream.sender_is_gone();
+            }
+            self.advance(handle, now);
+        }
+        self.tidy(id, now);
+    }
+
+    /// Closes all sessions.
+    pub(crate) fn close_all(&mut self, now: Instant) {
+        for id in self.sessions.keys().copied().collect::<Vec<_>>() {
+            self.close_session(id, now);
+        }
+    }
+
+    /// Time has passed: gives up what was waited for too long. To be called a few times a second.
+    pub(crate) fn tick(&mut self, now: Instant) {
+        let waiting: Vec<u64> =
+            self.streams.iter().filter(|(_, stream)| stream.pairing.is_waiting()).map(|(handle, _)| *handle).collect();
+        for handle in waiting {
+            self.advance(handle, now);
+        }
+        for id in self.sessions.keys().copied().collect::<Vec<_>>() {
+            self.tidy(id, now);
+        }
+    }
+
+    /// The storage has done something.
+    pub(crate) fn done(&mut self, handle: u64, done: Done, now: Instant) {
+        if let Done::Full(full) = done {
+            match &full {
+                Some(why) => self.say(format!("cannot write: {why}; senders wait until there is room")),
+                None => self.say("what could not be written is written again".to_owned()),
+            }
+            self.full = full;
+            return;
+        }
+        let Some(stream) = self.streams.get_mut(&handle) else { return };
+        match done {
+            Done::Packet { size: Some(_), .. } => self.counts.stored += 1,
+            Done::Packet { size: None, .. } => self.counts.unwritten += 1,
+            _ => {}
+        }
+        self.counts.stored_bytes += stream.done(&done, |job| self.storage.give(handle, job));
+        if done == Done::Closed {
+            let session = stream.session;
+            self.tidy(session, now);
+        }
+    }
+
+    /// Goes on with the end of a session: closes streams whose packets do not come, then the session, and forgets it when no viewer needs it.
+    fn tidy(&mut self, id: u64, now: Instant) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(since) = session.closing_since() else { return };
+        let is_late = now.saturating_duration_since(since) >= LINGER;
+        let mut all_closed = true;
+        for handle in session.streams.clone() {
+            if let Some(stream) = self.streams.get_mut(&handle) {
+                if is_late {
+                    let missing = stream.pairing.missing;
+                    stream.give_up(|job| self.storage.give(handle, job));
+                    self.counts.missing += stream.pairing.missing - missing;
+                }
+                all_closed &= stream.view.is_closed();
+            }
+        }
+        if !all_closed {
+            return;
+        }
+        if !session.is_closed() {
+            let what = format!("{} `{}` of {} ended", session.kind(), session.name, session.host);
+            session.close();
+            self.messages.push(what);
+        }
+        if self.sessions.get(&id).is_some_and(|session| session.viewers == 0) {
+            if let Some(session) = self.sessions.remove(&id) {
+                session.streams.iter().for_each(|handle| drop(self.streams.remove(handle)));
+            }
+        }
+    }
+
+    /// A viewer has attached to a session, or has gone.
+    pub(crate) fn viewer(&mut self, id: u64, is_attached: bool, now: Instant) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.viewers = if is_attached { session.viewers + 1 } else { session.viewers.saturating_sub(1) };
+        }
+        self.tidy(id, now);
+    }
+}

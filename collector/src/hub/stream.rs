@@ -1,0 +1,280 @@
+//! A stream of a stock sender.
+
+use crate::pairing::{Paired, Pairing};
+use crate::storage::{Done, Files, Job, Packet};
+use crate::view::View;
+use std::io;
+use std::path::PathBuf;
+use std::time::Instant;
+use tracepoint_reader::net::relay::{IndexFile, METADATA_CHANNEL};
+
+/// Where the files of a stream are.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// The path of the trace, as the sender has told it.
+    pub(crate) path: PathBuf,
+    /// The directory on this machine.
+    pub(crate) directory: PathBuf,
+    /// The name of the file.
+    pub(crate) channel: String,
+    /// The format of index files; `None`: the stream has none.
+    pub(crate) format: Option<IndexFile>,
+    /// The largest size of a file in bytes, and how many files are kept; 0: no limit.
+    pub(crate) limit: (u64, u64),
+}
+
+impl Place {
+    pub(crate) fn is_metadata(&self) -> bool {
+        self.channel == METADATA_CHANNEL
+    }
+
+    /// Creates the files with this number in the series of a stream whose files have a largest size.
+    pub(crate) fn create(&self, number: u64) -> io::Result<Files> {
+        let (largest, count) = self.limit;
+        let name = match (largest, count) {
+            (0, _) => self.channel.clone(),
+            (_, 0) => format!("{}_{number}", self.channel),
+            (_, count) => {
+                let name = format!("{}_{}", self.channel, number % count);
+                if number >= count {
+                    // Its turn has come again; viewers that have it open go on with the old one.
+                    std::fs::remove_file(self.directory.join(&name))?;
+                    let _ = std::fs::remove_file(self.directory.join("index").join(format!("{name}.idx")));
+                }
+                name
+            }
+        };
+        let is_indexed = self.format.is_some() && !self.is_metadata();
+        Files::create(&self.directory.join(name), self.format.unwrap_or(IndexFile { is_long: true }), is_indexed)
+    }
+}
+
+/// The files into which a stream rotates.
+#[derive(Debug)]
+struct Rotation {
+    /// The tracer's number of the first packet that belongs there.
+    from: u64,
+    directory: PathBuf,
+    files: Files,
+}
+
+/// A stream of packets, or of metadata.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) session: u64,
+    /// The same for all streams of a trace.
+    pub(crate) trace: u64,
+    pub(crate) place: Place,
+    /// Whether viewers may be told of it.
+    pub(crate) is_published: bool,
+    pub(crate) pairing: Pairing<Packet>,
+    pub(crate) view: View,
+    /// The number in the series of files, and the bytes in this file.
+    file: (u64, u64),
+    rotation: Option<Rotation>,
+    /// The tracer's number of the last packet that was given to the storage.
+    last_number: Option<u64>,
+    /// Behind the last packet that is stored, or cannot be.
+    stored: u64,
+    /// `Some`: the storage has a beacon; and the next one.
+    beacon: Option<Option<u64>>,
+    end: End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Not yet.
+    Open,
+    /// Behind this packet.
+    Behind(u64),
+    /// When no index waits for its packet.
+    SenderGone,
+    /// The storage closes the files.
+    Closing,
+}
+
+impl Stream {
+    pub(super) fn new(session: u64, trace: u64, place: Place, files: Files, mut give: impl FnMut(Job)) -> Self {
+        let view = View::new(files.segment());
+        give(Job::Open { files, from: None });
+        Self {
+            session,
+            trace,
+            place,
+            is_published: false,
+            pairing: Pairing::default(),
+            view,
+            file: (0, 0),
+            rotation: None,
+            last_number: None,
+            stored: 0,
+            beacon: None,
+            end: End::Open,
+        }
+    }
+
+    /// Whether packets and indexes may still come.
+    pub(super) fn takes_packets(&self) -> bool {
+        self.end != End::Closing && !self.place.is_metadata()
+    }
+
+    /// Whether packets up to this one are stored; 2^64 - 1: no packet was sent.
+    pub(crate) fn has_stored(&self, last: u64) -> bool {
+        last.wrapping_add(1) <= self.stored
+    }
+
+    /// The stream ends when this packet has come.
+    pub(super) fn close_behind(&mut self, last: u64) {
+        if self.end == End::Open {
+            self.end = End::Behind(last);
+        }
+    }
+
+    pub(super) fn sender_is_gone(&mut self) {
+        if self.end != End::Closing {
+            self.end = End::SenderGone;
+        }
+    }
+
+    /// From the packet with this number on, or from now on for metadata, the files are in another directory.
+    pub(crate) fn rotate(&mut self, from: u64, directory: PathBuf, give: impl FnMut(Job)) -> io::Result<()> {
+        let place = Place { directory, ..self.place.clone() };
+        let rotation = Rotation { from, files: place.create(0)?, directory: place.directory };
+        let is_due = self.place.is_metadata() || self.last_number.is_some_and(|last| last >= from);
+        if let Some(earlier) = self.rotation.replace(rotation) {
+            // The stream had no packet for the chunk between; its files stay empty.
+            drop(earlier);
+        }
+        if is_due {
+            self.switch(give);
+        }
+        Ok(())
+    }
+
+    /// Begins the file anew; of metadata.
+    pub(super) fn replace(&mut self, mut give: impl FnMut(Job)) -> io::Result<()> {
+        std::fs::remove_file(self.place.directory.join(&self.place.channel))?;
+        let files = self.place.create(0)?;
+        self.view.will_open(files.segment());
+        give(Job::Open { files, from: None });
+        Ok(())
+    }
+
+    /// Goes on in the files of the next chunk.
+    fn switch(&mut self, mut give: impl FnMut(Job)) {
+        if let Some(Rotation { from, directory, files }) = self.rotation.take() {
+            self.view.will_open(files.segment());
+            give(Job::Open { files, from: (!self.place.is_metadata()).then_some(from) });
+            self.place.directory = directory;
+            self.file = (0, 0);
+        }
+    }
+
+    /// Hands packets that are complete to the storage, and closes the stream if it ends here.
+    ///
+    /// The error is a message: a file could not be created.
+    pub(super) fn advance(&mut self, now: Instant, mut give: impl FnMut(Job)) -> Result<(), String> {
+        let mut result = Ok(());
+        while let Some(paired) = self.pairing.next(now) {
+            result = self.give(paired, &mut give).and(result);
+        }
+        match self.end {
+            End::Behind(last) if self.place.is_metadata() || self.pairing.has_passed(last) && !self.wants() => {
+                self.give_up(give);
+            }
+            End::SenderGone if !self.pairing.wants_packets() => self.give_up(give),
+            _ => {}
+        }
+        result
+    }
+
+    /// Whether the last packets wait for indexes that may come.
+    fn wants(&self) -> bool {
+        self.pairing.wants_packets() || self.pairing.has_packets()
+    }
+
+    /// Ends the stream with what has come.
+    pub(super) fn give_up(&mut self, mut give: impl FnMut(Job)) {
+        if self.end == End::Closing {
+            return;
+        }
+        for paired in self.pairing.finish() {
+            // The end needs no further file.
+            let _ = self.give(paired, &mut give);
+        }
+        self.switch(&mut give);
+        self.end = End::Closing;
+        give(Job::Close);
+    }
+
+    fn give(&mut self, paired: Paired<Packet>, mut give: impl FnMut(Job)) -> Result<(), String> {
+        let mut result = Ok(());
+        match paired {
+            Paired::Packet { sequence, packet, index } => {
+                if let Some(number) = index.map(|index| index.packet_number) {
+                    if self.rotation.as_ref().is_some_and(|rotation| number >= rotation.from) {
+                        self.switch(&mut give);
+                    }
+                    self.last_number = Some(number);
+                }
+                if let Some(next) = &mut self.beacon {
+                    *next = None;
+                }
+                result = self.make_room(packet.size(), &mut give);
+                give(Job::Packet { sequence, packet, index });
+            }
+            Paired::Beacon { time } => match &mut self.beacon {
+                // The storage has not come to the last one yet: one more waits, however long that takes.
+                Some(next) => *next = Some(time),
+                None => {
+                    self.beacon = Some(None);
+                    give(Job::Beacon { time });
+                }
+            },
+            Paired::Unindexed => give(Job::Unindex),
+        }
+        result
+    }
+
+    /// Goes on in a further file if this one would be too large.
+    fn make_room(&mut self, size: u64, mut give: impl FnMut(Job)) -> Result<(), String> {
+        let (number, bytes) = self.file;
+        self.file.1 = bytes + size;
+        if self.place.limit.0 == 0 || bytes == 0 || bytes + size <= self.place.limit.0 {
+            return Ok(());
+        }
+        // The file is larger than it may be if there is no other.
+        let files = self.place.create(number + 1).map_err(|error| {
+            format!("cannot create the next file of {}: {error}", self.place.directory.join(&self.place.channel).display())
+        })?;
+        self.file = (number + 1, size);
+        self.view.will_open(files.segment());
+        give(Job::Open { files, from: None });
+        Ok(())
+    }
+
+    /// The storage has done something; the bytes of a packet that is in the file now.
+    pub(super) fn done(&mut self, done: &Done, mut give: impl FnMut(Job)) -> u64 {
+        match *done {
+            Done::Opened { entries, bytes, moved } => self.view.opened(entries, bytes, moved),
+            Done::Packet { sequence, size, stream_class } => {
+                self.stored = self.stored.max(sequence.saturating_add(1));
+                if let (Some(_), Some(stream_class)) = (size, stream_class) {
+                    self.view.stored(stream_class);
+                }
+                return size.unwrap_or_default();
+            }
+            Done::Metadata { bytes } => self.view.stored_bytes(bytes),
+            Done::Beacon { time } => {
+                self.view.inactive_until(time);
+                self.beacon = self.beacon.flatten().map(|next| {
+                    give(Job::Beacon { time: next });
+                    None
+                });
+            }
+            Done::Closed => self.view.close(),
+            Done::Full(_) => {}
+        }
+        0
+    }
+}

@@ -1,0 +1,79 @@
+//! Names from the network as parts of paths. Nothing that a sender says leads out of the output directory.
+
+use std::path::PathBuf;
+
+/// The longest name of a directory or file that Linux file systems take, in bytes.
+const LONGEST: usize = 255;
+/// The most components of a path.
+const DEEPEST: usize = 16;
+
+/// Why a name is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadName {
+    #[error("{what} is empty")]
+    Empty { what: &'static str },
+    #[error("{what} `{name}` begins with `.`, or contains `/` or control characters")]
+    Unsafe { what: &'static str, name: String },
+    #[error("{what} has {length} bytes, and at most {most} are possible")]
+    Long { what: &'static str, length: usize, most: usize },
+    #[error("the path has more than {DEEPEST} components")]
+    Deep,
+}
+
+/// Checks that a name is one component of a path, and leaves room for `more` bytes.
+pub(crate) fn component<'a>(what: &'static str, name: &'a str, more: usize) -> Result<&'a str, BadName> {
+    let most = LONGEST - more;
+    if name.is_empty() {
+        Err(BadName::Empty { what })
+    } else if name.starts_with('.') || name.contains(|c: char| c == '/' || c.is_control()) {
+        // The name may have any bytes, and goes into a message.
+        Err(BadName::Unsafe { what, name: name.chars().take(64).flat_map(char::escape_default).collect() })
+    } else if name.len() > most {
+        Err(BadName::Long { what, length: name.len(), most })
+    } else {
+        Ok(name)
+    }
+}
+
+/// A relative path of several components. Empty ones, as at the start of an absolute path, are left out.
+pub(crate) fn path(what: &'static str, text: &str) -> Result<PathBuf, BadName> {
+    let mut path = PathBuf::new();
+    for (depth, name) in text.split('/').filter(|name| !name.is_empty()).enumerate() {
+        if depth == DEEPEST {
+            return Err(BadName::Deep);
+        }
+        path.push(component(what, name, 0)?);
+    }
+    if path.as_os_str().is_empty() { Err(BadName::Empty { what }) } else { Ok(path) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::{Component, Path};
+
+    #[test]
+    fn names_stay_below_their_directory() {
+        for wrong in ["", ".", "..", ".hidden", "a/b", "/", "a\0b", "a\nb", "\u{1b}[2J", &"x".repeat(256)] {
+            assert!(component("the name", wrong, 0).is_err(), "{wrong}");
+        }
+        assert_eq!(component("the name", "shop-7 ü", 16), Ok("shop-7 ü"));
+        assert!(component("the name", &"x".repeat(240), 16).is_err());
+        assert_eq!(
+            component("the name", &"x".repeat(300), 16).map_err(|error| error.to_string()),
+            Err("the name has 300 bytes, and at most 239 are possible".into())
+        );
+    }
+
+    #[test]
+    fn paths_stay_below_their_directory() {
+        for wrong in ["", "/", "..", "a/../b", "../x", "a/./b", "a/.b", &"a/".repeat(17), "a/\r"] {
+            assert!(path("the path", wrong).is_err(), "{wrong}");
+        }
+        for (text, expected) in [("/ust//uid/", "ust/uid"), ("a", "a"), (&"a/".repeat(16), "a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a")] {
+            let path = path("the path", text).expect("a path");
+            assert_eq!(path, Path::new(expected));
+            assert!(path.components().all(|part| matches!(part, Component::Normal(_))));
+        }
+    }
+}

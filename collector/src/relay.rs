@@ -1,0 +1,310 @@
+//! One control connection of a stock sender: what its commands do, and what is answered. Without a socket.
+//!
+//! ```text
+//!   New ──VERSION──▶ Negotiated ──CREATE_SESSION──▶ Session ──(connection ends)──▶ the session is closed
+//! ```
+//!
+//! What makes `lttng-relayd` abort or hang is an error of the sender here: a second `CREATE_SESSION`, streams without a chunk, an index of an unknown
+//! stream. Where the stock daemon closes the connection, so does this; its other sessions go on.
+
+use crate::hub::{Hub, MOST_STREAMS, Place, Session, SessionDirectory};
+use crate::names;
+use crate::storage::{Job, Packet};
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::sync::OwnedSemaphorePermit;
+use tracepoint_reader::net::relay::{
+    AddStream, CloseChunk, Command, CreateChunk, CreateSession, IndexFile, LEAST_MINOR, MAJOR, METADATA_CHANNEL, MINOR,
+    MINOR_WITH_CHUNKS, Pending, Reply, ReturnCode, RotateStreams, Version,
+};
+
+/// Room for the time and a number after the name of a session.
+const SUFFIX: usize = 21;
+
+/// What a command leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The reply, if the command has one.
+    Reply(Option<Reply>),
+    /// The reply, if there is one; then the connection is closed, for this reason.
+    Close(Option<Reply>, String),
+}
+
+/// The state of a control connection.
+#[derive(Debug)]
+pub(crate) struct Control {
+    peer: IpAddr,
+    /// The minor number that both sides speak.
+    minor: Option<u32>,
+    session: Option<u64>,
+}
+
+fn code(code: ReturnCode) -> Answer {
+    Answer::Reply(Some(Reply::Code(code)))
+}
+
+fn fail(code: ReturnCode, why: impl Into<String>) -> Answer {
+    Answer::Close(Some(Reply::Code(code)), why.into())
+}
+
+fn close(why: impl Into<String>) -> Answer {
+    Answer::Close(None, why.into())
+}
+
+impl Control {
+    /// A connection from this address.
+    pub(crate) const fn new(peer: IpAddr) -> Self {
+        Self { peer, minor: None, session: None }
+    }
+
+    /// The minor number of the layouts.
+    pub(crate) fn minor(&self) -> u32 {
+        self.minor.unwrap_or(MINOR)
+    }
+
+    /// The session, once there is one.
+    pub(crate) fn session(&self) -> Option<u64> {
+        self.session
+    }
+
+    /// Carries out a command. `memory` is the share of metadata.
+    pub(crate) fn command(
+        &mut self,
+        hub: &mut Hub,
+        command: Command<'_>,
+        memory: Option<OwnedSemaphorePermit>,
+        now: Instant,
+    ) -> Answer {
+        let Some(minor) = self.minor else {
+            return match command {
+                Command::Version(version) => self.version(version),
+                _ => close("the first command was not VERSION"),
+            };
+        };
+        match (command, self.session) {
+            (Command::CreateSession(create), None) => self.create_session(hub, create),
+            (Command::GetConfiguration { flags: 0 }, _) => {
+                Answer::Reply(Some(Reply::Configuration { code: ReturnCode::Ok, flags: 0 }))
+            }
+            (Command::GetConfiguration { .. }, _) => {
+                Answer::Reply(Some(Reply::Configuration { code: ReturnCode::Protocol, flags: 0 }))
+            }
+            (command, None) => close(format!("command {} came before CREATE_SESSION", command.number())),
+            (Command::SendMetadata { handle, padding, bytes }, Some(session)) => {
+                let packet = Packet::new(bytes.to_vec(), padding, memory);
+                match hub.stream_of(session, handle).filter(|stream| stream.place.is_metadata()) {
+                    None => close(format!("metadata came for stream {handle}, which is none of metadata")),
+                    Some(_) => {
+                        hub.storage().give(handle, Job::Metadata { packet });
+                        Answer::Reply(None)
+                    }
+                }
+            }
+            (command, Some(session)) => session_command(hub, session, minor, command, now),
+        }
+    }
+
+    fn version(&mut self, version: Version) -> Answer {
+        let reply = Some(Reply::Version(Version { major: MAJOR, minor: MINOR }));
+        if version.major != MAJOR || version.minor < LEAST_MINOR {
+            let Version { major, minor } = version;
+            return Answer::Close(reply, format!("the sender speaks version {major}.{minor} of the relay protocol, not 2.4 to 2.13"));
+        }
+        self.minor = Some(version.minor.min(MINOR));
+        Answer::Reply(reply)
+    }
+
+    fn create_session(&mut self, hub: &mut Hub, create: CreateSession) -> Answer {
+        match open_session(hub, create, self.minor(), self.peer) {
+            Ok((id, path)) => {
+                self.session = Some(id);
+                Answer::Reply(Some(Reply::Session { id, code: ReturnCode::Ok, path }))
+            }
+            Err(why) => {
+                hub.say(format!("a session was refused: {why}"));
+                Answer::Reply(Some(Reply::Session { id: 0, code: ReturnCode::Fatal, path: String::new() }))
+            }
+        }
+    }
+
+    /// The connection has ended.
+    pub(crate) fn ended(&self, hub: &mut Hub, now: Instant) {
+        if let Some(session) = self.session {
+            hub.close_session(session, now);
+        }
+    }
+}
+
+/// Opens a session and creates its directory; its number, and the path below the output directory.
+fn open_session(hub: &mut Hub, create: CreateSession, minor: u32, peer: IpAddr) -> Result<(u64, String), String> {
+    if !hub.has_room() {
+        return Err("there are too many sessions".to_owned());
+    }
+    let CreateSession { name, host, base_path, creation_time, current_chunk, .. } = create;
+    names::component("the name of the session", &name, SUFFIX).map_err(|error| error.to_string())?;
+    names::component("the name of the host", &host, 0).map_err(|error| error.to_string())?;
+    let live_timer = Duration::from_micros(create.live_timer.into());
+    let key = (create.sender, create.id);
+    let mut session = Session::new(name, host, live_timer, key);
+    session.is_indexed = !create.snapshot;
+    session.peer = Some(peer);
+    let mut path = String::new();
+    if minor >= MINOR_WITH_CHUNKS {
+        if create.sender == [0; 16] {
+            return Err("the uuid of the sender is zero".to_owned());
+        }
+        let directory = match current_chunk {
+            // Another connection of the same session has made the directory and the chunk.
+            Some(chunk) => {
+                let shared = hub.sessions().filter(|(_, other)| other.is_open() && other.key == key);
+                let mut shared = shared.filter_map(|(_, other)| other.directory.clone());
+                shared.find(|directory| directory.borrow().has_chunk(chunk)).ok_or("there is no such chunk")?
+            }
+            None => {
+                let name = if !base_path.is_empty() {
+                    names::path("the base path", &base_path).map_err(|error| error.to_string())?
+                } else if create.name_has_time {
+                    PathBuf::from(&session.name)
+                } else {
+                    PathBuf::from(crate::hub::session_name(&session.name, creation_time))
+                };
+                Rc::new(RefCell::new(create_directory(hub, &Path::new(&session.host).join(name))?))
+            }
+        };
+        path = directory.borrow().relative().to_owned();
+        session.chunk = current_chunk;
+        session.directory = Some(directory);
+    }
+    Ok((hub.open_session(session), path))
+}
+
+fn create_directory(hub: &Hub, relative: &Path) -> Result<SessionDirectory, String> {
+    SessionDirectory::create(&hub.output, relative)
+        .map_err(|error| format!("cannot create {}: {error}", hub.output.join(relative).display()))
+}
+
+/// A command in a session.
+fn session_command(hub: &mut Hub, session: u64, minor: u32, command: Command<'_>, now: Instant) -> Answer {
+    let unknown_stream = |handle: u64| fail(ReturnCode::Unknown, format!("the session has no stream {handle}"));
+    match command {
+        Command::AddStream(add) => match add_stream(hub, session, minor, &add) {
+            Ok(handle) => Answer::Reply(Some(Reply::Stream { handle, code: ReturnCode::Ok })),
+            Err(why) => {
+                hub.say(format!("a stream was refused: {why}"));
+                Answer::Reply(Some(Reply::Stream { handle: u64::MAX, code: ReturnCode::Unknown }))
+            }
+        },
+        Command::StreamsSent => {
+            hub.publish(session);
+            code(ReturnCode::Ok)
+        }
+        Command::SendIndex(index) if hub.index(session, index, now) => code(ReturnCode::Ok),
+        Command::SendIndex(index) => unknown_stream(index.handle),
+        Command::CloseStream { handle, last } if hub.close_stream(session, handle, last, now) => code(ReturnCode::Ok),
+        Command::CloseStream { handle, .. } => unknown_stream(handle),
+        Command::DataPending { handle, last } => match hub.stream_of(session, handle) {
+            None => unknown_stream(handle),
+            Some(stream) => pending(!stream.has_stored(last)),
+        },
+        Command::EndDataPending { .. } => pending(false),
+        Command::BeginDataPending { .. } | Command::QuiescentControl { .. } | Command::StartData => code(ReturnCode::Ok),
+        Command::ResetMetadata { handle, .. } => match hub.reset_metadata(session, handle) {
+            Ok(()) => code(ReturnCode::Ok),
+            Err(why) => fail(ReturnCode::Unknown, why),
+        },
+        Command::RotateStreams(rotation) => match rotate(hub, session, &rotation) {
+            Ok(()) => code(ReturnCode::Ok),
+            Err(why) => fail(ReturnCode::Unknown, why),
+        },
+        Command::CreateChunk(chunk) => match create_chunk(hub, session, &chunk) {
+            Ok(()) => code(ReturnCode::Ok),
+            Err(why) => fail(ReturnCode::Unknown, why),
+        },
+        Command::CloseChunk(chunk) => match close_chunk(hub, session, &chunk) {
+            Ok(path) => Answer::Reply(Some(Reply::ChunkClosed { code: ReturnCode::Ok, path })),
+            Err(why) => {
+                let reply = Reply::ChunkClosed { code: ReturnCode::Unknown, path: String::new() };
+                Answer::Close(Some(reply), why)
+            }
+        },
+        Command::ChunkExists { chunk } => {
+            let directory = hub.session(session).and_then(|session| session.directory.as_ref());
+            let exists = directory.is_some_and(|directory| directory.borrow().has_chunk(chunk));
+            Answer::Reply(Some(Reply::ChunkExists { code: ReturnCode::Ok, exists }))
+        }
+        command => fail(ReturnCode::Unknown, format!("command {} is not possible in a session", command.number())),
+    }
+}
+
+fn pending(pending: bool) -> Answer {
+    Answer::Reply(Some(Reply::Pending(if pending { Pending::Yes } else { Pending::No })))
+}
+
+/// Creates the files of a stream; its handle.
+fn add_stream(hub: &mut Hub, id: u64, minor: u32, add: &AddStream) -> Result<u64, String> {
+    let path = names::path("the path of the stream", &add.path).map_err(|error| error.to_string())?;
+    names::component("the name of the channel", &add.channel, SUFFIX).map_err(|error| error.to_string())?;
+    let session = hub.session(id).ok_or("there is no session")?;
+    if session.streams.len() >= MOST_STREAMS {
+        return Err(format!("a session has at most {MOST_STREAMS} streams"));
+    }
+    // Before minor 11 the path of the first stream begins with the directory of the session, and there are no chunks.
+    let (directory, chunk, below) = match &session.directory {
+        Some(directory) if minor >= MINOR_WITH_CHUNKS => {
+            (Rc::clone(directory), session.chunk.ok_or("there is no chunk")?, path.clone())
+        }
+        known => {
+            let mut parts = path.components();
+            let base: PathBuf = parts.by_ref().take(2).collect();
+            let directory = match known {
+                Some(directory) => Rc::clone(directory),
+                None => Rc::new(RefCell::new(create_directory(hub, &base)?)),
+            };
+            directory.borrow_mut().create_chunk(&CreateChunk::default())?;
+            (directory, 0, parts.as_path().to_owned())
+        }
+    };
+    let in_directory = |error: std::io::Error| format!("cannot create {}: {error}", path.join(&add.channel).display());
+    let place = Place {
+        directory: directory.borrow_mut().stream_directory(chunk, &below).map_err(in_directory)?,
+        channel: add.channel.clone(),
+        format: session.is_indexed.then_some(IndexFile::of_minor(minor)),
+        limit: if add.channel == METADATA_CHANNEL { (0, 0) } else { (add.file_size, add.file_count) },
+        path: path.clone(),
+    };
+    let files = place.create(0).map_err(in_directory)?;
+    if let Some(session) = hub.session_mut(id) {
+        session.directory = Some(directory);
+    }
+    hub.open_stream(id, place, files).ok_or_else(|| "there is no session".to_owned())
+}
+
+fn create_chunk(hub: &mut Hub, id: u64, chunk: &CreateChunk) -> Result<(), String> {
+    let session = hub.session_mut(id).ok_or("there is no session")?;
+    let directory = session.directory.as_ref().ok_or("sessions have chunks from minor version 11 on")?;
+    directory.borrow_mut().create_chunk(chunk)?;
+    session.chunk = Some(chunk.id);
+    Ok(())
+}
+
+fn close_chunk(hub: &mut Hub, id: u64, chunk: &CloseChunk) -> Result<String, String> {
+    let directory = hub.session(id).and_then(|session| session.directory.clone()).ok_or("there is no chunk")?;
+    directory.borrow_mut().close_chunk(chunk).map_err(|error| format!("cannot close chunk {}: {error}", chunk.id))
+}
+
+fn rotate(hub: &mut Hub, id: u64, rotation: &RotateStreams) -> Result<(), String> {
+    // At the end of a session the streams go into no chunk: they stay where they are.
+    let Some(chunk) = rotation.chunk else { return Ok(()) };
+    let directory = hub.session(id).and_then(|session| session.directory.clone()).ok_or("there is no chunk")?;
+    for (handle, from) in &rotation.streams {
+        let stream = hub.stream_of(id, *handle).ok_or_else(|| format!("the session has no stream {handle}"))?;
+        let below = stream.place.path.clone();
+        let to = directory.borrow_mut().stream_directory(chunk, &below);
+        to.and_then(|to| hub.rotate(*handle, *from, to))
+            .map_err(|error| format!("cannot rotate into chunk {chunk}: {error}"))?;
+    }
+    Ok(())
+}

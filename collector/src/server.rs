@@ -1,0 +1,270 @@
+//! The sockets: listeners, a task for each connection, and a tick.
+//!
+//! All tasks run on one thread and share the [`Hub`]; none holds it while it waits. What a connection may use is bounded: the memory of packets by a
+//! semaphore of bytes, from which a task takes the size of a packet before it reads it, so that a full memory stops the peer by TCP's own
+//! flow control; the number of connections of each kind; the time of a message that has begun.
+
+mod senders;
+mod viewers;
+
+use crate::connection::Connection;
+use crate::counts::Counts;
+use crate::error::CollectError;
+use crate::hub::Hub;
+use crate::options::Options;
+use crate::storage::repair::{Found, repair};
+use crate::storage::{Done, Storage};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::LocalSet;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+/// The most connections of senders, for control and data each.
+const MOST_SENDERS: usize = 2048;
+/// The most connections of viewers.
+const MOST_VIEWERS: usize = 128;
+/// The time between two looks at what has waited too long.
+const TICK: Duration = Duration::from_millis(100);
+/// The pause after a failure to accept a connection, which is mostly a lack of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long files are completed at the end.
+const END_TIME: Duration = Duration::from_secs(10);
+
+/// The addresses on which a collector listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Addresses {
+    /// For control connections of senders.
+    pub control: SocketAddr,
+    /// For packets of senders.
+    pub data: SocketAddr,
+    /// For viewers.
+    pub live: SocketAddr,
+}
+
+/// The state of a running collector.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Report {
+    /// Counts since it began.
+    pub counts: Counts,
+    /// Sessions whose senders are connected.
+    pub sessions: usize,
+    /// Their streams.
+    pub streams: usize,
+    /// Viewers that are attached.
+    pub viewers: usize,
+    /// Bytes of packets that wait in memory.
+    pub memory: u64,
+    /// Bytes in the output directory.
+    pub disk: u64,
+    /// Why nothing can be written now; senders wait.
+    pub full: Option<String>,
+    /// What happened since the last report.
+    pub messages: Vec<String>,
+}
+
+/// A collector that listens, and does nothing until it [runs](Self::run).
+#[derive(Debug)]
+pub struct Collector {
+    options: Options,
+    runtime: Runtime,
+    listeners: [TcpListener; 3],
+    addresses: Addresses,
+    found: Found,
+}
+
+/// What all tasks share.
+#[derive(Debug)]
+struct Shared {
+    hub: RefCell<Hub>,
+    /// Bytes of memory that are free.
+    memory: Arc<Semaphore>,
+    /// The largest packet.
+    largest: u32,
+}
+
+impl Collector {
+    /// Creates the output directory, makes whole what a killed collector has left there, and listens.
+    ///
+    /// Raises this process's soft limit on open files to its hard limit: each stream has two files.
+    ///
+    /// # Errors
+    ///
+    /// [`CollectError`] if the directory cannot be created or read, or an address cannot be listened on.
+    pub fn bind(options: Options) -> Result<Self, CollectError> {
+        let output = options.output.display().to_string();
+        let failed = |action: &str| {
+            let action = format!("{action} {output}");
+            move |error| CollectError::new(action, error)
+        };
+        std::fs::create_dir_all(&options.output).map_err(failed("create"))?;
+        let found = repair(&options.output).map_err(failed("repair what is in"))?;
+        let listen = |what: &str, address: SocketAddr| {
+            let listener = TcpListener::bind(address).and_then(|it| it.set_nonblocking(true).map(|()| it));
+            listener.map_err(|error| CollectError::new(format!("listen on {address} for {what}"), error))
+        };
+        let listeners = [
+            listen("control connections", options.control)?,
+            listen("packets", options.data)?,
+            listen("viewers", options.live)?,
+        ];
+        let address = |listener: &TcpListener| {
+            listener.local_addr().map_err(|error| CollectError::new("find an address of this machine", error))
+        };
+        let [control, data, live] = [&listeners[0], &listeners[1], &listeners[2]].map(address);
+        let addresses = Addresses { control: control?, data: data?, live: live? };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build();
+        let runtime = runtime.map_err(|error| CollectError::new("start", error))?;
+        Ok(Self { options, runtime, listeners, addresses, found })
+    }
+
+    /// The addresses on which it listens.
+    pub const fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// Takes and serves traces until `report`, which is called ten times a second, returns `false`. Then sessions are closed, and files
+    /// completed.
+    ///
+    /// # Errors
+    ///
+    /// [`CollectError`] if the thread that writes cannot be started.
+    pub fn run(self, report: impl FnMut(&Report) -> bool) -> Result<Counts, CollectError> {
+        let Self { options, runtime, listeners, found, .. } = self;
+        raise_file_limit();
+        let (sender, done) = tokio::sync::mpsc::unbounded_channel();
+        let storage = Storage::start(found.bytes, options.quota, sender);
+        let storage = storage.map_err(|error| CollectError::new("start the thread that writes", error))?;
+        let mut hub = Hub::new(options.output.clone(), storage);
+        if found.sessions > 0 {
+            let Found { sessions, cut_off, .. } = found;
+            hub.say(format!("made {sessions} sessions of a killed collector whole; cut off {cut_off} bytes of incomplete packets"));
+        }
+        let memory = usize::try_from(options.memory).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+        let shared = Rc::new(Shared {
+            hub: RefCell::new(hub),
+            memory: Arc::new(Semaphore::new(memory)),
+            largest: u32::try_from(memory / 2).unwrap_or(u32::MAX),
+        });
+        let tasks = LocalSet::new();
+        tasks.block_on(&runtime, serve(&shared, listeners, done, memory, report))
+    }
+}
+
+/// Each stream has two files, and the default limit is low.
+fn raise_file_limit() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // Without it fewer senders can be served, and they are told.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+async fn serve(
+    shared: &Rc<Shared>,
+    listeners: [TcpListener; 3],
+    mut done: UnboundedReceiver<(u64, Done)>,
+    memory: usize,
+    mut report: impl FnMut(&Report) -> bool,
+) -> Result<Counts, CollectError> {
+    let [control, data, live] = listeners.map(tokio::net::TcpListener::from_std);
+    let failed = |error| CollectError::new("listen", error);
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn_local(accept(Rc::clone(shared), control.map_err(failed)?, MOST_SENDERS, senders::control));
+    tasks.spawn_local(accept(Rc::clone(shared), data.map_err(failed)?, MOST_SENDERS, senders::data));
+    tasks.spawn_local(accept(Rc::clone(shared), live.map_err(failed)?, MOST_VIEWERS, viewers::viewer));
+    let of_done = Rc::clone(shared);
+    let storage = tokio::task::spawn_local(async move {
+        while let Some((handle, done)) = done.recv().await {
+            of_done.hub.borrow_mut().done(handle, done, Instant::now());
+        }
+    });
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        shared.hub.borrow_mut().tick(Instant::now());
+        if !report(&shared.report(memory)) {
+            break;
+        }
+    }
+    // No new connections; what has come is completed.
+    drop(tasks);
+    shared.hub.borrow_mut().close_all(Instant::now());
+    let end = Instant::now() + END_TIME;
+    while shared.hub.borrow().sessions().any(|(_, session)| !session.is_closed()) && Instant::now() < end {
+        ticks.tick().await;
+        shared.hub.borrow_mut().tick(Instant::now());
+    }
+    shared.hub.borrow().storage().give_up();
+    report(&shared.report(memory));
+    storage.abort();
+    Ok(shared.hub.borrow().counts)
+}
+
+impl Shared {
+    fn report(&self, memory: usize) -> Report {
+        let mut hub = self.hub.borrow_mut();
+        let messages = hub.messages();
+        let open: Vec<_> = hub.sessions().filter(|(_, session)| session.is_open()).map(|(_, session)| session).collect();
+        Report {
+            counts: hub.counts,
+            sessions: open.len(),
+            streams: open.iter().map(|session| session.streams.len()).sum(),
+            viewers: hub.sessions().map(|(_, session)| session.viewers).sum(),
+            memory: (memory - self.memory.available_permits().min(memory)) as u64,
+            disk: hub.storage().used(),
+            full: hub.full.clone(),
+            messages,
+        }
+    }
+}
+
+/// Accepts connections, at most `most` at a time. Further ones are closed at once.
+async fn accept<F, T>(shared: Rc<Shared>, listener: tokio::net::TcpListener, most: usize, serve: F)
+where
+    F: Fn(Rc<Shared>, Connection, SocketAddr) -> T + Copy + 'static,
+    T: Future<Output = Result<(), String>> + 'static,
+{
+    let open = Rc::new(Cell::new(0_usize));
+    let mut tasks = tokio::task::JoinSet::new();
+    loop {
+        let accepted = listener.accept().await;
+        while tasks.try_join_next().is_some() {}
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Of one connection, which is gone already, or for want of descriptors.
+                if error.kind() != io::ErrorKind::ConnectionAborted {
+                    shared.hub.borrow_mut().say(format!("cannot accept a connection: {error}"));
+                    sleep(ACCEPT_PAUSE).await;
+                }
+                continue;
+            }
+        };
+        let Some(connection) = (open.get() < most).then(|| Connection::new(stream).ok()).flatten() else {
+            shared.hub.borrow_mut().counts.refused += 1;
+            continue;
+        };
+        shared.hub.borrow_mut().counts.connections += 1;
+        let (shared, open) = (Rc::clone(&shared), Rc::clone(&open));
+        open.set(open.get() + 1);
+        tasks.spawn_local(async move {
+            let result = serve(Rc::clone(&shared), connection, peer).await;
+            open.set(open.get() - 1);
+            if let Err(why) = result {
+                let mut hub = shared.hub.borrow_mut();
+                hub.counts.failed += 1;
+                hub.say(format!("the connection from {peer} was closed: {why}"));
+            }
+        });
+    }
+}

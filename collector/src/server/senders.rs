@@ -1,0 +1,140 @@
+//! Connections of stock senders.
+
+use super::Shared;
+use crate::connection::Connection;
+use crate::hub::Hub;
+use crate::relay::{Answer, Control};
+use crate::storage::Packet;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::OwnedSemaphorePermit;
+use tracepoint_reader::net::relay::{Command, DataHeader, Reply, ReturnCode};
+use tracepoint_reader::net::{Decoded, Malformed};
+
+/// The largest payload of a command.
+const LARGEST_COMMAND: u64 = 4 << 20;
+/// How long a sender may take until it has a session, and a data connection from a host without a session may last.
+const GREETING_TIME: Duration = Duration::from_secs(10);
+
+impl Shared {
+    /// A share of the memory; waits until it is free.
+    async fn memory(&self, bytes: u32) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.memory).acquire_many_owned(bytes).await.ok()
+    }
+}
+
+/// Ends the session of a connection however that ends.
+struct Ending {
+    shared: Rc<Shared>,
+    control: Control,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.control.ended(&mut self.shared.hub.borrow_mut(), Instant::now());
+    }
+}
+
+/// A control connection.
+pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, peer: SocketAddr) -> Result<(), String> {
+    let mut of = Ending { shared, control: Control::new(peer.ip()) };
+    loop {
+        let (mut replies, mut needed, mut end) = (Vec::new(), 1, None);
+        while end.is_none() {
+            let minor = of.control.minor();
+            let command = match Command::decode(connection.bytes(), minor, LARGEST_COMMAND) {
+                Ok(Decoded::Needs(size)) => {
+                    needed = size;
+                    break;
+                }
+                Ok(Decoded::Whole(command, size)) => (command, size),
+                Err(error) => {
+                    if matches!(error, Malformed::Command(_)) && of.control.session().is_some() {
+                        Reply::Code(ReturnCode::Unknown).encode(minor, &mut replies);
+                    }
+                    end = Some(error.to_string());
+                    break;
+                }
+            };
+            let (command, size) = command;
+            let memory = match &command {
+                Command::SendMetadata { bytes, padding, .. } if u64::from(*padding) <= LARGEST_COMMAND => {
+                    of.shared.memory(bytes.len() as u32).await
+                }
+                _ => None,
+            };
+            let answer = of.control.command(&mut of.shared.hub.borrow_mut(), command, memory, Instant::now());
+            connection.take(size);
+            let reply = match answer {
+                Answer::Reply(reply) => reply,
+                Answer::Close(reply, why) => {
+                    end = Some(why);
+                    reply
+                }
+            };
+            if let Some(reply) = reply {
+                reply.encode(minor, &mut replies);
+            }
+        }
+        connection.write(&replies).await.map_err(|error| format!("the sender takes no answer: {error}"))?;
+        if let Some(why) = end {
+            return Err(why);
+        }
+        let first = of.control.session().is_none().then_some(GREETING_TIME);
+        match connection.fill(needed, first).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(error) => return Err(format!("no complete command came: {error}")),
+        }
+    }
+}
+
+/// Whether a sender on this host has a session.
+fn has_session(hub: &Hub, peer: IpAddr) -> bool {
+    hub.sessions().any(|(_, session)| session.is_open() && session.peer == Some(peer))
+}
+
+/// A data connection.
+pub(super) async fn data(shared: Rc<Shared>, mut connection: Connection, peer: SocketAddr) -> Result<(), String> {
+    let mut is_known = false;
+    loop {
+        while connection.bytes().len() < DataHeader::SIZE {
+            let first = (!is_known).then_some(GREETING_TIME);
+            match connection.fill(DataHeader::SIZE, first).await {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                // The first packet may take as long as the sender has a session.
+                Err(error) if error.kind() == std::io::ErrorKind::TimedOut && connection.bytes().is_empty() => {
+                    if !has_session(&shared.hub.borrow(), peer.ip()) {
+                        return Err("no packet came, and its host has no session".to_owned());
+                    }
+                }
+                Err(error) => return Err(format!("no complete packet came: {error}")),
+            }
+        }
+        let Some(header) = connection.bytes().first_chunk().map(DataHeader::decode) else { continue };
+        connection.take(DataHeader::SIZE);
+        let DataHeader { handle, sequence, size, padding, .. } = header;
+        let total = u64::from(size) + u64::from(padding);
+        if total > u64::from(shared.largest) {
+            return Err(format!(
+                "a packet has {total} bytes, and at most {} fit into half of the memory; give the collector more (--memory)",
+                shared.largest
+            ));
+        }
+        if !shared.hub.borrow().takes_packets(handle) {
+            return Err(format!("a packet came for stream {handle}, which is not there or has ended"));
+        }
+        is_known = true;
+        let memory = shared.memory(size).await;
+        let mut bytes = Vec::new();
+        let read = connection.read_into(size as usize, &mut bytes).await;
+        read.map_err(|error| format!("a packet is incomplete: {error}"))?;
+        let packet = Packet::new(bytes, padding, memory);
+        if !shared.hub.borrow_mut().packet(handle, sequence, packet, Instant::now()) {
+            return Err(format!("a packet came for stream {handle}, which has ended"));
+        }
+    }
+}

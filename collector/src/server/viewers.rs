@@ -1,0 +1,81 @@
+//! Connections of live viewers.
+
+use super::Shared;
+use crate::connection::Connection;
+use crate::viewer::{Answer, Viewer, packet_reply};
+use std::fs::File;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::FileExt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::spawn_blocking;
+use tracepoint_reader::net::Decoded;
+use tracepoint_reader::net::live::Request;
+
+/// How long a viewer may take to say what it is.
+const GREETING_TIME: Duration = Duration::from_secs(10);
+/// How long a viewer may ask nothing. Stock viewers ask ten times a second.
+const IDLE_TIME: Duration = Duration::from_secs(600);
+
+/// Detaches a viewer however its connection ends.
+struct Ending {
+    shared: Rc<Shared>,
+    viewer: Viewer,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.viewer.ended(&mut self.shared.hub.borrow_mut(), Instant::now());
+    }
+}
+
+/// A viewer's connection.
+pub(super) async fn viewer(shared: Rc<Shared>, mut connection: Connection, _: SocketAddr) -> Result<(), String> {
+    let mut of = Ending { shared, viewer: Viewer::default() };
+    let mut first = GREETING_TIME;
+    loop {
+        let request = match Request::decode(connection.bytes()) {
+            Err(error) => return Err(error.to_string()),
+            Ok(Decoded::Needs(needed)) => match connection.fill(needed, Some(first)).await {
+                Ok(true) => continue,
+                Ok(false) => return Ok(()),
+                Err(error) => return Err(format!("no complete request came: {error}")),
+            },
+            Ok(Decoded::Whole(request, size)) => {
+                connection.take(size);
+                request
+            }
+        };
+        first = IDLE_TIME;
+        let answer = of.viewer.request(&mut of.shared.hub.borrow_mut(), request, Instant::now());
+        let reply = match answer {
+            Answer::Reply(reply) => reply,
+            // The disk may be slow; others are served meanwhile.
+            Answer::Read { file, offset, length } => {
+                let read = spawn_blocking(move || read_at(&file, offset, length)).await;
+                packet_reply(&read.unwrap_or_else(|error| Err(error.into())))
+            }
+            Answer::Close(why) => return Err(why),
+        };
+        of.shared.hub.borrow_mut().counts.viewed_bytes += reply.len() as u64;
+        connection.write(&reply).await.map_err(|error| format!("the viewer takes no answer: {error}"))?;
+    }
+}
+
+/// At most `length` bytes: fewer where the file ends.
+fn read_at(file: &Arc<File>, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    let mut read = 0;
+    while read < length {
+        match file.read_at(&mut bytes[read..], offset + read as u64) {
+            Ok(0) => break,
+            Ok(count) => read += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(read);
+    Ok(bytes)
+}

@@ -1,0 +1,79 @@
+//! Files of streams, and the thread that writes them.
+//!
+//! ```text
+//!   state (hub) ── Job ──▶ thread ──▶ stream files, index files, metadata
+//!        ◀──────── Done ───┘
+//! ```
+//!
+//! Files are created by the state machine, so that a sender gets its answer, and handed to the [thread](thread), which alone writes them. Jobs are
+//! done in the order in which they were given, over all streams: so a beacon is known to viewers after the packets before it, and a packet
+//! after the metadata before it. A disk that stalls delays the thread and nothing else.
+//!
+//! A packet is written to the stream file by one call, then its entry to the index file. After a kill an incomplete packet at the end has no
+//! entry, and [repair](repair) cuts it off. Nothing is synchronised to the disk before a stream is closed: what was written survives a killed
+//! process, not a power cut.
+
+mod file;
+pub(crate) mod repair;
+mod thread;
+
+pub(crate) use file::{Files, Segment};
+pub(crate) use thread::Storage;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tracepoint_reader::net::relay::Index;
+
+/// The bytes of a packet, as a share of the memory limit.
+#[derive(Debug)]
+pub(crate) struct Packet {
+    bytes: Vec<u8>,
+    /// Zero bytes that follow them in the file.
+    padding: u32,
+    /// Returned when the packet is written or dropped.
+    _memory: Option<OwnedSemaphorePermit>,
+}
+
+impl Packet {
+    pub(crate) const fn new(bytes: Vec<u8>, padding: u32, memory: Option<OwnedSemaphorePermit>) -> Self {
+        Self { bytes, padding, _memory: memory }
+    }
+
+    /// Its size in the file.
+    pub(crate) fn size(&self) -> u64 {
+        self.bytes.len() as u64 + u64::from(self.padding)
+    }
+}
+
+/// What is to be done to the files of a stream.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// The stream goes on in these files, from this packet on: those of the previous file whose `packet_number` is at least `from` are moved.
+    Open { files: Files, from: Option<u64> },
+    /// Appends a packet, and its entry in the index.
+    Packet { sequence: u64, packet: Packet, index: Option<Index> },
+    /// Appends metadata.
+    Metadata { packet: Packet },
+    /// Passes a beacon on behind what was stored before.
+    Beacon { time: u64 },
+    /// Removes the index, which cannot be completed.
+    Unindex,
+    /// Closes the files.
+    Close,
+}
+
+/// What was done.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// The next files are open. The previous segment ends after so many entries and bytes.
+    Opened { entries: u64, bytes: u64, moved: u64 },
+    /// A packet of this size was stored, or (`None`) could not be. It has an index if it has a stream class.
+    Packet { sequence: u64, size: Option<u64>, stream_class: Option<u64> },
+    /// Metadata was stored.
+    Metadata { bytes: u64 },
+    /// What came before the beacon is stored.
+    Beacon { time: u64 },
+    /// The files are closed.
+    Closed,
+    /// The disk is full, or writable again.
+    Full(Option<String>),
+}

@@ -1,0 +1,184 @@
+//! The files of one stream.
+
+use super::Packet;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSlice, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tracepoint_reader::net::relay::{Index, IndexFile};
+
+/// New files of a stream.
+#[derive(Debug)]
+pub(crate) struct Files {
+    data: Arc<File>,
+    index: Option<(Arc<File>, PathBuf)>,
+    format: IndexFile,
+}
+
+/// What viewers read of one file of a stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Segment {
+    pub(crate) data: Arc<File>,
+    index: Option<Arc<File>>,
+    format: IndexFile,
+    /// Packets that viewers may read.
+    pub(crate) entries: u64,
+    /// Bytes that viewers may read; of metadata.
+    pub(crate) bytes: u64,
+}
+
+impl Segment {
+    /// The offset and the index of a packet. Costs one read of 72 bytes.
+    pub(crate) fn entry(&self, number: u64) -> io::Result<(u64, Index)> {
+        let file = self.index.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        let mut bytes = [0; 72];
+        let bytes = &mut bytes[..self.format.entry_size()];
+        file.read_exact_at(bytes, entry_offset(self.format, number))?;
+        self.format.entry(bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+}
+
+fn entry_offset(format: IndexFile, number: u64) -> u64 {
+    IndexFile::HEADER as u64 + number * format.entry_size() as u64
+}
+
+/// Creates a file that does not exist; links are not followed.
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).mode(0o640).open(path)
+}
+
+/// The name of an index file for a stream file: `index/NAME.idx` beside it.
+pub(super) fn index_path(data: &Path) -> Option<PathBuf> {
+    let mut name = data.file_name()?.to_owned();
+    name.push(".idx");
+    Some(data.parent()?.join("index").join(name))
+}
+
+impl Files {
+    /// Creates a file for a stream of packets, and its index if there is one, in a directory that exists.
+    pub(crate) fn create(path: &Path, format: IndexFile, is_indexed: bool) -> io::Result<Self> {
+        let index = match index_path(path).filter(|_| is_indexed) {
+            None => None,
+            Some(path) => {
+                if let Some(directory) = path.parent() {
+                    std::fs::create_dir_all(directory)?;
+                }
+                let mut file = create(&path)?;
+                file.write_all(&format.header())?;
+                Some((Arc::new(file), path))
+            }
+        };
+        Ok(Self { data: Arc::new(create(path)?), index, format })
+    }
+
+    /// What viewers read of these files; nothing yet.
+    pub(crate) fn segment(&self) -> Segment {
+        let index = self.index.as_ref().map(|(file, _)| Arc::clone(file));
+        Segment { data: Arc::clone(&self.data), index, format: self.format, entries: 0, bytes: 0 }
+    }
+}
+
+/// Files that are being written.
+#[derive(Debug)]
+pub(super) struct OpenFiles {
+    files: Files,
+    pub(super) bytes: u64,
+    pub(super) entries: u64,
+}
+
+/// Zeros for padding.
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+
+impl OpenFiles {
+    pub(super) fn new(files: Files) -> Self {
+        Self { files, bytes: 0, entries: 0 }
+    }
+
+    /// Appends bytes and zeros, all or nothing: what a failed write has left is cut off.
+    pub(super) fn append(&mut self, bytes: &[u8], padding: u32) -> io::Result<()> {
+        let written = write_padded(&self.files.data, bytes, padding as usize);
+        match written {
+            Ok(()) => self.bytes += bytes.len() as u64 + u64::from(padding),
+            Err(_) => self.cut_off()?,
+        }
+        written
+    }
+
+    /// Makes the file end where the last append ended, and goes on there.
+    fn cut_off(&self) -> io::Result<()> {
+        self.files.data.set_len(self.bytes)?;
+        io::Seek::seek(&mut &*self.files.data, io::SeekFrom::Start(self.bytes)).map(drop)
+    }
+
+    /// Appends a packet and its entry.
+    pub(super) fn packet(&mut self, packet: &Packet, index: Option<&Index>) -> io::Result<()> {
+        let offset = self.bytes;
+        self.append(&packet.bytes, packet.padding)?;
+        let (Some(index), Some((file, _))) = (index, &self.files.index) else { return Ok(()) };
+        // The index has the size that the packet has in the file, so that the sizes add up for viewers.
+        let index = Index { packet_size: packet.size() * 8, ..*index };
+        let mut entry = Vec::with_capacity(72);
+        self.files.format.put_entry(offset, &index, &mut entry);
+        match file.write_all_at(&entry, entry_offset(self.files.format, self.entries)) {
+            Ok(()) => self.entries += 1,
+            Err(error) => {
+                self.bytes = offset;
+                self.cut_off()?;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the index: readers make one of the packets.
+    pub(super) fn unindex(&mut self) {
+        if let Some((_, path)) = self.files.index.take() {
+            // If it stays, readers find that it does not fit and ignore it.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    /// Moves the packets from `from` on into these files, which are new. The number of them.
+    pub(super) fn take_tail(&mut self, old: &mut Self, from: u64) -> io::Result<u64> {
+        let segment = Segment { entries: old.entries, ..old.files.segment() };
+        let mut kept = old.entries;
+        while kept > 0 && segment.entry(kept - 1)?.1.packet_number >= from {
+            kept -= 1;
+        }
+        let moved = old.entries - kept;
+        for number in kept..old.entries {
+            let (offset, index) = segment.entry(number)?;
+            let mut bytes = vec![0; usize::try_from(index.packet_size / 8).unwrap_or(usize::MAX)];
+            segment.data.read_exact_at(&mut bytes, offset)?;
+            self.packet(&Packet::new(bytes, 0, None), Some(&index))?;
+        }
+        if moved > 0 {
+            old.bytes = segment.entry(kept)?.0;
+            old.entries = kept;
+            if let Some((file, _)) = &old.files.index {
+                file.set_len(entry_offset(old.files.format, kept))?;
+            }
+            old.cut_off()?;
+        }
+        Ok(moved)
+    }
+}
+
+/// Writes bytes and zeros, by one call if the system takes them at once.
+fn write_padded(mut file: &File, bytes: &[u8], padding: usize) -> io::Result<()> {
+    let (mut bytes, mut padding) = (bytes, padding);
+    while !bytes.is_empty() || padding > 0 {
+        let zeros = &ZEROS[..padding.min(ZEROS.len())];
+        let written = match file.write_vectored(&[IoSlice::new(bytes), IoSlice::new(zeros)]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => written,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let of_bytes = written.min(bytes.len());
+        bytes = &bytes[of_bytes..];
+        padding -= written - of_bytes;
+    }
+    Ok(())
+}

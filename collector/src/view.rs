@@ -1,0 +1,171 @@
+//! What viewers read of a stream, while it is written.
+//!
+//! A stream is a series of *segments*, the files that it had one after the other. A viewer has a [`Cursor`] in each stream; cursors of several
+//! viewers do not depend on each other, and cost nothing while a viewer is slow. The newest [`KEPT`] segments can be read; a viewer that lags
+//! behind them loses packets, which it sees by their numbers.
+
+use crate::storage::Segment;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use tracepoint_reader::net::relay::Index;
+
+/// The most segments that stay open for viewers.
+const KEPT: usize = 8;
+/// The bits of an offset within a segment, in the offsets that viewers are told. The number of the segment is above them.
+const OFFSET_BITS: u32 = 48;
+
+/// The place of a viewer in a stream: the next packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    segment: u64,
+    entry: u64,
+}
+
+/// What there is at a cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A packet. The offset is for [`View::place`].
+    Packet { offset: u64, index: Index },
+    /// No packet; no event before this time will follow.
+    Inactive { time: u64, stream_class: u64 },
+    /// No packet, and no promise.
+    Nothing,
+    /// The stream has ended.
+    End,
+}
+
+/// The readable part of a stream.
+#[derive(Debug)]
+pub(crate) struct View {
+    segments: VecDeque<Segment>,
+    /// The number of the first of them.
+    first: u64,
+    /// Segments that the storage has not opened yet.
+    upcoming: VecDeque<Segment>,
+    /// No event before this time will follow; none since the last packet.
+    beacon: Option<u64>,
+    /// As in the index of the first packet. Viewers abort if it changes.
+    stream_class: Option<u64>,
+    is_closed: bool,
+}
+
+impl View {
+    pub(crate) fn new(segment: Segment) -> Self {
+        Self {
+            segments: VecDeque::from([segment]),
+            first: 0,
+            upcoming: VecDeque::new(),
+            beacon: None,
+            stream_class: None,
+            is_closed: false,
+        }
+    }
+
+    /// The storage will go on with this segment.
+    pub(crate) fn will_open(&mut self, segment: Segment) {
+        self.upcoming.push_back(segment);
+    }
+
+    /// The storage goes on with the next segment; the last one ends here, and so many of its packets were moved.
+    pub(crate) fn opened(&mut self, entries: u64, bytes: u64, moved: u64) {
+        if let (Some(last), Some(mut next)) = (self.segments.back_mut(), self.upcoming.pop_front()) {
+            (last.entries, last.bytes) = (entries, bytes);
+            next.entries = moved;
+            self.segments.push_back(next);
+        }
+        if self.segments.len() > KEPT {
+            self.segments.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// A packet with an index was stored.
+    pub(crate) fn stored(&mut self, stream_class: u64) {
+        if let Some(last) = self.segments.back_mut() {
+            last.entries += 1;
+        }
+        self.stream_class.get_or_insert(stream_class);
+        self.beacon = None;
+    }
+
+    /// Bytes of metadata were stored.
+    pub(crate) fn stored_bytes(&mut self, bytes: u64) {
+        if let Some(last) = self.segments.back_mut() {
+            last.bytes += bytes;
+        }
+    }
+
+    /// A beacon has come. Times do not go back.
+    pub(crate) fn inactive_until(&mut self, time: u64) {
+        self.beacon = Some(self.beacon.map_or(time, |before| before.max(time)));
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.is_closed = true;
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// The oldest packet that can be read.
+    pub(crate) fn begin(&self) -> Cursor {
+        Cursor { segment: self.first, entry: 0 }
+    }
+
+    /// Behind the last packet.
+    pub(crate) fn end(&self) -> Cursor {
+        let last = self.segments.back().map_or(0, |last| last.entries);
+        Cursor { segment: self.first + self.segments.len() as u64 - 1, entry: last }
+    }
+
+    fn segment(&self, number: u64) -> Option<&Segment> {
+        self.segments.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
+    }
+
+    /// Looks at the next packet, and moves the cursor behind it. Costs a read of 72 bytes.
+    pub(crate) fn next(&self, cursor: &mut Cursor) -> io::Result<Next> {
+        if cursor.segment < self.first {
+            *cursor = self.begin();
+        }
+        while let Some(segment) = self.segment(cursor.segment) {
+            if cursor.entry < segment.entries {
+                let (offset, index) = segment.entry(cursor.entry)?;
+                cursor.entry += 1;
+                return Ok(Next::Packet { offset: (cursor.segment << OFFSET_BITS) + offset, index });
+            }
+            if self.segment(cursor.segment + 1).is_none() {
+                break;
+            }
+            *cursor = Cursor { segment: cursor.segment + 1, entry: cursor.entry - segment.entries };
+        }
+        Ok(match (self.beacon, self.stream_class) {
+            _ if self.is_closed => Next::End,
+            (Some(time), Some(stream_class)) => Next::Inactive { time, stream_class },
+            _ => Next::Nothing,
+        })
+    }
+
+    /// The file and the offset in it for an offset that [`next`](Self::next) has given, or one behind it in the same packet.
+    pub(crate) fn place(&self, offset: u64) -> Option<(Arc<File>, u64)> {
+        let (number, mut offset) = (offset >> OFFSET_BITS, offset & ((1 << OFFSET_BITS) - 1));
+        let distance = number.wrapping_sub(self.first) & (u64::MAX >> OFFSET_BITS);
+        let mut number = self.first + distance;
+        loop {
+            let segment = self.segment(number)?;
+            // A packet behind the end of a segment that is not the last was moved to the next one.
+            if self.segment(number + 1).is_none() || offset < segment.bytes {
+                return Some((Arc::clone(&segment.data), offset));
+            }
+            offset -= segment.bytes;
+            number += 1;
+        }
+    }
+
+    /// The segments of metadata, with their numbers.
+    pub(crate) fn metadata(&self) -> impl Iterator<Item = (u64, &Segment)> {
+        (self.first..).zip(&self.segments)
+    }
+}

@@ -1,0 +1,292 @@
+//! One connection of a live viewer: what its requests are answered. Without a socket.
+//!
+//! Each viewer has cursors of its own, so several read a session at the same time, and a slow one delays no other and no sender. Streams are announced
+//! as stock viewers need it: the metadata stream of a trace together with a data stream, each stream once. An idle stream answers `Inactive`
+//! with the time of its last beacon; the ended session answers `Hup` when everything was delivered.
+
+use crate::hub::{Hub, Session};
+use crate::metadata::{self, MetadataCursor};
+use crate::view::{Cursor, Next};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+use tracepoint_reader::net::live::{
+    AttachStatus, Connect, Created, Detached, Index, IndexStatus, MAJOR, MetadataBytes, MetadataStatus, NEW_METADATA,
+    NEW_STREAM, NewStreamsStatus, PacketBytes, PacketStatus, Request, Seek, SessionRecord, Sessions, StreamRecord,
+    Streams,
+};
+
+/// The most bytes of a packet in one answer.
+const LONGEST_READ: u32 = 1 << 20;
+/// The most streams in one announcement; further ones are announced by the next.
+const MOST_ANNOUNCED: usize = 256;
+
+/// What a request leads to.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// The bytes of the reply.
+    Reply(Vec<u8>),
+    /// A reply with bytes of this file, at most so many: [`packet_reply`] makes it.
+    Read { file: Arc<File>, offset: u64, length: usize },
+    /// The connection is closed, for this reason.
+    Close(String),
+}
+
+/// The state of a viewer's connection.
+#[derive(Debug, Default)]
+pub(crate) struct Viewer {
+    is_connected: bool,
+    has_session: bool,
+    /// The sessions that it reads, and how many of their streams were announced.
+    attached: BTreeMap<u64, usize>,
+    /// The streams that were announced to it.
+    streams: HashMap<u64, Viewed>,
+    /// The metadata streams among them, by trace.
+    metadata: HashMap<u64, u64>,
+}
+
+/// A stream that was announced.
+#[derive(Clone, Copy, Debug)]
+struct Viewed {
+    session: u64,
+    trace: u64,
+    place: Place,
+    /// The time up to which the viewer has been told of this stream.
+    time: u64,
+    /// Distinguishes the times of idle streams, because stock viewers warn of equal ones.
+    ordinal: u64,
+    has_ended: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Data(Cursor),
+    Metadata(MetadataCursor),
+}
+
+impl Viewer {
+    /// Answers a request.
+    pub(crate) fn request(&mut self, hub: &mut Hub, request: Request, now: Instant) -> Answer {
+        let mut out = Vec::new();
+        match request {
+            Request::Connect(connect) if connect.major == MAJOR => {
+                self.is_connected = true;
+                Connect::relay(1).encode(&mut out);
+            }
+            Request::Connect(connect) => {
+                return Answer::Close(format!("the viewer speaks version {}.{} of the live protocol", connect.major, connect.minor));
+            }
+            _ if !self.is_connected => return Answer::Close("the first request was not CONNECT".to_owned()),
+            Request::CreateSession => {
+                self.has_session = true;
+                Created(true).encode(&mut out);
+            }
+            Request::ListSessions => list(hub).encode(&mut out),
+            Request::Attach { session, seek, .. } => self.attach(hub, session, seek, now).encode(&mut out),
+            Request::NewStreams { session } => self.new_streams(hub, session).encode(&mut out),
+            Request::NextIndex { stream } => self.next_index(hub, stream).encode(&mut out),
+            Request::Metadata { stream } => match self.metadata(hub, stream) {
+                Some(Ok(bytes)) if bytes.is_empty() => MetadataBytes::only(MetadataStatus::Nothing).encode(&mut out),
+                Some(Ok(bytes)) => MetadataBytes { status: MetadataStatus::Ok, bytes: &bytes }.encode(&mut out),
+                Some(Err(_)) | None => MetadataBytes::only(MetadataStatus::Error).encode(&mut out),
+            },
+            Request::Packet { stream, offset, length } => {
+                let view = self.streams.get(&stream).and_then(|_| hub.stream(stream)).map(|stream| &stream.view);
+                return match view.and_then(|view| view.place(offset)) {
+                    Some((file, offset)) => Answer::Read { file, offset, length: length.min(LONGEST_READ) as usize },
+                    None => Answer::Reply(packet_reply(&Err(io::ErrorKind::NotFound.into()))),
+                };
+            }
+            Request::Detach { session } => Detached(self.detach(hub, session, now)).encode(&mut out),
+            _ => return Answer::Close("the request is not known".to_owned()),
+        }
+        Answer::Reply(out)
+    }
+
+    fn attach(&mut self, hub: &mut Hub, id: u64, seek: Seek, now: Instant) -> Streams<AttachStatus> {
+        let status = match hub.session(id) {
+            _ if !self.has_session => AttachStatus::NoSession,
+            None => AttachStatus::Unknown,
+            Some(session) if session.live_timer.is_zero() => AttachStatus::NotLive,
+            Some(_) => AttachStatus::Ok,
+        };
+        if status != AttachStatus::Ok {
+            return Streams::none(status);
+        }
+        self.attached.entry(id).or_insert_with(|| {
+            hub.viewer(id, true, now);
+            0
+        });
+        Streams { status, streams: self.announce(hub, id, seek == Seek::Beginning) }
+    }
+
+    /// The viewer is gone, or detaches; whether it was attached.
+    fn detach(&mut self, hub: &mut Hub, id: u64, now: Instant) -> bool {
+        let was_attached = self.attached.remove(&id).is_some();
+        if was_attached {
+            self.streams.retain(|_, viewed| viewed.session != id);
+            self.metadata.retain(|_, handle| self.streams.contains_key(handle));
+            hub.viewer(id, false, now);
+        }
+        was_attached
+    }
+
+    /// The connection has ended.
+    pub(crate) fn ended(&mut self, hub: &mut Hub, now: Instant) {
+        while let Some(id) = self.attached.first_key_value().map(|(id, _)| *id) {
+            self.detach(hub, id, now);
+        }
+    }
+
+    /// Announces streams that the viewer does not know, from their first packets on or from now on.
+    fn announce(&mut self, hub: &Hub, id: u64, from_begin: bool) -> Vec<StreamRecord> {
+        let fresh = self.fresh(hub, id);
+        *self.attached.entry(id).or_default() += fresh.len();
+        let record = |handle: &u64| {
+            let stream = hub.stream(*handle)?;
+            let is_metadata = stream.place.is_metadata();
+            let place = match is_metadata {
+                true => Place::Metadata(MetadataCursor::default()),
+                false if from_begin => Place::Data(stream.view.begin()),
+                false => Place::Data(stream.view.end()),
+            };
+            let ordinal = self.streams.len() as u64;
+            let viewed = Viewed { session: id, trace: stream.trace, place, time: 0, ordinal, has_ended: false };
+            self.streams.insert(*handle, viewed);
+            if is_metadata {
+                self.metadata.insert(stream.trace, *handle);
+            }
+            Some(StreamRecord {
+                id: *handle,
+                trace: stream.trace,
+                is_metadata,
+                path: stream.place.path.to_string_lossy().into_owned(),
+                channel: stream.place.channel.clone(),
+            })
+        };
+        fresh.iter().filter_map(record).collect()
+    }
+
+    fn new_streams(&mut self, hub: &Hub, id: u64) -> Streams<NewStreamsStatus> {
+        let Some(session) = hub.session(id).filter(|_| self.attached.contains_key(&id)) else {
+            return Streams::none(NewStreamsStatus::Error);
+        };
+        let streams = self.announce(hub, id, true);
+        let all_ended = || self.streams.values().filter(|viewed| viewed.session == id).all(Viewed::has_nothing_more);
+        if streams.is_empty() && session.is_closed() && all_ended() {
+            return Streams::none(NewStreamsStatus::Hup);
+        }
+        Streams { status: NewStreamsStatus::Ok, streams }
+    }
+
+    fn next_index(&mut self, hub: &Hub, handle: u64) -> Index {
+        let error = Index::only(IndexStatus::Error);
+        let Some((mut viewed, stream)) = self.streams.get(&handle).copied().zip(hub.stream(handle)) else { return error };
+        let Place::Data(cursor) = &mut viewed.place else { return error };
+        let index = match stream.view.next(cursor) {
+            Err(_) => error,
+            Ok(Next::Nothing) => Index::only(IndexStatus::Retry),
+            Ok(Next::End) => {
+                viewed.has_ended = true;
+                Index::only(IndexStatus::Hup)
+            }
+            Ok(Next::Inactive { time, stream_class }) => {
+                // Promising less is safe, and what was promised stays promised.
+                viewed.time = viewed.time.max(time.saturating_sub(viewed.ordinal));
+                Index::inactive(viewed.time, stream_class)
+            }
+            Ok(Next::Packet { offset, index }) => {
+                viewed.time = viewed.time.max(index.end);
+                Index {
+                    offset,
+                    packet_bits: index.packet_size,
+                    content_bits: index.content_size,
+                    begin: index.begin,
+                    end: index.end,
+                    discarded: index.discarded,
+                    stream_class: index.stream_class,
+                    status: IndexStatus::Ok,
+                    flags: self.flags(hub, &viewed),
+                }
+            }
+        };
+        self.streams.insert(handle, viewed);
+        index
+    }
+
+    /// What the viewer has to ask for before it reads a packet of this stream.
+    fn flags(&self, hub: &Hub, viewed: &Viewed) -> u32 {
+        let metadata = self.metadata.get(&viewed.trace);
+        let metadata = metadata.and_then(|handle| Some((hub.stream(*handle)?, self.streams.get(handle)?.place)));
+        let has_metadata = match metadata {
+            Some((stream, Place::Metadata(cursor))) => metadata::has_more(&stream.view, &cursor),
+            _ => false,
+        };
+        let has_streams = !self.fresh(hub, viewed.session).is_empty();
+        (if has_metadata { NEW_METADATA } else { 0 }) | (if has_streams { NEW_STREAM } else { 0 })
+    }
+
+    /// Streams that can be announced and were not: published ones of traces that have metadata and data.
+    fn fresh(&self, hub: &Hub, id: u64) -> Vec<u64> {
+        let Some(session) = hub.session(id) else { return Vec::new() };
+        if self.attached.get(&id) == Some(&session.published) {
+            return Vec::new();
+        }
+        let published = session.streams.iter().filter_map(|handle| Some((*handle, hub.stream(*handle)?)));
+        let published: Vec<_> = published.filter(|(_, stream)| stream.is_published).collect();
+        let of = |is_metadata: bool| -> HashSet<u64> {
+            let streams = published.iter().filter(|(_, stream)| stream.place.is_metadata() == is_metadata);
+            streams.map(|(_, stream)| stream.trace).collect()
+        };
+        let (with_metadata, with_data) = (of(true), of(false));
+        let is_complete = |trace| with_metadata.contains(&trace) && with_data.contains(&trace);
+        let unknown = published.iter().filter(|(handle, _)| !self.streams.contains_key(handle));
+        let mut fresh: Vec<_> = unknown.filter(|(_, stream)| is_complete(stream.trace)).collect();
+        // The metadata of a trace, then its other streams; never metadata without one of these.
+        fresh.sort_by_key(|(_, stream)| (stream.trace, !stream.place.is_metadata()));
+        fresh.truncate(MOST_ANNOUNCED);
+        if fresh.len() == MOST_ANNOUNCED && fresh.last().is_some_and(|(_, stream)| stream.place.is_metadata()) {
+            fresh.pop();
+        }
+        fresh.into_iter().map(|(handle, _)| *handle).collect()
+    }
+
+    fn metadata(&mut self, hub: &Hub, handle: u64) -> Option<io::Result<Vec<u8>>> {
+        let Place::Metadata(cursor) = &mut self.streams.get_mut(&handle)?.place else { return None };
+        Some(metadata::read(&hub.stream(handle)?.view, cursor))
+    }
+}
+
+impl Viewed {
+    fn has_nothing_more(&self) -> bool {
+        self.has_ended || matches!(self.place, Place::Metadata(_))
+    }
+}
+
+/// The reply with bytes that were read. Stock viewers cannot bear an empty one.
+pub(crate) fn packet_reply(read: &io::Result<Vec<u8>>) -> Vec<u8> {
+    let mut out = Vec::new();
+    match read {
+        Ok(bytes) if !bytes.is_empty() => PacketBytes { status: PacketStatus::Ok, flags: 0, bytes }.encode(&mut out),
+        _ => PacketBytes::only(PacketStatus::Error, 0).encode(&mut out),
+    }
+    out
+}
+
+fn list(hub: &Hub) -> Sessions {
+    let open = hub.sessions().filter(|(_, session)| session.is_open());
+    Sessions(open.map(|(id, session)| record(id, session)).collect())
+}
+
+fn record(id: u64, session: &Session) -> SessionRecord {
+    SessionRecord {
+        id,
+        live_timer_us: u32::try_from(session.live_timer.as_micros()).unwrap_or(u32::MAX),
+        clients: session.viewers as u32,
+        streams: session.streams.len() as u32,
+        hostname: session.host.clone(),
+        name: session.name.clone(),
+    }
+}
