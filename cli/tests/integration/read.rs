@@ -6,6 +6,8 @@ mod link;
 mod misuse;
 mod network;
 mod network_faults;
+mod original;
+mod original_server;
 mod real;
 mod recorded;
 #[path = "../../../reader/tests/integration/udp/server.rs"]

@@ -13,7 +13,9 @@
 mod batch;
 mod handshake;
 mod legacy;
+mod legacy_order;
 mod retry;
+mod second_socket;
 mod session_core;
 mod text_assembly;
 mod totals;
@@ -23,7 +25,9 @@ use super::wire::client::DEFAULT_MTU;
 use super::wire::{FromServer, Malformed, Welcome};
 use batch::BatchSession;
 use handshake::Handshake;
-use legacy::{LegacyOrder, LegacySession};
+use legacy::LegacySession;
+use legacy_order::LegacyOrder;
+use second_socket::SecondSocket;
 use session_core::SessionCore;
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -69,6 +73,7 @@ impl Default for Options {
 pub struct Client {
     core: SessionCore,
     phase: Phase,
+    second_socket: SecondSocket,
     refusals: u32,
     ending: Option<Ending>,
 }
@@ -93,10 +98,16 @@ impl Client {
     /// A client whose session begins at `now`. Nothing is sent before the first [`Client::wake`].
     pub fn new(options: Options, now: Duration) -> Self {
         let phase = Phase::Handshake(Handshake::new(now));
-        Self { core: SessionCore::new(options), phase, refusals: 0, ending: None }
+        Self {
+            core: SessionCore::new(options),
+            phase,
+            second_socket: SecondSocket::default(),
+            refusals: 0,
+            ending: None,
+        }
     }
 
-    /// Processes a datagram from the server.
+    /// Processes a datagram from the server's port.
     pub fn receive(&mut self, datagram: &[u8], now: Duration) {
         let counts = &mut self.core.counts;
         counts.datagrams += 1;
@@ -104,6 +115,10 @@ impl Client {
         self.refusals = 0;
         match FromServer::decode(datagram) {
             Ok(message) => {
+                if let (true, Phase::Handshake(beginning)) = (self.second_socket.is_used(), &mut self.phase) {
+                    beginning.forget();
+                }
+                self.second_socket.close();
                 let next = match &mut self.phase {
                     Phase::Handshake(beginning) => beginning.receive(&mut self.core, &message, now),
                     Phase::Legacy(legacy) => legacy.receive(&mut self.core, &message, now),
@@ -117,17 +132,38 @@ impl Client {
         }
     }
 
+    /// Processes a datagram from another `port` of the server's address. The original server sends from a second socket. Its messages are
+    /// taken if the server's own port has sent none; others are counted as foreign.
+    pub fn receive_aside(&mut self, port: u16, datagram: &[u8], now: Duration) {
+        let message = FromServer::decode(datagram).ok().filter(|message| self.second_socket.takes(port, message));
+        let Some(message) = message else {
+            self.core.counts.foreign += 1;
+            return;
+        };
+        self.core.counts.datagrams += 1;
+        self.core.counts.bytes += datagram.len() as u64;
+        let next = match &mut self.phase {
+            Phase::Handshake(beginning) => {
+                beginning.receive_aside(&mut self.core, &message, now);
+                None
+            }
+            Phase::Legacy(legacy) => legacy.receive(&mut self.core, &message, now),
+            Phase::Batch(_) | Phase::Over => None,
+        };
+        self.follow(next, now);
+    }
+
     /// Processes a `connection refused` error of the socket.
     pub fn refused(&mut self, now: Duration) {
         self.refusals += 1;
         if self.refusals >= REFUSALS {
             let next = match &mut self.phase {
-                Phase::Handshake(_) => Ending::NoServer { refused: true },
-                Phase::Legacy(legacy) => legacy.give_up(&mut self.core, Ending::Gone),
-                Phase::Batch(batch) => batch.give_up(&mut self.core, Ending::Gone),
+                Phase::Handshake(beginning) => beginning.give_up(),
+                Phase::Legacy(legacy) => Next::Over(legacy.give_up(&mut self.core, Ending::Gone)),
+                Phase::Batch(batch) => Next::Over(batch.give_up(&mut self.core, Ending::Gone)),
                 Phase::Over => return,
             };
-            self.follow(Some(Next::Over(next)), now);
+            self.follow(Some(next), now);
         }
     }
 

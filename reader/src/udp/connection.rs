@@ -1,8 +1,8 @@
-//! A client with a socket and a clock.
+//! A client with its sockets and a clock.
 
 use super::client::{Client, Options};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::sockopt;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -21,10 +21,29 @@ fn cost(mtu: u16) -> usize {
     (usize::from(mtu) + DATAGRAM_COST).next_power_of_two() + DATAGRAM_COST
 }
 
-/// A client with its socket and clock.
+/// A socket with the port of this one that is connected to the server.
+fn connect_beside(other: &UdpSocket, server: SocketAddr) -> io::Result<UdpSocket> {
+    let family = if server.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    // Two sockets share a port if both have SO_REUSEADDR during the bind. At other times the port is taken.
+    sockopt::set_socket_reuseaddr(other, true)?;
+    let bound = bind(&socket, &other.local_addr()?);
+    sockopt::set_socket_reuseaddr(other, false)?;
+    bound?;
+    sockopt::set_socket_reuseaddr(&socket, false)?;
+    connect(&socket, &server)?;
+    Ok(socket.into())
+}
+
+/// A client with its sockets and clock.
 #[derive(Debug)]
 pub struct Connection {
+    /// Connected to the server's port: it receives from there only, and `connection refused`.
     socket: UdpSocket,
+    /// On the same local port, not connected: it receives what the original server sends from a second socket.
+    other_ports: UdpSocket,
+    server: SocketAddr,
     client: Client,
     began: Instant,
     buffer: Vec<u8>,
@@ -39,18 +58,19 @@ impl Connection {
     /// The error of the system if there can be no socket with these addresses.
     pub fn open(server: SocketAddr, port: u16, mut options: Options) -> io::Result<Self> {
         let local: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        let socket = UdpSocket::bind((local, port))?;
-        // The system drops datagrams from other addresses, and reports `connection refused`.
-        socket.connect(server)?;
-        socket.set_nonblocking(true)?;
-        // A smaller buffer only lowers the window.
-        let _ = sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER);
+        let other_ports = UdpSocket::bind((local, port))?;
+        let socket = connect_beside(&other_ports, server)?;
+        for socket in [&socket, &other_ports] {
+            socket.set_nonblocking(true)?;
+            // A smaller buffer only lowers the window.
+            let _ = sockopt::set_socket_recv_buffer_size(socket, RECEIVE_BUFFER);
+        }
         let kept = sockopt::socket_recv_buffer_size(&socket)? / cost(options.mtu);
         // Messages in one segment may be charged more, and few events shall be under way at a stop.
         let kept = u16::try_from(kept / 4).unwrap_or(u16::MAX).clamp(4, MAX_WINDOW);
         options.window = if options.window == 0 { kept } else { options.window.min(kept) };
-        let buffer = vec![0; 1 << 16];
-        Ok(Self { socket, client: Client::new(options, Duration::ZERO), began: Instant::now(), buffer })
+        let (client, began, buffer) = (Client::new(options, Duration::ZERO), Instant::now(), vec![0; 1 << 16]);
+        Ok(Self { socket, other_ports, server, client, began, buffer })
     }
 
     /// The state of the session.
@@ -70,7 +90,8 @@ impl Connection {
         let until = self.client.deadline().unwrap_or_default();
         let wait = until.saturating_sub(self.began.elapsed()).min(at_most);
         let timeout = Timespec { tv_sec: wait.as_secs().cast_signed(), tv_nsec: wait.subsec_nanos().into() };
-        match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&timeout)) {
+        let mut sources = [&self.socket, &self.other_ports].map(|socket| PollFd::new(socket, PollFlags::IN));
+        match poll(&mut sources, Some(&timeout)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(()),
             Ok(_) => {}
             Err(errno) => return Err(errno.into()),
@@ -80,6 +101,12 @@ impl Connection {
                 Ok(length) => self.client.receive(&self.buffer[..length], self.began.elapsed()),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) => self.failed(error)?,
+            }
+        }
+        for _ in 0..RECEIVE_BATCH {
+            let Ok((length, from)) = self.other_ports.recv_from(&mut self.buffer) else { break };
+            if from.ip() == self.server.ip() {
+                self.client.receive_aside(from.port(), &self.buffer[..length], self.began.elapsed());
             }
         }
         Ok(())

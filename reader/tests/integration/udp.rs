@@ -8,6 +8,7 @@ mod directory;
 mod ends;
 mod link;
 mod network_faults;
+mod original;
 mod server;
 mod simulation;
 mod trace;

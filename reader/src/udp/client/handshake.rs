@@ -1,10 +1,9 @@
 //! The first phase: from START to the layout of the session.
 
 use super::Next;
-use super::legacy::{self, LegacyOrder};
+use super::legacy_order::LegacyOrder;
 use super::retry::Retry;
 use super::session_core::SessionCore;
-use crate::udp::order::Order;
 use crate::udp::report::Ending;
 use crate::udp::wire::{Accept, FromServer, Mark, MarkKind, ToClient, ToServer};
 use std::time::Duration;
@@ -31,8 +30,8 @@ pub(super) struct Handshake {
     start: Retry,
     /// Messages in the legacy layout, and when the first of them came.
     legacy: Option<(LegacyOrder, Duration)>,
-    /// Whether an event was among them.
-    events: bool,
+    /// Whether another one than SESSION_BEGIN was among them.
+    served: bool,
     accepting: Option<Accepting>,
 }
 
@@ -56,18 +55,19 @@ impl Accepting {
 
 impl Handshake {
     pub(super) fn new(now: Duration) -> Self {
-        Self { start: Retry::new(now, START_EVERY), legacy: None, events: false, accepting: None }
+        Self { start: Retry::new(now, START_EVERY), legacy: None, served: false, accepting: None }
     }
 
     pub(super) fn receive(&mut self, core: &mut SessionCore, message: &FromServer<'_>, now: Duration) -> Option<Next> {
         match &message.message {
             ToClient::Mark(mark) => {
                 self.keep(core, message, now);
+                self.served |= mark.kind != MarkKind::SessionBegin;
                 self.mark(core, message.seq, *mark, now)
             }
             ToClient::Packet(_) => {
                 self.keep(core, message, now);
-                self.events = true;
+                self.served = true;
                 None
             }
             ToClient::Challenge(challenge) => {
@@ -92,11 +92,22 @@ impl Handshake {
         }
     }
 
+    /// A message of the original server, from its second socket. SESSION_BEGIN makes no offer, whatever its padding is, and begins the session
+    /// with a delay, as a later message would: until then the server's own port may answer.
+    pub(super) fn receive_aside(&mut self, core: &mut SessionCore, message: &FromServer<'_>, now: Duration) {
+        self.keep(core, message, now);
+        self.served = true;
+    }
+
+    /// Drops the messages that were kept: the server has not sent them.
+    pub(super) fn forget(&mut self) {
+        (self.legacy, self.served) = (None, false);
+    }
+
     /// Keeps a message in the legacy layout.
     fn keep(&mut self, core: &mut SessionCore, message: &FromServer<'_>, now: Duration) {
-        let limits = core.legacy_limits();
-        let (order, _) = self.legacy.get_or_insert_with(|| (Order::unopened(message.seq, limits), now));
-        legacy::put(order, core, message, now);
+        let (order, _) = self.legacy.get_or_insert_with(|| (LegacyOrder::unopened(core, message), now));
+        order.put(core, message, now);
     }
 
     fn mark(&mut self, core: &SessionCore, seq: u32, mark: Mark, now: Duration) -> Option<Next> {
@@ -121,6 +132,11 @@ impl Handshake {
         self.legacy.take().map(|(order, _)| Next::Legacy(order))
     }
 
+    /// The server has closed its port: goes on with the messages that came before.
+    pub(super) fn give_up(&mut self) -> Next {
+        self.use_legacy().unwrap_or(Next::Over(Ending::NoServer { refused: true }))
+    }
+
     pub(super) fn wake(&mut self, core: &mut SessionCore, now: Duration) -> Option<Next> {
         if core.stop_wanted {
             core.send(&ToServer::Stop);
@@ -140,10 +156,10 @@ impl Handshake {
                 return None;
             }
             // A server that sends events without an answer can be read without one.
-            return if self.events { self.use_legacy() } else { Some(Self::no_server(core)) };
+            return if self.served { self.use_legacy() } else { Some(Self::no_server(core)) };
         }
         if now >= self.start.since() + ANSWER {
-            return Some(if self.events { self.use_legacy()? } else { Self::no_server(core) });
+            return Some(if self.served { self.use_legacy()? } else { Self::no_server(core) });
         }
         if self.legacy.as_ref().is_some_and(|(_, since)| now >= *since + OVERTAKEN) {
             return self.use_legacy();

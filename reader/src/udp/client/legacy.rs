@@ -3,10 +3,11 @@
 //! Losses show only as gaps in `seq`, which counts messages. The layout has no keep-alive and no checksum.
 
 use super::Next;
+use super::legacy_order::{LegacyMessage, LegacyOrder};
 use super::retry::Retry;
 use super::session_core::SessionCore;
-use crate::udp::order::{Arrival, Delivery, Order};
-use crate::udp::report::{Ending, Layout, LegacyEvent, Lost, Report};
+use crate::udp::order::Delivery;
+use crate::udp::report::{Ending, Layout, Lost, Report};
 use crate::udp::wire::{FromServer, MarkKind, ToClient, ToServer};
 use std::time::Duration;
 
@@ -14,40 +15,6 @@ use std::time::Duration;
 const STOP_EVERY: Duration = Duration::from_millis(100);
 /// How long STOP is repeated.
 const STOP_FOR: Duration = Duration::from_secs(5);
-
-/// A message in the legacy layout.
-#[derive(Debug)]
-pub(super) enum LegacyMessage {
-    Mark(MarkKind),
-    Event(LegacyEvent),
-}
-
-pub(super) type LegacyOrder = Order<LegacyMessage>;
-
-/// Queues a message by its number, if it has this layout.
-pub(super) fn put(order: &mut LegacyOrder, core: &mut SessionCore, message: &FromServer<'_>, now: Duration) {
-    let (kept, size) = match &message.message {
-        ToClient::Mark(mark) => (LegacyMessage::Mark(mark.kind), 0),
-        ToClient::Packet(packet) => {
-            let event = LegacyEvent { seq: message.seq, time_ns: packet.time_ns, content: packet.content.to_vec() };
-            let size = event.content.len();
-            (LegacyMessage::Event(event), size)
-        }
-        _ => {
-            core.counts.foreign += 1;
-            return;
-        }
-    };
-    let is_event = matches!(kept, LegacyMessage::Event(_));
-    match order.put(message.seq, kept, size, now) {
-        Arrival::Taken { overtaken } => core.counts.reordered += u64::from(overtaken),
-        Arrival::Duplicate => core.counts.duplicates += 1,
-        Arrival::Late => core.late(u64::from(is_event)),
-        Arrival::Implausible => core.counts.foreign += 1,
-        // It is reported as missing later.
-        Arrival::Full => {}
-    }
-}
 
 #[derive(Debug)]
 pub(super) struct LegacySession {
@@ -59,7 +26,7 @@ pub(super) struct LegacySession {
 
 impl LegacySession {
     pub(super) fn new(mut order: LegacyOrder, now: Duration) -> Self {
-        order.open();
+        order.messages.open();
         Self { order, begun: false, heard: now, stop: None }
     }
 
@@ -72,13 +39,13 @@ impl LegacySession {
             return Some(Next::Batch { session, seq: message.seq, welcome: *welcome });
         }
         self.heard = now;
-        put(&mut self.order, core, message, now);
+        self.order.put(core, message, now);
         self.advance(core, now)
     }
 
     /// Delivers the messages that are due.
     fn advance(&mut self, core: &mut SessionCore, now: Duration) -> Option<Next> {
-        while let Some(turn) = self.order.next(now) {
+        while let Some(turn) = self.order.messages.next(now) {
             if !self.begun {
                 self.begin(core, &turn);
             }
@@ -135,7 +102,7 @@ impl LegacySession {
 
     /// Delivers all messages, and reports the missing ones.
     fn flush(&mut self, core: &mut SessionCore, now: Duration) -> Option<Next> {
-        self.order.close();
+        self.order.messages.close();
         self.advance(core, now)
     }
 
@@ -153,6 +120,6 @@ impl LegacySession {
             None if core.stop_wanted => Duration::ZERO,
             None => self.heard.saturating_add(core.options.idle),
         };
-        self.order.deadline().map_or(stop, |turn| turn.min(stop))
+        self.order.messages.deadline().map_or(stop, |turn| turn.min(stop))
     }
 }

@@ -1,0 +1,42 @@
+//! The port of the original server's messages, which it sends from a second socket that was never bound.
+//!
+//! Any program on the server's machine can send from another port than the server's. Such messages are therefore taken in the legacy layout
+//! only, from one port, and only until the server's own port has sent a message.
+
+use crate::udp::wire::FromServer;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum SecondSocket {
+    /// No port has sent a message.
+    #[default]
+    Unknown,
+    /// This port was the first.
+    Port(u16),
+    /// The server sends from its own port.
+    Unused,
+}
+
+impl SecondSocket {
+    /// The server's own port has sent a message.
+    pub(super) fn close(&mut self) {
+        *self = Self::Unused;
+    }
+
+    /// Whether a message of another port was taken.
+    pub(super) const fn is_used(self) -> bool {
+        matches!(self, Self::Port(_))
+    }
+
+    /// Whether a message from this port is taken.
+    pub(super) fn takes(&mut self, port: u16, message: &FromServer<'_>) -> bool {
+        match self {
+            _ if message.session.is_some() => false,
+            Self::Unknown => {
+                *self = Self::Port(port);
+                true
+            }
+            Self::Port(first) => *first == port,
+            Self::Unused => false,
+        }
+    }
+}
