@@ -359,6 +359,8 @@ fn sessions_are_created_changed_saved_and_destroyed() -> Outcome {
     place.well(&["enable", "flight", "-e", "shop:looked", "--level", ">=debug"]);
     assert_eq!(place.on(), ["shop:looked", "shop:paid"]);
     let shown = place.well(&["status", "--log", "flight"]);
+    let is_time = |word: &str| word.len() == 24 && word.contains('T') && word.ends_with('Z');
+    assert_eq!(shown.lines().filter(|line| is_time(line.split(' ').next().unwrap_or(""))).count(), 3, "{shown}");
     for part in ["flight: active, generation 3", "`shop:looked` --level '>=debug'", ": enable shop:looked"] {
         assert!(shown.contains(part), "{part} is not in {shown}");
     }

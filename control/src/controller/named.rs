@@ -8,10 +8,10 @@ use crate::private_dir::{DirError, PrivateDir, is_no_room};
 use crate::process::ProcessKey;
 use crate::session_dir::KeepDead;
 use crate::spec::{SessionSpec, State};
-use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// A session in the run directory, as a controller sees it.
 #[derive(Debug)]
@@ -196,13 +196,9 @@ pub(super) fn put(dir: &PrivateDir, name: &str, spec: &SessionSpec, what: &str) 
 
 /// A line of the log: seconds since 1970, generation, user, process, and the change.
 pub(crate) fn log_line(generation: u64, what: &str) -> String {
-    let time = clock_gettime(ClockId::Realtime);
+    let time = humantime::format_rfc3339_millis(SystemTime::now());
     let user = rustix::process::geteuid().as_raw();
     let process = ProcessKey::of_this_process();
     let what = what.replace(['\n', '\r'], " ");
-    format!(
-        "{}.{:03} generation {generation} user {user} process {process}: {what}\n",
-        time.tv_sec,
-        time.tv_nsec / 1_000_000
-    )
+    format!("{time} generation {generation} user {user} process {process}: {what}\n")
 }
