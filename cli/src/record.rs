@@ -11,9 +11,9 @@ use crate::progress::LiveLine;
 use crate::session::WaitArguments;
 use crate::session::acks::{of_process, report_notices, report_silent, unsupported_rules};
 use crate::session::budget::BudgetArguments;
-use crate::session::memory::MemoryArguments;
+use crate::session::channels::ChannelArguments;
 use crate::session::outputs::OutputArguments;
-use crate::session::rules::{RuleArguments, add, require_matches};
+use crate::session::rules::{RouteArguments, RuleArguments, add, require_matches};
 use crate::{message, units};
 use clap::Args;
 use recorded::RecordedProcesses;
@@ -58,6 +58,7 @@ Examples:
   tracectl record -e 'net:*' -e '!net:idle' --level '<=info'
   tracectl record -e 'net:received' --filter 'size > 4096 && peer == \"10.*\"' --limit 1000/s
   tracectl record -e '*' -o /tmp/trace -- ./server --port 80
+  tracectl record -e '*' --context thread_name,cpu --ring-size 4M
   tracectl record -e '*' -o /var/tmp/trace --rotate-every 1h --keep 24 -p 4242
   tracectl record -e 'net:*' --dt /var/tmp/newest.dt --dt-slots 1000 -p 4242
   tracectl record -e 'net:*' --udp 127.0.0.1 -p 4242
@@ -79,11 +80,10 @@ pub(crate) struct Record {
     /// Stop when the traces of all processes together have this size; with `--keep`, the size that they keep
     #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1G")]
     max_size: u64,
-    /// No event wakes this program when a ring gets full while it sleeps: no event makes a system call, and bursts may lose more
-    #[arg(long)]
-    no_wake: bool,
     #[command(flatten)]
-    memory: MemoryArguments,
+    route: RouteArguments,
+    #[command(flatten)]
+    channels: ChannelArguments,
     #[command(flatten)]
     budget: BudgetArguments,
     /// End with exit code 4 if any event was lost
@@ -115,7 +115,7 @@ impl Record {
         let rights = &self.rights;
         let controller = self.rules.controller()?;
         let process = self.rules.pid.map(|pid| controller.process(pid)).transpose()?;
-        let rules = self.rules.rules(&controller, &["*"])?;
+        let rules = self.route.apply(self.rules.rules(&controller, &["*"])?);
         let name = format!("record-{}", std::process::id());
         let out = self.output()?;
         rights.as_self(|| self.outputs.require_new_files())?;
@@ -176,10 +176,9 @@ impl Record {
         spec.state = State::Active;
         spec.end_with_this_process();
         (spec.limits.keep_dead, spec.limits.keep_dead_bytes) = (KEEP_DEAD, KEEP_DEAD as u64);
-        self.memory.apply(&mut spec);
-        spec.channel.no_wake = self.no_wake;
-        spec.budget = self.budget.spec();
         spec.drain = DrainedBy::Recorder;
+        self.channels.apply(&mut spec);
+        spec.budget = self.budget.spec();
         if !self.command.is_empty() {
             // Inherited by the command and the processes that it starts.
             spec.tag = Some(spec.id.clone());

@@ -3,7 +3,7 @@
 use super::memory::MemoryArguments;
 use crate::units;
 use clap::{Args, ValueEnum};
-use tracepoint_control::{ChannelSpec, SessionSpec};
+use tracepoint_control::{ChannelSpec, DrainedBy, SessionSpec};
 
 /// The policy for full rings.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -57,13 +57,13 @@ impl AddedChannels {
     }
 }
 
-/// The policy of a session's channels unless one is given.
-const fn default_policy(spec: &SessionSpec) -> &'static str {
-    if spec.sinks.is_empty() { "overwrite" } else { "discard" }
+/// The policy of a session's channels unless one is given. A recorder has the outputs of its session.
+fn default_policy(spec: &SessionSpec) -> &'static str {
+    if spec.sinks.is_empty() && spec.drain != DrainedBy::Recorder { "overwrite" } else { "discard" }
 }
 
 impl ChannelArguments {
-    /// Sets the channels of a session whose sinks are set already.
+    /// Sets the channels of a session, which has its sinks or its recorder already.
     pub(crate) fn apply(&self, spec: &mut SessionSpec) {
         let default = default_policy(spec);
         let given = self.policy.and_then(|policy| policy.to_possible_value());

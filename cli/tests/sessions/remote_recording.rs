@@ -225,3 +225,22 @@ fn an_idle_recorder_hardly_wakes_up() -> Outcome {
     assert!(u128::from(slept) * 1000 <= 5 * took.as_millis(), "{slept} sleeps in {took:?}");
     Ok(())
 }
+
+/// `record` has the channels that `create` has, with the policy that a recorder needs.
+#[test]
+fn channels_have_contexts_and_sizes() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _traced = place.start("remote_recording::channels_have_contexts_and_sizes");
+    let record = ["record", "-e", "shop:paid", "--duration", "300ms"];
+    let channels = ["--add-channel", "big:ring-size=4M,contexts=cpu", "--channel", "big", "-o", "out"];
+    place.well(&[&record[..], &channels].concat());
+    verified(&place, "out");
+    let shown = place.well(&["view", "out"]);
+    assert!(shown.contains(" shop:paid: ") && shown.lines().all(|line| line.contains("cpu_id = ")), "{shown}");
+    let (code, _, err) = place.tracectl(&[&record[..], &["--policy", "wait", "-o", "other"]].concat());
+    assert!(code != Some(0) && err.contains("tracectl create NAME --policy"), "{err}");
+    Ok(())
+}

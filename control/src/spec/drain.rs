@@ -35,7 +35,7 @@ impl DrainedBy {
             ));
         }
         match spec.all_channels().find(|channel| channel.policy != Policy::Discard.name()) {
-            Some(channel) => Err(channel.error("rings that another process drains need the policy `discard`")),
+            Some(channel) => Err(channel.error("rings that another process drains need the policy `discard`; `tracectl create NAME --policy …` has the others")),
             None => Ok(()),
         }
     }
