@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -19,8 +19,9 @@ pub(crate) struct Interrupt(Arc<AtomicBool>);
 #[derive(Debug)]
 pub(crate) struct WaitingInterrupt {
     interrupt: Interrupt,
-    /// A byte arrives here for each signal.
+    /// A byte arrives here for each signal, and for each call of a waker.
     signals: UnixStream,
+    wakes: UnixStream,
 }
 
 impl Interrupt {
@@ -52,8 +53,10 @@ impl WaitingInterrupt {
 
     fn with(more: &[i32]) -> Result<Self, Failure> {
         let requested = Arc::new(AtomicBool::new(false));
-        let register = || -> io::Result<UnixStream> {
+        let register = || -> io::Result<[UnixStream; 2]> {
             let (signals, wakes) = UnixStream::pair()?;
+            // What is not read yet wakes the reader all the same.
+            wakes.set_nonblocking(true)?;
             for signal in [SIGINT, SIGTERM, SIGHUP] {
                 flag::register(signal, Arc::clone(&requested))?;
                 pipe::register(signal, wakes.try_clone()?)?;
@@ -61,13 +64,20 @@ impl WaitingInterrupt {
             for signal in more {
                 pipe::register(*signal, wakes.try_clone()?)?;
             }
-            Ok(signals)
+            Ok([signals, wakes])
         };
-        let signals = register().map_err(Failure::Signal)?;
-        Ok(Self { interrupt: Interrupt(requested), signals })
+        let [signals, wakes] = register().map_err(Failure::Signal)?;
+        Ok(Self { interrupt: Interrupt(requested), signals, wakes })
     }
 
-    /// Waits until a signal arrives, or a child has ended, for at most `time`.
+    /// A function that ends the present wait, or the next one.
+    pub(crate) fn waker(&self) -> Result<impl Fn() + Send + use<>, Failure> {
+        let wakes = self.wakes.try_clone().map_err(Failure::Signal)?;
+        // Fails if there is something to read already.
+        Ok(move || drop((&wakes).write(&[0])))
+    }
+
+    /// Waits until a signal arrives, a child has ended, or a [waker](Self::waker) is called, for at most `time`.
     pub(crate) fn wait(&mut self, time: Duration) {
         // A timeout of zero is an error, and means no timeout to the system.
         let timeout = self.signals.set_read_timeout(Some(time.max(Duration::from_micros(1))));

@@ -64,6 +64,11 @@ impl LiveLine {
         Self { bar: styled(bar, "{elapsed} {msg}"), shown: None }
     }
 
+    /// Whether it can be seen.
+    pub(crate) fn is_shown(&self) -> bool {
+        !self.bar.is_hidden()
+    }
+
     /// Shows the number of events, their rate since the last time, and `more`; at most every 400 ms.
     pub(crate) fn show(&mut self, events: u64, more: impl FnOnce() -> String) {
         self.show_counted("events", events, more);

@@ -32,9 +32,11 @@ use tracepoint_control::{
 };
 use unrecorded::Unrecorded;
 
-/// How often the processes are asked for their counters.
+/// How often the processes are asked for their counters while the live line is shown.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
-/// With many processes, asking takes at most one part in so many of the time.
+/// How often else it is looked whether processes have refused: they are not asked, and need not wake up.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+/// With many processes, either takes at most one part in so many of the time.
 const REFRESH_SHARE: u32 = 10;
 /// The rings of dead processes are kept until the recorder has read and removed them, all of them: when it is killed, those of all its
 /// processes are left at once, within the bounds of [`Controller::leftovers`].
@@ -203,29 +205,33 @@ impl Record {
             Recorder::raise_file_limit();
         }
         let recorder = Recorder::start(session, sinks, self.max_size, self.rights.clone())?;
+        recorder.on_change(stop.waker()?);
         self.require_one_process(&waited, &recorder)?;
         let mut child = self.start(controller, spec)?;
         // The command keeps the limit that it was given.
         Recorder::raise_file_limit();
         let mut line = LiveLine::new();
-        let mut refreshed: Option<Instant> = None;
-        let mut interval = REFRESH_INTERVAL;
+        let shortest = if line.is_shown() { REFRESH_INTERVAL } else { LOOK_INTERVAL };
+        let mut looked: Option<Instant> = None;
+        let mut interval = shortest;
         let (mut servers, mut unrecorded) = (Servers::default(), Unrecorded::default());
-        // Signals and the end of the command end the wait; the end of a process and a full output are looked for.
+        // Signals, the end of the command, and what the recorder has to tell end the wait.
         let mut wait = Duration::ZERO;
         while !stop.is_reached(child.as_mut(), wait)? {
-            if refreshed.is_none_or(|refreshed| refreshed.elapsed() >= interval) {
-                refreshed = Some(Instant::now());
-                session.refresh(self.wait_arguments.timeout)?;
+            servers.print_new(&recorder.recorded());
+            if looked.is_none_or(|looked| looked.elapsed() >= interval) {
+                let began = Instant::now();
+                if line.is_shown() {
+                    session.refresh(self.wait_arguments.timeout)?;
+                }
                 let mut acks = session.acks()?;
                 unrecorded.update(&acks, &recorder);
                 RecordedProcesses::new(&recorder.recorded()).add_to(&mut acks);
-                servers.print_new(&acks);
                 show(&mut line, &acks);
-                interval =
-                    REFRESH_INTERVAL.max(refreshed.map_or(Duration::ZERO, |began| began.elapsed() * REFRESH_SHARE));
+                interval = shortest.max(began.elapsed() * REFRESH_SHARE);
+                looked = Some(began);
             }
-            wait = interval.saturating_sub(refreshed.map_or(Duration::ZERO, |refreshed| refreshed.elapsed()));
+            wait = interval.saturating_sub(looked.map_or(Duration::ZERO, |looked| looked.elapsed()));
             if is_bounded && recorder.is_full() {
                 break;
             }

@@ -46,13 +46,14 @@ impl DrainThread {
         let taken = Arc::<AtomicU64>::default();
         let unsupplied = Arc::<Mutex<_>>::default();
         // Registered before the thread runs: events may start to wait for the drain before that.
-        let begin = |drain: &mut Drain| (drain.register_consumers(), drain.supplier());
-        let (consumers, supplier) = drain.with(begin).ok_or_else(|| io::Error::other("the session has ended"))?;
+        let begin = |drain: &mut Drain| (drain.register_consumers(), drain.supplier(), drain.leaves_all_packets());
+        let (consumers, supplier, is_supplier) =
+            drain.with(begin).ok_or_else(|| io::Error::other("the session has ended"))?;
         let mut rounds = Rounds {
             drain: Arc::clone(&drain),
             taken: Arc::clone(&taken),
             unsupplied: Arc::clone(&unsupplied),
-            supply_thread: SupplyThread::start(supplier.clone())?,
+            supply_thread: (!is_supplier).then(|| SupplyThread::start(supplier.clone())).transpose()?,
             looked: Instant::now(),
             flushed: Instant::now(),
         };
@@ -102,7 +103,8 @@ struct Rounds {
     drain: Arc<SharedDrain>,
     taken: Arc<AtomicU64>,
     unsupplied: Arc<Mutex<Option<io::ErrorKind>>>,
-    supply_thread: SupplyThread,
+    /// `None` where the drain's only work is to supply rings.
+    supply_thread: Option<SupplyThread>,
     /// When the source of the clock was checked.
     looked: Instant,
     /// When old packets were looked for.
@@ -119,7 +121,10 @@ impl Rounds {
             if flush {
                 drain.flush(AGE);
             }
-            if drain.fullness() > 0 { self.supply_thread.watched(|| drain.drain()) } else { drain.drain() }
+            match &self.supply_thread {
+                Some(thread) if drain.fullness() > 0 => thread.watched(|| drain.drain()),
+                _ => drain.drain(),
+            }
         };
         // Without memory for spare rings, new threads get none, and the channel counts their lost events. A round that panicked is
         // repeated: packets that it had not released are still in the rings.

@@ -12,8 +12,9 @@
 mod files;
 mod process;
 mod recorded;
+mod state;
 
-use crate::consumer_loop::{ConsumerLoop, DrainCounters, PollInterval, Round};
+use crate::consumer_loop::{ConsumerLoop, DrainCounters, PollInterval};
 use crate::controller::{ControlError, NamedSession};
 use crate::outputs::Allowance;
 use crate::own_thread::leave_signals_to_the_program;
@@ -21,15 +22,14 @@ use crate::private_dir::PrivateDir;
 use crate::process::ProcessKey;
 use crate::rights::Rights;
 use crate::ring_files::map_wake_file;
-use crate::session_dir::{RemoteRingDirs, open_wake_file};
+use crate::session_dir::open_wake_file;
 use crate::spec::SinkSpec;
-use process::RemoteProcess;
 pub use recorded::Recorded;
-use std::collections::BTreeMap;
+use state::State;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle, sleep};
-use std::time::{Duration, Instant};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 use tracepoint_core::channel::WakeWord;
 
 /// The longest interval between two rounds, and the same if processes cannot wake the recorder.
@@ -37,11 +37,6 @@ const LONGEST: Duration = Duration::from_millis(400);
 const LONGEST_WITHOUT_WORD: Duration = Duration::from_millis(20);
 /// The thread's name, as `top -H` shows it.
 const NAME: &str = "tracepoint-record";
-/// The shortest and longest interval before the creation of sinks is retried after an error.
-const MIN_RETRY: Duration = Duration::from_millis(500);
-const MAX_RETRY: Duration = Duration::from_secs(8);
-/// How long `finish` waits for processes that have acknowledged the end.
-const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Records a session whose rings another process drains ([`DrainedBy::Recorder`](crate::DrainedBy::Recorder)).
 ///
@@ -53,31 +48,6 @@ pub struct Recorder {
     rounds: Arc<ConsumerLoop>,
     thread: Option<JoinHandle<()>>,
     allowance: Arc<Allowance>,
-}
-
-/// The state that the thread and the handle share.
-#[derive(Debug)]
-struct State {
-    session: PrivateDir,
-    rings: Option<RemoteRingDirs>,
-    sinks: Vec<SinkSpec>,
-    allowance: Arc<Allowance>,
-    /// The rights with which process directories are read and sinks write.
-    rights: Rights,
-    processes: BTreeMap<String, RemoteProcess>,
-    /// Processes whose sinks could not be created, by the name of their directory.
-    refused: BTreeMap<String, Refused>,
-    /// Threads that finish sinks which may block.
-    ending: Vec<JoinHandle<Recorded>>,
-    done: Vec<Recorded>,
-}
-
-/// A process whose sinks could not be created.
-#[derive(Debug)]
-struct Refused {
-    again: Instant,
-    pause: Duration,
-    reason: String,
 }
 
 impl Recorder {
@@ -101,17 +71,7 @@ impl Recorder {
         let word = wake_word(&dir);
         let longest = if word.is_some() { LONGEST } else { LONGEST_WITHOUT_WORD };
         let interval = PollInterval::new(longest);
-        let mut state = State {
-            session: dir,
-            rings: None,
-            sinks,
-            allowance: Arc::clone(&allowance),
-            rights,
-            processes: BTreeMap::new(),
-            refused: BTreeMap::new(),
-            ending: Vec::new(),
-            done: Vec::new(),
-        };
+        let mut state = State::new(dir, sinks, Arc::clone(&allowance), rights);
         state.round();
         let failed = |source| thread_error(&session.path(), source);
         let state = Arc::new(Mutex::new(state));
@@ -140,11 +100,15 @@ impl Recorder {
         files::raise_limit();
     }
 
+    /// Has `call` called on the recorder's thread, whenever a process was found, has ended or was [refused](Self::refused), and when the output
+    /// is [full](Self::is_full). It must not block, nor call the recorder.
+    pub fn on_change(&self, call: impl Fn() + Send + 'static) {
+        lock(&self.state).on_change(Box::new(call));
+    }
+
     /// The results of the processes that have ended, and the progress of those that are still recorded.
     pub fn recorded(&self) -> Vec<Recorded> {
-        let state = lock(&self.state);
-        let running = state.processes.values().map(RemoteProcess::progress);
-        state.done.iter().cloned().chain(running).collect()
+        lock(&self.state).recorded()
     }
 
     /// How often its thread has drained the rings, and how often a process has woken it.
@@ -154,10 +118,7 @@ impl Recorder {
 
     /// The processes whose sinks could not be created, with the error.
     pub fn refused(&self) -> Vec<(ProcessKey, String)> {
-        let state = lock(&self.state);
-        let describe =
-            |(name, refused): (&String, &Refused)| Some((ProcessKey::of_directory(name)?, refused.reason.clone()));
-        state.refused.iter().filter_map(describe).collect()
+        lock(&self.state).refused()
     }
 
     /// Whether output was refused because `max_size` is used up.
@@ -169,139 +130,13 @@ impl Recorder {
     /// acknowledge (`silent`) it takes what they have committed by now; their accounts are incomplete.
     pub fn finish(mut self, silent: &[ProcessKey]) -> Vec<Recorded> {
         self.stop();
-        let mut state = lock(&self.state);
-        let began = Instant::now();
-        loop {
-            state.refused.values_mut().for_each(|refused| refused.again = began);
-            state.round();
-            let is_silent = |process: &RemoteProcess| silent.contains(&process.key());
-            if state.processes.values().all(is_silent) || began.elapsed() >= FINISH_TIMEOUT {
-                break;
-            }
-            sleep(Duration::from_millis(2));
-        }
-        state.end_all();
-        std::mem::take(&mut state.done)
+        lock(&self.state).finish(silent)
     }
 }
 
 impl Drop for Recorder {
     fn drop(&mut self) {
         self.stop();
-    }
-}
-
-impl State {
-    /// Drains the closed packets of all processes, including new ones, and all remaining packets of those that ended.
-    fn round(&mut self) -> Round {
-        self.attach_new();
-        let mut result = Round::default();
-        let mut ended_names = Vec::new();
-        let keep_open = self.may_keep_files_open();
-        for (name, process) in &mut self.processes {
-            // Checked before its packets are drained, so that everything that an ended process wrote is visible.
-            let has_ended = process.has_ended();
-            let (packets, fullness) = process.take(&self.rights);
-            if !keep_open {
-                process.close_files();
-            }
-            result.packets += packets;
-            result.fullness = result.fullness.max(fullness);
-            if has_ended {
-                ended_names.push(name.clone());
-            }
-        }
-        for name in ended_names {
-            if let Some(process) = self.processes.remove(&name) {
-                self.end(process, false);
-            }
-        }
-        let (ended, ending) = std::mem::take(&mut self.ending).into_iter().partition(JoinHandle::is_finished);
-        self.ending = ending;
-        self.join(ended);
-        result
-    }
-
-    /// Whether files stay open between two rounds.
-    fn may_keep_files_open(&self) -> bool {
-        self.processes.values().map(RemoteProcess::files).sum::<usize>() <= files::most_open()
-    }
-
-    /// Attaches new processes.
-    fn attach_new(&mut self) {
-        if self.rings.is_none() {
-            self.rings = RemoteRingDirs::open(&self.session);
-        }
-        let Some(rings) = &self.rings else { return };
-        let Ok(names) = rings.names() else { return };
-        if names.is_empty() {
-            // The last process to end removes the directory, and the next one creates a new one.
-            self.rings = RemoteRingDirs::open(&self.session);
-        }
-        let now = Instant::now();
-        self.refused.retain(|name, _| names.contains(name));
-        for name in names {
-            let waits = self.refused.get(&name).is_some_and(|refused| refused.again > now);
-            if waits || self.processes.contains_key(&name) {
-                continue;
-            }
-            let Some(rings) = &self.rings else { return };
-            let attached = match rings.take(&name) {
-                // It is not ready yet, or another recorder has it.
-                Ok(None) => continue,
-                Ok(Some(dir)) => files::shortage()
-                    .map_or(Ok(dir), Err)
-                    .and_then(|dir| RemoteProcess::attach(dir, &self.sinks, &self.allowance, &self.rights)),
-                Err(error) => Err(format!("its rings cannot be opened: {error}")),
-            };
-            match attached {
-                Ok(mut process) => {
-                    self.refused.remove(&name);
-                    if !self.may_keep_files_open() {
-                        process.close_files();
-                    }
-                    self.processes.insert(name, process);
-                }
-                Err(reason) => {
-                    let pause = self.refused.get(&name).map_or(MIN_RETRY, |refused| (refused.pause * 2).min(MAX_RETRY));
-                    self.refused.insert(name, Refused { again: now + pause, pause, reason });
-                }
-            }
-        }
-    }
-
-    /// Drains the remaining packets of a process and finishes its sinks.
-    fn end(&mut self, process: RemoteProcess, runs: bool) {
-        let rings = RemoteRingDirs::open(&self.session);
-        if !process.may_block_at_end() {
-            return self.done.push(process.end(runs, rings.as_ref(), &self.rights));
-        }
-        let slot = Arc::new(Mutex::new(Some(process)));
-        let (own, rights) = (Arc::clone(&slot), self.rights.clone());
-        let take = |slot: &Mutex<Option<RemoteProcess>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let finish = move || take(&own).map(|process| process.end(runs, rings.as_ref(), &rights)).unwrap_or_default();
-        if let Ok(thread) = Builder::new().name(NAME.to_owned()).spawn(finish) {
-            self.ending.push(thread);
-        } else {
-            let rings = RemoteRingDirs::open(&self.session);
-            self.done.extend(take(&slot).map(|process| process.end(runs, rings.as_ref(), &self.rights)));
-        }
-    }
-
-    /// Drains what the remaining processes have committed, and waits for all sinks.
-    fn end_all(&mut self) {
-        for process in std::mem::take(&mut self.processes).into_values() {
-            self.end(process, true);
-        }
-        let ending = std::mem::take(&mut self.ending);
-        self.join(ending);
-        for (name, refused) in std::mem::take(&mut self.refused) {
-            self.done.extend(ProcessKey::of_directory(&name).map(|key| Recorded::refused(key, refused.reason)));
-        }
-    }
-
-    fn join(&mut self, ended: Vec<JoinHandle<Recorded>>) {
-        self.done.extend(ended.into_iter().filter_map(|thread| thread.join().ok()));
     }
 }
 

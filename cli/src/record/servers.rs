@@ -3,7 +3,7 @@
 use crate::message;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use tracepoint_control::{Ack, ProcessKey};
+use tracepoint_control::{ProcessKey, Recorded};
 
 /// The servers that were printed.
 #[derive(Debug, Default)]
@@ -11,10 +11,14 @@ pub(super) struct Servers(BTreeSet<(ProcessKey, SocketAddr)>);
 
 impl Servers {
     /// Prints the servers that are new.
-    pub(super) fn print_new(&mut self, acks: &[Ack]) {
-        for (ack, server) in acks.iter().flat_map(|ack| ack.servers.iter().map(move |server| (ack, server))) {
-            if self.0.insert((ack.process, *server)) {
-                let (pid, name, port) = (ack.process.pid, &ack.name, server.port());
+    pub(super) fn print_new(&mut self, recorded: &[Recorded]) {
+        let of_process = |recorded: &Recorded| Some((recorded.process?, recorded.name.clone()));
+        let servers = recorded.iter().filter_map(|recorded| Some((of_process(recorded)?, &recorded.servers)));
+        for ((process, name), server) in
+            servers.flat_map(|(of, servers)| servers.iter().map(move |server| (of.clone(), server)))
+        {
+            if self.0.insert((process, *server)) {
+                let (pid, port) = (process.pid, server.port());
                 let address = if server.ip().is_loopback() { "" } else { "--server-address HERE " };
                 message::note(&format!(
                     "process {pid} ({name}) serves its events on UDP {server}: tracectl read {address}--server-port {port}"

@@ -20,7 +20,13 @@ impl StopCondition {
         Ok(Self { began: Instant::now(), duration, process, interrupt: WaitingInterrupt::new()? })
     }
 
-    /// Waits for `most` at most, and less on a signal or when a child has ended; whether the recording is to end.
+    /// A function that ends the present wait, or the next one.
+    pub(super) fn waker(&self) -> Result<impl Fn() + Send + use<>, Failure> {
+        self.interrupt.waker()
+    }
+
+    /// Waits for `most` at most, and less on a signal, when a child has ended, or when a [waker](Self::waker) is called; whether the
+    /// recording is to end.
     pub(super) fn is_reached(&mut self, child: Option<&mut Child>, most: Duration) -> Result<bool, Failure> {
         let left = self.duration.map_or(most, |duration| duration.saturating_sub(self.began.elapsed()));
         self.interrupt.wait(left.min(most));

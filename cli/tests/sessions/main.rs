@@ -10,10 +10,12 @@ mod channels;
 mod exit_codes;
 mod leftover;
 mod many_processes;
+mod many_sessions;
 mod memory;
 mod namespaces;
 mod other_users;
 mod outputs;
+mod recorder_load;
 mod remote_recording;
 mod triggers;
 

@@ -192,40 +192,6 @@ fn the_largest_size_holds_for_all_processes_together() -> Outcome {
     Ok(())
 }
 
-/// How often the thread of a `record` that drains the rings has slept.
-fn sleeps(record: &Child) -> Result<u64, Box<dyn std::error::Error>> {
-    for task in fs::read_dir(format!("/proc/{}/task", record.id()))? {
-        let status = fs::read_to_string(task?.path().join("status"))?;
-        if status.starts_with("Name:\ttracepoint-reco") {
-            let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-            return Ok(count.ok_or("no count")?.trim().parse()?);
-        }
-    }
-    Err("it does not drain rings yet".into())
-}
-
-/// Whatever the number of processes.
-#[test]
-fn an_idle_recorder_hardly_wakes_up() -> Outcome {
-    if is_traced() {
-        return Ok(());
-    }
-    let place = Place::new();
-    let test = "remote_recording::an_idle_recorder_hardly_wakes_up";
-    let _traced = [(); 5].map(|()| place.start(test));
-    let mut record = place.command(&["record", "-e", "shop:paid", "-o", "out"]).stderr(Stdio::piped()).spawn()?;
-    until(|| fs::read_dir(place.path("out")).is_ok_and(|traces| traces.count() == 5));
-    // Its intervals get longer from round to round.
-    sleep(Duration::from_secs(3));
-    let (begun, before) = (std::time::Instant::now(), sleeps(&record)?);
-    sleep(Duration::from_secs(3));
-    let (slept, took) = (sleeps(&record)? - before, begun.elapsed());
-    kill(&record, "INT")?;
-    record.wait()?;
-    assert!(u128::from(slept) * 1000 <= 5 * took.as_millis(), "{slept} sleeps in {took:?}");
-    Ok(())
-}
-
 /// `record` has the channels that `create` has, with the policy that a recorder needs.
 #[test]
 fn channels_have_contexts_and_sizes() -> Outcome {

@@ -22,6 +22,7 @@ mod full_run_dir;
 mod listing;
 mod many_sessions;
 mod no_files;
+mod no_memory;
 mod participants;
 mod rings;
 mod rotation;

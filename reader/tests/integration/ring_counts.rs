@@ -1,7 +1,8 @@
 //! Rings that are gone or empty are missed: the file of threads without a ring says how many were made.
 
-use crate::ring_file::{Remains, Shape, Tracer};
-use std::fs;
+use crate::ring_file::{self, Remains, Shape, Tracer};
+use std::fs::{self, File};
+use tracepoint_reader::internal::RemoteConsumer;
 use tracepoint_reader::recover;
 
 /// Offset of the number of rings.
@@ -61,4 +62,30 @@ fn a_ring_that_is_not_counted_is_used() {
         let process = recover(&remains.process, &remains.out()).unwrap().processes.remove(0);
         assert!(process.complete && process.records == first + second, "{process:#?}");
     }
+}
+
+/// What a consumer in another process says of the rings with these names, and whether its account is complete.
+fn taken(remains: &Remains, names: &[&str]) -> (u64, bool, Vec<String>) {
+    let mut consumer = RemoteConsumer::new(ring_file::metadata().into_bytes()).unwrap();
+    for name in names {
+        let path = remains.process.join(name);
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        assert!(consumer.add(name, &path, file));
+    }
+    let mut records = 0;
+    let end = consumer.end(false, |packet| records += packet.events_after - packet.events_before);
+    (records, end.account.complete, end.notes)
+}
+
+/// A recorder that never saw a ring, because its file was cut off or removed before, does not call the account complete.
+#[test]
+fn a_recorder_misses_rings_that_it_could_not_read() {
+    let (remains, [first, second]) = remains();
+    let all = taken(&remains, &["0-0.ring", "0-1.ring", "0-orphans.ring"]);
+    assert_eq!(all, (first + second, true, vec![]));
+    let (remains, _) = self::remains();
+    let (records, complete, notes) = taken(&remains, &["0-0.ring", "0-orphans.ring"]);
+    let told =
+        notes.iter().any(|note| note.contains("the process has made 2 rings") && note.contains("and 1 could be read"));
+    assert!(records == first && !complete && told, "{records}, {complete}: {notes:?}");
 }

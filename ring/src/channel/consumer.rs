@@ -81,8 +81,8 @@ impl OpenChannel {
         Arc::clone(&self.wake_word)
     }
 
-    /// The word on which the thread of this process sleeps that calls [`maintain`](Self::maintain): a thread that takes one of the last spare
-    /// rings wakes it. It is the consumer's word, unless the consumer is in another process.
+    /// The word on which a thread of this process sleeps that calls [`maintain`](Self::maintain) or [`supply_spares`](Self::supply_spares): a
+    /// thread that takes one of the last spare rings wakes it. Channels that were opened beside each other share it.
     pub fn supply_wake_word(&self) -> Arc<WakeWord> {
         Arc::clone(&self.supply_wake_word)
     }

@@ -50,7 +50,7 @@ pub struct OpenChannel {
     pub(super) consumers: Arc<ConsumerPresence>,
     /// The word on which the consumer sleeps.
     pub(super) wake_word: Arc<WakeWord>,
-    /// The same for the thread that supplies rings, which is in this process also where the consumer is in another one.
+    /// The same for the thread of this process that supplies rings.
     pub(super) supply_wake_word: Arc<WakeWord>,
     pub(super) overflow: Overflow,
     /// Held while open packets are closed by a consumer.
@@ -105,9 +105,8 @@ impl OpenChannel {
     ) -> Result<Arc<Self>, ConfigError> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let supplier = Arc::<WakeWord>::default();
-        let shared = source.wake_memory().and_then(WakeWord::shared);
-        let wake_words = [shared.map_or_else(|| Arc::clone(&supplier), Arc::new), supplier];
+        let consumers = source.wake_memory().and_then(WakeWord::shared).unwrap_or_default();
+        let wake_words = [Arc::new(consumers), Arc::default()];
         Self::open_as((number, wake_words), config, uuid, class, max_events, source)
     }
 

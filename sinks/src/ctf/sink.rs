@@ -134,6 +134,10 @@ impl CtfSink {
         self.streams.append(directory, name, bytes).map_err(|error| self.failed(name, error))
     }
 
+    fn cut_streams(&mut self) {
+        self.streams.cut(self.chunk.as_ref().unwrap_or(&self.base));
+    }
+
     fn failed(&self, name: &str, error: io::Error) -> SinkError {
         SinkError::new(format!("write {}", self.here().path().join(name).display()), error)
     }
@@ -193,6 +197,7 @@ impl CtfSink {
             let _ = self.base.remove_begun_subdirectory(&chunk_name(next), &directory);
             return Err(error);
         }
+        self.cut_streams();
         let closed = self.here().absolute_path().to_owned();
         self.rotation.begin(next, Some(self.accounting.content()));
         self.accounting.next_chunk();
@@ -256,6 +261,7 @@ impl Sink for CtfSink {
     }
 
     fn finish(&mut self, account: &Account) -> Result<(), SinkError> {
+        self.cut_streams();
         let (folder, name) = account_path();
         let put = self.here().put_whole(folder, name, &account.to_json());
         put.map_err(|error| self.failed(ACCOUNT_PATH, error))

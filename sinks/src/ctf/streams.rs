@@ -1,7 +1,11 @@
 //! Files that grow by complete pieces only.
+//!
+//! Space is reserved before a piece is written: a disk that is full refuses pieces as a whole, and the piece that ends a stream always fits.
+//! Behind a large file, more is reserved than the piece needs, so that few pieces need a system call for it; [`Streams::cut`] gives it back.
 
 use super::directory::Directory;
 use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,6 +14,9 @@ use tracepoint_ring::channel::HEADER_SIZE;
 
 /// The space that is reserved behind the last packet, for the empty packet that ends the stream.
 const RESERVE: u64 = HEADER_SIZE as u64;
+/// How much more is reserved: this part of the file, and at most so many bytes.
+const AHEAD_PART: u64 = 4;
+const MOST_AHEAD: u64 = 4 << 20;
 
 /// The files of a directory, by name. Only one is open at a time, to leave file descriptors to the traced program.
 #[derive(Debug, Default)]
@@ -22,7 +29,9 @@ pub(super) struct Streams {
 struct Length {
     /// The length of all complete pieces, in bytes.
     whole: u64,
-    /// Whether a part of a failed write may follow them.
+    /// The end of the space that is reserved.
+    reserved: u64,
+    /// Whether a part of a failed write may follow the pieces.
     dirty: bool,
 }
 
@@ -41,23 +50,29 @@ impl Streams {
         };
         let length = self.lengths.entry(name.to_owned()).or_default();
         if length.dirty {
-            file.set_len(length.whole)?;
-            length.dirty = false;
+            length.cut(file)?;
         }
-        make_room(file, length.whole, bytes.len() as u64)?;
+        length.make_room(file, bytes.len() as u64)?;
         if let Err(error) = file.write_all(bytes) {
-            length.dirty = file.set_len(length.whole).is_err();
+            length.dirty = true;
+            // If this fails, it is tried again before the next piece.
+            let _ = length.cut(file);
             return Err(error);
         }
         length.whole += bytes.len() as u64;
         Ok(())
     }
-}
 
-impl Streams {
     /// Closes the open file until the next piece.
     pub(super) fn close(&mut self) {
         self.open = None;
+    }
+
+    /// Gives the space back that is reserved behind the files. What cannot be given back stays with them.
+    pub(super) fn cut(&mut self, directory: &Directory) {
+        for (name, length) in self.lengths.iter_mut().filter(|(_, length)| length.reserved > length.whole) {
+            let _ = directory.open_file(name).and_then(|file| length.cut(&file));
+        }
     }
 
     /// Moves all files but `left` to another directory. If one cannot be moved, those before it are moved back.
@@ -73,24 +88,91 @@ impl Streams {
         }
         // `left` is a different file there.
         self.open = None;
+        if let Some(length) = self.lengths.get_mut(left) {
+            length.reserved = 0;
+        }
         Ok(())
     }
 }
 
-/// Reserves the space for a piece before any of it is written.
-fn make_room(file: &File, end: u64, len: u64) -> io::Result<()> {
-    let reserve = if len > RESERVE { RESERVE } else { 0 };
-    let wanted = len + reserve;
-    // A write beyond the limit on file sizes would not just fail: it would send SIGXFSZ to the traced program.
-    if getrlimit(Resource::Fsize).current.is_some_and(|limit| end + wanted > limit) {
-        return Err(io::ErrorKind::FileTooLarge.into());
+impl Length {
+    /// Removes everything behind the pieces, the reserved space included.
+    fn cut(&mut self, file: &File) -> io::Result<()> {
+        self.reserved = 0;
+        file.set_len(self.whole)?;
+        self.dirty = false;
+        Ok(())
     }
-    if reserve == 0 {
-        return Ok(());
+
+    /// Reserves the space for a piece before any of it is written.
+    fn make_room(&mut self, file: &File, len: u64) -> io::Result<()> {
+        let reserve = if len > RESERVE { RESERVE } else { 0 };
+        let wanted = len + reserve;
+        let end = self.whole + wanted;
+        // A write beyond the limit on file sizes would not just fail: it would send SIGXFSZ to the traced program, which may change its limit at
+        // any time.
+        let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+        if end > limit {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        if reserve == 0 || end <= self.reserved {
+            return Ok(());
+        }
+        let ahead = (self.whole / AHEAD_PART).min(MOST_AHEAD).min(limit - end);
+        let allocate = |len| fallocate(file, FallocateFlags::KEEP_SIZE, self.whole, len);
+        let is_full = |errno| matches!(errno, Errno::NOSPC | Errno::DQUOT);
+        self.reserved = match allocate(wanted + ahead) {
+            Err(errno) if is_full(errno) => match allocate(wanted) {
+                Err(errno) if is_full(errno) => return Err(errno.into()),
+                _ => end,
+            },
+            // Not every file system supports this; then the write itself fails.
+            _ => end + ahead,
+        };
+        Ok(())
     }
-    match fallocate(file, FallocateFlags::KEEP_SIZE, end, wanted) {
-        Err(errno @ (rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT)) => Err(errno.into()),
-        // Not every file system supports this; then the write itself fails.
-        _ => Ok(()),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    const PIECE: [u8; 4096] = [1; 4096];
+
+    #[test]
+    fn few_pieces_need_a_reservation_and_nothing_of_it_is_left() {
+        let place = tempfile::tempdir().expect("a directory");
+        let directory = Directory::create(place.path()).expect("an empty directory");
+        let mut streams = Streams::default();
+        let mut reservations = std::collections::BTreeSet::new();
+        for _ in 0..1000 {
+            streams.append(&directory, "stream", &PIECE).expect("room");
+            reservations.insert(streams.lengths["stream"].reserved);
+        }
+        assert!(reservations.len() < 40, "{} for 1000 pieces", reservations.len());
+        let space = || {
+            let file = place.path().join("stream").metadata().expect("a file");
+            (file.len(), file.blocks() * 512)
+        };
+        assert!(space().1 > space().0 + PIECE.len() as u64, "{:?}", space());
+        streams.cut(&directory);
+        // A file system may need a block for itself.
+        assert!(space().0 == 4_096_000 && space().1 <= 4_096_000 + 8192, "{:?}", space());
+        streams.append(&directory, "stream", &PIECE[..96]).expect("room");
+        assert_eq!(space().0, 4_096_096);
+    }
+
+    /// A file whose space was given back must reserve it again.
+    #[test]
+    fn a_piece_behind_a_cut_is_reserved_again() {
+        let place = tempfile::tempdir().expect("a directory");
+        let directory = Directory::create(place.path()).expect("an empty directory");
+        let mut streams = Streams::default();
+        (0..100).for_each(|_| streams.append(&directory, "stream", &PIECE).expect("room"));
+        streams.cut(&directory);
+        streams.append(&directory, "stream", &PIECE).expect("room");
+        let length = streams.lengths["stream"];
+        assert!(length.reserved >= length.whole + RESERVE, "{length:?}");
     }
 }

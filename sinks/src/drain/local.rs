@@ -43,20 +43,33 @@ struct RemovedChannel {
 #[derive(Clone, Debug)]
 pub struct RingSupplier(Arc<Mutex<Vec<Arc<OpenChannel>>>>);
 
+/// The part of the spare rings, in percent, from which [`RingSupplier::supply`] is to be called again.
+const BEHIND: u32 = 100;
+
 impl RingSupplier {
-    /// Makes those that are needed now.
-    pub fn supply(&self) {
-        let channels = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for channel in &channels {
-            // The drain's next round has the same error.
-            let _ = channel.supply_spares();
-        }
+    /// Makes those that are needed now. `false` if it is to be called again at once: threads take them faster than they are made.
+    pub fn supply(&self) -> bool {
+        // The drain's next round has the same error.
+        self.channels().iter().all(|channel| channel.supply_spares().is_err() || channel.spares_taken() < BEHIND)
+    }
+
+    /// The word by which threads wake the supplier that take one of the last spare rings; `None` before there is a channel.
+    pub fn wake_word(&self) -> Option<Arc<WakeWord>> {
+        self.channels().first().map(|channel| channel.supply_wake_word())
+    }
+
+    /// Whether the threads of a channel wake nobody: see [`no_wake`](tracepoint_ring::channel::Channel::no_wake).
+    pub fn is_never_woken(&self) -> bool {
+        self.channels().iter().any(|channel| channel.config().never_wakes())
+    }
+
+    fn channels(&self) -> Vec<Arc<OpenChannel>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How many rings threads have gone on in so far, because their own were full.
     pub fn overflowed(&self) -> u64 {
-        let channels = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        channels.iter().map(|channel| channel.overflowed()).sum()
+        self.channels().iter().map(|channel| channel.overflowed()).sum()
     }
 }
 
@@ -221,12 +234,22 @@ impl Drain<LocalRings> {
         channels.iter().filter_map(|channel| channel.config().max_wait()).chain(is_waiting.then_some(REUSE)).min()
     }
 
-    /// The word on which the thread sleeps that drains these channels and supplies them with rings.
+    /// The word on which the thread sleeps that drains these channels. Where packets are left to another process, that thread's work is to supply
+    /// rings.
     pub fn wake_word(&self) -> Arc<WakeWord> {
-        self.source.channels.first().map(|channel| channel.supply_wake_word()).unwrap_or_default()
+        let word = |channel: &Arc<OpenChannel>| match self.source.leaves_packets {
+            true => channel.supply_wake_word(),
+            false => channel.wake_word(),
+        };
+        self.source.channels.first().map(word).unwrap_or_default()
     }
 
-    /// Makes the rings that threads need while this drain is in a sink.
+    /// Whether packets are left to another process, so that no sink of this one blocks the drain.
+    pub const fn leaves_all_packets(&self) -> bool {
+        self.source.leaves_packets
+    }
+
+    /// Makes the rings that threads need between two rounds, and while this drain is in a sink.
     pub fn supplier(&self) -> RingSupplier {
         RingSupplier(Arc::clone(&self.source.supplied))
     }

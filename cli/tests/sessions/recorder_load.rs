@@ -1,0 +1,145 @@
+//! `tracectl record` under load, and without any: a disk that is late, a burst after a rest, and how often an idle recorder wakes up.
+
+use super::remote_recording::{until, verified};
+use super::{Outcome, PAUSE, Place, is_traced, kill, program};
+use std::env;
+use std::fs;
+use std::process::{Child, Command, Stdio, exit};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tracepoint_control::Agent;
+
+/// Set in a process that a test starts: events of a burst, milliseconds of pause behind each, and the number of bursts.
+const BURSTS: &str = "TEST_BURSTS";
+
+/// In a traced process, fires bursts as soon as its events are on, and ends.
+fn fire_bursts() {
+    let Ok(bursts) = env::var(BURSTS) else { return };
+    let numbers: Vec<u64> = bursts.split(' ').map(|number| number.parse().expect("a number")).collect();
+    let [events, pause, bursts] = numbers[..] else { panic!("{bursts}") };
+    let pause = Duration::from_millis(pause);
+    let agent = Agent::start().expect("an agent");
+    println!("ready");
+    let paid = tracepoint::find("shop:paid").expect("it is declared above");
+    while !paid.is_on() {
+        sleep(Duration::from_millis(1));
+    }
+    // Its ring is taken, and the recorder comes to rest.
+    tracepoint::trace!(super::paid(0));
+    sleep(Duration::from_secs(2));
+    for burst in 0..bursts {
+        (0..events).for_each(|n| tracepoint::trace!(super::paid(burst * events + n)));
+        sleep(pause);
+    }
+    drop(agent);
+    // Without the harness of the tests, which would write to a pipe that nobody reads.
+    exit(0);
+}
+
+/// Records a process that fires bursts, by `command`, which runs `tracectl record` with the arguments behind it: the report.
+fn record_bursts(
+    place: &Place,
+    test: &str,
+    bursts: &str,
+    record: impl FnOnce(Command) -> Command,
+) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
+    let mut traced = program(test, 0);
+    traced.env(BURSTS, bursts);
+    let mut traced = place.start_as(traced);
+    let pid = traced.0.id().to_string();
+    let tracectl = place.command(&["record", "-e", "shop:paid", "-p", &pid, "-o", "out", "--json"]);
+    let recorder = record(tracectl).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    assert!(traced.0.wait()?.success());
+    let output = recorder.wait_with_output()?;
+    assert!(output.status.success(), "{output:?}");
+    verified(place, "out");
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// Nearly 300,000 events a second: more than a ring holds in 300 ms.
+const STEADY: &str = "300 1 5000";
+
+/// The disk is late by 300 ms, again and again: rings and overflow hold what comes meanwhile.
+#[test]
+fn late_writes_cost_no_event() -> Outcome {
+    fire_bursts();
+    let place = Place::new();
+    let log = place.path("strace");
+    let late = |tracectl: Command| {
+        let mut strace = Command::new("strace");
+        // `write` is what appends to the stream of a trace; the first calls make metadata.
+        strace.args([
+            "-f",
+            "--seccomp-bpf",
+            "-e",
+            "trace=write",
+            "-e",
+            "inject=write:delay_enter=300ms:when=12+40",
+            "-o",
+        ]);
+        strace.arg(&log).arg(tracectl.get_program()).args(tracectl.get_args());
+        strace.envs(tracectl.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        strace.current_dir(tracectl.get_current_dir().expect("a directory"));
+        strace
+    };
+    let report = record_bursts(&place, "recorder_load::late_writes_cost_no_event", STEADY, late)?;
+    let delayed = fs::read_to_string(log)?.matches("(DELAYED)").count();
+    assert!(delayed >= 3, "{delayed} writes were late");
+    assert_eq!(
+        (&report["counters"]["recorded"], &report["counters"]["lost"]),
+        (&1_500_001.into(), &serde_json::json!({}))
+    );
+    Ok(())
+}
+
+/// More events at once than rings hold until the recorder would come by itself.
+#[test]
+fn a_burst_after_a_rest_is_kept() -> Outcome {
+    fire_bursts();
+    let place = Place::new();
+    let test = "recorder_load::a_burst_after_a_rest_is_kept";
+    let report = record_bursts(&place, test, "80000 1500 3", |tracectl| tracectl)?;
+    assert_eq!(
+        (&report["counters"]["recorded"], &report["counters"]["lost"]),
+        (&240_001.into(), &serde_json::json!({}))
+    );
+    Ok(())
+}
+
+/// How often the threads of a process have fallen asleep so far.
+fn sleeps(process: &Child) -> u64 {
+    let threads = fs::read_dir(format!("/proc/{}/task", process.id())).into_iter().flatten().flatten();
+    let statuses = threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
+    let count = |status: String| {
+        status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")?.trim().parse::<u64>().ok())
+    };
+    statuses.filter_map(count).sum()
+}
+
+/// Processes that fire nothing cost at most five wake-ups a second, however many they are.
+#[test]
+fn an_idle_recorder_hardly_wakes_up() -> Outcome {
+    const SECONDS: u64 = 6;
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let idle = |_| {
+        let mut command = program("recorder_load::an_idle_recorder_hardly_wakes_up", 0);
+        command.env(PAUSE, "3600000");
+        place.start_as(command)
+    };
+    let traced: Vec<_> = (0..10).map(idle).collect();
+    let mut recorder =
+        place.command(&["record", "-e", "shop:*", "-o", "out"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    until(|| fs::read_dir(place.path("out")).is_ok_and(|traces| traces.count() == traced.len()));
+    // Until its intervals have become the longest.
+    sleep(Duration::from_secs(3));
+    let (before, began) = (sleeps(&recorder), Instant::now());
+    sleep(Duration::from_secs(SECONDS));
+    let (woken, seconds) = (sleeps(&recorder) - before, began.elapsed().as_secs_f64());
+    kill(&recorder, "INT")?;
+    recorder.wait()?;
+    assert!(woken as f64 <= 5.0 * seconds, "{woken} wake-ups in {seconds} s");
+    Ok(())
+}

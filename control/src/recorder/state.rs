@@ -1,0 +1,238 @@
+//! What a recorder does in a round: it finds new processes, drains those that it has, and ends those that have ended.
+
+use super::NAME;
+use super::files;
+use super::process::RemoteProcess;
+use super::recorded::Recorded;
+use crate::consumer_loop::Round;
+use crate::outputs::Allowance;
+use crate::private_dir::PrivateDir;
+use crate::process::ProcessKey;
+use crate::rights::Rights;
+use crate::session_dir::RemoteRingDirs;
+use crate::spec::SinkSpec;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+/// The shortest and longest interval before the creation of sinks is retried after an error.
+const MIN_RETRY: Duration = Duration::from_millis(500);
+const MAX_RETRY: Duration = Duration::from_secs(8);
+/// How long `finish` waits for processes that have acknowledged the end.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Called when the processes that are recorded have changed, or the output is full.
+type OnChange = Box<dyn Fn() + Send>;
+
+/// The state that the thread and the handle share.
+pub(super) struct State {
+    session: PrivateDir,
+    rings: Option<RemoteRingDirs>,
+    sinks: Vec<SinkSpec>,
+    allowance: Arc<Allowance>,
+    /// The rights with which process directories are read and sinks write.
+    rights: Rights,
+    processes: BTreeMap<String, RemoteProcess>,
+    /// Processes whose sinks could not be created, by the name of their directory.
+    refused: BTreeMap<String, Refused>,
+    /// Threads that finish sinks which may block.
+    ending: Vec<JoinHandle<Recorded>>,
+    done: Vec<Recorded>,
+    on_change: Option<OnChange>,
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State")
+            .field("session", &self.session)
+            .field("processes", &self.processes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A process whose sinks could not be created.
+#[derive(Debug)]
+struct Refused {
+    again: Instant,
+    pause: Duration,
+    reason: String,
+}
+
+impl State {
+    /// No process is found yet.
+    pub(super) fn new(session: PrivateDir, sinks: Vec<SinkSpec>, allowance: Arc<Allowance>, rights: Rights) -> Self {
+        Self {
+            session,
+            rings: None,
+            sinks,
+            allowance,
+            rights,
+            processes: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            ending: Vec::new(),
+            done: Vec::new(),
+            on_change: None,
+        }
+    }
+
+    pub(super) fn on_change(&mut self, call: OnChange) {
+        self.on_change = Some(call);
+    }
+
+    /// The results of the processes that have ended, and the progress of the others.
+    pub(super) fn recorded(&self) -> Vec<Recorded> {
+        let running = self.processes.values().map(RemoteProcess::progress);
+        self.done.iter().cloned().chain(running).collect()
+    }
+
+    /// The processes whose sinks could not be created, with the error.
+    pub(super) fn refused(&self) -> Vec<(ProcessKey, String)> {
+        let describe =
+            |(name, refused): (&String, &Refused)| Some((ProcessKey::of_directory(name)?, refused.reason.clone()));
+        self.refused.iter().filter_map(describe).collect()
+    }
+
+    /// Drains all remaining packets: see [`Recorder::finish`](super::Recorder::finish).
+    pub(super) fn finish(&mut self, silent: &[ProcessKey]) -> Vec<Recorded> {
+        let began = Instant::now();
+        loop {
+            self.refused.values_mut().for_each(|refused| refused.again = began);
+            self.round();
+            let is_silent = |process: &RemoteProcess| silent.contains(&process.key());
+            if self.processes.values().all(is_silent) || began.elapsed() >= FINISH_TIMEOUT {
+                break;
+            }
+            sleep(Duration::from_millis(2));
+        }
+        self.end_all();
+        std::mem::take(&mut self.done)
+    }
+
+    /// Drains the closed packets of all processes, including new ones, and all remaining packets of those that ended.
+    pub(super) fn round(&mut self) -> Round {
+        let before = self.progress();
+        let round = self.drain();
+        if let Some(call) = self.on_change.as_ref().filter(|_| self.progress() != before) {
+            call();
+        }
+        round
+    }
+
+    /// What [`Recorder::on_change`](super::Recorder::on_change) tells of.
+    fn progress(&self) -> ([usize; 3], bool) {
+        ([self.processes.len(), self.refused.len(), self.ending.len() + self.done.len()], self.allowance.is_used_up())
+    }
+
+    fn drain(&mut self) -> Round {
+        self.attach_new();
+        let mut result = Round::default();
+        let mut ended_names = Vec::new();
+        let keep_open = self.may_keep_files_open();
+        for (name, process) in &mut self.processes {
+            // Checked before its packets are drained, so that everything that an ended process wrote is visible.
+            let has_ended = process.has_ended();
+            let (packets, fullness) = process.take(&self.rights);
+            if !keep_open {
+                process.close_files();
+            }
+            result.packets += packets;
+            result.fullness = result.fullness.max(fullness);
+            if has_ended {
+                ended_names.push(name.clone());
+            }
+        }
+        for name in ended_names {
+            if let Some(process) = self.processes.remove(&name) {
+                self.end(process, false);
+            }
+        }
+        let (ended, ending) = std::mem::take(&mut self.ending).into_iter().partition(JoinHandle::is_finished);
+        self.ending = ending;
+        self.join(ended);
+        result
+    }
+
+    /// Whether files stay open between two rounds.
+    fn may_keep_files_open(&self) -> bool {
+        self.processes.values().map(RemoteProcess::files).sum::<usize>() <= files::most_open()
+    }
+
+    /// Attaches new processes.
+    fn attach_new(&mut self) {
+        if self.rings.is_none() {
+            self.rings = RemoteRingDirs::open(&self.session);
+        }
+        let Some(rings) = &self.rings else { return };
+        let Ok(names) = rings.names() else { return };
+        if names.is_empty() {
+            // The last process to end removes the directory, and the next one creates a new one.
+            self.rings = RemoteRingDirs::open(&self.session);
+        }
+        let now = Instant::now();
+        self.refused.retain(|name, _| names.contains(name));
+        for name in names {
+            let waits = self.refused.get(&name).is_some_and(|refused| refused.again > now);
+            if waits || self.processes.contains_key(&name) {
+                continue;
+            }
+            let Some(rings) = &self.rings else { return };
+            let attached = match rings.take(&name) {
+                // It is not ready yet, or another recorder has it.
+                Ok(None) => continue,
+                Ok(Some(dir)) => files::shortage()
+                    .map_or(Ok(dir), Err)
+                    .and_then(|dir| RemoteProcess::attach(dir, &self.sinks, &self.allowance, &self.rights)),
+                Err(error) => Err(format!("its rings cannot be opened: {error}")),
+            };
+            match attached {
+                Ok(mut process) => {
+                    self.refused.remove(&name);
+                    if !self.may_keep_files_open() {
+                        process.close_files();
+                    }
+                    self.processes.insert(name, process);
+                }
+                Err(reason) => {
+                    let pause = self.refused.get(&name).map_or(MIN_RETRY, |refused| (refused.pause * 2).min(MAX_RETRY));
+                    self.refused.insert(name, Refused { again: now + pause, pause, reason });
+                }
+            }
+        }
+    }
+
+    /// Drains the remaining packets of a process and finishes its sinks.
+    fn end(&mut self, process: RemoteProcess, runs: bool) {
+        let rings = RemoteRingDirs::open(&self.session);
+        if !process.may_block_at_end() {
+            return self.done.push(process.end(runs, rings.as_ref(), &self.rights));
+        }
+        let slot = Arc::new(Mutex::new(Some(process)));
+        let (own, rights) = (Arc::clone(&slot), self.rights.clone());
+        let take = |slot: &Mutex<Option<RemoteProcess>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let finish = move || take(&own).map(|process| process.end(runs, rings.as_ref(), &rights)).unwrap_or_default();
+        if let Ok(thread) = Builder::new().name(NAME.to_owned()).spawn(finish) {
+            self.ending.push(thread);
+        } else {
+            let rings = RemoteRingDirs::open(&self.session);
+            self.done.extend(take(&slot).map(|process| process.end(runs, rings.as_ref(), &self.rights)));
+        }
+    }
+
+    /// Drains what the remaining processes have committed, and waits for all sinks.
+    fn end_all(&mut self) {
+        for process in std::mem::take(&mut self.processes).into_values() {
+            self.end(process, true);
+        }
+        let ending = std::mem::take(&mut self.ending);
+        self.join(ending);
+        for (name, refused) in std::mem::take(&mut self.refused) {
+            self.done.extend(ProcessKey::of_directory(&name).map(|key| Recorded::refused(key, refused.reason)));
+        }
+    }
+
+    fn join(&mut self, ended: Vec<JoinHandle<Recorded>>) {
+        self.done.extend(ended.into_iter().filter_map(|thread| thread.join().ok()));
+    }
+}
