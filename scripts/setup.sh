@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need. Debian packages: programs that we did not write, which read our traces and judge our code; with --peers,
-# also those that benches/peers compares with. Needs root, or sudo. Into target/tools: cargo-deny and mdbook. Safe to run again.
+# Installs what the tests need. Debian packages: programs that we did not write, which read our traces and judge our code. Needs root, or sudo. Into target/tools: cargo-deny and mdbook. Safe to run again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,18 +14,9 @@ packages=(
     strace      # sees system calls
     systemd     # systemd-analyze verify, of the units in examples/systemd
     g++         # libFuzzer's runtime
+    lttng-tools      # lttng, lttng-sessiond, lttng-relayd: stock peers on the network
+    liblttng-ust-dev # programs that LTTng traces
 )
-case "${1-}" in
-    "") ;;
-    --peers)
-        packages+=(
-            lttng-tools      # the session daemon of LTTng-UST
-            liblttng-ust-dev # its headers
-        )
-        ;;
-    *) echo "usage: scripts/setup.sh [--peers]" >&2; exit 2 ;;
-esac
-
 missing=()
 for package in "${packages[@]}"; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")

@@ -197,12 +197,11 @@ impl Hub {
     /// Hands what is complete to the storage.
     pub(crate) fn advance(&mut self, handle: u64, now: Instant) {
         let Some(stream) = self.streams.get_mut(&handle) else { return };
-        let (late, missing) = (stream.pairing.late, stream.pairing.missing);
         if let Err(message) = stream.advance(now, |job| self.storage.give(handle, job)) {
             self.messages.push(message);
         }
-        self.counts.late += stream.pairing.late - late;
-        self.counts.missing += stream.pairing.missing - missing;
+        self.counts.late += std::mem::take(&mut stream.pairing.late);
+        self.counts.missing += std::mem::take(&mut stream.pairing.missing);
     }
 
     /// The sender of a session is gone, or has said that it ends.
@@ -269,9 +268,8 @@ impl Hub {
         for handle in session.streams.clone() {
             if let Some(stream) = self.streams.get_mut(&handle) {
                 if is_late {
-                    let missing = stream.pairing.missing;
                     stream.give_up(|job| self.storage.give(handle, job));
-                    self.counts.missing += stream.pairing.missing - missing;
+                    self.counts.missing += std::mem::take(&mut stream.pairing.missing);
                 }
                 all_closed &= stream.view.is_closed();
             }

@@ -28,6 +28,7 @@ mod names;
 mod options;
 mod pairing;
 mod relay;
+mod reorder;
 mod server;
 mod storage;
 mod view;

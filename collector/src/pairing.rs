@@ -201,11 +201,11 @@ mod tests {
 
     /// Numbers of packets with an index; beacons as their time + 100, other steps as 1000 and the number.
     fn left(pairing: &mut Pairing<u64>, now: Instant) -> Vec<u64> {
-        std::iter::from_fn(|| pairing.next(now)).map(number).collect()
+        std::iter::from_fn(|| pairing.next(now)).map(|paired| number(&paired)).collect()
     }
 
-    fn number(paired: Paired<u64>) -> u64 {
-        match paired {
+    fn number(paired: &Paired<u64>) -> u64 {
+        match *paired {
             Paired::Packet { sequence, packet, index } => {
                 assert_eq!(sequence, packet);
                 if index.is_some() { sequence } else { 1000 + sequence }
@@ -292,7 +292,7 @@ mod tests {
         pairing.packet(1, 1);
         pairing.packet(2, 2);
         assert_eq!(left(&mut pairing, now), NONE);
-        assert_eq!(pairing.finish().into_iter().map(number).collect::<Vec<_>>(), [1, 1000, 1002]);
+        assert_eq!(pairing.finish().iter().map(number).collect::<Vec<_>>(), [1, 1000, 1002]);
         assert_eq!(pairing.missing, 1);
     }
 }

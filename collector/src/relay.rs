@@ -7,7 +7,7 @@
 //! What makes `lttng-relayd` abort or hang is an error of the sender here: a second `CREATE_SESSION`, streams without a chunk, an index of an unknown
 //! stream. Where the stock daemon closes the connection, so does this; its other sessions go on.
 
-use crate::hub::{Hub, MOST_STREAMS, Place, Session, SessionDirectory};
+use crate::hub::{Hub, MOST_STREAMS, Place, Session, SessionDirectory, session_name};
 use crate::names;
 use crate::storage::{Job, Packet};
 use std::cell::RefCell;
@@ -94,14 +94,11 @@ impl Control {
             }
             (command, None) => close(format!("command {} came before CREATE_SESSION", command.number())),
             (Command::SendMetadata { handle, padding, bytes }, Some(session)) => {
-                let packet = Packet::new(bytes.to_vec(), padding, memory);
-                match hub.stream_of(session, handle).filter(|stream| stream.place.is_metadata()) {
-                    None => close(format!("metadata came for stream {handle}, which is none of metadata")),
-                    Some(_) => {
-                        hub.storage().give(handle, Job::Metadata { packet });
-                        Answer::Reply(None)
-                    }
+                if !hub.stream_of(session, handle).is_some_and(|stream| stream.place.is_metadata()) {
+                    return close(format!("metadata came for stream {handle}, which is none of metadata"));
                 }
+                hub.storage().give(handle, Job::Metadata { packet: Packet::new(bytes.to_vec(), padding, memory) });
+                Answer::Reply(None)
             }
             (command, Some(session)) => session_command(hub, session, minor, command, now),
         }
@@ -159,25 +156,25 @@ fn open_session(hub: &mut Hub, create: CreateSession, minor: u32, peer: IpAddr) 
         if create.sender == [0; 16] {
             return Err("the uuid of the sender is zero".to_owned());
         }
-        let directory = match current_chunk {
+        let directory = if let Some(chunk) = current_chunk {
             // Another connection of the same session has made the directory and the chunk.
-            Some(chunk) => {
-                let shared = hub.sessions().filter(|(_, other)| other.is_open() && other.key == key);
-                let mut shared = shared.filter_map(|(_, other)| other.directory.clone());
-                shared.find(|directory| directory.borrow().has_chunk(chunk)).ok_or("there is no such chunk")?
-            }
-            None => {
-                let name = if !base_path.is_empty() {
-                    names::path("the base path", &base_path).map_err(|error| error.to_string())?
-                } else if create.name_has_time {
-                    PathBuf::from(&session.name)
-                } else {
-                    PathBuf::from(crate::hub::session_name(&session.name, creation_time))
-                };
-                Rc::new(RefCell::new(create_directory(hub, &Path::new(&session.host).join(name))?))
-            }
+            let shared = hub.sessions().filter(|(_, other)| other.is_open() && other.key == key);
+            let mut shared = shared.filter_map(|(_, other)| other.directory.clone());
+            let directory =
+                shared.find(|directory| directory.borrow().has_chunk(chunk)).ok_or("there is no such chunk")?;
+            directory.borrow_mut().create_chunk(&CreateChunk { id: chunk, ..CreateChunk::default() })?;
+            directory
+        } else {
+            let name = if !base_path.is_empty() {
+                names::path("the base path", &base_path).map_err(|error| error.to_string())?
+            } else if create.name_has_time {
+                PathBuf::from(&session.name)
+            } else {
+                PathBuf::from(session_name(&session.name, creation_time))
+            };
+            Rc::new(RefCell::new(create_directory(hub, &Path::new(&session.host).join(name))?))
         };
-        path = directory.borrow().relative().to_owned();
+        directory.borrow().relative().clone_into(&mut path);
         session.chunk = current_chunk;
         session.directory = Some(directory);
     }

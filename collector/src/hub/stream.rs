@@ -76,8 +76,9 @@ pub(crate) struct Stream {
     last_number: Option<u64>,
     /// Behind the last packet that is stored, or cannot be.
     stored: u64,
-    /// `Some`: the storage has a beacon; and the next one.
-    beacon: Option<Option<u64>>,
+    /// Whether the storage has a beacon that it has not come to, and the one behind it.
+    has_beacon: bool,
+    next_beacon: Option<u64>,
     end: End,
 }
 
@@ -108,7 +109,8 @@ impl Stream {
             rotation: None,
             last_number: None,
             stored: 0,
-            beacon: None,
+            has_beacon: false,
+            next_beacon: None,
             end: End::Open,
         }
     }
@@ -217,20 +219,16 @@ impl Stream {
                     }
                     self.last_number = Some(number);
                 }
-                if let Some(next) = &mut self.beacon {
-                    *next = None;
-                }
+                self.next_beacon = None;
                 result = self.make_room(packet.size(), &mut give);
                 give(Job::Packet { sequence, packet, index });
             }
-            Paired::Beacon { time } => match &mut self.beacon {
-                // The storage has not come to the last one yet: one more waits, however long that takes.
-                Some(next) => *next = Some(time),
-                None => {
-                    self.beacon = Some(None);
-                    give(Job::Beacon { time });
-                }
-            },
+            // One more waits while the storage has not come to the last one, however long that takes.
+            Paired::Beacon { time } if self.has_beacon => self.next_beacon = Some(time),
+            Paired::Beacon { time } => {
+                self.has_beacon = true;
+                give(Job::Beacon { time });
+            }
             Paired::Unindexed => give(Job::Unindex),
         }
         result
@@ -270,10 +268,10 @@ impl Stream {
             Done::Metadata { bytes } => self.view.stored_bytes(bytes),
             Done::Beacon { time } => {
                 self.view.inactive_until(time);
-                self.beacon = self.beacon.flatten().map(|next| {
-                    give(Job::Beacon { time: next });
-                    None
-                });
+                self.has_beacon = self.next_beacon.is_some();
+                if let Some(time) = self.next_beacon.take() {
+                    give(Job::Beacon { time });
+                }
             }
             Done::Closed => self.view.close(),
             Done::Full(_) => {}

@@ -183,11 +183,11 @@ mod tests {
             metadata[start..start + 4].copy_from_slice(&METADATA_MAGIC.to_le_bytes());
             metadata[start + 28..start + 32].copy_from_slice(&(64_u32 * 8).to_le_bytes());
         }
-        for (length, whole) in [(128, 128), (127, 64), (64, 64), (63, 63)] {
+        for (length, whole) in [(128, 128_u64), (127, 64), (64, 64), (63, 63)] {
             std::fs::write(place.path().join("metadata"), &metadata[..length])?;
             File::create(place.path().join(MARK))?;
             repair(place.path())?;
-            assert_eq!(place.path().join("metadata").metadata()?.len(), whole as u64, "{length}");
+            assert_eq!(place.path().join("metadata").metadata()?.len(), whole, "{length}");
         }
         std::fs::write(place.path().join("metadata"), "/* CTF 1.8 */ and more text than a header has")?;
         File::create(place.path().join(MARK))?;

@@ -42,8 +42,10 @@ impl Storage {
 
     /// Gives the thread a job for the stream with this handle.
     pub(crate) fn give(&self, handle: u64, job: Job) {
-        // The thread ends after this.
-        let _ = self.jobs.as_ref().map(|jobs| jobs.send((handle, job)));
+        if let Some(jobs) = &self.jobs {
+            // The thread ends after this.
+            let _ = jobs.send((handle, job));
+        }
     }
 
     /// Bytes in the output directory.

@@ -1,0 +1,11 @@
+//! A collector with sockets: stock senders and viewers of LTTng, senders made from the tables of the protocol, and hostile peers.
+#![forbid(unsafe_code)]
+
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
+
+mod hostile;
+mod restart;
+mod running;
+mod sender;
+mod stock_lttng;

@@ -1,0 +1,99 @@
+//! A collector that is killed leaves files that the next one makes whole.
+
+use super::running::{PATIENCE, Running};
+use super::sender::{Sender, packet, session, stream};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command as Process, Stdio};
+use std::time::Instant;
+use tracepoint_collector::Addresses;
+use tracepoint_reader::net::relay::{Command, IndexFile, Pending, Reply};
+
+/// In the environment of the process that is the collector: its output directory.
+const OUTPUT: &str = "TRACEPOINT_COLLECTOR_OUTPUT";
+
+/// The collector's process; an empty test where it is not.
+#[test]
+fn collector_process() {
+    let Some(output) = std::env::var_os(OUTPUT) else { return };
+    let mut collector = Running::below(Path::new(&output));
+    let Addresses { control, data, live, .. } = collector.addresses;
+    println!("\nlistening {control} {data} {live}");
+    collector.until(|_| false);
+}
+
+fn start(output: &Path) -> (Child, [std::net::SocketAddr; 2]) {
+    let mut process = Process::new(std::env::current_exe().expect("this program"));
+    process.args(["restart::collector_process", "--exact", "--nocapture"]).env(OUTPUT, output);
+    let mut child = process.stdout(Stdio::piped()).spawn().expect("this program again");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let line = lines.find_map(|line| line.expect("text").strip_prefix("listening ").map(str::to_owned));
+    let addresses: Vec<_> = line.expect("addresses").split(' ').map(|it| it.parse().expect("an address")).collect();
+    // The rest is read until the process ends.
+    std::thread::spawn(move || lines.for_each(drop));
+    (child, [addresses[0], addresses[1]])
+}
+
+#[test]
+fn what_a_killed_collector_has_acknowledged_is_whole() {
+    for round in 0..5_u64 {
+        let place = tempfile::TempDir::new_in("/dev/shm").expect("a directory");
+        let (mut child, [control, data]) = start(place.path());
+        let mut sender = Sender { control: super::sender::connect(control), data: super::sender::connect(data) };
+        let path = sender.open(session("killed"));
+        let handles = [sender.add(stream("c_0")), sender.add(stream("c_1"))];
+        let mut acknowledged = [0_u64; 2];
+        let mut sent = 0_u64;
+        let deadline = Instant::now() + PATIENCE;
+        let mut step = || -> Option<()> {
+            for (handle, acknowledged) in handles.iter().zip(&mut acknowledged) {
+                let (bytes, index) = packet(*handle, *handle, sent, 3000);
+                sender.data(*handle, sent, &bytes).ok()?;
+                sender.command(&Command::SendIndex(index)).ok()?;
+                if sender.command(&Command::DataPending { handle: *handle, last: sent }).ok()?
+                    == Reply::Pending(Pending::No)
+                {
+                    *acknowledged = sent + 1;
+                }
+            }
+            sent += 1;
+            Some(())
+        };
+        // At a moment that differs from round to round.
+        for _ in 0..20 + round * 37 {
+            step().expect("the collector answers");
+        }
+        let killer = std::thread::spawn(move || {
+            child.kill().expect("it runs");
+            child.wait().expect("it ends")
+        });
+        while step().is_some() {
+            assert!(Instant::now() < deadline, "it was not killed");
+        }
+        killer.join().expect("no panic");
+        let (counts, messages) = Running::below(place.path()).end();
+        assert!(
+            messages.iter().any(|message| message.contains("1 sessions of a killed collector whole")),
+            "{messages:?}"
+        );
+        assert_eq!(counts.sessions, 0);
+        for (number, acknowledged) in acknowledged.into_iter().enumerate() {
+            check(&place.path().join(&path).join("trace"), &format!("c_{number}"), handles[number], acknowledged);
+        }
+    }
+}
+
+/// The file has whole packets from the first one on, all acknowledged ones at least, and an index that fits.
+fn check(directory: &Path, name: &str, handle: u64, acknowledged: u64) {
+    let bytes = std::fs::read(directory.join(name)).expect("a file");
+    assert!(acknowledged >= 1, "nothing was stored before the end");
+    let count = bytes.len() as u64 / 3000;
+    assert_eq!(bytes.len() % 3000, 0, "an incomplete packet");
+    assert!(count >= acknowledged, "{count} packets of {acknowledged}");
+    for (sequence, stored) in (0..).zip(bytes.chunks(3000)) {
+        assert_eq!(stored, packet(handle, handle, sequence, 3000).0);
+    }
+    let index: PathBuf = [directory, Path::new("index"), Path::new(&format!("{name}.idx"))].iter().collect();
+    let index = std::fs::read(index).expect("an index");
+    assert_eq!(index.len() as u64, IndexFile::HEADER as u64 + 72 * count);
+}

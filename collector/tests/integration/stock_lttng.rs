@@ -1,0 +1,250 @@
+//! Stock senders and viewers: programs traced by LTTng-UST, `lttng-sessiond` and its consumer daemon, `babeltrace2`.
+//!
+//! `lttng-sessiond` meets no other: root's runs in a mount namespace with a `/run` of its own, another user's has a home of its own.
+
+use super::running::Running;
+use super::skip::skip;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// A traced program: events with the numbers `FROM` to `TO`, with a pause after each in microseconds.
+const PROGRAM: &str = r#"
+#include <lttng/tracef.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    for (int n = atoi(argv[1]); n < atoi(argv[2]); n++) {
+        lttng_ust_tracef("n=%d", n);
+        if (atoi(argv[3])) usleep(atoi(argv[3]));
+    }
+    return 0;
+}
+"#;
+
+/// Runs before each script. `wait_for FILE LINES` waits until a file has so many lines.
+const PREAMBLE: &str = r#"
+set -e
+if [ "$(id -u)" = 0 ]; then mount -t tmpfs none /run; fi
+mkdir home
+export HOME=$PWD/home LTTNG_HOME=$PWD/home LTTNG_UST_REGISTER_TIMEOUT=30000
+lttng-sessiond --no-kernel --daemonize --pidfile="$HOME/pid"
+trap 'kill "$(cat "$HOME/pid")"' EXIT
+wait_for() {
+    for _ in $(seq 600); do
+        [ "$(wc -l <"$1")" -lt "$2" ] || return 0
+        sleep 0.1
+    done
+    echo "$1 has $(wc -l <"$1") lines, not $2" >&2
+    exit 1
+}
+"#;
+
+struct Place {
+    directory: TempDir,
+}
+
+/// A place with the traced program; `None` where tests may be skipped and LTTng is not there.
+fn place() -> Option<Place> {
+    let works = |program: &str, arguments: &[&str]| {
+        Command::new(program)
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|it| it.success())
+    };
+    for (program, version) in [("lttng", "--version"), ("lttng-sessiond", "--version"), ("babeltrace2", "--version")] {
+        if !works(program, &[version]) {
+            skip(&format!("there is no {program}"), "Run scripts/setup.sh");
+            return None;
+        }
+    }
+    if is_root() && !works("unshare", &["--mount", "mount", "-t", "tmpfs", "none", "/run"]) {
+        skip("`unshare --mount` cannot mount a tmpfs", "Run as another user, or with CAP_SYS_ADMIN");
+        return None;
+    }
+    let directory = TempDir::new_in("/dev/shm").expect("a directory");
+    std::fs::write(directory.path().join("app.c"), PROGRAM).expect("a file");
+    let mut compile = Command::new("cc");
+    compile.current_dir(directory.path()).args(["-o", "app", "app.c", "-llttng-ust", "-ldl"]);
+    if !compile.status().is_ok_and(|status| status.success()) {
+        skip("a program with LTTng-UST cannot be built", "Run scripts/setup.sh, which installs liblttng-ust-dev");
+        return None;
+    }
+    Some(Place { directory })
+}
+
+fn is_root() -> bool {
+    rustix::process::getuid().is_root()
+}
+
+impl Place {
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Runs a script; `$URLS` are the options of `lttng create`, `$LIVE` is where viewers connect.
+    fn run(&self, collector: &Running, script: &str) {
+        let addresses = collector.addresses;
+        let urls = format!("--ctrl-url=tcp://{} --data-url=tcp://{}", addresses.control, addresses.data);
+        let mut command = Command::new(if is_root() { "unshare" } else { "bash" });
+        command.args(if is_root() { &["--mount", "bash"][..] } else { &[] }).args(["-c", &[PREAMBLE, script].concat()]);
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a host name");
+        command.env("URLS", urls).env("LIVE", format!("net://{}/host/{}", addresses.live, host.trim()));
+        let output = command.current_dir(self.path()).output().expect("unshare runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stdout));
+    }
+
+    fn file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path().join(name)).expect("a file")
+    }
+}
+
+/// The numbers in the text of babeltrace2.
+fn numbers(text: &str) -> Vec<u64> {
+    let number = |line: &str| line.rsplit_once("\"n=")?.1.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok();
+    text.lines().map(|line| number(line).unwrap_or_else(|| panic!("no event: {line}"))).collect()
+}
+
+/// What babeltrace2 reads in a directory, without a warning.
+fn stored(directory: &Path) -> Vec<u64> {
+    let output = Command::new("babeltrace2").arg(directory).output().expect("babeltrace2 runs");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{}", directory.display());
+    assert!(output.status.success());
+    numbers(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// Each number once, in any order: the programs run on several processors.
+fn assert_each_once(numbers: &[u64], expected: impl Iterator<Item = u64>) {
+    let (found, expected): (BTreeSet<u64>, BTreeSet<u64>) = (numbers.iter().copied().collect(), expected.collect());
+    let missing: Vec<_> = expected.difference(&found).take(10).collect();
+    assert_eq!(found, expected, "missing: {missing:?}");
+    assert_eq!(numbers.len(), expected.len(), "events came twice");
+}
+
+#[test]
+fn what_lttng_sends_is_stored() {
+    let Some(place) = place() else { return };
+    let output = place.path().join("out");
+    let collector = Running::below(&output);
+    place.run(
+        &collector,
+        "lttng create shop $URLS
+         lttng enable-channel -u c --subbuf-size=65536 --num-subbuf=64
+         lttng enable-event -u -c c 'lttng_ust_tracef:*'
+         lttng start
+         ./app 0 20000 0 & ./app 20000 40000 0 &
+         wait
+         lttng stop
+         lttng destroy",
+    );
+    assert_each_once(&stored(&output), 0..40_000);
+    let (counts, _) = collector.end();
+    assert_eq!((counts.late, counts.missing, counts.unwritten, counts.failed), (0, 0, 0, 0));
+    assert_eq!(counts.stored, counts.packets);
+}
+
+#[test]
+fn per_process_buffers_and_limited_files_are_stored() {
+    let Some(place) = place() else { return };
+    let output = place.path().join("out");
+    let collector = Running::below(&output);
+    place.run(
+        &collector,
+        "lttng create shop $URLS
+         lttng enable-channel -u c --buffers-pid --subbuf-size=4096 --num-subbuf=64 --tracefile-size=16384
+         lttng enable-event -u -c c 'lttng_ust_tracef:*'
+         lttng start
+         ./app 0 3000 20 & ./app 3000 6000 20 &
+         wait
+         lttng stop
+         lttng destroy",
+    );
+    assert_each_once(&stored(&output), 0..6000);
+    let files = walk(&output).into_iter().filter(|path| path.ends_with("c_0_1") || path.ends_with("c_1_1")).count();
+    assert!(files >= 1, "{:#?}", walk(&output));
+}
+
+/// All files below a directory.
+fn walk(directory: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry")) {
+        if entry.file_type().expect("a type").is_dir() {
+            found.extend(walk(&entry.path()));
+        } else {
+            found.push(entry.path());
+        }
+    }
+    found
+}
+
+#[test]
+fn several_viewers_see_events_live() {
+    let Some(place) = place() else { return };
+    let output = place.path().join("out");
+    let collector = Running::below(&output);
+    // A viewer that is killed in between harms nobody. The first events come before the viewers.
+    place.run(
+        &collector,
+        "lttng create live --live=100000 $URLS
+         lttng enable-event -u 'lttng_ust_tracef:*'
+         lttng start
+         ./app 0 10 0
+         sleep 0.5
+         babeltrace2 -i lttng-live ${LIVE%/host/*} >list
+         for viewer in 1 2 3; do
+             babeltrace2 -i lttng-live $LIVE/live >viewer$viewer 2>errors$viewer & eval v$viewer=$!
+         done
+         sleep 1
+         ./app 10 1010 100
+         wait_for viewer1 1000
+         wait_for viewer2 1000
+         kill -9 $v3
+         ./app 1010 2010 0
+         wait_for viewer1 2000
+         wait_for viewer2 2000
+         cp viewer1 live1
+         lttng stop
+         lttng destroy
+         wait $v1
+         wait $v2",
+    );
+    assert!(place.file("list").contains("/live (timer = 100000, "), "{}", place.file("list"));
+    for viewer in ["viewer1", "viewer2", "live1"] {
+        assert_each_once(&numbers(&place.file(viewer)), 10..2010);
+    }
+    for errors in ["errors1", "errors2"] {
+        assert_eq!(place.file(errors), "");
+    }
+    assert_each_once(&stored(&output), 0..2010);
+    let (counts, messages) = collector.end();
+    assert_eq!(counts.late + counts.missing + counts.unwritten, 0, "{messages:?}");
+}
+
+#[test]
+fn rotated_chunks_are_complete_traces() {
+    let Some(place) = place() else { return };
+    let output = place.path().join("out");
+    let collector = Running::below(&output);
+    place.run(
+        &collector,
+        "lttng create rotated $URLS
+         lttng enable-channel -u c --subbuf-size=4096 --num-subbuf=64
+         lttng enable-event -u -c c 'lttng_ust_tracef:*'
+         lttng start
+         ./app 0 15000 100 & app=$!
+         for _ in 1 2 3; do sleep 0.4; lttng rotate rotated; done
+         wait $app
+         lttng stop
+         lttng destroy",
+    );
+    let chunks = walk(&output).into_iter().filter(|path| path.ends_with("metadata"));
+    let chunks: Vec<Vec<u64>> = chunks.map(|path| stored(path.parent().expect("a directory"))).collect();
+    assert_eq!(chunks.len(), 4);
+    assert_each_once(&chunks.concat(), 0..15_000);
+    let archived = walk(&output).iter().all(|path| path.to_string_lossy().contains("/archives/"));
+    assert!(archived, "{:#?}", walk(&output));
+}
