@@ -52,7 +52,8 @@ pub(crate) struct Read {
     /// The local port; 0: any free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     client_port: u16,
-    /// Stop after N events; events that are on their way by then are received, too
+    /// Take N events and stop; the server keeps the others for the next client. With `--legacy`, or if the server offers no batches, events that
+    /// are on their way by then are received, too
     #[arg(long, value_name = "N", value_parser = events_limit)]
     events_limit: Option<NonZeroU64>,
     /// Use the legacy layout, one event in a message, even if the server offers batches

@@ -40,7 +40,8 @@ const REFUSALS: u32 = 3;
 pub struct Options {
     /// Whether to stay in the legacy layout if the server offers the batch layout.
     pub legacy: bool,
-    /// The number of events after which the server is asked to stop. Events that are already under way are delivered too.
+    /// The number of events after which the server is asked to stop. In the batch layout the server sends no more of them; in the legacy
+    /// layout, which cannot say this, events that are under way by then are delivered too.
     pub events_limit: Option<NonZeroU64>,
     /// The longest datagram with several events, in bytes: 512 to 65507.
     pub mtu: u16,

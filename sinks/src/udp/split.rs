@@ -51,22 +51,23 @@ impl Splitter {
         queue.put_back(self.current.take().map(|packet| packet.held).into_iter());
     }
 
-    /// Fills a datagram with packets that can be decoded with the first `metadata` bytes of the metadata. Its first [`BATCH_HEADER`]
-    /// bytes are left to the caller. Returns the number of events, or `None` if there is nothing to send.
+    /// Fills a datagram with packets that can be decoded with the first `metadata` bytes of the metadata, and at most `most` events. Its
+    /// first [`BATCH_HEADER`] bytes are left to the caller. Returns the number of events, or `None` if there is nothing to send.
     pub(super) fn fill(
         &mut self,
         queue: &PacketQueue,
         sizes: &RecordSizes,
         metadata: u32,
         room: DatagramSizes,
+        most: u64,
         out: &mut Vec<u8>,
     ) -> Option<u32> {
         out.resize(BATCH_HEADER, 0);
         let mut events = 0;
-        while out.len() + SCRAP <= room.mtu || out.len() == BATCH_HEADER {
+        while (out.len() + SCRAP <= room.mtu || out.len() == BATCH_HEADER) && u64::from(events) < most {
             let Some(mut packet) = self.current.take().or_else(|| next(queue, sizes, metadata)) else { break };
             let fresh = out.len() == BATCH_HEADER;
-            let part = packet.part(sizes, room.mtu.saturating_sub(out.len()));
+            let part = packet.part(sizes, room.mtu.saturating_sub(out.len()), most - u64::from(events));
             let part = match part {
                 Part::TooLarge(end, time) if fresh && end - packet.at + HEADER_SIZE + BATCH_HEADER <= room.largest => {
                     Part::Whole { end, time, events: 1 }
@@ -165,11 +166,12 @@ impl SplitPacket {
         self.held.done += events;
     }
 
-    /// The part that fits into `room` bytes, header included.
-    fn part(&self, sizes: &RecordSizes, room: usize) -> Part {
+    /// The part that fits into `room` bytes, header included, with at most `most` events.
+    fn part(&self, sizes: &RecordSizes, room: usize, most: u64) -> Part {
         let (mut end, mut time, mut events) = (self.at, self.time, 0);
         for record in sizes.records(self.held.stream.class, &self.held.bytes, self.at, self.time) {
             match record {
+                _ if u64::from(events) == most => break,
                 Ok(record) if record.end - self.at + HEADER_SIZE <= room => {
                     (end, time) = (record.end, record.time);
                     events += 1;

@@ -88,6 +88,28 @@ fn a_received_trace_equals_the_served_one() {
     assert_eq!(server.wait_with_output().unwrap().status.code(), Some(0), "the server ends with its trace");
 }
 
+#[test]
+fn a_limit_takes_no_more_events_and_the_next_client_gets_the_others() {
+    let place = tempfile::tempdir().unwrap();
+    let from = place.path().join("from");
+    record(&from);
+    let (server, port) = serve(&from, &[]);
+    let mut seen = Vec::new();
+    for (limit, count) in [(&["--events-limit", "10"][..], 10), (&["--events-limit", "1000"], 1000), (&[], 1990)] {
+        let (code, out, err) = result_of(&read(port, &[&["--json"], limit].concat()).output().unwrap());
+        let objects = out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let events: Vec<_> = objects.filter(|object| object["type"] == "event").collect();
+        assert_eq!((code, events.len()), (Some(0), count), "{limit:?}: {err}");
+        seen.extend(events.into_iter().map(|mut event| (event["time_ns"].take(), event["fields"].take())));
+    }
+    let order = |event: &(Value, Value)| (event.0.as_u64(), event.1["thread"].as_u64());
+    seen.sort_by_key(order);
+    let mut recorded = view(&from).events;
+    recorded.sort_by_key(order);
+    assert!(seen == recorded, "each event went to one of the clients");
+    assert_eq!(server.wait_with_output().unwrap().status.code(), Some(0));
+}
+
 /// Checks that the account of the trace balances.
 fn verify(path: &Path) {
     let verify =

@@ -167,6 +167,7 @@ impl BatchSession {
         if events > self.accounted {
             core.lose(Lost::Events(events - self.accounted));
             self.accounted = events;
+            core.limit(events);
         }
     }
 

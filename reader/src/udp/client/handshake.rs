@@ -1,11 +1,12 @@
 //! The first phase: from START to the layout of the session.
 
-use super::Next;
 use super::legacy_order::LegacyOrder;
 use super::retry::Retry;
 use super::session_core::SessionCore;
+use super::{Next, Options};
 use crate::udp::report::Ending;
 use crate::udp::wire::{Accept, FromServer, Mark, MarkKind, ToClient, ToServer};
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// The interval of START.
@@ -30,7 +31,7 @@ pub(super) struct Handshake {
     start: Retry,
     /// Messages in the legacy layout, and when the first of them came.
     legacy: Option<(LegacyOrder, Duration)>,
-    /// Whether another one than SESSION_BEGIN was among them.
+    /// Whether another one than [`MarkKind::SessionBegin`] was among them.
     served: bool,
     accepting: Option<Accepting>,
 }
@@ -92,8 +93,8 @@ impl Handshake {
         }
     }
 
-    /// A message of the original server, from its second socket. SESSION_BEGIN makes no offer, whatever its padding is, and begins the session
-    /// with a delay, as a later message would: until then the server's own port may answer.
+    /// A message of the original server, from its second socket. [`MarkKind::SessionBegin`] makes no offer, whatever its padding is,
+    /// and begins the session with a delay, as a later message would: until then the server's own port may answer.
     pub(super) fn receive_aside(&mut self, core: &mut SessionCore, message: &FromServer<'_>, now: Duration) {
         self.keep(core, message, now);
         self.served = true;
@@ -118,7 +119,9 @@ impl Handshake {
             Some(nonce) if !core.options.legacy => {
                 let newer = self.accepting.as_ref().is_none_or(|old| seq.wrapping_sub(old.seq).cast_signed() > 0);
                 if newer {
-                    let accept = Accept { mtu: core.options.mtu, window: core.options.window, ..Accept::new(nonce) };
+                    let Options { mtu, window, events_limit, .. } = core.options;
+                    let most_events = events_limit.map_or(0, NonZeroU64::get);
+                    let accept = Accept { mtu, window, most_events, ..Accept::new(nonce) };
                     let since = self.accepting.as_ref().map_or(now, |old| old.since);
                     self.accepting = Some(Accepting::new(seq, accept, since, now));
                 }

@@ -100,5 +100,5 @@ impl LegacyOrder {
 
 /// Whether a packet of the original server may have this number.
 const fn is_swapped(seq: u32) -> bool {
-    seq & 0xffff == 0
+    seq as u16 == 0
 }

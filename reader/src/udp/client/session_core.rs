@@ -59,11 +59,15 @@ impl SessionCore {
         self.report(Report::Late(events));
     }
 
-    /// Counts delivered events. The session stops when the limit is reached.
+    /// Counts delivered events.
     pub(super) fn deliver(&mut self, events: u64) {
         self.counts.events = self.counts.events.saturating_add(events);
-        let limit = self.options.events_limit;
-        self.stop_wanted |= limit.is_some_and(|limit| self.counts.events >= limit.get());
+        self.limit(self.counts.events);
+    }
+
+    /// The server has sent so many events: the session stops if that is the limit.
+    pub(super) fn limit(&mut self, events: u64) {
+        self.stop_wanted |= self.options.events_limit.is_some_and(|limit| events >= limit.get());
     }
 
     /// The limits for messages without a checksum.

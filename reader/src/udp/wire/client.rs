@@ -58,12 +58,15 @@ pub struct Accept {
     pub window: u16,
     /// The token of the challenge; zero before there was one.
     pub token: [u8; 16],
+    /// The most events that the server may send in batches of this session; 0: any number.
+    pub most_events: u64,
 }
 
 impl Accept {
-    /// Accepts the offer with this nonce: datagrams of [`DEFAULT_MTU`] bytes, longer ones where a single event needs it, and no window.
+    /// Accepts the offer with this nonce: datagrams of [`DEFAULT_MTU`] bytes, longer ones where a single event needs it, no window,
+    /// and any number of events.
     pub const fn new(nonce: u16) -> Self {
-        Self { nonce, mtu: DEFAULT_MTU, largest: LARGEST, window: 0, token: [0; 16] }
+        Self { nonce, mtu: DEFAULT_MTU, largest: LARGEST, window: 0, token: [0; 16], most_events: 0 }
     }
 }
 
@@ -97,6 +100,7 @@ impl ToServer {
                     body[at..at + 2].copy_from_slice(&value.to_be_bytes());
                 }
                 body[32..48].copy_from_slice(&accept.token);
+                body[48..56].copy_from_slice(&accept.most_events.to_be_bytes());
                 (ACCEPT, ACCEPT_SIZE, 0)
             }
             Self::Ack(ack) => {
@@ -149,6 +153,7 @@ impl ToServer {
                     largest: u16_at(datagram, 22)?,
                     window: u16_at(datagram, 24)?,
                     token: array_at(datagram, 32)?,
+                    most_events: u64_at(datagram, 48)?,
                 };
                 let sane = u8_at(datagram, 16)? == super::VERSION
                     && accept.mtu >= LEAST_MTU

@@ -89,7 +89,7 @@ impl BatchSession {
             welcome,
             legacy_events: opening.legacy_events,
             room: DatagramSizes { mtu: usize::from(mtu), largest: usize::from(accept.largest) },
-            rate_limit: RateLimit::new(context.options.rate, now),
+            rate_limit: RateLimit::new(context.options.rate, None, now),
             last_received: now,
             last_sent: now,
             acknowledged: false,
@@ -245,8 +245,12 @@ impl BatchSession {
             }
             let Some(room) = self.outbox.room() else { break };
             let held = self.metadata.acknowledged();
-            let filled =
-                if self.refused { None } else { context.splitter.fill(context.queue, sizes, held, self.room, room) };
+            let most = match self.accept.most_events {
+                0 => u64::MAX,
+                most => most.saturating_sub(self.events),
+            };
+            let most = if self.refused { 0 } else { most };
+            let filled = context.splitter.fill(context.queue, sizes, held, self.room, most, room);
             let Some(events) = filled else {
                 if ended && context.splitter.is_idle() {
                     self.end(true, context.now);

@@ -41,6 +41,38 @@ fn the_order_of_a_session() {
 }
 
 #[test]
+fn a_client_gets_no_more_events_than_it_asks_for_and_the_next_one_the_others() {
+    let mut served = Served::start(options());
+    (0..10).for_each(|n| served.numbers(u64::from(n % 2), n * 100..n * 100 + 100));
+    let mut numbers = Vec::new();
+    for (most, batches) in [(1, 1), (7, 1), (350, 3)] {
+        let mut client = BatchClient::new(served.address());
+        client.begin(Accept { most_events: most, ..usual() });
+        client.until(|kept| kept.events >= most);
+        // The server counts its events, and sends no others.
+        let ping = loop {
+            match client.next(|from| if let ToClient::Ping(ping) = from.message { Some(ping) } else { None }) {
+                Some(ping) => break ping,
+                None => client.ack(),
+            }
+        };
+        assert!(ping.events == most && ping.batches >= batches, "{ping:?}");
+        client.say(ToServer::Leave(client.session));
+        let end = client.rest();
+        assert_eq!((client.kept.events, end.events, end.trace), (most, most, false));
+        numbers.extend(client.kept.numbers());
+    }
+    let mut last = BatchClient::new(served.address());
+    last.begin(usual());
+    served.server.end(None);
+    let end = last.rest();
+    assert_eq!((end.events, end.trace), (1000 - 358, true));
+    numbers.extend(last.kept.numbers());
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..1000).collect::<Vec<_>>());
+}
+
+#[test]
 fn many_events_in_a_message_cut_between_records() {
     let mut served = Served::start(options());
     // Some packets are much longer than a message, some shorter than a header.
