@@ -199,7 +199,9 @@ impl<P> Reorder<P> {
                 (is_full || first.gap.is_over(now, limits.time)).then_some(first.prev)
             }
             Some(_) => None,
-            None => self.last.and_then(|(last, gap)| (last >= self.next && gap.is_over(now, limits.time)).then_some(last)),
+            None => {
+                self.last.and_then(|(last, gap)| (last >= self.next && gap.is_over(now, limits.time)).then_some(last))
+            }
         };
         if let Some(last) = upto {
             self.next = last + 1;
@@ -228,18 +230,16 @@ const fn is_gap(next: u64, prev: u64) -> bool {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits {
-        packets: 256,
-        bytes: 1 << 20,
-        time: Duration::from_secs(2),
-        delay: Duration::from_millis(20),
-    };
+    const LIMITS: Limits =
+        Limits { packets: 256, bytes: 1 << 20, time: Duration::from_secs(2), delay: Duration::from_millis(20) };
 
     fn popped(reorder: &mut Reorder<u64>, now: Instant) -> Vec<u64> {
-        std::iter::from_fn(|| reorder.pop(now)).map(|(seq, packet)| {
-            assert_eq!(seq, packet);
-            seq
-        }).collect()
+        std::iter::from_fn(|| reorder.pop(now))
+            .map(|(seq, packet)| {
+                assert_eq!(seq, packet);
+                seq
+            })
+            .collect()
     }
 
     #[test]
@@ -396,7 +396,12 @@ mod tests {
                     }
                 }
             }
-            if sent.len() == 400 && network.on_the_way.is_empty() && answers.is_empty() && now % 100 == 99 && reorder.is_complete() {
+            if sent.len() == 400
+                && network.on_the_way.is_empty()
+                && answers.is_empty()
+                && now % 100 == 99
+                && reorder.is_complete()
+            {
                 break;
             }
         }

@@ -29,10 +29,10 @@
 ///     pub sched_migrate(task: &Task, dest_cpu: u32);
 ///
 ///     /// Conditional: fires only where the condition holds.
-///     pub slow_request(ns: u64) if ns > 1_000_000 { ns: u64 = ns }
+///     pub slow_request(ns: u64) if ns > 1_000_000 { ns } // the argument of this name, with its type
 ///
 ///     // A class: one prototype and field block, several events.
-///     class io(fd: i32, n: u64) { fd: i32 = fd, n: u64 = n }
+///     class io(fd: i32, n: u64) { fd, n }
 ///     pub read: io;
 ///     pub write: io;
 /// }
@@ -41,7 +41,8 @@
 /// Every probe gets the arguments: by shared reference, or by value if they are `Copy`. Write an elided lifetime of a type without `&`
 /// as `'_`: `Cow<'_, str>`. A type that is invariant in such a lifetime (`&Cell<&str>`) cannot be an argument.
 /// Field types are the integers up to 64 bits (`usize` is recorded with 64), `bool`,
-/// `f32`, `f64`, `str`, `path`, `[T; N]`, `[T]` and `enum R { … }`; [`field`](tracepoint_ring::field) describes the encoding of each.
+/// `f32`, `f64`, `str`, `path`, `[T; N]`, `[T]` and `enum R { … }`; [`field`](tracepoint_ring::field) describes the encoding of each. A name
+/// alone is the argument of that name, if its type, or what it refers to, is one of these; `&Path` is a `path`.
 /// `#[cfg(…)]` on a tracepoint removes the tracepoint and all items that it generates.
 ///
 /// # Generated items

@@ -1,5 +1,6 @@
-//! The fields of a marker: `name: type = expression`.
+//! The fields of a marker: `name: type = expression`, or `name` alone for an argument of that name and its type.
 
+use crate::argument::Argument;
 use crate::attributes;
 use crate::name;
 use crate::problems::expect;
@@ -8,7 +9,7 @@ use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Expr, Ident, LitStr, Result, Token, braced, bracketed};
+use syn::{Attribute, Error, Expr, Ident, LitStr, Result, Token, Type, braced, bracketed, parse_quote_spanned};
 
 /// A scalar type.
 #[derive(Clone, Copy, PartialEq)]
@@ -79,7 +80,15 @@ pub(crate) struct Field {
     pub(crate) value: Expr,
 }
 
-impl Parse for Field {
+/// A field as written: without a type and a value it is an argument.
+pub(crate) struct WrittenField {
+    ident: Ident,
+    name: String,
+    doc: String,
+    rest: Option<(Kind, Expr)>,
+}
+
+impl Parse for WrittenField {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let attributes = Attribute::parse_outer(input)?;
         let doc = attributes::only_doc(&attributes, "a field")?;
@@ -89,11 +98,51 @@ impl Parse for Field {
             .map_err(|error| Error::new(error.span(), "expected a field: `name: type = expression`"))?;
         let name = name::of_ident(&ident)?;
         let missing = |what| format!("expected the field's {what}: `{name}: type = expression`");
-        let _: Token![:] = expect(input, ident.span(), missing("type"))?;
-        let kind = parse_kind(input)?;
-        let _: Token![=] = expect(input, ident.span(), missing("value"))?;
-        Ok(Self { name, span: ident.span(), doc, kind, value: input.parse()? })
+        let rest = if input.is_empty() || input.peek(Token![,]) {
+            None
+        } else {
+            let _: Token![:] = expect(input, ident.span(), missing("type"))?;
+            let kind = parse_kind(input)?;
+            let _: Token![=] = expect(input, ident.span(), missing("value"))?;
+            Some((kind, input.parse()?))
+        };
+        Ok(Self { ident, name, doc, rest })
     }
+}
+
+impl WrittenField {
+    /// The field, of an event with these arguments.
+    pub(crate) fn resolve(self, arguments: &[Argument]) -> Result<Field> {
+        let Self { ident, name, doc, rest } = self;
+        let (kind, value) = match rest {
+            Some(rest) => rest,
+            None => of_argument(&ident, arguments)?,
+        };
+        Ok(Field { name, span: ident.span(), doc, kind, value })
+    }
+}
+
+/// The type and value of a field that is the argument `ident`.
+fn of_argument(ident: &Ident, arguments: &[Argument]) -> Result<(Kind, Expr)> {
+    let hint = format!("write `{ident}: type = expression`");
+    let Some(Argument { ty, .. }) = arguments.iter().find(|argument| argument.name == *ident) else {
+        return Err(Error::new(ident.span(), format!("`{ident}` is no argument of this event: {hint}")));
+    };
+    let (ty, is_reference) = match ty {
+        Type::Reference(reference) => (&*reference.elem, true),
+        ty => (ty, false),
+    };
+    let kind = match ty {
+        Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Path") => Kind::Path,
+        ty => syn::parse::Parser::parse2(parse_kind, quote!(#ty))
+            .map_err(|error| Error::new(ident.span(), format!("{error}; {hint}")))?,
+    };
+    let value = if is_reference && matches!(kind, Kind::Scalar { .. }) {
+        parse_quote_spanned!(ident.span()=> *#ident)
+    } else {
+        parse_quote_spanned!(ident.span()=> #ident)
+    };
+    Ok((kind, value))
 }
 
 /// The words that may precede an integer type.

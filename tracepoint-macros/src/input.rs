@@ -2,7 +2,7 @@
 
 use crate::argument::Argument;
 use crate::attributes::{self, Attributes};
-use crate::field::Field;
+use crate::field::{Field, WrittenField};
 use crate::name;
 use crate::problems::{Problems, expect, skip_declaration};
 use syn::ext::IdentExt;
@@ -178,7 +178,7 @@ fn prototype(input: ParseStream<'_>, name: &Ident, problems: &mut Problems) -> R
     }
     let condition = if input.peek(Token![if]) { Some(condition(input)?) } else { None };
     let fields = if input.peek(token::Brace) {
-        Some(fields(input, problems)?)
+        Some(fields(input, &arguments, problems)?)
     } else {
         let message = format!("expected `;`, `if condition` or a field block in braces after `{name}(…)`");
         let _: Token![;] = expect(input, name.span(), message)?;
@@ -207,10 +207,11 @@ fn arguments(input: ParseStream<'_>, problems: &mut Problems) -> Result<Vec<Argu
     Ok(arguments)
 }
 
-fn fields(input: ParseStream<'_>, problems: &mut Problems) -> Result<Vec<Field>> {
+fn fields(input: ParseStream<'_>, arguments: &[Argument], problems: &mut Problems) -> Result<Vec<Field>> {
     let content;
     braced!(content in input);
-    let fields: Vec<Field> = problems.list(&content);
+    let written: Vec<WrittenField> = problems.list(&content);
+    let fields: Vec<_> = written.into_iter().filter_map(|field| problems.take(field.resolve(arguments))).collect();
     for (i, Field { name, span, .. }) in fields.iter().enumerate() {
         // Readers find fields by name.
         if fields[..i].iter().any(|other| other.name == *name) {

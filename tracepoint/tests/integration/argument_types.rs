@@ -65,6 +65,13 @@ tracepoint::define_trace! {
         number: u32 = number,
     }
     nested(deep: &&&str, option: Option<&Option<&str>>) { deep: str = deep, option: bool = option.is_some() }
+    short(id: u64, by: &u16, name: &str, file: &std::path::Path, list: &[u16], array: &[u8; LEN], flag: bool) {
+        id,
+        /// The argument that is passed by reference.
+        by,
+        name, file, list, array, flag,
+        shown: hex u64 = id,
+    }
     letters(letter: char, flag: bool) { letter: u32 = letter as u32, flag: bool = flag }
 }
 
@@ -82,6 +89,13 @@ fn text() {
     tracepoint::trace!(text(&owned, "fixed"));
     trace_text(&owned, "fixed");
     assert_eq!(recorded.all(), [["owned", "fixed"]; 2]);
+}
+
+#[test]
+fn fields_that_are_arguments() {
+    let recorded = Recorded::of("types:short");
+    tracepoint::trace!(short(17, &2, "n", std::path::Path::new("/p"), &[1, 2], &[3, 4, 5], true));
+    assert_eq!(recorded.last(), ["17", "2", "n", "/p", "[1, 2]", "[3, 4, 5]", "true", "17"]);
 }
 
 #[test]
