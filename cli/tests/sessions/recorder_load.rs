@@ -56,6 +56,13 @@ fn record_bursts(
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
+/// Nothing of so many events is lost; the one before them may have come while its site was being switched on.
+fn assert_kept(report: &serde_json::Value, events: u64) {
+    let counters = &report["counters"];
+    let recorded = counters["recorded"].as_u64().unwrap_or_default();
+    assert!((events..=events + 1).contains(&recorded) && counters["lost"] == serde_json::json!({}), "{counters}");
+}
+
 /// Nearly 300,000 events a second: more than a ring holds in 300 ms.
 const STEADY: &str = "300 1 5000";
 
@@ -85,10 +92,7 @@ fn late_writes_cost_no_event() -> Outcome {
     let report = record_bursts(&place, "recorder_load::late_writes_cost_no_event", STEADY, late)?;
     let delayed = fs::read_to_string(log)?.matches("(DELAYED)").count();
     assert!(delayed >= 3, "{delayed} writes were late");
-    assert_eq!(
-        (&report["counters"]["recorded"], &report["counters"]["lost"]),
-        (&1_500_001.into(), &serde_json::json!({}))
-    );
+    assert_kept(&report, 1_500_000);
     Ok(())
 }
 
@@ -99,10 +103,7 @@ fn a_burst_after_a_rest_is_kept() -> Outcome {
     let place = Place::new();
     let test = "recorder_load::a_burst_after_a_rest_is_kept";
     let report = record_bursts(&place, test, "80000 1500 3", |tracectl| tracectl)?;
-    assert_eq!(
-        (&report["counters"]["recorded"], &report["counters"]["lost"]),
-        (&240_001.into(), &serde_json::json!({}))
-    );
+    assert_kept(&report, 240_000);
     Ok(())
 }
 
