@@ -45,6 +45,19 @@ pub enum RuleAck {
     Unsupported(String),
 }
 
+/// What a process does for a trigger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum TriggerAck {
+    /// Watches for its condition.
+    Watched,
+    /// Watches this number of events of the process for one that matches.
+    Events(usize),
+    /// Does not support the trigger, or cannot watch for its condition, for this reason.
+    Unsupported(String),
+}
+
 /// An event that was disabled because its session exceeded its budget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -104,6 +117,10 @@ pub struct Ack {
     pub error: Option<String>,
     /// Result of each rule; `None` for rules that do not concern this process.
     pub rules: Vec<Option<RuleAck>>,
+    /// What the process does for the triggers, by their ids: for those whose conditions it notices by itself, and those that it does not
+    /// understand.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub triggers: BTreeMap<String, TriggerAck>,
     /// Number of enabled events.
     pub events: usize,
     /// Deviations from the session's description: events that a filter does not fit, write errors of sinks, chunks removed to free space.
@@ -154,6 +171,7 @@ impl Ack {
             state: AckState::Waiting,
             error: None,
             rules: Vec::new(),
+            triggers: BTreeMap::new(),
             events: 0,
             notices: Vec::new(),
             over_budget: Vec::new(),

@@ -78,7 +78,7 @@ pub mod testing;
 pub mod trigger;
 mod tsc;
 
-pub use ack::{Ack, AckState, Counters, OverBudget, Rotated, RuleAck};
+pub use ack::{Ack, AckState, Counters, OverBudget, Rotated, RuleAck, TriggerAck};
 pub use agent::{Agent, AgentBuilder, AgentError};
 pub use app::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
 pub use consumer_loop::DrainCounters;

@@ -9,6 +9,7 @@ mod ending;
 mod error;
 mod handle;
 mod live;
+mod name;
 mod output_list;
 mod panic_hook;
 mod recording;
@@ -18,11 +19,11 @@ mod start_guard;
 mod status;
 
 pub use builder::SessionBuilder;
-pub(crate) use builder::check_name;
 pub(crate) use changes::Changed;
 pub(crate) use ending::Ending;
 pub use error::SessionError;
 pub(crate) use handle::RecordingHandle;
+pub(crate) use name::check_name;
 pub(crate) use recording::Recording;
 pub use sink_source::SinkSource;
 pub use status::{SinkFailure, Status, Summary};
@@ -37,6 +38,7 @@ use crate::rule_match::{Matched, Matcher};
 use crate::snapshot::SnapshotSummary;
 use crate::spec::{ChannelSpec, Rule, SessionSpec, SinkSpec};
 use crate::state::{Round, StateDumpStatus};
+use crate::trigger::in_process::InProcessTriggers;
 use budget_thread::BudgetThread;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -75,6 +77,8 @@ struct Active {
     matcher: Matcher,
     budget: BudgetWatch,
     notices: Vec<Notice>,
+    /// Ends before the recording, whose rings its actions need.
+    triggers: InProcessTriggers,
     /// `None` once it has stopped.
     recording: Option<Recording>,
 }
@@ -85,14 +89,19 @@ impl Session {
         SessionBuilder::new(name.into())
     }
 
-    fn new(mut recording: Recording, spec: SessionSpec, matcher: Matcher) -> Result<Self, SessionError> {
+    fn new(
+        mut recording: Recording,
+        spec: SessionSpec,
+        matcher: Matcher,
+        triggers: InProcessTriggers,
+    ) -> Result<Self, SessionError> {
         let (name, process, drain) = (recording.name().to_owned(), recording.process(), recording.drain());
         let handle = recording.handle();
         let notices = std::mem::take(&mut recording.notices);
         let mut budget = BudgetWatch::default();
         budget.follow(spec.budget.as_ref());
         let has_budget = spec.budget.is_some();
-        let active = Active { spec, matcher, budget, notices, recording: Some(recording) };
+        let active = Active { spec, matcher, budget, notices, triggers, recording: Some(recording) };
         let active = Arc::new(Mutex::new(active));
         let budget = has_budget.then(|| BudgetThread::start(&active)).transpose().map_err(SessionError::Thread)?;
         Ok(Self { name, process, drain, handle, active, budget })
@@ -359,7 +368,11 @@ impl Session {
     /// session is then dropped.
     pub fn stop(self) -> Result<Summary, SessionError> {
         self.check_caller()?;
-        let recording = self.lock().recording.take();
+        let recording = {
+            let mut active = self.lock();
+            active.triggers = InProcessTriggers::default();
+            active.recording.take()
+        };
         recording.map_or_else(|| Ok(Summary::new(self.name.clone(), Vec::new(), 0)?), Recording::stop)
     }
 
@@ -407,7 +420,7 @@ impl Active {
         added: Option<&Rule>,
         stopped: impl FnOnce() -> SessionError,
     ) -> Result<(), SessionError> {
-        let Self { spec, matcher, budget, notices, recording } = self;
+        let Self { spec, matcher, budget, notices, recording, .. } = self;
         let Some(recording) = recording else { return Err(stopped()) };
         let all = all_events(catalog::markers(), &mut Vec::new());
         let Matched { mut events, rules, notices: new } =

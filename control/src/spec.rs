@@ -55,8 +55,8 @@ pub(crate) use owner::Owner;
 pub(crate) use rule::{Compiled, NameRule, RuleEntry};
 pub use rule::{Rule, RuleError, RuleProblem};
 pub use sink::SinkSpec;
-pub(crate) use trigger::TriggerEntry;
 pub use trigger::{Do, TriggerSpec, When};
+pub(crate) use trigger::{TriggerEntry, signal_number};
 
 use crate::private_dir::PrivateDir;
 use crate::process::ProcessKey;

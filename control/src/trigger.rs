@@ -18,6 +18,7 @@ mod facilities;
 mod failure;
 mod fire;
 mod in_code;
+pub(crate) mod in_process;
 mod listener;
 mod message;
 mod occurrence;

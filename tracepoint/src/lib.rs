@@ -180,8 +180,8 @@ pub use tracepoint_control::{
     OverBudget, ProcessKey, ProcessKeyError, Recorded, Recorder, RecoverError, Removed, Rights, RingDirError, Rotated,
     Rotation, Rule, RuleAck, RuleError, RuleProblem, RunDir, RunDirError, Session, SessionBuilder, SessionError,
     SessionSpec, SinkFailure, SinkSource, SinkSpec, SnapshotSummary, SpecError, State, StateDump, StateDumpStatus,
-    Status, Summary, TracepointInfo, TracepointKind, TriggerSpec, Unmatched, When, filter, state_dump, testing,
-    trigger,
+    Status, Summary, TracepointInfo, TracepointKind, TriggerAck, TriggerSpec, Unmatched, When, filter, state_dump,
+    testing, trigger,
 };
 
 /// The sinks that a session can be given, and what a sink of your own needs.

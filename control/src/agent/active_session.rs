@@ -2,6 +2,7 @@
 
 mod acknowledge;
 mod end;
+mod triggers;
 
 use super::SINK_TIMEOUT;
 use super::context::Context;
@@ -16,8 +17,9 @@ use crate::notice::Notice;
 use crate::private_dir::PrivateDir;
 use crate::rule_match::{Matched, Matcher};
 use crate::session::{Changed, Ending, Recording, SessionBuilder, SessionError, Status};
-use crate::spec::{DrainedBy, RuleError, SessionSpec, State};
+use crate::spec::{Do, DrainedBy, RuleError, SessionSpec, State, TriggerSpec};
 use crate::state::{self, Round};
+use crate::trigger::in_process::InProcessTriggers;
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -57,6 +59,8 @@ pub(super) struct ActiveSession {
     rotations: u64,
     /// Notices of the last match of the rules.
     notices: Vec<Notice>,
+    /// What this process watches for.
+    triggers: InProcessTriggers,
     ack: Ack,
 }
 
@@ -83,6 +87,7 @@ impl ActiveSession {
             end_error: None,
             rotations: 0,
             notices: Vec::new(),
+            triggers: InProcessTriggers::default(),
             ack,
         }
     }
@@ -190,6 +195,10 @@ impl ActiveSession {
         if spec.state != State::Active || is_over {
             events.clear();
         }
+        // A stopped session can be started by its triggers. Those that end have their actions done first, while the rings exist.
+        let may_act = |trigger: &&TriggerSpec| spec.state == State::Active || trigger.actions.contains(&Do::Start);
+        let triggers: Vec<_> = spec.triggers().flatten().filter(|trigger| !is_over && may_act(trigger)).collect();
+        self.triggers.retain(&triggers);
         // Without a sink, a stopped session keeps its recording for snapshots, until it starts with other settings of its channels.
         let starts = spec.state == State::Active && self.spec.as_ref().is_some_and(|spec| spec.state == State::Stopped);
         if starts && self.recording.as_ref().is_some_and(|recording| !recording.pending_settings(&spec).is_empty()) {
@@ -202,6 +211,7 @@ impl ActiveSession {
         } else {
             self.record(&spec, &events, context);
         }
+        self.watch(&spec, &triggers, context);
         self.rotate(spec.rotations);
         // A session that does not record here has nothing to end, and costs the program no descriptor.
         self.owner = match owner {

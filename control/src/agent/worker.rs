@@ -315,6 +315,7 @@ impl Worker {
     /// Ends all sessions, so that their traces are complete, and removes the process's entry.
     fn finish(&mut self) {
         // All end at the same time, so that each can use the whole timeout.
+        self.active.values_mut().for_each(ActiveSession::exit);
         let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
         for active in self.active.values_mut() {
             active.begin_end();

@@ -1,5 +1,6 @@
 //! Builds the description of a session in code, and starts it.
 
+use super::name::check_name;
 use super::recording::{Plan, Recording};
 use super::rings::RingPlace;
 use super::sink_source::SinkSource;
@@ -15,6 +16,7 @@ use crate::process::{ProcessKey, this_process};
 use crate::rule_match::{Matched, Matcher};
 use crate::spec::{BudgetSpec, ChannelSpec, Do, Rule, SessionSpec, SpecError, When};
 use crate::state::{self, Round};
+use crate::trigger::in_process::{InProcessTriggers, Owner, Program};
 use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_core::channel::Channel;
@@ -283,6 +285,7 @@ impl SessionBuilder {
         notices.extend(result.notices);
         // If there are state dumps, their two enclosing events are recorded as well.
         let most = all.len() + if state::registered(0).is_empty() { 0 } else { state::EVENTS };
+        let name = self.name.clone();
         let mut recording = self.record(&result.events, most, notices)?;
         if let Some((dir, text)) = recording.ring_dir().zip(triggers) {
             let written = PrivateDir::open(dir).and_then(|dir| {
@@ -294,7 +297,8 @@ impl SessionBuilder {
             panic_hook::register(&handle, dir)?;
         }
         recording.dump_state(Round::All);
-        Session::new(recording, spec, matcher)
+        let triggers = watch(&name, &spec, &recording, &all)?;
+        Session::new(recording, spec, matcher, triggers)
     }
 
     /// The file of its triggers, if it has any.
@@ -321,6 +325,29 @@ impl SessionBuilder {
         let plan = Plan { name, spec, sinks, place, clock, sink_timeout, rings_at_first, trace_name, events, most };
         Recording::start(plan, notices)
     }
+}
+
+/// Watches for the conditions of its triggers that this process notices by itself.
+fn watch(
+    name: &str,
+    spec: &SessionSpec,
+    recording: &Recording,
+    events: &[PlannedEvent],
+) -> Result<InProcessTriggers, SessionError> {
+    let mut triggers = InProcessTriggers::default();
+    let wanted: Vec<_> = spec.triggers().flatten().collect();
+    // RUN_DIR/sessions/NAME/rings/PROCESS
+    let Some(run_dir) = recording.ring_dir().and_then(|rings| rings.ancestors().nth(4)) else { return Ok(triggers) };
+    let run_dir = std::path::absolute(run_dir).unwrap_or_else(|_| run_dir.to_owned());
+    let key = ProcessKey::of_this_process();
+    let owner = Owner { run_dir, session: name.to_owned(), process: Some(key) };
+    let program = Program { key, executable: &this_process().executable, events };
+    for (id, armed) in triggers.follow(&owner, &wanted, program, &recording.channels()) {
+        if let Err(reason) = armed {
+            return Err(SessionError::Spec(SpecError::Invalid { reason: format!("trigger `{id}`: {reason}") }));
+        }
+    }
+    Ok(triggers)
 }
 
 /// Fails if a rule is invalid, if an including rule matches no event, or if the rules exclude all.
@@ -377,24 +404,4 @@ pub(super) fn no_match(rule: &Rule, all: &[PlannedEvent]) -> SessionError {
     let names: Vec<_> = all.iter().map(PlannedEvent::declared).collect();
     let nearest = nearest_names(&rule.event, names.iter().map(String::as_str));
     SessionError::NoMatch { rule: rule.event.clone(), nearest }
-}
-
-/// Checks a session's name.
-pub(crate) fn check_name(name: &str) -> Result<(), SessionError> {
-    let reason = if name.is_empty() {
-        "it is empty"
-    } else if name.len() > 255 {
-        "it is longer than 255 bytes"
-    } else if name.contains('/') {
-        "it contains a `/`"
-    } else if name.contains('\0') {
-        "it contains a NUL"
-    } else if name.chars().any(char::is_control) {
-        "it contains a control character"
-    } else if name.starts_with('.') {
-        "it starts with a dot"
-    } else {
-        return Ok(());
-    };
-    Err(SessionError::Name { name: name.to_owned(), reason })
 }

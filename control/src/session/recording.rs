@@ -23,10 +23,11 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
+use tracepoint_core::channel::OpenChannel;
 use tracepoint_core::clock::{Clock, select, selected};
 use tracepoint_sinks::{ClockInfo, Drain, Sink, SinkError, SinkReport, TraceInfo};
 use uuid::Uuid;
@@ -260,6 +261,11 @@ impl Recording {
     /// Number of rings that threads have gone on in because their own were full.
     pub(crate) fn overflowed(&self) -> u64 {
         self.running.as_ref().map_or(0, |running| running.thread.overflowed())
+    }
+
+    /// Its channels, which it closes at its end.
+    pub(crate) fn channels(&self) -> Vec<Weak<OpenChannel>> {
+        self.running.iter().flat_map(|running| running.channels.all()).map(Arc::downgrade).collect()
     }
 
     /// Directory of the rings; `None` if they are in memory.

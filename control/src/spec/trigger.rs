@@ -9,6 +9,7 @@ mod when;
 pub use action::Do;
 pub(crate) use entry::TriggerEntry;
 pub use when::When;
+pub(crate) use when::signal_number;
 
 use super::SpecError;
 use crate::limit::Limit;

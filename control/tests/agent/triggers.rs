@@ -3,6 +3,7 @@
 #![expect(clippy::host_endian_bytes, reason = "messages have the byte order of the host")]
 
 mod by_hand;
+mod in_process;
 mod later;
 mod watched;
 

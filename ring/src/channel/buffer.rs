@@ -197,9 +197,14 @@ impl Buffer {
         self.counters().discarded.increment();
     }
 
+    /// How many events could not be recorded in this buffer.
+    pub(super) fn discarded(&self) -> u64 {
+        self.counters().discarded.get()
+    }
+
     /// Whether the buffer has ever recorded or lost an event.
     pub(super) fn is_used(&self) -> bool {
-        self.records() > 0 || self.counters().discarded.get() > 0
+        self.records() > 0 || self.discarded() > 0
     }
 
     /// The account of the stream; exact if the owner is outside any event.

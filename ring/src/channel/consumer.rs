@@ -92,13 +92,27 @@ impl OpenChannel {
     ///
     /// Reads the counters of each ring.
     pub fn fullness(&self) -> u32 {
-        let taken = self.spares_taken();
+        self.fullest().max(self.spares_taken())
+    }
+
+    /// The closed part of the fullest ring, in percent; 0 under [`Policy::Overwrite`]. Reads the counters of each ring.
+    pub fn fullest(&self) -> u32 {
         if !self.ring_table.is_attached() || self.config.policy == Policy::Overwrite {
-            return taken;
+            return 0;
         }
         let rings = self.all_rings();
         let whole = rings.iter().filter(|ring| ring.is_whole());
-        whole.flat_map(|ring| ring.buffers()).map(Buffer::waiting_percent).max().unwrap_or(0).max(taken)
+        whole.flat_map(|ring| ring.buffers()).map(Buffer::waiting_percent).max().unwrap_or(0)
+    }
+
+    /// How many events were lost before they were in a ring, for any reason. Reads a counter of each ring.
+    pub fn discarded(&self) -> u64 {
+        if !self.ring_table.is_attached() {
+            return 0;
+        }
+        let rings = self.all_rings();
+        let whole = rings.iter().filter(|ring| ring.is_whole());
+        whole.flat_map(|ring| ring.buffers()).map(Buffer::discarded).sum::<u64>() + self.ringless_discarded()
     }
 
     /// Passes every closed packet to `take`, oldest first in each stream, and releases its slot.

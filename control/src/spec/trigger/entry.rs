@@ -54,6 +54,11 @@ impl SessionSpec {
         self.triggers.iter().map(|entry| entry.trigger.as_ref())
     }
 
+    /// The ids of the triggers that this version does not understand, with the errors.
+    pub(crate) fn unsupported_triggers(&self) -> impl Iterator<Item = (String, &SpecError)> {
+        self.triggers.iter().filter_map(|entry| Some((entry.id(), entry.trigger.as_ref().err()?)))
+    }
+
     /// Adds a trigger with its default settings: does `action` whenever `when` occurs. Returns the trigger's id.
     ///
     /// # Errors
@@ -117,7 +122,7 @@ impl SessionSpec {
             if let Some(action) = trigger.actions.iter().find(|action| action.controls_session()) {
                 return refused(format!("the action `{}`", action.name()));
             }
-            if matches!(trigger.when, When::Size(_) | When::Rotated) {
+            if matches!(trigger.when, When::Size(_) | When::Rotated | When::Exit) {
                 return refused(format!("the condition `{}`", trigger.when.kind()));
             }
             self.check_has_drained_ring(trigger)?;

@@ -101,7 +101,7 @@ impl When {
 }
 
 /// The number of a signal that a trigger may have: those that programs use for purposes of their own.
-fn signal_number(name: &str) -> Option<i32> {
+pub(crate) fn signal_number(name: &str) -> Option<i32> {
     let name = name.strip_prefix("SIG").unwrap_or(name);
     match name {
         "USR1" => Some(libc::SIGUSR1),

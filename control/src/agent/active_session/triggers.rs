@@ -1,0 +1,35 @@
+//! The triggers of a session whose conditions this process notices by itself.
+
+use super::ActiveSession;
+use crate::ack::TriggerAck;
+use crate::agent::context::Context;
+use crate::session::Recording;
+use crate::spec::{SessionSpec, TriggerSpec};
+use crate::trigger::in_process::{Owner, Program};
+
+impl ActiveSession {
+    /// Watches for the conditions of these triggers, and acknowledges all of the session.
+    pub(super) fn watch(&mut self, spec: &SessionSpec, triggers: &[&TriggerSpec], context: &Context) {
+        let run_dir = context.sessions.parent().unwrap_or(&context.sessions).to_owned();
+        let owner = Owner { run_dir, session: self.name.clone(), process: None };
+        let program = Program { key: context.key(), executable: &context.info.executable, events: &context.events };
+        let channels = self.recording.as_ref().map(Recording::channels).unwrap_or_default();
+        let watched = self.triggers.follow(&owner, triggers, program, &channels);
+        let unsupported =
+            spec.unsupported_triggers().map(|(id, error)| (id, TriggerAck::Unsupported(error.to_string())));
+        self.ack.triggers = unsupported.collect();
+        self.ack.triggers.extend(watched.into_iter().map(|(id, watched)| {
+            (
+                id,
+                watched.map_or_else(TriggerAck::Unsupported, |events| {
+                    events.map_or(TriggerAck::Watched, TriggerAck::Events)
+                }),
+            )
+        }));
+    }
+
+    /// The process ends: has the actions of triggers done whose condition that is, while the rings exist.
+    pub(in crate::agent) fn exit(&mut self) {
+        self.triggers.exit();
+    }
+}

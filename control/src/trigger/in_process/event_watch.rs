@@ -1,0 +1,120 @@
+//! The condition `event`: an event that a rule matches.
+//!
+//! An aggregate beside the session's channel sees the event behind its commit, so that a snapshot has it. The rule's filter is compiled for
+//! each event; a comparison of an integer field at its beginning is tested by the core, before the aggregate is called.
+
+use super::Program;
+use super::capture::{Capture, Captured};
+use super::words::Word;
+use crate::filter;
+use crate::spec::{Compiled, Rule, When};
+use crate::trigger::occurrence::{Detail, Occurrence};
+use std::process;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+use tracepoint_core::Marker;
+use tracepoint_core::clock;
+use tracepoint_core::marker::{Aggregate, FieldView, Subscriber, Subscription};
+
+/// The events that a rule matches.
+#[derive(Debug)]
+pub(super) struct EventWatch {
+    captured: Arc<Captured>,
+    markers: Vec<&'static Marker>,
+    /// None once it is switched off.
+    subscriptions: Mutex<Vec<Subscription>>,
+}
+
+/// One of these events, at its sites.
+struct Watch {
+    captured: Arc<Captured>,
+    word: Word,
+    event: u32,
+    filter: Option<filter::Program>,
+}
+
+impl Aggregate for Watch {
+    fn observe(&self, time: u64, event: FieldView<'_>) {
+        if self.filter.as_ref().is_none_or(|filter| filter.accepts(|index| event.get(index))) {
+            self.captured.push(self.event, time, event);
+            self.word.wake();
+        }
+    }
+}
+
+impl EventWatch {
+    /// Switches on the events of this program that the rule matches, whether or not the session records them. None of them may match; an
+    /// error if the rule's filter fits none of those that it matches otherwise.
+    pub(super) fn start(rule: &Rule, program: Program<'_>, word: Word) -> Result<Self, String> {
+        let compiled = Compiled::new(rule).map_err(|error| error.to_string())?;
+        let captured = Arc::new(Captured::new());
+        let (mut markers, mut subscribers, mut unfit) = (Vec::new(), Vec::new(), None);
+        let is_for_this = compiled.is_for(program.key, program.executable);
+        let matches = |name: &str, level| is_for_this && compiled.matches(name, level);
+        for event in program.events.iter().filter(|event| matches(&event.declared(), event.level())) {
+            // The markers of an event have the same fields.
+            for marker in &event.markers {
+                let filter = match compiled.filter.as_ref().map(|filter| filter.compile(marker.fields())).transpose() {
+                    Ok(filter) => filter,
+                    Err(error) => {
+                        unfit = Some(error.to_string());
+                        continue;
+                    }
+                };
+                let range = filter.as_ref().and_then(filter::Program::first_range);
+                let watch = Watch { captured: Arc::clone(&captured), word, event: markers.len() as u32, filter };
+                let subscriber = Subscriber::aggregate(Arc::new(watch));
+                subscribers.push((*marker, range.map_or(subscriber.clone(), |range| subscriber.in_range(range))));
+                markers.push(*marker);
+            }
+        }
+        if let Some(reason) = unfit.filter(|_| markers.is_empty()) {
+            return Err(reason);
+        }
+        let subscriptions = Subscription::start_all(subscribers).map_err(|error| error.to_string())?;
+        Ok(Self { captured, markers, subscriptions: Mutex::new(subscriptions) })
+    }
+
+    /// How many events it watches.
+    pub(super) fn len(&self) -> usize {
+        self.markers.len()
+    }
+
+    /// Switches the events off; returns when none of them is being looked at.
+    pub(super) fn switch_off(&self) {
+        let subscriptions = std::mem::take(&mut *self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner));
+        Subscription::end_all(subscriptions);
+    }
+
+    pub(super) fn is_pending(&self) -> bool {
+        self.captured.is_pending()
+    }
+
+    /// The events that have matched since the last time.
+    pub(super) fn take(&self, when: &When) -> Vec<Occurrence> {
+        let (captures, missed) = self.captured.take();
+        let mut occurrences: Vec<_> = captures.iter().filter_map(|capture| self.occurrence(when, capture)).collect();
+        match occurrences.last_mut() {
+            Some(last) => last.skipped = missed,
+            None if missed > 0 => {
+                let mut occurrence = Occurrence::new(when, process::id(), SystemTime::now());
+                occurrence.skipped = missed - 1;
+                occurrences.push(occurrence);
+            }
+            None => {}
+        }
+        occurrences
+    }
+
+    fn occurrence(&self, when: &When, capture: &Capture) -> Option<Occurrence> {
+        let marker = self.markers.get(capture.event as usize)?;
+        let age = Duration::from_nanos(clock::now().saturating_sub(capture.time));
+        let now = SystemTime::now();
+        let mut occurrence = Occurrence::new(when, process::id(), now.checked_sub(age).unwrap_or(now));
+        occurrence.add("trigger_event", Detail::Text(marker.full_name()));
+        for (name, detail) in capture.entries(marker.descriptor()) {
+            occurrence.add(name, detail);
+        }
+        Some(occurrence)
+    }
+}
