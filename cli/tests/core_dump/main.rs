@@ -4,6 +4,9 @@
 //! further instances of this program.
 #![forbid(unsafe_code)]
 
+mod container;
+mod killed;
+
 use nix::fcntl::{Flock, FlockArg};
 use serde_json::Value;
 use std::env;
@@ -30,6 +33,8 @@ tracepoint::define_trace! {
 /// Set in a traced process: how it crashes when its input ends; `no`: it ends.
 const HOW: &str = "TEST_CRASH";
 const PATTERN: &str = "/proc/sys/kernel/core_pattern";
+/// How many helpers the kernel waits for; 0: it waits for none.
+const PIPE_LIMIT: &str = "/proc/sys/kernel/core_pipe_limit";
 /// How long to wait for something that takes a moment.
 const DEADLINE: Duration = Duration::from_secs(120);
 
@@ -60,6 +65,7 @@ fn is_traced() -> bool {
             }
             std::thread::sleep(DEADLINE);
         }
+        "kill" => drop(Command::new("kill").args(["-KILL", &std::process::id().to_string()]).status()),
         // Not by the test runner, whose output is not read any more.
         _ => std::process::exit(0),
     }
@@ -81,12 +87,14 @@ fn recurse(n: u64) -> u64 {
 /// The helper, installed; restored on drop. One at a time, on the whole machine.
 struct Installed {
     before: String,
+    limit_before: String,
     _lock: Flock<File>,
 }
 
 impl Drop for Installed {
     fn drop(&mut self) {
         let _ = fs::write(PATTERN, &self.before);
+        let _ = fs::write(PIPE_LIMIT, &self.limit_before);
     }
 }
 
@@ -102,7 +110,9 @@ impl Place {
     fn new(user: Option<u32>) -> Result<Self, Box<dyn std::error::Error>> {
         let place = Self { dir: tempfile::tempdir_in("/dev/shm")?, user };
         fs::set_permissions(place.dir.path(), fs::Permissions::from_mode(0o755))?;
-        fs::copy(env!("CARGO_BIN_EXE_tracectl"), place.path("tracectl"))?;
+        // By another process: a child that is started meanwhile would inherit the file, open for writing, and it could not be run.
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_tracectl")).arg(place.path("tracectl")).status()?;
+        assert!(copied.success());
         fs::create_dir(place.path("own"))?;
         if let Some(user) = user {
             std::os::unix::fs::chown(place.path("own"), Some(user), Some(user))?;
@@ -155,7 +165,8 @@ impl Place {
     fn install(&self) -> Result<Installed, Box<dyn std::error::Error>> {
         // The tests may be threads of a process, or processes.
         let lock = Flock::lock(File::open(PATTERN)?, FlockArg::LockExclusive).map_err(|(_, errno)| errno)?;
-        let installed = Installed { before: fs::read_to_string(PATTERN)?, _lock: lock };
+        let (before, limit_before) = (fs::read_to_string(PATTERN)?, fs::read_to_string(PIPE_LIMIT)?);
+        let installed = Installed { before, limit_before, _lock: lock };
         let (code, err) = self.as_root(&["install-core-handler", "--config", &self.text("c"), "--chain"])?;
         assert_eq!((code, err.as_str()), (Some(0), ""), "these tests need root and a core_pattern that can be set");
         Ok(installed)
@@ -222,14 +233,20 @@ fn trace_of(snapshot: &Path, pid: u32) -> Result<PathBuf, Box<dyn std::error::Er
 }
 
 fn check_snapshot(snapshot: &Path, how: &str, signal: i32, crashed: u32, healthy: u32) -> Outcome {
+    let parts = [format!("core_signal = {signal};"), format!("core_pid = {crashed};")];
+    check_snapshot_with(snapshot, how, &parts, crashed, healthy)
+}
+
+/// Both processes are in the snapshot, the one that died with its last event, and its metadata has these parts.
+fn check_snapshot_with(snapshot: &Path, how: &str, parts: &[String], crashed: u32, healthy: u32) -> Outcome {
     let trace = trace_of(snapshot, crashed)?;
     let events = viewed(&trace)?;
     let last = events.lines().last().ok_or("no events")?;
     assert!(last.contains("crash:last") && last.contains(&format!("how = \"{how}\"")), "{last}");
     assert_eq!(events.lines().filter(|line| line.contains("crash:step")).count(), 100);
     let metadata = String::from_utf8_lossy(&fs::read(trace.join("metadata"))?).into_owned();
-    for part in [format!("core_signal = {signal};"), format!("core_pid = {crashed};")] {
-        assert!(metadata.contains(&part), "{part} is not in {metadata}");
+    for part in parts {
+        assert!(metadata.contains(part), "{part} is not in {metadata}");
     }
     let other = viewed(&trace_of(snapshot, healthy)?)?;
     assert_eq!(other.lines().filter(|line| line.contains("crash:step")).count(), 100);
@@ -237,7 +254,7 @@ fn check_snapshot(snapshot: &Path, how: &str, signal: i32, crashed: u32, healthy
     Ok(())
 }
 
-/// With either limit of the kernel for processes that wait for their helper.
+/// Whether or not the kernel waits for the helper.
 #[test]
 fn each_kind_of_crash_leaves_a_snapshot() -> Outcome {
     const TEST: &str = "each_kind_of_crash_leaves_a_snapshot";
@@ -248,7 +265,9 @@ fn each_kind_of_crash_leaves_a_snapshot() -> Outcome {
     let _installed = place.install()?;
     let mut healthy = place.start(TEST, "no")?;
     let mut fired = 0;
-    for (how, signal) in [("segv", 11), ("abort", 6), ("panic", 6), ("overflow", 6), ("bus", 7)] {
+    for (how, signal) in [("segv", 11), ("abort", 6), ("panic", 6), ("overflow", 6), ("bus", 7), ("segv", 11)] {
+        // The last one is waited for.
+        fs::write(PIPE_LIMIT, if fired == 5 { "1" } else { "0" })?;
         let mut crashes = place.start(TEST, how)?;
         drop(crashes.stdin.take());
         assert_eq!(crashes.wait()?.signal(), Some(signal), "{how}");

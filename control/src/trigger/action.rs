@@ -134,7 +134,7 @@ impl<'a> Act<'a> {
         Ok(kept.path)
     }
 
-    /// From when on a snapshot has events, in ns of the clock of the traces, CLOCK_MONOTONIC.
+    /// From when on a snapshot has events, in ns of the clock of the traces, `CLOCK_MONOTONIC`.
     fn since(&self) -> u64 {
         let Some(before) = self.trigger.before else { return 0 };
         let now = clock_gettime(ClockId::Monotonic);

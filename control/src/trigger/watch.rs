@@ -16,6 +16,7 @@ mod processes;
 
 use super::occurrence::{Detail, Occurrence};
 use super::state;
+use super::watchers::has_core_handler;
 use crate::app::APPS;
 use crate::controller::Controller;
 use crate::rundir::RunDir;
@@ -131,7 +132,7 @@ impl Watcher {
                 else {
                     continue;
                 };
-                if process.death.is_kill(ack.state) {
+                if process.death.is_kill(ack.state, has_core_handler) {
                     let occurrence = killed(&process, &ack.name);
                     seen.push(Seen { session: session.clone(), when: When::Killed, occurrence });
                 }

@@ -8,6 +8,13 @@ use std::path::Path;
 /// The handler of core dumps that the kernel runs.
 const CORE_PATTERN: &str = "/proc/sys/kernel/core_pattern";
 
+/// Whether the kernel starts `tracectl notify` when a process dumps core.
+pub(super) fn has_core_handler() -> bool {
+    let pattern = fs::read(CORE_PATTERN).unwrap_or_default();
+    let pattern = String::from_utf8_lossy(&pattern);
+    pattern.starts_with('|') && pattern.contains("notify") && pattern.contains("--core")
+}
+
 /// Who would notice that a condition occurs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -21,10 +28,7 @@ pub struct Watchers {
 impl Watchers {
     /// The watchers of the run directory at `run_dir`.
     pub fn of(run_dir: &Path) -> Self {
-        let pattern = fs::read(CORE_PATTERN).unwrap_or_default();
-        let pattern = String::from_utf8_lossy(&pattern);
-        let core_handler = pattern.starts_with('|') && pattern.contains("notify") && pattern.contains("--core");
-        Self { listener: owner(&run_dir.join(NOTIFY)), core_handler }
+        Self { listener: owner(&run_dir.join(NOTIFY)), core_handler: has_core_handler() }
     }
 
     /// What is missing for this trigger to act, if anything is, with the command that mends it.

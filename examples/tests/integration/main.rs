@@ -5,6 +5,7 @@
 mod common;
 
 mod connections;
+mod crash;
 mod flight;
 mod probes;
 mod sched;

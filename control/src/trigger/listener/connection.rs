@@ -47,7 +47,7 @@ pub(super) enum Progress {
     /// It has to send more, or to read its answer.
     Waits,
     /// A message that is to be acted on; [`Connection::answer`] has the next one decoded.
-    Task(Task),
+    Task(Box<Task>),
     /// It wants the notifications of this session, or of all, once it is answered.
     Subscribes(Option<String>),
     /// A message that was answered with this error number.
@@ -110,8 +110,8 @@ impl Connection {
                 Ok(Some(message)) => {
                     self.is_acting = true;
                     return match message {
-                        Message::CoreDump(core) => Progress::Task(Task::CoreDump(core)),
-                        Message::Fire(request) => Progress::Task(Task::Fire(request)),
+                        Message::CoreDump(core) => Progress::Task(Box::new(Task::CoreDump(core))),
+                        Message::Fire(request) => Progress::Task(Box::new(Task::Fire(request))),
                         Message::Subscribe(session) => Progress::Subscribes(session),
                         message => {
                             let answer = message.refusal().unwrap_or(-Errno::OPNOTSUPP.raw_os_error());

@@ -191,7 +191,7 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
                 Progress::Waits => return,
                 Progress::Task(task) => {
                     // The workers live as long as this sender.
-                    let _ = jobs.send(Job { client: Some(id), task });
+                    let _ = jobs.send(Job { client: Some(id), task: *task });
                     return;
                 }
                 Progress::Subscribes(_) if self.subscribers.len() >= MAX_SUBSCRIBERS => {

@@ -1,10 +1,13 @@
 //! How a process ended that is no child of this one.
 //!
 //! ```text
-//!   reaped ──▶ the kernel keeps its status for those who have a pidfd (Linux 6.15) ──▶ known
-//!   zombie ──▶ field 52 of /proc/PID/stat ───────────────────────────────────────────▶ known
-//!   reaped, before Linux 6.15 ───────────────────────────────────────────────────────▶ not known
+//!   zombie ──▶ field 52 of /proc/PID/stat ──────────────────────────────────────────▶ known
+//!   reaped ──▶ the kernel keeps its status for those who have a pidfd (Linux 6.15) ──▶ known, but perhaps not whether it dumped core
+//!   reaped, before Linux 6.15 ──────────────────────────────────────────────────────▶ not known
 //! ```
+//!
+//! What the kernel keeps is the status of the main thread. It does not say that the process dumped core if another thread had caused that. Then
+//! the signal decides: where the kernel starts our helper for core dumps, a signal that causes one is taken for one.
 //!
 //! Where it is not known, the acknowledgement of the process tells whether its agent has ended its sessions: an agent that has not was killed
 //! with its process, or the process ended by `_exit`.
@@ -39,33 +42,63 @@ pub(super) enum Death {
     /// By itself.
     Exit { status: u32 },
     /// By a signal.
-    Signal { number: u32, dumped_core: bool },
+    Signal { number: u32, core: Core },
     /// Nobody knows.
     Unknown,
 }
 
+/// Whether a process that was ended by a signal has dumped core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Core {
+    Dumped,
+    NotDumped,
+    /// The signal causes a core dump, if the process may write one.
+    Unknown,
+}
+
+/// The signals that cause a core dump.
+const CORE_SIGNALS: [i32; 10] = [
+    libc::SIGQUIT,
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGABRT,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGSEGV,
+    libc::SIGXCPU,
+    libc::SIGXFSZ,
+    libc::SIGSYS,
+];
+
 impl Death {
     /// How the process of `handle` ended. Its pid is that in this pid namespace.
     pub(super) fn of(handle: &OwnedFd, pid: u32, started: u64) -> Self {
-        let known = (0..TRIES).find_map(|_| status_of_reaped(handle).or_else(|| status_of_zombie(pid, started)));
-        known.map_or(Self::Unknown, Self::of_status)
+        let of_zombie = || status_of_zombie(pid, started).map(|status| Self::of_status(status, true));
+        let of_reaped = || status_of_reaped(handle).map(|status| Self::of_status(status, false));
+        (0..TRIES).find_map(|_| of_zombie().or_else(of_reaped)).unwrap_or(Self::Unknown)
     }
 
-    /// By a status as `waitpid` gives it.
-    fn of_status(status: i32) -> Self {
-        if libc::WIFSIGNALED(status) {
-            Self::Signal { number: libc::WTERMSIG(status).unsigned_abs(), dumped_core: libc::WCOREDUMP(status) }
-        } else {
-            Self::Exit { status: libc::WEXITSTATUS(status).unsigned_abs() }
+    /// By a status as `waitpid` gives it, of the whole process or of its main thread alone.
+    fn of_status(status: i32, is_whole: bool) -> Self {
+        if !libc::WIFSIGNALED(status) {
+            return Self::Exit { status: libc::WEXITSTATUS(status).unsigned_abs() };
         }
+        let signal = libc::WTERMSIG(status);
+        let core = match libc::WCOREDUMP(status) {
+            true => Core::Dumped,
+            false if is_whole || !CORE_SIGNALS.contains(&signal) => Core::NotDumped,
+            false => Core::Unknown,
+        };
+        Self::Signal { number: signal.unsigned_abs(), core }
     }
 
     /// Whether the condition `killed` has occurred, in a process with this last acknowledgement: it recorded, and neither ended orderly nor
     /// dumped core.
-    pub(super) const fn is_kill(self, last: AckState) -> bool {
+    pub(super) fn is_kill(self, last: AckState, has_core_handler: impl Fn() -> bool) -> bool {
         let recorded = matches!(last, AckState::Recording | AckState::Ending);
         match self {
-            Self::Signal { dumped_core, .. } => recorded && !dumped_core,
+            Self::Signal { core: Core::Unknown, .. } => recorded && !has_core_handler(),
+            Self::Signal { core, .. } => recorded && core == Core::NotDumped,
             // An agent that ends waits for slow sinks for a time, and the process ends then.
             Self::Exit { .. } => matches!(last, AckState::Recording),
             Self::Unknown => recorded,
@@ -112,8 +145,8 @@ mod tests {
     fn ends_are_told_apart() {
         let all = [
             ("exit 7", Death::Exit { status: 7 }),
-            ("kill -KILL $$", Death::Signal { number: 9, dumped_core: false }),
-            ("kill -TERM $$", Death::Signal { number: 15, dumped_core: false }),
+            ("kill -KILL $$", Death::Signal { number: 9, core: Core::NotDumped }),
+            ("kill -TERM $$", Death::Signal { number: 15, core: Core::NotDumped }),
         ];
         for (script, expected) in all {
             let [zombie, reaped] = deaths(script);
@@ -126,18 +159,27 @@ mod tests {
     #[test]
     fn what_counts_as_killed() {
         use AckState::{Ended, Ending, Recording, Waiting};
-        let signal = |dumped_core| Death::Signal { number: 9, dumped_core };
-        for (death, state, expected) in [
-            (signal(false), Recording, true),
-            (signal(false), Waiting, false),
-            (signal(true), Recording, false),
-            (Death::Exit { status: 0 }, Recording, true),
-            (Death::Exit { status: 0 }, Ending, false),
-            (Death::Exit { status: 0 }, Ended, false),
-            (Death::Unknown, Recording, true),
-            (Death::Unknown, Ended, false),
+        let signal = |core| Death::Signal { number: 11, core };
+        for (death, state, handler, expected) in [
+            (signal(Core::NotDumped), Recording, true, true),
+            (signal(Core::NotDumped), Waiting, true, false),
+            (signal(Core::Dumped), Recording, false, false),
+            (signal(Core::Unknown), Recording, true, false),
+            (signal(Core::Unknown), Recording, false, true),
+            (Death::Exit { status: 0 }, Recording, true, true),
+            (Death::Exit { status: 0 }, Ending, true, false),
+            (Death::Exit { status: 0 }, Ended, true, false),
+            (Death::Unknown, Recording, true, true),
+            (Death::Unknown, Ended, true, false),
         ] {
-            assert_eq!(death.is_kill(state), expected, "{death:?} {state:?}");
+            assert_eq!(death.is_kill(state, || handler), expected, "{death:?} {state:?}");
         }
+        // What the kernel keeps of the main thread says nothing about a core dump that another thread has caused.
+        let statuses = [(0x8B, false), (0x8B, true), (0x0B, true), (0x0B, false), (0x09, false)];
+        let cores = statuses.map(|(status, is_whole)| match Death::of_status(status, is_whole) {
+            Death::Signal { core, .. } => core,
+            death => panic!("{death:?}"),
+        });
+        assert_eq!(cores, [Core::Dumped, Core::Dumped, Core::NotDumped, Core::Unknown, Core::NotDumped]);
     }
 }

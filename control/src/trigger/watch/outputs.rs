@@ -46,7 +46,9 @@ impl SessionOutputs {
             let new = new.into_iter().filter(|(_, completed)| *completed >= since);
             seen.extend(new.map(|(chunk, _)| rotated(session.name(), &chunk)));
         }
-        outputs.iter().for_each(|output| self.measure(output));
+        for output in &outputs {
+            self.measure(output);
+        }
         let total: u64 = self.files.values().sum();
         if !is_active {
             self.at_start = total;

@@ -128,7 +128,7 @@ fn programs_are_told_what_occurred() -> Outcome {
     // No child is left: those of this process are the traced one alone.
     let pid = std::process::id();
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
-    assert!(!children.split_whitespace().any(|child| is_zombie(child)), "{children}");
+    assert!(!children.split_whitespace().any(is_zombie), "{children}");
     assert!(child.end());
     Ok(())
 }
