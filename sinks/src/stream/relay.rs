@@ -16,8 +16,13 @@
 //! Commands are not waited for: their answers come in order. A relay never reorders and never confirms packets, so packets are sent in the order of
 //! their streams, and are confirmed when it says that nothing up to them is pending. What is not confirmed when the connection ends is counted
 //! as lost. There is no resumption: another connection is another session of the relay.
+//!
+//! **The heartbeat.** Stock viewers end when an event comes that is older than what they have printed, and they look for new streams only when they
+//! get a packet of a stream that they know; a beacon does not make them look. So each session has a stream without events, the [`heartbeat`]. Its
+//! beacons hold viewers back at the promised time, and before a new beacon it sends an empty packet if streams were added since.
 
 mod handshake;
+mod heartbeat;
 mod replies;
 
 use super::connection::{Control, write_parts};
@@ -27,6 +32,7 @@ use super::queue::{Item, Queue, QueuedPacket};
 use super::session::{Identity, Next, Trouble};
 use super::stats::LostPackets;
 use super::streams::Streams;
+use heartbeat::Heartbeat;
 use replies::Expected;
 use rustix::event::{PollFd, PollFlags};
 use std::collections::{BTreeMap, VecDeque};
@@ -56,6 +62,7 @@ pub(super) struct Relay {
     metadata_sent: usize,
     /// The streams of this session, by their numbers.
     streams: BTreeMap<usize, RelayStream>,
+    heartbeat: Heartbeat,
     expected: VecDeque<Expected>,
     sending: Option<Sending>,
     phase: Phase,
@@ -147,10 +154,17 @@ impl Relay {
             return Ok(false);
         }
         let mut state = queue.lock();
-        let stream = match state.items.front() {
+        let heartbeat = match state.items.front() {
             None => return Ok(false),
-            Some(Item::Sync(_)) => None,
+            Some(Item::Sync(_)) => self.heartbeat.before_sync(streams),
+            Some(Item::Packet(packet)) => self.heartbeat.begin(&packet.header, streams),
+        };
+        if let Some(packet) = heartbeat {
+            state.put_first(packet);
+        }
+        let stream = match state.items.front() {
             Some(Item::Packet(packet)) => Some(streams.number(packet)),
+            _ => None,
         };
         if let Some(stream) = stream {
             let is_ready = self.streams.get(&stream).is_some_and(|stream| stream.handle.is_some());
@@ -193,6 +207,7 @@ impl Relay {
         }
         let is_first = self.streams.is_empty();
         self.streams.insert(stream, RelayStream::default());
+        self.heartbeat.added(&streams.get(stream).info);
         let add =
             |channel: String| Command::AddStream(AddStream { channel, path: PATH.to_owned(), ..AddStream::default() });
         self.ask(&add(streams.get(stream).info.file_name()), Expected::Stream(stream));

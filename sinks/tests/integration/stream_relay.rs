@@ -99,6 +99,7 @@ fn a_live_viewer_sees_every_event() -> Outcome {
     let _alone = alone();
     let relayd = Relayd::start();
     let sink = StreamSink::new(options(&relayd))?;
+    let watch = sink.watch();
     let mut recording = Recording::start(config(), vec![Box::new(sink)])?;
     // A thread that is idle from here on, and holds an open packet.
     let (wake, woken) = channel::<()>();
@@ -110,11 +111,11 @@ fn a_live_viewer_sees_every_event() -> Outcome {
         tracepoint::trace!(streamed(1_000_000));
     });
     has_begun.recv()?;
-    drain(&mut recording);
+    drain_until(&mut recording, || watch.stats().packets > 0);
 
     let url = format!("net://127.0.0.1:{}/host/host/test-program-42-4711", relayd.live_port);
     let mut viewer = Command::new("babeltrace2")
-        .args(["--input-format=lttng-live", "--params=session-not-found-action=continue", &url])
+        .args(["--input-format=lttng-live", &url])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;

@@ -1,5 +1,6 @@
 //! The beginning of a session: the only part in which answers are waited for.
 
+use super::heartbeat::Heartbeat;
 use super::{Phase, Relay, session_name};
 use crate::stream::connection::{Control, connect, timespec};
 use crate::stream::options::StreamOptions;
@@ -79,6 +80,7 @@ impl Relay {
             metadata: None,
             metadata_sent: 0,
             streams: BTreeMap::new(),
+            heartbeat: Heartbeat::default(),
             expected: VecDeque::new(),
             sending: None,
             phase: Phase::Streaming,
