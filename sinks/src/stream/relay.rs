@@ -6,7 +6,8 @@
 //!     ▼
 //!   streaming ── first packet of a stream: ADD_STREAM (and once for the metadata), STREAMS_SENT
 //!     │      └── packet: SEND_METADATA if there is more, data, SEND_INDEX
-//!     │      └── synchronisation point: beacons of idle streams, DATA_PENDING for what was sent
+//!     │      └── synchronisation point: beacons of idle streams
+//!     │      └── at intervals: DATA_PENDING for what was sent
 //!     ▼ the recording has ended, all packets are sent
 //!   confirming ◀─▶ BEGIN_DATA_PENDING, DATA_PENDING …, END_DATA_PENDING, until nothing is pending
 //!     ▼
@@ -66,6 +67,9 @@ pub(super) struct Relay {
     expected: VecDeque<Expected>,
     sending: Option<Sending>,
     phase: Phase,
+    /// When it is asked next what is stored, and the pause between two questions.
+    confirm_at: Instant,
+    confirm_interval: Duration,
 }
 
 /// A stream of the session.
@@ -112,9 +116,25 @@ impl Relay {
                 break;
             }
         }
-        let next = self.end_if_done(queue, now);
+        let next = match self.end_if_done(queue, now) {
+            Next::At(None) => Next::At(self.confirm(now)),
+            next => next,
+        };
         self.control.flush()?;
         Ok(next)
+    }
+
+    /// Asks what is stored, if that is due. Returns when it is due next.
+    fn confirm(&mut self, now: Instant) -> Option<Instant> {
+        let is_unconfirmed = |stream: &RelayStream| !stream.unconfirmed.is_empty();
+        if self.phase != Phase::Streaming || !self.streams.values().any(is_unconfirmed) {
+            return None;
+        }
+        if self.confirm_at <= now {
+            self.confirm_at = now + self.confirm_interval;
+            self.ask_pending(is_unconfirmed);
+        }
+        Some(self.confirm_at)
     }
 
     /// Sends the rest of the present packet; `false` if it cannot all be sent now.
@@ -228,7 +248,7 @@ impl Relay {
         self.metadata_sent = text.len();
     }
 
-    /// Sends a beacon for each stream of which everything before `time` was sent, and asks what is stored.
+    /// Sends a beacon for each stream of which everything before `time` was sent.
     fn synchronise(&mut self, time: u64, streams: &mut Streams) {
         let mut beacons = Vec::new();
         for (number, sent) in streams.promise(time) {
@@ -244,7 +264,6 @@ impl Relay {
         for beacon in beacons {
             self.ask(&Command::SendIndex(beacon), Expected::Code("a beacon"));
         }
-        self.ask_pending(|stream| !stream.unconfirmed.is_empty());
     }
 
     /// Asks what is stored of these streams.
