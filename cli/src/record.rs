@@ -47,7 +47,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// Records running processes, or a command
 ///
 /// Recording ends with Ctrl-C, after `--duration`, at `--max-size`, or when the process or command has ended; then all events are switched off
-/// again. Each process has a trace of its own: CTF in the output directory, or the outputs of `--dt`, `--text` and `--udp`, or with `-o` both. This
+/// again. Each process has a trace of its own: CTF in the output directory, or the outputs of `--dt`, `--text`, `--udp` and `--relay`, or with `-o` both. This
 /// program reads the rings of the processes and writes the traces, so that the processes need no rights in the output directory, and a process
 /// that is killed or stopped loses no event that it has committed.
 ///
@@ -64,6 +64,7 @@ Examples:
   tracectl record -e '*' -o /var/tmp/trace --rotate-every 1h --keep 24 -p 4242
   tracectl record -e 'net:*' --dt /var/tmp/newest.dt --dt-slots 1000 -p 4242
   tracectl record -e 'net:*' --udp 127.0.0.1 -p 4242
+  tracectl record -e 'net:*' --relay relay.lan --retry 10s -p 4242
   tracectl record -e '*' --fail-on-loss --duration 1m -o /tmp/trace || echo \"exit code $?\"
 
 {EXIT_CODES}"))]
@@ -91,7 +92,7 @@ pub(crate) struct Record {
     /// End with exit code 4 if any event was lost
     #[arg(long)]
     fail_on_loss: bool,
-    /// Accept rules that match no event of the running processes
+    /// Accept rules that match no event of the running processes, and a relay that cannot be reached yet
     #[arg(long)]
     wait: bool,
     /// Write one JSON object with the counts and outputs
@@ -122,7 +123,10 @@ impl Record {
         let out = self.output()?;
         rights.as_self(|| self.outputs.require_new_files())?;
         let mut spec = self.spec();
-        let sinks = self.outputs.sinks(out.as_deref(), self.max_size)?;
+        let mut sinks = self.outputs.sinks(out.as_deref(), self.max_size)?;
+        for stream in sinks.iter_mut().filter_map(|sink| sink.stream.as_mut()) {
+            stream.wait = self.wait;
+        }
         spec.check_sinks(&sinks).map_err(|error| ControlError::Spec { session: name.clone(), error })?;
         let failed = |error| ControlError::Spec { session: name.clone(), error };
         spec.check().map_err(failed)?;

@@ -97,7 +97,7 @@ pub use session_dir::RingDirError;
 pub use snapshot::SnapshotSummary;
 pub use spec::{
     BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, Do, DrainedBy, Limits, Rule, RuleError, RuleProblem,
-    SessionSpec, SinkSpec, SpecError, State, TriggerSpec, When,
+    SessionSpec, SinkSpec, SpecError, State, StreamSpec, TriggerSpec, When,
 };
 pub use state::{Dump, StateDump, StateDumpStatus, state_dump};
 pub use tracepoint_core::channel::Channel;

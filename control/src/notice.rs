@@ -63,6 +63,13 @@ pub enum Notice {
         /// Number of refused writes since there was enough.
         refused: u64,
     },
+    /// A sink has no connection to its peer: packets wait in memory, and then in their rings.
+    NotConnected {
+        /// The peer.
+        peer: String,
+        /// The error.
+        reason: String,
+    },
     /// A sink writes nothing, because the session's maximum size is reached.
     MaxSizeReached {
         /// The path that it wrote to.
@@ -138,6 +145,7 @@ impl Notice {
             Self::OutputNotListed { .. } => "output_not_listed",
             Self::Environment { .. } => "environment",
             Self::NoSpace { .. } => "no_space",
+            Self::NotConnected { .. } => "not_connected",
             Self::MaxSizeReached { .. } => "max_size_reached",
             Self::RotationFailed { .. } => "rotation_failed",
             Self::ChunksRemoved { .. } => "chunks_removed",
@@ -192,6 +200,9 @@ impl fmt::Display for Notice {
                 )
             }
             Self::Environment { reason } => write!(f, "TRACEPOINT: {reason}"),
+            Self::NotConnected { peer, reason } => {
+                write!(f, "there is no connection to {peer}: {reason}; packets wait in memory, and then in their rings")
+            }
             Self::NoSpace { path, refused } => write!(
                 f,
                 "nothing is written to {}, {refused} times by now: less than a twentieth of its file system is free; writing resumes when \

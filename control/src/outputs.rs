@@ -18,8 +18,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tracepoint_sinks::stream::StreamWatch;
 use tracepoint_sinks::udp::{DropPolicy, UdpOptions, UdpSink};
-use tracepoint_sinks::{CtfSink, Sink, TextSink};
+use tracepoint_sinks::{CtfSink, Sink, StreamSink, TextSink};
 
 /// How long a UDP server continues to serve its client after the session ends.
 const FLUSH: Duration = Duration::from_secs(2);
@@ -31,6 +32,8 @@ pub(crate) struct Output {
     pub(crate) path: Option<PathBuf>,
     /// Address of its server.
     pub(crate) server: Option<SocketAddr>,
+    /// The sender, if it streams.
+    pub(crate) stream: Option<StreamWatch>,
     directory: Option<PathBuf>,
     file: Option<PathBuf>,
     watch: Option<Arc<Watch>>,
@@ -50,7 +53,11 @@ impl Output {
 
     /// Messages about write errors and freed space.
     pub(crate) fn notices(&self) -> impl Iterator<Item = Notice> {
-        self.watch.iter().flat_map(|watch| watch.notices())
+        let trouble = self.stream.as_ref().and_then(|watch| {
+            let reason = watch.stats().trouble?;
+            Some(Notice::NotConnected { peer: watch.destination().to_owned(), reason })
+        });
+        self.watch.iter().flat_map(|watch| watch.notices()).chain(trouble)
     }
 }
 
@@ -83,6 +90,12 @@ pub(crate) fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Re
             }
             let sink = UdpSink::bind(options).map_err(|error| error.to_string())?;
             output.server = Some(sink.address());
+            Box::new(sink)
+        }
+        "stream" => {
+            let stream = spec.stream.as_ref().ok_or("a sink of the kind `stream` needs the address of its peer")?;
+            let sink = StreamSink::new(stream.options(name)?).map_err(|error| error.to_string())?;
+            output.stream = Some(sink.watch());
             Box::new(sink)
         }
         "ctf" => {

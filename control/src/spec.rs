@@ -43,6 +43,7 @@ mod error;
 mod owner;
 mod rule;
 mod sink;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod trigger;
@@ -55,6 +56,7 @@ pub(crate) use owner::Owner;
 pub(crate) use rule::{Compiled, NameRule, RuleEntry};
 pub use rule::{Rule, RuleError, RuleProblem};
 pub use sink::SinkSpec;
+pub use stream::StreamSpec;
 pub use trigger::{Do, TriggerSpec, When};
 pub(crate) use trigger::{TriggerEntry, signal_number};
 

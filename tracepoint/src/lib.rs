@@ -180,8 +180,8 @@ pub use tracepoint_control::{
     OverBudget, ProcessKey, ProcessKeyError, Recorded, Recorder, RecoverError, Removed, Rights, RingDirError, Rotated,
     Rotation, Rule, RuleAck, RuleError, RuleProblem, RunDir, RunDirError, Session, SessionBuilder, SessionError,
     SessionSpec, SinkFailure, SinkSource, SinkSpec, SnapshotSummary, SpecError, State, StateDump, StateDumpStatus,
-    Status, Summary, TracepointInfo, TracepointKind, TriggerAck, TriggerSpec, Unmatched, When, filter, state_dump,
-    testing, trigger,
+    Status, StreamSpec, Summary, TracepointInfo, TracepointKind, TriggerAck, TriggerSpec, Unmatched, When, filter,
+    state_dump, testing, trigger,
 };
 
 /// The sinks that a session can be given, and what a sink of your own needs.
@@ -189,7 +189,7 @@ pub use tracepoint_control::{
 pub mod sinks {
     pub use tracepoint_sinks::{
         ChannelDescription, ClockInfo, CtfError, CtfSink, DtError, DtSink, EventDescription, NewEvents, Packet,
-        ProcessInfo, Sink, SinkError, SinkId, SinkReport, StreamId, StreamInfo, TextSink, TraceInfo, TraceStart,
-        UdpSink, account, decode, udp,
+        ProcessInfo, Sink, SinkError, SinkId, SinkReport, StreamId, StreamInfo, StreamSink, TextSink, TraceInfo,
+        TraceStart, UdpSink, account, decode, stream, udp,
     };
 }

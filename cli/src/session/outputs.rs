@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracepoint_control::SinkSpec;
+use tracepoint_control::{SinkSpec, StreamSpec};
 
 /// Which events are dropped when too many wait for a client.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -60,6 +60,19 @@ pub(crate) struct OutputArguments {
     /// `record`, or for a session of `create` that of each process
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     text: Option<PathBuf>,
+    /// Stream the packets of each process to lttng-relayd. The ports are 5342 for control and 5343 for data; with PORT alone, data go to the
+    /// next one
+    #[arg(long, value_name = "HOST[:PORT[:DATA_PORT]]", value_parser = peer)]
+    relay: Option<String>,
+    /// Pause between two synchronisation points of a stream, from 10ms to 60s: how late viewers see events of idle threads [default: 1s]
+    #[arg(long, value_name = "TIME", requires = "relay", value_parser = units::duration)]
+    sync_interval: Option<Duration>,
+    /// Largest size of the packets that wait to be sent, in each process [default: 16M]
+    #[arg(long, value_name = "SIZE", requires = "relay", value_parser = units::size)]
+    resend_buffer: Option<u64>,
+    /// Try for this time to reach the relay before recording starts [default: once]
+    #[arg(long, value_name = "TIME", requires = "relay", value_parser = units::duration)]
+    retry: Option<Duration>,
     /// Start a new chunk of the CTF trace (`chunk-000001` and so on) when the current one has this size
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     rotate_size: Option<u64>,
@@ -74,7 +87,7 @@ pub(crate) struct OutputArguments {
 impl OutputArguments {
     /// Whether there is an output besides a CTF directory.
     pub(crate) const fn any(&self) -> bool {
-        self.dt.is_some() || self.udp.is_some() || self.text.is_some()
+        self.dt.is_some() || self.udp.is_some() || self.text.is_some() || self.relay.is_some()
     }
 
     /// Whether old chunks are removed, so that the size of the output does not end a recording.
@@ -112,6 +125,14 @@ impl OutputArguments {
             let end = self.udp_drop.and_then(|end| end.to_possible_value());
             sink.drop = end.map(|end| end.get_name().to_owned());
             sinks.push(sink);
+        }
+        if let Some(relay) = &self.relay {
+            let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+            let mut stream = StreamSpec::relay(relay);
+            stream.sync_interval_ms = self.sync_interval.map(ms);
+            stream.resend_buffer = self.resend_buffer;
+            stream.retry_ms = self.retry.map(ms);
+            sinks.push(SinkSpec::stream(stream));
         }
         for sink in &mut sinks {
             sink.max_size = max_size;
@@ -159,12 +180,23 @@ pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
+/// Checks the address of a relay.
+fn peer(text: &str) -> Result<String, String> {
+    StreamSpec::relay(text).destination().map(|_| text.to_owned())
+}
+
+/// The peer of a sink that streams.
+pub(super) fn peer_of(sink: &SinkSpec) -> &str {
+    sink.stream.as_ref().map_or("", |stream| &stream.to)
+}
+
 /// Describes a sink in one line.
 pub(crate) fn describe(sink: &SinkSpec) -> String {
     let most = units::bytes(sink.max_size);
     let path = sink.path.display();
     match sink.kind.as_str() {
         "udp" => format!("udp server on {}", sink.socket_address()),
+        "stream" => format!("stream to {}", peer_of(sink)),
         "dt" => format!("dt in {path}, {} packets", sink.dt_slots()),
         "text" if sink.path.as_os_str().is_empty() => "text on the standard error of each process".to_owned(),
         kind => {

@@ -81,9 +81,9 @@ impl RemoteProcess {
         rights.as_self(|| self.drain.describe(text)).map_err(|error| error.to_string())
     }
 
-    /// Whether finishing its sinks may block on clients of a server.
+    /// Whether finishing its sinks may block on clients of a server, or on a peer.
     pub(super) fn may_block_at_end(&self) -> bool {
-        self.outputs.iter().any(|output| output.server.is_some())
+        self.outputs.iter().any(|output| output.server.is_some() || output.stream.is_some())
     }
 
     /// The most files that it has open: its rings, its directory, and in each output a directory and a file.

@@ -1,6 +1,7 @@
 //! A destination for the packets of a session: one `[[sink]]` of `session.toml`.
 
 use super::SpecError;
+use super::stream::StreamSpec;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::time::Duration;
 use tracepoint_sinks::Sink;
 
 /// The supported kinds of sinks.
-const KINDS: [&str; 4] = ["ctf", "dt", "text", "udp"];
+const KINDS: [&str; 5] = ["ctf", "dt", "stream", "text", "udp"];
 /// The kind of a sink that is an object of the program: the sink cannot be made from its description.
 const OBJECT: &str = "object";
 /// Default number of packets in a dt file.
@@ -27,7 +28,7 @@ const SLOTS: u32 = 256;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SinkSpec {
-    /// The format: `ctf`, `dt`, `text` or `udp`; or `object` for a sink that the program passed to the session.
+    /// The format: `ctf`, `dt`, `text`, `udp` or `stream`; or `object` for a sink that the program passed to the session.
     pub kind: String,
     /// The name that an `object` gives itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,6 +65,9 @@ pub struct SinkSpec {
     /// Number of chunks that each process keeps: the newest, within `max_size`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<u32>,
+    /// How packets are streamed over a network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<StreamSpec>,
 }
 
 impl SinkSpec {
@@ -94,6 +98,11 @@ impl SinkSpec {
         sink
     }
 
+    /// Streams the packets of each process to a relay.
+    pub fn stream(stream: StreamSpec) -> Self {
+        Self { stream: Some(stream), ..Self::of("stream", PathBuf::new()) }
+    }
+
     fn of(kind: &str, path: PathBuf) -> Self {
         Self {
             kind: kind.to_owned(),
@@ -108,6 +117,7 @@ impl SinkSpec {
             rotate_size: None,
             rotate_every_ms: None,
             keep: None,
+            stream: None,
         }
     }
 
@@ -158,7 +168,8 @@ impl SinkSpec {
     /// Whether it has the same kind and destination as `other`.
     pub(super) fn is_at_same_place(&self, other: &Self) -> bool {
         let place = |sink: &Self| (sink.kind.clone(), sink.name.clone(), sink.path.clone());
-        place(self) == place(other) && self.socket_address() == other.socket_address()
+        let peer = |sink: &Self| sink.stream.as_ref().map(|stream| stream.to.clone());
+        place(self) == place(other) && self.socket_address() == other.socket_address() && peer(self) == peer(other)
     }
 
     /// The address of a UDP server.
@@ -191,6 +202,14 @@ impl SinkSpec {
         if let Some((key, kinds)) = self.keys().find(|(_, kinds)| !kinds.contains(&kind)) {
             let kinds = kinds.join(" and ");
             return Err(SpecError::invalid(format!("`{key}` is for sinks of the kind {kinds}, not for `{kind}`")));
+        }
+        if kind == "stream" {
+            let stream = self.stream.as_ref().ok_or_else(|| {
+                SpecError::invalid(
+                    "a sink of the kind `stream` needs a table `stream` with `to`, the address of the peer",
+                )
+            })?;
+            stream.check()?;
         }
         let has_path = self.path != Path::new("");
         let needs_path = matches!(kind, "ctf" | "dt");
@@ -231,7 +250,7 @@ impl SinkSpec {
 
     /// The keys that are set and not valid for all kinds, with the kinds that they are valid for.
     fn keys(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
-        let keys: [(bool, &str, &[&str]); 10] = [
+        let keys: [(bool, &str, &[&str]); 11] = [
             (self.name.is_some(), "name", &[OBJECT]),
             (self.path != Path::new(""), "path", &["ctf", "dt", "text"]),
             (self.slots.is_some(), "slots", &["dt"]),
@@ -242,6 +261,7 @@ impl SinkSpec {
             (self.rotate_size.is_some(), "rotate_size", &["ctf"]),
             (self.rotate_every_ms.is_some(), "rotate_every_ms", &["ctf"]),
             (self.keep.is_some(), "keep", &["ctf"]),
+            (self.stream.is_some(), "stream", &["stream"]),
         ];
         keys.into_iter().filter_map(|(is_there, key, kinds)| is_there.then_some((key, kinds)))
     }

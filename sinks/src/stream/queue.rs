@@ -176,6 +176,12 @@ impl State {
         self.lose_events(packet.stream.id, packet.events(), reason);
     }
 
+    /// Adds a packet of the worker's own, as the next item.
+    pub(super) fn put_first(&mut self, packet: QueuedPacket) {
+        self.bytes += packet.cost();
+        self.items.push_front(Item::Packet(packet));
+    }
+
     pub(super) fn lose_events(&mut self, stream: StreamId, events: u64, reason: LostPackets) {
         if events > 0 {
             *self.lost.entry(stream).or_default().entry(reason).or_default() += events;

@@ -6,7 +6,8 @@
 //!     ▼
 //!   streaming ── first packet of a stream: ADD_STREAM (and once for the metadata), STREAMS_SENT
 //!     │      └── packet: SEND_METADATA if there is more, data, SEND_INDEX
-//!     │      └── synchronisation point: beacons of idle streams, DATA_PENDING for what was sent
+//!     │      └── synchronisation point: beacons of idle streams
+//!     │      └── at intervals: DATA_PENDING for what was sent
 //!     ▼ the recording has ended, all packets are sent
 //!   confirming ◀─▶ BEGIN_DATA_PENDING, DATA_PENDING …, END_DATA_PENDING, until nothing is pending
 //!     ▼
@@ -16,8 +17,13 @@
 //! Commands are not waited for: their answers come in order. A relay never reorders and never confirms packets, so packets are sent in the order of
 //! their streams, and are confirmed when it says that nothing up to them is pending. What is not confirmed when the connection ends is counted
 //! as lost. There is no resumption: another connection is another session of the relay.
+//!
+//! **The heartbeat.** Stock viewers end when an event comes that is older than what they have printed, and they look for new streams only when they
+//! get a packet of a stream that they know; a beacon does not make them look. So each session has a stream without events, the [`heartbeat`]. Its
+//! beacons hold viewers back at the promised time, and before a new beacon it sends an empty packet if streams were added since.
 
 mod handshake;
+mod heartbeat;
 mod replies;
 
 use super::connection::{Control, write_parts};
@@ -27,6 +33,7 @@ use super::queue::{Item, Queue, QueuedPacket};
 use super::session::{Identity, Next, Trouble};
 use super::stats::LostPackets;
 use super::streams::Streams;
+use heartbeat::Heartbeat;
 use replies::Expected;
 use rustix::event::{PollFd, PollFlags};
 use std::collections::{BTreeMap, VecDeque};
@@ -56,9 +63,13 @@ pub(super) struct Relay {
     metadata_sent: usize,
     /// The streams of this session, by their numbers.
     streams: BTreeMap<usize, RelayStream>,
+    heartbeat: Heartbeat,
     expected: VecDeque<Expected>,
     sending: Option<Sending>,
     phase: Phase,
+    /// When it is asked next what is stored, and the pause between two questions.
+    confirm_at: Instant,
+    confirm_interval: Duration,
 }
 
 /// A stream of the session.
@@ -105,9 +116,25 @@ impl Relay {
                 break;
             }
         }
-        let next = self.end_if_done(queue, now);
+        let next = match self.end_if_done(queue, now) {
+            Next::At(None) => Next::At(self.confirm(now)),
+            next => next,
+        };
         self.control.flush()?;
         Ok(next)
+    }
+
+    /// Asks what is stored, if that is due. Returns when it is due next.
+    fn confirm(&mut self, now: Instant) -> Option<Instant> {
+        let is_unconfirmed = |stream: &RelayStream| !stream.unconfirmed.is_empty();
+        if self.phase != Phase::Streaming || !self.streams.values().any(is_unconfirmed) {
+            return None;
+        }
+        if self.confirm_at <= now {
+            self.confirm_at = now + self.confirm_interval;
+            self.ask_pending(is_unconfirmed);
+        }
+        Some(self.confirm_at)
     }
 
     /// Sends the rest of the present packet; `false` if it cannot all be sent now.
@@ -147,10 +174,17 @@ impl Relay {
             return Ok(false);
         }
         let mut state = queue.lock();
-        let stream = match state.items.front() {
+        let heartbeat = match state.items.front() {
             None => return Ok(false),
-            Some(Item::Sync(_)) => None,
+            Some(Item::Sync(_)) => self.heartbeat.before_sync(streams),
+            Some(Item::Packet(packet)) => self.heartbeat.begin(&packet.header, streams),
+        };
+        if let Some(packet) = heartbeat {
+            state.put_first(packet);
+        }
+        let stream = match state.items.front() {
             Some(Item::Packet(packet)) => Some(streams.number(packet)),
+            _ => None,
         };
         if let Some(stream) = stream {
             let is_ready = self.streams.get(&stream).is_some_and(|stream| stream.handle.is_some());
@@ -193,6 +227,7 @@ impl Relay {
         }
         let is_first = self.streams.is_empty();
         self.streams.insert(stream, RelayStream::default());
+        self.heartbeat.added(&streams.get(stream).info);
         let add =
             |channel: String| Command::AddStream(AddStream { channel, path: PATH.to_owned(), ..AddStream::default() });
         self.ask(&add(streams.get(stream).info.file_name()), Expected::Stream(stream));
@@ -213,7 +248,7 @@ impl Relay {
         self.metadata_sent = text.len();
     }
 
-    /// Sends a beacon for each stream of which everything before `time` was sent, and asks what is stored.
+    /// Sends a beacon for each stream of which everything before `time` was sent.
     fn synchronise(&mut self, time: u64, streams: &mut Streams) {
         let mut beacons = Vec::new();
         for (number, sent) in streams.promise(time) {
@@ -229,7 +264,6 @@ impl Relay {
         for beacon in beacons {
             self.ask(&Command::SendIndex(beacon), Expected::Code("a beacon"));
         }
-        self.ask_pending(|stream| !stream.unconfirmed.is_empty());
     }
 
     /// Asks what is stored of these streams.

@@ -64,7 +64,7 @@ impl StreamSink {
 
     /// Reads its statistics while a session has the sink.
     pub fn watch(&self) -> StreamWatch {
-        StreamWatch(Arc::clone(&self.queue))
+        StreamWatch { queue: Arc::clone(&self.queue), destination: self.options.destination.to_string() }
     }
 
     fn failed(&self, error: io::Error) -> SinkError {

@@ -38,6 +38,11 @@ impl Streams {
         &mut self.streams[number]
     }
 
+    /// The time that was promised last.
+    pub(super) const fn promised(&self) -> u64 {
+        self.promised
+    }
+
     /// Promises that no packet begins before `time`: all streams, with their numbers.
     pub(super) fn promise(&mut self, time: u64) -> impl Iterator<Item = (usize, &SentStream)> {
         self.promised = self.promised.max(time);

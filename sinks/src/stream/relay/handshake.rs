@@ -1,5 +1,6 @@
 //! The beginning of a session: the only part in which answers are waited for.
 
+use super::heartbeat::Heartbeat;
 use super::{Phase, Relay, session_name};
 use crate::stream::connection::{Control, connect, timespec};
 use crate::stream::options::StreamOptions;
@@ -7,12 +8,15 @@ use crate::stream::session::{Identity, Trouble};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tracepoint_reader::net::Decoded;
 use tracepoint_reader::net::relay::{
     Command, CreateChunk, CreateSession, LONGEST_HOST_NAME, LONGEST_SESSION_NAME, MAJOR, MINOR, MINOR_WITH_CHUNKS,
     Reply, ReturnCode, Version,
 };
+
+/// The longest pause between two questions what is stored.
+const CONFIRM_INTERVAL: Duration = Duration::from_millis(200);
 
 impl Relay {
     /// Connects and creates a session, the `connection`-th of this trace.
@@ -79,9 +83,12 @@ impl Relay {
             metadata: None,
             metadata_sent: 0,
             streams: BTreeMap::new(),
+            heartbeat: Heartbeat::default(),
             expected: VecDeque::new(),
             sending: None,
             phase: Phase::Streaming,
+            confirm_at: Instant::now(),
+            confirm_interval: options.sync_interval.min(CONFIRM_INTERVAL),
         })
     }
 }

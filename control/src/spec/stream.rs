@@ -1,0 +1,77 @@
+//! How a sink streams packets over a network: the table `stream` of a sink in `session.toml`.
+
+use super::SpecError;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use tracepoint_sinks::stream::{Destination, StreamOptions};
+
+/// The shortest and the longest pause between two synchronisation points, in ms.
+const SYNC_INTERVALS: std::ops::RangeInclusive<u64> = 10..=60_000;
+
+/// How a sink streams packets over a network.
+///
+/// ```
+/// use tracepoint_control::{SinkSpec, StreamSpec};
+///
+/// let sink = SinkSpec::stream(StreamSpec::relay("relay.lan:5342"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct StreamSpec {
+    /// The peer: `HOST`, `HOST:PORT` or `HOST:PORT:DATA_PORT`.
+    pub to: String,
+    /// Pause between two synchronisation points in ms, from 10 to 60000; the default is 1000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync_interval_ms: Option<u64>,
+    /// Limit of the bytes of packets that wait to be sent, in each process; the default is 16 MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resend_buffer: Option<u64>,
+    /// Time in ms for which the peer is tried before recording starts; the default is one attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_ms: Option<u64>,
+    /// Whether recording starts at once, and the peer is connected when that is possible.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wait: bool,
+}
+
+impl StreamSpec {
+    /// Streams to `lttng-relayd` at `HOST`, `HOST:PORT` or `HOST:PORT:DATA_PORT`.
+    pub fn relay(to: impl Into<String>) -> Self {
+        Self { to: to.into(), sync_interval_ms: None, resend_buffer: None, retry_ms: None, wait: false }
+    }
+
+    /// The peer.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with its address.
+    pub fn destination(&self) -> Result<Destination, String> {
+        self.to.parse().map_err(|error| format!("`{}` is no address of a relay: {error}", self.to))
+    }
+
+    pub(super) fn check(&self) -> Result<(), SpecError> {
+        self.destination().map_err(SpecError::invalid)?;
+        match self.sync_interval_ms {
+            Some(pause) if !SYNC_INTERVALS.contains(&pause) => Err(SpecError::invalid(format!(
+                "the synchronisation interval must be from 10 ms to 60 s, not {pause} ms"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The options of the sink of a process of this name.
+    pub(crate) fn options(&self, process: &str) -> Result<StreamOptions, String> {
+        let mut options = StreamOptions::to(self.destination()?).process(process);
+        if let Some(pause) = self.sync_interval_ms {
+            options = options.sync_interval(Duration::from_millis(pause));
+        }
+        if let Some(bytes) = self.resend_buffer {
+            options = options.resend_buffer(usize::try_from(bytes).unwrap_or(usize::MAX));
+        }
+        if let Some(time) = self.retry_ms {
+            options = options.retry(Duration::from_millis(time));
+        }
+        Ok(if self.wait { options.wait() } else { options })
+    }
+}
