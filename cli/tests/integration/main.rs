@@ -17,3 +17,4 @@ mod recover;
 mod serve;
 mod systemd;
 mod tracectl;
+mod view;
