@@ -114,7 +114,7 @@ pub fn snapshot_with(dir: &Path, out: &Path, mut report: impl FnMut(Progress)) -
     staged(out, |temporary| recover_with(dir, temporary, &mut report))
 }
 
-/// Takes a snapshot without the events before `since`, in cycles of the traces' clock: ns of CLOCK_MONOTONIC. They count as events that
+/// Takes a snapshot without the events before `since`, in cycles of the traces' clock: ns of `CLOCK_MONOTONIC`. They count as events that
 /// were overwritten, or that a sink did not take.
 ///
 /// # Errors

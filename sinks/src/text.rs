@@ -16,7 +16,6 @@ use std::io::{self, Stderr, Stdout, Write};
 use std::path::Path;
 use std::time::Instant;
 use tracepoint_reader::internal::Watermark;
-use tracepoint_reader::internal::Watermark;
 use tracepoint_reader::text::TextOptions;
 use tracepoint_reader::{Event, Metadata, PacketDecoder};
 use tracepoint_ring::channel::{Packet, Policy, StreamId};

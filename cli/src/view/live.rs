@@ -38,28 +38,27 @@ impl View {
         options.stop = stop.flag();
         let mut view = LiveView::open(url, &options)?;
         let line = WaitingLine::new(format!("viewing {url}"));
-        let outcome = loop {
+        let ended = loop {
             match view.poll() {
                 Ok(Polled::Item(item)) => {
                     if printer.item(&item)? == Wanted::Enough {
-                        break Ok(Outcome::Success);
+                        break Ok(());
                     }
                 }
-                Ok(Polled::Ended) => break Ok(Outcome::Success),
-                Ok(_) if stop.is_requested() => break Ok(Outcome::Success),
+                Ok(Polled::Ended) | Err(LiveError::Stopped) => break Ok(()),
+                Ok(_) if stop.is_requested() => break Ok(()),
                 Ok(_) => {
                     printer.flush()?;
                     sleep(PAUSE);
                 }
-                Err(LiveError::Stopped) => break Ok(Outcome::Success),
                 Err(error) => break Err(Failure::from(error)),
             }
         };
         drop(line);
         let (unchecked, late) = (view.unchecked(), view.late());
         view.close();
-        let printed = printer.finish(unchecked, late)?;
-        outcome.map(|_| printed)
+        let outcome = printer.finish(unchecked, late)?;
+        ended.map(|()| outcome)
     }
 
     /// Lists the sessions of a relay.

@@ -12,6 +12,7 @@ mod skip;
 
 mod convert;
 mod dt;
+mod live;
 mod read;
 mod recover;
 mod serve;

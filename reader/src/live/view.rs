@@ -10,8 +10,8 @@ use crate::net::live::{
     AttachStatus, Created, Index, IndexStatus, NEW_METADATA, NEW_STREAM, NewStreamsStatus, Request, Seek,
     SessionRecord, StreamRecord, Streams,
 };
-use std::collections::btree_map::{BTreeMap, Entry};
 use std::collections::VecDeque;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;

@@ -54,7 +54,7 @@ impl Model {
             classes.push((appears + 400, format!("/* CTF 1.8 */\n{event}")));
             for packet in 0..model.random.below(8) {
                 let mut records = Vec::new();
-                for _ in 0..1 + model.random.below(20) {
+                for _ in 0..=model.random.below(20) {
                     time += model.random.below(100);
                     records.push(time);
                 }

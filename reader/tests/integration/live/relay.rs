@@ -70,7 +70,7 @@ pub(super) fn url() -> LiveUrl {
     "net://relay/host/web/shop".parse().unwrap()
 }
 
-/// The reply to the requests before ATTACH_SESSION.
+/// The reply to the requests before `ATTACH_SESSION`.
 pub(super) fn opening(request: Request) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     match request {

@@ -25,7 +25,7 @@ fn every_event_is_shown_once_and_in_order() {
             Item::Event(event) => event.time_ns - OFFSET,
             other => panic!("seed {seed}: {other:?}"),
         });
-        let expected: Vec<i64> = model.borrow().times.iter().map(|time| *time as i64).collect();
+        let expected: Vec<i64> = model.borrow().times.iter().map(|time| time.cast_signed()).collect();
         assert_eq!(times.collect::<Vec<_>>(), expected, "seed {seed}");
         assert!(matches!(ended, Ok(0)), "seed {seed}: {ended:?}");
     }
@@ -49,17 +49,15 @@ fn with_packets(packets: Vec<Vec<u8>>) -> impl FnMut(Request) -> Vec<u8> {
                 let status = if is_over { NewStreamsStatus::Hup } else { NewStreamsStatus::Nothing };
                 Streams::none(status).encode(out);
             }
-            Request::NextIndex { .. } => match packets.next() {
-                Some(packet) => {
-                    let (offset, packet_bits) = (file.len() as u64, packet.len() as u64 * 8);
-                    file.extend(packet);
-                    Index { offset, packet_bits, ..Index::only(IndexStatus::Ok) }.encode(out);
-                }
-                None => {
+            Request::NextIndex { .. } => {
+                let Some(packet) = packets.next() else {
                     is_over = true;
-                    Index::only(IndexStatus::Hup).encode(out);
-                }
-            },
+                    return Index::only(IndexStatus::Hup).encode(out);
+                };
+                let (offset, packet_bits) = (file.len() as u64, packet.len() as u64 * 8);
+                file.extend(packet);
+                Index { offset, packet_bits, ..Index::only(IndexStatus::Ok) }.encode(out);
+            }
             Request::Packet { offset, length, .. } => {
                 let bytes = file.get(offset as usize..).unwrap_or_default();
                 let bytes = &bytes[..bytes.len().min(length as usize)];
