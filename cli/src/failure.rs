@@ -11,6 +11,7 @@ use tracepoint_control::ControlError;
 use tracepoint_control::core_dump::CoreHandlerError;
 use tracepoint_control::trigger::TriggerError;
 use tracepoint_reader::convert::ConvertError;
+use tracepoint_reader::live::LiveError;
 use tracepoint_reader::udp::DirectoryError;
 use tracepoint_reader::{ReadError, RecoverError};
 use tracepoint_sinks::SinkError;
@@ -60,7 +61,7 @@ impl Outcome {
             Self::Lossy,
             "events were lost: `read`, where losses at the end may also be unknown, and `record` with `--fail-on-loss`",
         ),
-        (Self::NoServer, "`read`: there is no server to read from"),
+        (Self::NoServer, "`read`, `view`: there is no server to read from"),
         (Self::NotRecorded, "`record`: processes that take part were not recorded; they are named"),
         (
             Self::Killed,
@@ -148,6 +149,9 @@ pub(crate) enum Failure {
     /// The received trace cannot be written.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    /// A live session cannot be viewed.
+    #[error(transparent)]
+    Live(#[from] LiveError),
     /// There is no server to read from.
     #[error("{0}")]
     NoServer(String),
@@ -162,8 +166,8 @@ pub(crate) enum Failure {
 impl Failure {
     const fn outcome(&self) -> Outcome {
         match self {
-            Self::NoServer(_) => Outcome::NoServer,
-            Self::Usage(_) => Outcome::Usage,
+            Self::NoServer(_) | Self::Live(LiveError::Connect { .. }) => Outcome::NoServer,
+            Self::Usage(_) | Self::Live(LiveError::Url { .. }) => Outcome::Usage,
             _ => Outcome::Failed,
         }
     }

@@ -35,6 +35,11 @@ impl Interrupt {
         Ok(Self(requested))
     }
 
+    /// The flag that the signals set.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+
     pub(crate) fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,35 +1,61 @@
-//! `tracectl view`: the events of a trace as text.
+//! `tracectl view`: the events of a trace as text, from files or live.
 
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
-use crate::message::{self, counted};
-use crate::output;
+mod live;
+mod printer;
+mod stored;
+mod time;
+
+use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use clap::Args;
-use serde_json::json;
-use std::io::Write;
+use printer::Printer;
 use std::path::PathBuf;
-use tracepoint_reader::json::write_item;
-use tracepoint_reader::text::{TextOptions, TextWriter};
-use tracepoint_reader::{DtSummary, DtTrace, Item, Trace};
+use time::TimePoint;
+use tracepoint_reader::live::LiveUrl;
+use tracepoint_reader::text::TextOptions;
 
 /// Shows the events of a trace, merged by time, one per line, and losses where they happened
 ///
-/// Reads CTF 1.8 directories, also those of other tracers, and dt files of sessions. Several traces below PATH are merged into one, and the
-/// chunks of a trace into the whole. Events are printed as `babeltrace2` prints them. Damage, and the packets that a dt file no longer holds, are
-/// reported on the standard error; the rest is shown.
+/// Reads CTF 1.8 directories, also those of other tracers, dt files of sessions, and live sessions of a collector or of `lttng-relayd`.
+/// Several traces below PATH are merged into one, and the chunks of a trace into the whole. Events are printed as `babeltrace2` prints them.
+/// Damage, and the packets that a dt file no longer holds, are reported on the standard error; the rest is shown.
+///
+/// A time is `10s ago`, `+5s` (after the beginning of the trace), `-5s` (before its end), `16:24:31.8` (of the day on which the trace begins),
+/// `2026-11-23 16:24:31` (local time, or UTC with --utc), `2026-11-23T16:24:31Z`, or nanoseconds since 1970, as `time_ns` of --json.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
   tracectl view /tmp/trace
-  tracectl view /var/tmp/shop.dt | tail
+  tracectl view --follow --tail 10 /tmp/trace
+  tracectl view --since '5m ago' --until '4m ago' /tmp/trace
+  tracectl view /var/tmp/shop.dt --tail 100
   tracectl view /tmp/trace/chunk-000003 /tmp/trace/chunk-000004
   tracectl view --utc --date /tmp/trace | less
   tracectl view --json /tmp/trace | jq 'select(.name == \"treehash:error\").fields'
+  tracectl view net://localhost
+  tracectl view net://localhost/host/web-1/shop
 
 {EXIT_CODES}"))]
 pub(crate) struct View {
-    /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged into one trace
-    #[arg(value_name = "PATH", required = true)]
+    /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged into one trace. Or the URL of a live
+    /// session, `net://HOST[:PORT]/host/HOSTNAME/SESSION`; without a session, lists those of the relay
+    #[arg(value_name = "PATH|URL", required = true)]
     paths: Vec<PathBuf>,
+    /// Go on with what sessions still write below PATH, until they have ended. An event appears when no earlier one can come any more: within
+    /// 3 seconds, as a rule
+    #[arg(short, long)]
+    follow: bool,
+    /// Show only events from this time on
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    since: Option<TimePoint>,
+    /// Show only events up to this time
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    until: Option<TimePoint>,
+    /// Show only the first N of these events
+    #[arg(long, value_name = "N")]
+    head: Option<u64>,
+    /// Show only the last N of these events; with --follow, the last N of those that exist already, and all that follow
+    #[arg(long, value_name = "N", conflicts_with = "head")]
+    tail: Option<u64>,
     /// Write one JSON object per line: events, losses, damage, and the number of packets without a checksum; `type` distinguishes them
     #[arg(long)]
     json: bool,
@@ -43,65 +69,18 @@ pub(crate) struct View {
 
 impl View {
     pub(crate) fn run(&self) -> VerbResult {
-        let trace = Trace::open_all(&self.paths)?;
-        let mut out = output::raw();
-        let mut text = TextWriter::new(self.options());
-        let mut outcome = Outcome::Success;
-        let mut items = trace.items();
-        for item in items.by_ref() {
-            if let Item::Damage(damage) = &item {
-                // Events before the damage appear before its message.
-                out.flush()?;
-                message::error(&format!("{damage}; not shown"));
-                outcome = Outcome::Incomplete;
-            }
-            match (self.json, &item) {
-                (true, _) => write_item(&mut out, &item)?,
-                (false, Item::Damage(_)) => {}
-                (false, _) => text.write_item(&mut out, &item)?,
-            }
+        let mut urls = self.paths.iter().filter_map(|path| path.to_str()).filter(|path| LiveUrl::is_url(path));
+        match urls.next() {
+            None => self.stored(),
+            Some(url) if self.paths.len() == 1 => self.live(&url.parse()?),
+            Some(_) => Err(Failure::Usage("a live session is viewed alone: name one URL and nothing else".to_owned())),
         }
-        let unchecked = items.unchecked();
-        if self.json && unchecked > 0 {
-            writeln!(out, "{}", json!({ "type": "unchecked", "packets": unchecked }))?;
-        }
-        out.flush()?;
-        if unchecked > 0 {
-            message::note_unchecked(unchecked);
-        }
-        trace.dt_files().try_for_each(note_contents)?;
-        Ok(outcome)
     }
 
-    fn options(&self) -> TextOptions {
+    fn printer(&self) -> Printer {
         let mut options = TextOptions::default();
         options.utc = self.utc;
         options.date = self.date;
-        options
+        Printer::new((!self.json).then_some(options))
     }
-}
-
-/// Prints which part of its trace a dt file holds.
-fn note_contents(file: &DtTrace) -> Result<(), Failure> {
-    let summary = file.summary()?;
-    let DtSummary { slots, packets, streams, gone_packets, gone_events, .. } = summary;
-    let path = file.path().display();
-    let (packets, streams, slots) = (counted(packets, "packet"), counted(streams, "stream"), counted(slots, "slot"));
-    let mut parts = vec![format!("{path}: {packets} of {streams} in {slots}")];
-    if gone_packets > 0 {
-        let (packets, events) = (counted(gone_packets, "packet"), counted(gone_events, "event"));
-        parts.push(format!("{packets} before that, with {events}, overwritten or not written"));
-    }
-    let lost: Vec<_> = summary.lost.iter().map(|(reason, count)| format!("{count} ({reason})")).collect();
-    if !lost.is_empty() {
-        parts.push(format!("events lost before that: {}", lost.join(", ")));
-    }
-    if !summary.complete {
-        parts.push("the session is still running, or was killed, so that its account is incomplete".to_owned());
-    }
-    message::note(&parts.join("; "));
-    if file.has_changed()? {
-        message::note(&format!("{path} changed while it was read; packets that were overwritten then are not shown"));
-    }
-    Ok(())
 }

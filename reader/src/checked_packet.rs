@@ -56,7 +56,7 @@ pub(crate) fn open(
         state.clock = before;
         let next = match window {
             Window::Slots(slots) if slots.is_readable() => Some(slots.following(offset, 0)),
-            Window::Slots(_) => None,
+            Window::Slots(_) | Window::Fed(_) => None,
             Window::File(file) => next_in_file(file, metadata, offset, size),
         };
         let next = next.filter(|next| *next < window.length());

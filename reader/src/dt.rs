@@ -15,7 +15,7 @@ mod trace;
 mod window;
 mod writer;
 
-pub(crate) use index::stream_name;
+pub(crate) use index::{DtStream, stream_name};
 pub use packet::DtPacket;
 pub use trace::{DtSummary, DtTrace};
 pub(crate) use window::SlotsWindow;

@@ -23,8 +23,7 @@ pub struct Stream {
 impl Stream {
     /// Nanoseconds since the epoch of a value of the stream's clock; 0 where it has no clock.
     pub fn nanoseconds(&self, cycles: u64) -> i64 {
-        let clock = self.class.clock.and_then(|index| self.metadata.clocks().get(index));
-        clock.map_or(0, |clock| clock.nanoseconds(cycles))
+        self.metadata.nanoseconds(&self.class, cycles)
     }
 }
 

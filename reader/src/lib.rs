@@ -37,7 +37,10 @@ pub mod dt;
 mod error;
 mod event;
 mod fields;
+mod follow;
+mod headers;
 pub mod json;
+pub mod live;
 mod loss;
 mod merge;
 pub mod metadata;
@@ -60,12 +63,14 @@ pub use chunk::{chunk_name, chunk_number};
 pub use dt::{DtSummary, DtTrace};
 pub use error::ReadError;
 pub use event::{Event, Stream};
+pub use follow::Follow;
+pub use headers::Packets;
 pub use loss::{Damage, Loss, LossKind};
-pub use merge::{Item, Items, Trace, stream_files};
+pub use merge::{Item, Items, Polled, Trace, stream_files};
 pub use metadata::Metadata;
 pub use packet::{Packet, PacketDecoder};
 pub use recover::{RecoverError, Recovered, recover};
-pub use stream::{PacketEnd, Packets, Step, StreamReader};
+pub use stream::{PacketEnd, Step, StreamReader};
 pub use value::{Int, StructValue, Value};
 pub use verify::{Report, verify};
 
@@ -73,6 +78,7 @@ pub use verify::{Report, verify};
 #[doc(hidden)]
 pub mod internal {
     pub use crate::checksum::{Checked, check, checksum, seal, sealed};
+    pub use crate::merge::Watermark;
     pub use crate::record_sizes::{Record, RecordSizes, Records, Unreadable, extend_time};
     pub use crate::recover::{MemoryRings, snapshot_memory};
     pub use crate::remote::{ChannelInfo, End, RemoteConsumer, Round, TakenPacket};

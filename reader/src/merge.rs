@@ -2,6 +2,9 @@
 
 mod cursor;
 mod directory;
+mod incremental;
+mod spans;
+mod watermark;
 
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -24,6 +27,11 @@ use crate::window::Window;
 use cursor::StreamCursor;
 
 pub use directory::stream_files;
+#[allow(unused)]
+pub(crate) use directory::traces;
+pub(crate) use incremental::IncrementalMerge;
+pub use incremental::Polled;
+pub use watermark::Watermark;
 
 /// An item of a merged trace.
 #[derive(Clone, Debug, Serialize)]
@@ -117,7 +125,7 @@ impl Trace {
             };
         }
         let mut parts = Vec::new();
-        for directory in directory::traces(path)? {
+        for directory in traces(path)? {
             let metadata = Metadata::open(&directory.join("metadata"))?;
             parts.push(Part::Directory(Directory { metadata, path: directory }));
         }
@@ -162,7 +170,13 @@ impl Trace {
     /// Everything in the traces, merged by time. At equal times, streams keep the order of their trace, class and
     /// instance, and each stream its own order. Files that cannot be read at all come first.
     pub fn items(&self) -> Items {
-        let mut items = Items { cursors: Vec::new(), heap: BinaryHeap::new(), damage: VecDeque::new() };
+        self.items_since(i64::MIN)
+    }
+
+    /// The same without the packets that end before `since`, in nanoseconds since the epoch: of the packets of files only the headers are
+    /// read before that. Events before `since` may come all the same, if they are in a packet with later ones.
+    pub fn items_since(&self, since: i64) -> Items {
+        let mut items = Items { since, cursors: Vec::new(), heap: BinaryHeap::new(), damage: VecDeque::new() };
         let mut traces: Vec<Vec<&Directory>> = Vec::new();
         for part in &self.parts {
             match part {
@@ -190,6 +204,7 @@ impl From<DtTrace> for Trace {
 /// The iterator that [`Trace::items`] returns.
 #[derive(Debug)]
 pub struct Items {
+    since: i64,
     cursors: Vec<StreamCursor>,
     /// The time of the next item of each cursor, and its index: equal times are ordered by index.
     heap: BinaryHeap<Reverse<(i64, usize)>>,
@@ -261,7 +276,9 @@ impl Items {
         }
     }
 
-    fn cursor(&mut self, reader: StreamReader, begin: i64, discarded_before: Option<u64>) {
+    fn cursor(&mut self, mut reader: StreamReader, begin: i64, discarded_before: Option<u64>) {
+        let passed = if self.since > begin { reader.pass_before(self.since) } else { None };
+        let discarded_before = passed.map_or(discarded_before, |packet| packet.discarded);
         self.heap.push(Reverse((begin, self.cursors.len())));
         self.cursors.push(StreamCursor::new(reader, begin, discarded_before));
     }

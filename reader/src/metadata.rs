@@ -205,6 +205,17 @@ impl Metadata {
         self.body.streams.get(&id)
     }
 
+    /// Nanoseconds since the epoch of a time of the clock of a stream class; 0 where that has no clock.
+    pub(crate) fn nanoseconds(&self, class: &StreamClass, cycles: u64) -> i64 {
+        let clock = class.clock.and_then(|index| self.clocks().get(index));
+        clock.map_or(0, |clock| clock.nanoseconds(cycles))
+    }
+
+    /// Whether the two share their contents.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.body, &other.body)
+    }
+
     pub(crate) fn slots(&self) -> (usize, usize) {
         (self.body.shared_slots, self.body.event_slots)
     }

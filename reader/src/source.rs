@@ -1,4 +1,4 @@
-//! Sources of bytes: a file, read through a window of bounded size, or memory.
+//! Sources of bytes: a file, read through a window of bounded size, or memory, which may receive more.
 //!
 //! A file is not mapped: another process may cut it short at any time, which must cause an error and no signal.
 
@@ -90,6 +90,33 @@ impl Source for FileWindow {
         }
         let skip = usize::try_from(offset - self.start).unwrap_or(usize::MAX).min(self.held.len());
         Ok(&self.held[skip..])
+    }
+}
+
+/// Packets that arrive over time. Only those of the last arrival are in memory.
+#[derive(Debug, Default)]
+pub(crate) struct FedWindow {
+    /// Offset of the bytes in memory: the number of all bytes before them.
+    start: u64,
+    held: Vec<u8>,
+}
+
+impl FedWindow {
+    /// Replaces the bytes in memory by those that follow them.
+    pub(crate) fn feed(&mut self, bytes: Vec<u8>) {
+        self.start = self.length();
+        self.held = bytes;
+    }
+}
+
+impl Source for FedWindow {
+    fn length(&self) -> u64 {
+        self.start + self.held.len() as u64
+    }
+
+    fn bytes(&mut self, offset: u64, _least: usize) -> io::Result<&[u8]> {
+        let skip = offset.checked_sub(self.start).and_then(|skip| usize::try_from(skip).ok());
+        Ok(skip.and_then(|skip| self.held.get(skip..)).unwrap_or_default())
     }
 }
 

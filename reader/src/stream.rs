@@ -1,4 +1,4 @@
-//! Reads the files of a stream packet by packet.
+//! Reads a stream packet by packet: its files, or what arrives.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use crate::checked_packet::{self, Damaged};
 use crate::decode::State;
 use crate::dt::SlotsWindow;
-use crate::error::ReadError;
 use crate::event::{Event, Stream};
+use crate::headers::{Headers, cut};
 use crate::loss::Damage;
 use crate::metadata::Metadata;
 use crate::packet::{Body, Packet};
-use crate::source::{FileWindow, Source};
+use crate::source::{FedWindow, FileWindow, Source};
 use crate::window::Window;
 
 /// A step in the reading of a stream.
@@ -37,66 +37,6 @@ pub struct PacketEnd {
     pub events: u64,
     /// Time of its end, in cycles. If the packet was never closed (its end is 0, or before the last event), the time of the last event.
     pub end: u64,
-}
-
-/// Iterates over the packet headers of one stream file.
-///
-/// A packet that is damaged is left out: [`Damage`] comes in its place. The iteration ends where no further packet can be found.
-#[derive(Debug)]
-pub struct Packets {
-    metadata: Metadata,
-    file: PathBuf,
-    window: Window,
-    state: State,
-    offset: u64,
-    /// How many packets came before.
-    number: u64,
-    done: bool,
-}
-
-impl Packets {
-    /// Opens a stream file.
-    ///
-    /// # Errors
-    /// [`ReadError::Io`] if it cannot be opened.
-    pub fn open(metadata: &Metadata, file: &Path) -> Result<Self, ReadError> {
-        let window = Window::File(FileWindow::open(file).map_err(|error| ReadError::io(file, error))?);
-        let (metadata, state) = (metadata.clone(), State::new(metadata.slots()));
-        Ok(Self { metadata, file: file.to_owned(), window, state, offset: 0, number: 0, done: false })
-    }
-}
-
-impl Iterator for Packets {
-    type Item = Result<Packet, Damage>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done || self.offset == self.window.length() {
-            return None;
-        }
-        let damage = |offset, reason| Some(Err(Damage { file: self.file.clone(), offset, reason }));
-        if self.offset > self.window.length() {
-            self.done = true;
-            return damage(self.window.length(), cut(self.offset - self.window.length()));
-        }
-        self.number += 1;
-        match checked_packet::open(&mut self.window, &self.metadata, &mut self.state, self.offset, self.number) {
-            Ok(packet) => {
-                self.state.clock = packet.end.unwrap_or(self.state.clock).max(self.state.clock);
-                self.offset = self.offset.saturating_add(packet.size());
-                Some(Ok(packet))
-            }
-            Err(damaged) => {
-                self.done = damaged.next.is_none();
-                self.offset = damaged.next.unwrap_or(self.offset);
-                damage(damaged.offset, damaged.reason)
-            }
-        }
-    }
-}
-
-/// The reason of damage if the file ends before a packet does.
-fn cut(missing: u64) -> String {
-    format!("the file ends {missing} bytes before its last packet does")
 }
 
 /// Reads the packets and events of one stream. Memory is bounded by one packet header, one event and a window.
@@ -151,6 +91,61 @@ impl StreamReader {
         Self::of_inputs(metadata, VecDeque::from([Input::Slots(name, slots)]))
     }
 
+    /// Reads packets that are [fed](Self::feed) to it, of a stream which messages call `name`. Between them there is no step. A packet that
+    /// is damaged ends nothing: the next one is read.
+    pub(crate) fn fed(metadata: &Metadata, name: PathBuf) -> Self {
+        let phase = Phase::Packet(name, Window::Fed(FedWindow::default()), 0);
+        Self { phase, ..Self::of_inputs(metadata, VecDeque::new()) }
+    }
+
+    /// The next packets of a stream that has no step left, in whole.
+    pub(crate) fn feed(&mut self, bytes: Vec<u8>) {
+        if let Phase::Packet(_, Window::Fed(window), _) = &mut self.phase {
+            window.feed(bytes);
+        }
+    }
+
+    /// Passes over the packets that end before `since`, in nanoseconds since the epoch, by their headers. Called before the first step.
+    /// Returns the last of them. Packets of dt files are not passed over.
+    pub(crate) fn pass_before(&mut self, since: i64) -> Option<Packet> {
+        let mut last = None;
+        while let Some(Input::File(file)) = self.inputs.front() {
+            let metadata = &self.metadata;
+            let mut headers = Headers::open(metadata, file, 0, self.state.clock)?;
+            let (mut offset, mut number) = (0, 0);
+            for packet in headers.by_ref() {
+                if packet.end.is_none_or(|end| metadata.nanoseconds(&packet.class, end) >= since) {
+                    break;
+                }
+                (offset, number, self.state.clock) = (packet.offset + packet.size(), number + 1, packet.end?);
+                last = Some(packet);
+            }
+            let window = FileWindow::open(file).ok()?;
+            if offset < window.length() {
+                self.phase = Phase::Packet(file.clone(), Window::File(window), offset);
+                self.number = number;
+                self.inputs.pop_front();
+                break;
+            }
+            self.inputs.pop_front();
+        }
+        last
+    }
+
+    /// Grown metadata, for the packets that are fed from now on.
+    pub(crate) fn set_metadata(&mut self, metadata: &Metadata) {
+        if self.metadata.is_same(metadata) {
+            return;
+        }
+        self.metadata = metadata.clone();
+        self.state = self.state.with_slots(metadata.slots());
+        let known = self.stream.take();
+        self.stream = known.and_then(|stream| {
+            let class = Arc::clone(metadata.stream(stream.class.id)?);
+            Some(Arc::new(Stream { metadata: metadata.clone(), class, ..Stream::clone(&stream) }))
+        });
+    }
+
     fn of_inputs(metadata: &Metadata, inputs: VecDeque<Input>) -> Self {
         Self {
             metadata: metadata.clone(),
@@ -188,7 +183,10 @@ impl StreamReader {
             Ok(packet) => Arc::new(packet),
             Err(Damaged { offset, reason, next, .. }) => {
                 let damage = Damage { file: file.clone(), offset, reason };
-                self.phase = next.map_or(Phase::File, |next| Phase::Packet(file, window, next));
+                self.phase = match next {
+                    Some(next) => Phase::Packet(file, window, next),
+                    None => after_damage(file, window).unwrap_or(Phase::File),
+                };
                 return Some(Step::Damage(damage));
             }
         };
@@ -203,7 +201,8 @@ impl StreamReader {
         });
         if (stream.class.id, stream.instance) != (packet.class.id, packet.instance) {
             let reason = "a packet of another stream is in this file".to_owned();
-            return Some(self.damage(file, offset, reason));
+            self.phase = after_damage(file.clone(), window).unwrap_or(Phase::Done);
+            return Some(Step::Damage(Damage { file, offset, reason }));
         }
         let body = Body::new(&packet, &window);
         self.phase = Phase::Events(file, window, Arc::clone(&packet), body, 0);
@@ -235,11 +234,19 @@ impl StreamReader {
                 Some(Step::End(PacketEnd { events, end }))
             }
             Err(fault) => {
-                self.phase = Phase::Done;
-                Some(Step::Damage(body.damage(fault, &packet, &file)))
+                let damage = body.damage(fault, &packet, &file);
+                self.phase = after_damage(file, window).unwrap_or(Phase::Done);
+                Some(Step::Damage(damage))
             }
         }
     }
+}
+
+/// What follows damage behind which no packet can be found: packets that are yet to be fed.
+fn after_damage(file: PathBuf, window: Window) -> Option<Phase> {
+    let is_fed = matches!(window, Window::Fed(_));
+    let end = window.length();
+    is_fed.then(|| Phase::Packet(file, window, end))
 }
 
 impl Iterator for StreamReader {
@@ -265,6 +272,12 @@ impl Iterator for StreamReader {
                         }
                         Err((file, error)) => Some(self.damage(file, 0, format!("cannot be opened: {error}"))),
                     }
+                }
+                // The padding of the last packet may have been left out.
+                Phase::Packet(file, window @ Window::Fed(_), offset) if offset >= window.length() => {
+                    let end = window.length();
+                    self.phase = Phase::Packet(file, window, end);
+                    return None;
                 }
                 Phase::Packet(file, window, offset) if offset > window.length() => {
                     let length = window.length();

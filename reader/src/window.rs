@@ -1,7 +1,7 @@
-//! The bytes of a stream: a stream file, or slots of a dt file.
+//! The bytes of a stream: a stream file, slots of a dt file, or packets that arrive one after the other.
 
 use crate::dt::SlotsWindow;
-use crate::source::{FileWindow, Source};
+use crate::source::{FedWindow, FileWindow, Source};
 use std::io;
 
 /// The packets of a stream.
@@ -11,6 +11,8 @@ pub(crate) enum Window {
     File(FileWindow),
     /// In slots of a dt file.
     Slots(SlotsWindow),
+    /// In memory: those that arrived last.
+    Fed(FedWindow),
 }
 
 impl Source for Window {
@@ -18,6 +20,7 @@ impl Source for Window {
         match self {
             Self::File(window) => window.length(),
             Self::Slots(window) => window.length(),
+            Self::Fed(window) => window.length(),
         }
     }
 
@@ -25,6 +28,7 @@ impl Source for Window {
         match self {
             Self::File(window) => window.bytes(offset, least),
             Self::Slots(window) => window.bytes(offset, least),
+            Self::Fed(window) => window.bytes(offset, least),
         }
     }
 
@@ -32,6 +36,7 @@ impl Source for Window {
         match self {
             Self::File(window) => window.first(),
             Self::Slots(window) => window.first(),
+            Self::Fed(window) => window.first(),
         }
     }
 
@@ -39,6 +44,7 @@ impl Source for Window {
         match self {
             Self::File(window) => window.following(offset, size),
             Self::Slots(window) => window.following(offset, size),
+            Self::Fed(window) => window.following(offset, size),
         }
     }
 }

@@ -27,7 +27,6 @@ pub mod stream;
 mod text;
 mod trace_info;
 pub mod udp;
-mod watermark;
 
 pub use ctf::{CtfError, CtfSink};
 pub use datatrace::Error as DtError;

@@ -12,8 +12,10 @@ mod skip;
 
 mod convert;
 mod dt;
+mod live;
 mod read;
 mod recover;
 mod serve;
 mod systemd;
 mod tracectl;
+mod view;

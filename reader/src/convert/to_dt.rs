@@ -9,11 +9,12 @@ use super::{ConvertError, ConvertOptions, Converted, Progress};
 use crate::account::Account;
 use crate::dt::{DtTraceWriter, stream_name};
 use crate::error::ReadError;
+use crate::headers::Packets;
 use crate::merge::stream_files;
 use crate::metadata::{MAX_METADATA, Metadata};
 use crate::packet::Packet;
 use crate::source::{FileWindow, Source, read_bounded};
-use crate::stream::{Packets, Step, StreamReader};
+use crate::stream::{Step, StreamReader};
 
 /// A packet of the directory.
 struct Listed {

@@ -16,6 +16,11 @@ impl State {
         Self { clock: 0, shared: vec![0; shared], event: vec![0; event] }
     }
 
+    /// The same clock, for other metadata.
+    pub(crate) fn with_slots(&self, slots: (usize, usize)) -> Self {
+        Self { clock: self.clock, ..Self::new(slots) }
+    }
+
     pub(super) fn keep(&mut self, slot: Slot, value: u64) {
         let (slots, index) = match slot {
             Slot::Shared(index) => (&mut self.shared, index),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Item;
 use crate::loss::{Loss, LossKind};
+use crate::metadata::Metadata;
 use crate::packet::Packet;
 use crate::stream::{PacketEnd, Step, StreamReader};
 
@@ -39,6 +40,17 @@ impl StreamCursor {
         self.reader.unchecked()
     }
 
+    /// The next packets of a stream that has no item left.
+    pub(super) fn feed(&mut self, metadata: &Metadata, bytes: Vec<u8>) {
+        self.reader.set_metadata(metadata);
+        self.reader.feed(bytes);
+    }
+
+    /// Where the last packet ended, in nanoseconds since the epoch: no later packet begins before it.
+    pub(super) fn end(&self) -> Option<i64> {
+        Some(self.reader.stream()?.nanoseconds(self.previous.as_ref()?.end.end))
+    }
+
     /// The next item, if one is ready.
     pub(super) fn take(&mut self) -> Option<Item> {
         self.ready.pop_front().map(|(_, item)| item)
@@ -59,7 +71,14 @@ impl StreamCursor {
                 Step::End(end) => {
                     self.previous = self.packet.take().map(|packet| Previous { packet, end });
                 }
-                Step::Damage(damage) => self.ready.push_back((self.last, Item::Damage(damage))),
+                Step::Damage(damage) => {
+                    // The damaged packet is none that is missing, and neither are the events in it.
+                    if let Some(packet) = self.packet.take() {
+                        let end = PacketEnd { events: u64::MAX, end: packet.end.unwrap_or(0) };
+                        self.previous = Some(Previous { packet, end });
+                    }
+                    self.ready.push_back((self.last, Item::Damage(damage)));
+                }
             }
         }
         self.ready.front().map(|(time, _)| *time)

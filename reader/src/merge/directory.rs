@@ -12,7 +12,7 @@ use crate::ring::RING_EXTENSION;
 const MAX_DEPTH: usize = 16;
 
 /// The directories at and below `root` that hold a metadata file, in the order of their names.
-pub(super) fn traces(root: &Path) -> Result<Vec<PathBuf>, ReadError> {
+pub(crate) fn traces(root: &Path) -> Result<Vec<PathBuf>, ReadError> {
     let not_a_trace = |reason: &str| ReadError::NotATrace { path: root.to_owned(), reason: reason.to_owned() };
     let found = directories::find(root, MAX_DEPTH, not_a_trace, |directory, entries| {
         let mut files = entries.iter().filter(|(_, kind)| !kind.is_dir()).map(|(entry, _)| entry);

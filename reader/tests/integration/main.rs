@@ -12,6 +12,7 @@ mod dt_hostile;
 mod golden;
 mod golden_by_hand;
 mod hostile;
+mod live;
 mod live_wire;
 mod loss;
 mod lttng;

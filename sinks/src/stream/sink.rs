@@ -9,11 +9,11 @@ use crate::account::Account;
 use crate::description::{ChannelDescription, NewEvents, TraceStart};
 use crate::error::SinkError;
 use crate::sink::{Sink, SinkExtension, StreamInfo};
-use crate::watermark::Watermark;
 use std::io;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
+use tracepoint_reader::internal::Watermark;
 use tracepoint_ring::channel::{Packet, PacketHeader, Policy, StreamId};
 use tracepoint_ring::clock;
 

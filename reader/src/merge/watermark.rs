@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 /// The pause between two marks.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// Computes the watermark from the events that have come and the rounds in which they came.
 #[derive(Debug)]
-pub(crate) struct Watermark {
+pub struct Watermark {
     /// The longest time for which a packet stays in its ring.
     packet_delay: Duration,
     /// When a round ended, and the newest event by then.
@@ -23,17 +24,18 @@ pub(crate) struct Watermark {
 }
 
 impl Watermark {
-    pub(crate) const fn new(packet_delay: Duration) -> Self {
+    /// No event has come. A packet stays in its ring for at most `packet_delay`.
+    pub const fn new(packet_delay: Duration) -> Self {
         Self { packet_delay, marks: VecDeque::new(), newest: i64::MIN, last_round: None, time: i64::MIN }
     }
 
     /// An event of this time has come.
-    pub(crate) fn observe(&mut self, time: i64) {
+    pub fn observe(&mut self, time: i64) {
         self.newest = self.newest.max(time);
     }
 
     /// A round has ended: the watermark.
-    pub(crate) fn advance(&mut self, now: Instant) -> i64 {
+    pub fn advance(&mut self, now: Instant) -> i64 {
         let began = self.last_round.replace(now).unwrap_or(now);
         let is_old = |marked: Instant| began.duration_since(marked) >= self.packet_delay;
         let old = self.marks.iter().take_while(|(marked, _)| is_old(*marked)).count();

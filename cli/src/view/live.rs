@@ -1,0 +1,94 @@
+//! The events of a live session.
+
+use super::View;
+use super::printer::Wanted;
+use super::time::Context;
+use crate::failure::{Failure, Outcome, VerbResult};
+use crate::interrupt::Interrupt;
+use crate::message::counted;
+use crate::output;
+use crate::progress::WaitingLine;
+use serde_json::json;
+use std::io::Write;
+use std::thread::sleep;
+use std::time::Duration;
+use tracepoint_reader::Polled;
+use tracepoint_reader::live::{LiveError, LiveOptions, LiveUrl, LiveView, list_sessions};
+
+/// The pause before a relay is asked again that had nothing.
+const PAUSE: Duration = Duration::from_millis(50);
+
+impl View {
+    pub(super) fn live(&self, url: &LiveUrl) -> VerbResult {
+        let mut options = LiveOptions::default();
+        if url.session.is_none() {
+            return self.list(url, options.silence);
+        }
+        if self.follow || self.tail.is_some() {
+            let reason = "a live session is followed anyway, and has no end: leave --follow and --tail out";
+            return Err(Failure::Usage(reason.to_owned()));
+        }
+        let mut printer = self.printer();
+        let context = Context { range: None, utc: self.utc };
+        printer.selection.since = self.since.map(|time| time.resolve(&context)).transpose()?;
+        printer.selection.until = self.until.map(|time| time.resolve(&context)).transpose()?;
+        printer.selection.head = self.head;
+        options.from_beginning = self.since.is_some();
+        let stop = Interrupt::once()?;
+        options.stop = stop.flag();
+        let mut view = LiveView::open(url, &options)?;
+        let line = WaitingLine::new(format!("viewing {url}"));
+        let ended = loop {
+            match view.poll() {
+                Ok(Polled::Item(item)) => {
+                    if printer.item(&item)? == Wanted::Enough {
+                        break Ok(());
+                    }
+                }
+                Ok(Polled::Ended) | Err(LiveError::Stopped) => break Ok(()),
+                Ok(_) if stop.is_requested() => break Ok(()),
+                Ok(_) => {
+                    printer.flush()?;
+                    sleep(PAUSE);
+                }
+                Err(error) => break Err(Failure::from(error)),
+            }
+        };
+        drop(line);
+        let (unchecked, late) = (view.unchecked(), view.late());
+        view.close();
+        let outcome = printer.finish(unchecked, late)?;
+        ended.map(|()| outcome)
+    }
+
+    /// Lists the sessions of a relay.
+    fn list(&self, url: &LiveUrl, silence: Duration) -> VerbResult {
+        let sessions = list_sessions(url, silence)?;
+        if self.json {
+            for session in sessions {
+                output::json(&json!({
+                    "type": "session",
+                    "url": format!("{url}/host/{}/{}", session.hostname, session.name),
+                    "hostname": session.hostname,
+                    "name": session.name,
+                    "live_timer_us": session.live_timer_us,
+                    "streams": session.streams,
+                    "viewers": session.clients,
+                }))?;
+            }
+            return Ok(Outcome::Success);
+        }
+        let mut out = output::styled();
+        for session in sessions {
+            let (streams, viewers) =
+                (counted(session.streams.into(), "stream"), counted(session.clients.into(), "viewer"));
+            let timer = match session.live_timer_us {
+                0 => "not live".to_owned(),
+                timer => format!("live, every {:?}", Duration::from_micros(timer.into())),
+            };
+            writeln!(out, "{url}/host/{}/{} ({timer}, {streams}, {viewers})", session.hostname, session.name)?;
+        }
+        out.flush()?;
+        Ok(Outcome::Success)
+    }
+}

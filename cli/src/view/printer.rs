@@ -1,0 +1,124 @@
+//! Prints items, as far as they are selected.
+
+use crate::failure::{Failure, Outcome};
+use crate::message::{self, counted};
+use crate::output;
+use serde_json::json;
+use std::io::{BufWriter, StdoutLock, Write};
+use tracepoint_reader::Item;
+use tracepoint_reader::json::write_item;
+use tracepoint_reader::text::{TextOptions, TextWriter};
+
+/// Which events are printed. Losses and damage between them are printed with them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Selection {
+    /// The first time, in nanoseconds since the epoch.
+    pub(super) since: Option<i64>,
+    /// The last time.
+    pub(super) until: Option<i64>,
+    /// How many at most.
+    pub(super) head: Option<u64>,
+}
+
+impl Selection {
+    /// Whether the times select an item. Damage is always selected.
+    pub(super) fn includes(&self, item: &Item) -> bool {
+        let (from, to) = match item {
+            Item::Event(event) => (event.time_ns, event.time_ns),
+            Item::Loss(loss) => (loss.from_ns, loss.to_ns),
+            _ => return true,
+        };
+        self.since.is_none_or(|since| to >= since) && self.until.is_none_or(|until| from <= until)
+    }
+
+    /// Whether items are selected that come after one that is not.
+    pub(super) fn wanted_after(&self, item: &Item) -> Wanted {
+        match (item, self.until) {
+            (Item::Event(event), Some(until)) if event.time_ns > until => Wanted::Enough,
+            _ => Wanted::More,
+        }
+    }
+}
+
+/// Whether more items are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    More,
+    Enough,
+}
+
+pub(super) struct Printer {
+    out: BufWriter<StdoutLock<'static>>,
+    /// `None` for JSON.
+    text: Option<TextWriter>,
+    pub(super) selection: Selection,
+    printed: u64,
+    outcome: Outcome,
+}
+
+impl Printer {
+    /// Prints text, or JSON without options for text.
+    pub(super) fn new(text: Option<TextOptions>) -> Self {
+        let (selection, outcome) = (Selection::default(), Outcome::Success);
+        Self { out: output::raw(), text: text.map(TextWriter::new), selection, printed: 0, outcome }
+    }
+
+    /// Prints an item, if it is selected.
+    pub(super) fn item(&mut self, item: &Item) -> Result<Wanted, Failure> {
+        if self.is_full() {
+            return Ok(Wanted::Enough);
+        }
+        if !self.selection.includes(item) {
+            return Ok(self.selection.wanted_after(item));
+        }
+        self.print(item)?;
+        self.printed += u64::from(matches!(item, Item::Event(_)));
+        Ok(if self.is_full() { Wanted::Enough } else { Wanted::More })
+    }
+
+    fn is_full(&self) -> bool {
+        self.selection.head.is_some_and(|head| self.printed >= head)
+    }
+
+    fn print(&mut self, item: &Item) -> Result<(), Failure> {
+        if let Item::Damage(damage) = item {
+            // Events before the damage appear before its message.
+            self.out.flush()?;
+            message::error(&format!("{damage}; not shown"));
+            self.outcome = Outcome::Incomplete;
+        }
+        match (&mut self.text, item) {
+            (None, _) => write_item(&mut self.out, item)?,
+            (Some(_), Item::Damage(_)) => {}
+            (Some(text), _) => text.write_item(&mut self.out, item)?,
+        }
+        Ok(())
+    }
+
+    /// Makes visible what was printed.
+    pub(super) fn flush(&mut self) -> Result<(), Failure> {
+        Ok(self.out.flush()?)
+    }
+
+    /// Prints what is known at the end: the number of packets without a checksum, and of events that were left out because they came late.
+    pub(super) fn finish(mut self, unchecked: u64, late: u64) -> Result<Outcome, Failure> {
+        if self.text.is_none() && unchecked > 0 {
+            writeln!(self.out, "{}", json!({ "type": "unchecked", "packets": unchecked }))?;
+        }
+        if self.text.is_none() && late > 0 {
+            writeln!(self.out, "{}", json!({ "type": "late", "events": late }))?;
+        }
+        self.out.flush()?;
+        if unchecked > 0 {
+            message::note_unchecked(unchecked);
+        }
+        if late > 0 {
+            let events = counted(late, "event");
+            message::error(&format!(
+                "{events} arrived after later ones were shown, and were left out; the stored trace has them"
+            ));
+            self.outcome = Outcome::Incomplete;
+        }
+        Ok(self.outcome)
+    }
+}

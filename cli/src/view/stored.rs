@@ -1,0 +1,130 @@
+//! The events of traces in files.
+
+use super::View;
+use super::printer::{Printer, Wanted};
+use super::time::Context;
+use crate::failure::{Failure, VerbResult};
+use crate::interrupt::Interrupt;
+use crate::message::{self, counted};
+use std::collections::VecDeque;
+use std::thread::sleep;
+use std::time::Duration;
+use tracepoint_reader::{DtSummary, DtTrace, Follow, Item, Polled, Trace};
+
+/// The pause before files are looked at again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+impl View {
+    pub(super) fn stored(&self) -> VerbResult {
+        let trace = Trace::open_all(&self.paths)?;
+        let mut printer = self.printer();
+        // The headers of all packets are read only for times that refer to them.
+        let range = [self.since, self.until].iter().flatten().any(|time| time.refers_to_the_trace());
+        let context = Context { range: if range { trace.range() } else { None }, utc: self.utc };
+        printer.selection.since = self.since.map(|time| time.resolve(&context)).transpose()?;
+        printer.selection.until = self.until.map(|time| time.resolve(&context)).transpose()?;
+        printer.selection.head = self.head;
+        // The last events before a given time are anywhere.
+        let tail = self.tail.filter(|_| self.until.is_none()).and_then(|count| trace.tail(count));
+        let begin = printer.selection.since.max(tail).unwrap_or(i64::MIN);
+        if self.follow {
+            return self.follow(begin, printer);
+        }
+        let mut tail = self.tail.map(Tail::new);
+        let mut items = trace.items_since(begin);
+        for item in items.by_ref() {
+            let wanted = match &mut tail {
+                Some(tail) if printer.selection.includes(&item) => tail.add(item),
+                Some(_) => printer.selection.wanted_after(&item),
+                None => printer.item(&item)?,
+            };
+            if wanted == Wanted::Enough {
+                break;
+            }
+        }
+        tail.map_or(Ok(()), |tail| tail.print(&mut printer))?;
+        let outcome = printer.finish(items.unchecked(), 0)?;
+        trace.dt_files().try_for_each(note_contents)?;
+        Ok(outcome)
+    }
+
+    /// Goes on with what is still written.
+    fn follow(&self, begin: i64, mut printer: Printer) -> VerbResult {
+        let stop = Interrupt::once()?;
+        let mut tail = self.tail.map(Tail::new);
+        let mut follow = Follow::open(&self.paths, begin)?;
+        while !stop.is_requested() {
+            if follow.has_caught_up() {
+                tail.take().map_or(Ok(()), |tail| tail.print(&mut printer))?;
+            }
+            let wanted = match (follow.poll()?, &mut tail) {
+                (Polled::Item(item), Some(tail)) if printer.selection.includes(&item) => tail.add(item),
+                (Polled::Item(item), Some(_)) => printer.selection.wanted_after(&item),
+                (Polled::Item(item), None) => printer.item(&item)?,
+                (Polled::Ended, _) => Wanted::Enough,
+                _ => {
+                    printer.flush()?;
+                    sleep(PAUSE);
+                    Wanted::More
+                }
+            };
+            if wanted == Wanted::Enough {
+                break;
+            }
+        }
+        tail.map_or(Ok(()), |tail| tail.print(&mut printer))?;
+        printer.finish(follow.unchecked(), follow.late())
+    }
+}
+
+/// The last events, and the losses and the damage between them.
+struct Tail {
+    count: u64,
+    events: u64,
+    items: VecDeque<Item>,
+}
+
+impl Tail {
+    fn new(count: u64) -> Self {
+        Self { count, events: 0, items: VecDeque::new() }
+    }
+
+    fn add(&mut self, item: Item) -> Wanted {
+        self.events += u64::from(matches!(item, Item::Event(_)));
+        self.items.push_back(item);
+        while self.events > self.count || (self.count == 0 && !self.items.is_empty()) {
+            let removed = self.items.pop_front();
+            self.events -= u64::from(matches!(removed, Some(Item::Event(_))));
+        }
+        Wanted::More
+    }
+
+    fn print(self, printer: &mut Printer) -> Result<(), Failure> {
+        self.items.iter().try_for_each(|item| printer.item(item).map(drop))
+    }
+}
+
+/// Prints which part of its trace a dt file holds.
+fn note_contents(file: &DtTrace) -> Result<(), Failure> {
+    let summary = file.summary()?;
+    let DtSummary { slots, packets, streams, gone_packets, gone_events, .. } = summary;
+    let path = file.path().display();
+    let (packets, streams, slots) = (counted(packets, "packet"), counted(streams, "stream"), counted(slots, "slot"));
+    let mut parts = vec![format!("{path}: {packets} of {streams} in {slots}")];
+    if gone_packets > 0 {
+        let (packets, events) = (counted(gone_packets, "packet"), counted(gone_events, "event"));
+        parts.push(format!("{packets} before that, with {events}, overwritten or not written"));
+    }
+    let lost: Vec<_> = summary.lost.iter().map(|(reason, count)| format!("{count} ({reason})")).collect();
+    if !lost.is_empty() {
+        parts.push(format!("events lost before that: {}", lost.join(", ")));
+    }
+    if !summary.complete {
+        parts.push("the session is still running, or was killed, so that its account is incomplete".to_owned());
+    }
+    message::note(&parts.join("; "));
+    if file.has_changed()? {
+        message::note(&format!("{path} changed while it was read; packets that were overwritten then are not shown"));
+    }
+    Ok(())
+}

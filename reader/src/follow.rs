@@ -1,0 +1,222 @@
+//! Follows traces that are still being written, and merges their events by time.
+//!
+//! A [`Follow`] looks again and again which directories, files and packets there are. Whole packets are read in the order of their times, like
+//! those of a live session. A stream without an unread packet holds back the others until the [`Watermark`] says that nothing earlier will
+//! come: sessions hand over what is in a ring within two seconds, so that what was written by the end of one look is followed by nothing
+//! earlier two seconds later.
+//!
+//! ```text
+//!   look: directories ─▶ files, by inode ─▶ metadata, if it has grown ─▶ headers of whole packets ─▶ accounts ─▶ watermark
+//!   poll: a stream without an event ─▶ its next packet ─▶ merge ─▶ the earliest events, up to what all streams have reached
+//! ```
+//!
+//! A file is known by its inode, because a rotation moves a trace into its first chunk. The files of a stream in all chunks are one stream. A
+//! trace has ended when each of its directories has an account.
+
+mod directory;
+mod files;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::error::ReadError;
+use crate::loss::Damage;
+use crate::merge::{IncrementalMerge, Item, Polled, Watermark, traces};
+use directory::Directory;
+use files::{Files, StreamKey};
+
+/// The longest time for which a packet stays in its ring: that of a session whose packets another process takes.
+const PACKET_DELAY: Duration = Duration::from_secs(2);
+/// The pause between two looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Traces that are followed.
+///
+/// Memory is bounded by one packet of each stream and 40 bytes for each packet that is not read yet.
+#[derive(Debug)]
+pub struct Follow {
+    paths: Vec<PathBuf>,
+    since: i64,
+    directories: BTreeMap<PathBuf, Directory>,
+    /// The numbers of streams in the merge.
+    numbers: HashMap<StreamKey, u64>,
+    streams: BTreeMap<u64, Files>,
+    merge: IncrementalMerge,
+    watermark: Watermark,
+    /// The time up to which everything has come.
+    reached: i64,
+    /// The newest time that was there at the first look.
+    first_newest: Option<i64>,
+    looked: Option<Instant>,
+    damage: VecDeque<Damage>,
+}
+
+impl Follow {
+    /// Follows all traces at these paths: directories, and those below them, also such that are begun later. Packets that end before `since`,
+    /// in nanoseconds since the epoch, are left out.
+    ///
+    /// # Errors
+    /// [`ReadError::NotATrace`] if there is none yet; [`ReadError::Io`], [`ReadError::Metadata`].
+    pub fn open(paths: &[PathBuf], since: i64) -> Result<Self, ReadError> {
+        for path in paths {
+            if path.is_file() {
+                let reason = "a file cannot be followed, only a directory".to_owned();
+                return Err(ReadError::NotATrace { path: path.clone(), reason });
+            }
+            for directory in traces(path)? {
+                Directory::open(&directory)?;
+            }
+        }
+        Ok(Self {
+            paths: paths.to_vec(),
+            since,
+            directories: BTreeMap::new(),
+            numbers: HashMap::new(),
+            streams: BTreeMap::new(),
+            merge: IncrementalMerge::default(),
+            watermark: Watermark::new(PACKET_DELAY),
+            reached: i64::MIN,
+            first_newest: None,
+            looked: None,
+            damage: VecDeque::new(),
+        })
+    }
+
+    /// The next item, if there is one. Does not wait.
+    ///
+    /// # Errors
+    /// [`ReadError::Io`] if a path cannot be read any more.
+    pub fn poll(&mut self) -> Result<Polled, ReadError> {
+        loop {
+            if let Some(damage) = self.damage.pop_front() {
+                return Ok(Polled::Item(Item::Damage(damage)));
+            }
+            if let Some(item) = self.merge.pop() {
+                return Ok(Polled::Item(item));
+            }
+            if self.supply() {
+                continue;
+            }
+            if self.has_ended() {
+                return Ok(Polled::Ended);
+            }
+            if self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
+                return Ok(Polled::Wait);
+            }
+            self.look()?;
+        }
+    }
+
+    /// Whether everything has been returned that was there at the first look.
+    pub fn has_caught_up(&self) -> bool {
+        self.first_newest.is_some_and(|newest| newest <= self.reached) || self.has_ended()
+    }
+
+    /// How many events arrived later than the time that was reached by then. They were left out, so that time never goes back.
+    pub fn late(&self) -> u64 {
+        self.merge.late()
+    }
+
+    /// How many packets so far have no checksum, although the tracer's packets have a place for it.
+    pub fn unchecked(&self) -> u64 {
+        self.merge.unchecked()
+    }
+
+    /// Whether all traces have ended, and all of them was returned.
+    fn has_ended(&self) -> bool {
+        self.looked.is_some() && self.merge.is_empty() && self.directories.values().all(|directory| directory.has_ended)
+    }
+
+    /// Gives each stream that has no event its next packet, or what is known instead. Whether anything can leave now that could not before.
+    fn supply(&mut self) -> bool {
+        let mut has_gained = false;
+        let starving: Vec<u64> = self.merge.starving().collect();
+        for number in starving {
+            let Some(stream) = self.streams.get_mut(&number) else { continue };
+            match stream.next() {
+                Some(Ok((directory, bytes))) => {
+                    if let Some(directory) = self.directories.get(&directory) {
+                        self.merge.feed(number, &directory.metadata, bytes);
+                    }
+                    has_gained = true;
+                }
+                Some(Err(damage)) => {
+                    self.damage.push_back(damage);
+                    has_gained = true;
+                }
+                None if stream.has_ended => {
+                    self.damage.extend(self.streams.remove(&number).iter().flat_map(Files::rest));
+                    self.merge.end(number);
+                    has_gained = true;
+                }
+                None => has_gained |= self.merge.quiet_until(number, self.reached),
+            }
+        }
+        has_gained
+    }
+
+    /// Finds what is new.
+    fn look(&mut self) -> Result<(), ReadError> {
+        for path in self.paths.clone() {
+            let found = match traces(&path) {
+                // Directories come and go while they are searched.
+                Err(_) if !self.directories.is_empty() => continue,
+                found => found?,
+            };
+            // A trace moves into its first chunk, and old chunks are removed.
+            self.directories.retain(|known, _| !known.starts_with(&path) || found.contains(known));
+            for path in found {
+                self.look_into(&path);
+            }
+        }
+        self.end_streams();
+        let newest = self.streams.values().map(|stream| stream.newest).max().unwrap_or(i64::MIN);
+        self.watermark.observe(newest);
+        self.first_newest.get_or_insert(newest);
+        let now = Instant::now();
+        self.reached = self.watermark.advance(now);
+        self.looked = Some(now);
+        Ok(())
+    }
+
+    fn look_into(&mut self, path: &Path) {
+        if !self.directories.contains_key(path) {
+            // Metadata that is just being written is read at the next look.
+            let Ok(directory) = Directory::open(path) else { return };
+            self.directories.insert(path.to_owned(), directory);
+        }
+        let Some(directory) = self.directories.get_mut(path) else { return };
+        // The lengths of files come first: metadata is written before the events that it describes.
+        let files = directory.files();
+        // An account is written behind the last packet.
+        directory.has_ended = directory.has_ended || Directory::has_account(path);
+        if !directory.renew() {
+            return;
+        }
+        for file in files {
+            let Some(key) = directory.key(&file) else { continue };
+            let number = self.numbers.len() as u64;
+            let number = *self.numbers.entry(key).or_insert(number);
+            let is_new = !self.streams.contains_key(&number);
+            let stream = self.streams.entry(number).or_default();
+            stream.grow(&directory.metadata, path, &file, self.since);
+            if is_new {
+                self.merge.add(number, &directory.metadata, file.path, stream.discarded_before);
+            }
+        }
+    }
+
+    /// Ends the streams of traces of which each directory has an account.
+    fn end_streams(&mut self) {
+        let mut ended: HashMap<&PathBuf, bool> = HashMap::new();
+        for directory in self.directories.values() {
+            *ended.entry(&directory.root).or_insert(true) &= directory.has_ended;
+        }
+        for (key, number) in &self.numbers {
+            if let Some(stream) = self.streams.get_mut(number).filter(|_| ended.get(&key.root) == Some(&true)) {
+                stream.has_ended = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! One connection to a relay: a request, then its reply.
+
+use super::{LiveError, LiveUrl};
+use crate::net::live::{Connect, MAJOR, Request, SessionRecord, Sessions};
+use crate::net::{Decoded, Malformed};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a connection attempt to one address may take.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How often a waiting read looks whether it shall stop.
+const STEP: Duration = Duration::from_millis(100);
+/// How many bytes are read at once, and allocated before they arrive.
+const PIECE: usize = 256 << 10;
+
+/// A connection. `S` is a socket whose reads time out every now and then.
+#[derive(Debug)]
+pub(super) struct Relay<S> {
+    socket: S,
+    buffer: Vec<u8>,
+    /// How long the relay may be silent before it is given up.
+    silence: Duration,
+    stop: Arc<AtomicBool>,
+}
+
+impl Relay<TcpStream> {
+    /// Connects to a relay.
+    pub(super) fn open(url: &LiveUrl, silence: Duration, stop: Arc<AtomicBool>) -> Result<Self, LiveError> {
+        let (host, port) = (url.host.as_str(), url.port);
+        let failed = |source| LiveError::Connect { address: format!("{host} port {port}"), source };
+        let wanted = |address: &SocketAddr| url.v6.is_none_or(|v6| address.is_ipv6() == v6);
+        let mut result = Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address of this kind"));
+        for address in (host, port).to_socket_addrs().map_err(failed)?.filter(wanted) {
+            result = TcpStream::connect_timeout(&address, CONNECT);
+            if result.is_ok() {
+                break;
+            }
+        }
+        let socket = result.map_err(failed)?;
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(STEP))?;
+        socket.set_write_timeout(Some(silence))?;
+        Self::begin(socket, silence, stop)
+    }
+}
+
+impl<S: Read + Write> Relay<S> {
+    /// Greets the relay at the other end of `socket`.
+    pub(super) fn begin(socket: S, silence: Duration, stop: Arc<AtomicBool>) -> Result<Self, LiveError> {
+        let mut relay = Self { socket, buffer: Vec::new(), silence, stop };
+        let Connect { major, minor, .. } =
+            relay.ask(Request::Connect(Connect::viewer()), |bytes| Ok(Connect::decode(bytes)))?;
+        if major == MAJOR { Ok(relay) } else { Err(LiveError::Version { major, minor }) }
+    }
+
+    /// Sends a request, and waits for its reply.
+    pub(super) fn ask<T>(
+        &mut self,
+        request: Request,
+        decode: impl Fn(&[u8]) -> Result<Decoded<T>, Malformed>,
+    ) -> Result<T, LiveError> {
+        self.tell(request)?;
+        self.buffer.clear();
+        loop {
+            match decode(&self.buffer)? {
+                Decoded::Whole(reply, _) => return Ok(reply),
+                Decoded::Needs(size) => self.read(size)?,
+            }
+        }
+    }
+
+    /// Sends a request without waiting for its reply.
+    pub(super) fn tell(&mut self, request: Request) -> Result<(), LiveError> {
+        let mut bytes = Vec::new();
+        request.encode(&mut bytes);
+        Ok(self.socket.write_all(&bytes)?)
+    }
+
+    /// The sessions of the relay.
+    pub(super) fn sessions(&mut self) -> Result<Vec<SessionRecord>, LiveError> {
+        Ok(self.ask(Request::ListSessions, Sessions::decode)?.0)
+    }
+
+    /// Reads until the buffer has `size` bytes. Nothing beyond them is read: it would belong to no request.
+    fn read(&mut self, size: usize) -> Result<(), LiveError> {
+        let mut heard = Instant::now();
+        while self.buffer.len() < size {
+            let begin = self.buffer.len();
+            self.buffer.resize(size.min(begin + PIECE), 0);
+            let read = self.socket.read(&mut self.buffer[begin..]);
+            self.buffer.truncate(begin + read.as_ref().copied().unwrap_or(0));
+            match read {
+                Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the relay has closed it").into()),
+                Ok(_) => heard = Instant::now(),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => {}
+                    _ => return Err(error.into()),
+                },
+            }
+            self.check(heard)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the waiting if it is to stop, or has lasted too long since `heard`.
+    pub(super) fn check(&self, heard: Instant) -> Result<(), LiveError> {
+        if self.stop.load(Ordering::Relaxed) {
+            Err(LiveError::Stopped)
+        } else if heard.elapsed() >= self.silence {
+            Err(LiveError::Silent(self.silence))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// The sessions of a relay. Several entries may have the same host and name; [`LiveView`](super::LiveView) attaches all of them as one.
+///
+/// # Errors
+///
+/// [`LiveError`] if the relay cannot be reached, or its answer is not one.
+pub fn list_sessions(url: &LiveUrl, silence: Duration) -> Result<Vec<SessionRecord>, LiveError> {
+    Relay::open(url, silence, Arc::default())?.sessions()
+}

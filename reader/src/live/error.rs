@@ -1,0 +1,96 @@
+//! The error of a live view.
+
+use crate::net::Malformed;
+use crate::net::live::AttachStatus;
+use std::io;
+use std::time::Duration;
+use thiserror::Error;
+
+/// A live session cannot be read, or not any more.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LiveError {
+    /// The URL is not one of a relay or a session.
+    #[error("`{url}`: {reason}; expected `net://HOST[:PORT]` or `net://HOST[:PORT]/host/HOSTNAME/SESSION`")]
+    Url {
+        /// The URL.
+        url: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The relay cannot be reached.
+    #[error(
+        "cannot connect to {address}: {source}; is a collector or `lttng-relayd` running there, and reachable at that port?"
+    )]
+    Connect {
+        /// Its host and port.
+        address: String,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The connection failed, or the relay has closed it without ending the session.
+    #[error("the connection to the relay failed: {0}")]
+    Connection(#[from] io::Error),
+    /// The relay has not answered for so long.
+    #[error("the relay has not answered for {} seconds", .0.as_secs())]
+    Silent(Duration),
+    /// The reply is malformed: the program at this address is not a relay, or is broken.
+    #[error("the relay's answer does not follow the live protocol: {0}")]
+    Malformed(#[from] Malformed),
+    /// The relay speaks another version.
+    #[error("the relay speaks version {major}.{minor} of the live protocol; this is version 2")]
+    Version {
+        /// Its major version.
+        major: u32,
+        /// Its minor version.
+        minor: u32,
+    },
+    /// There is no such session.
+    #[error("there is no session `{name}` of host `{host}` at this relay; it has: {}", list(.sessions))]
+    NoSession {
+        /// The host that was asked for.
+        host: String,
+        /// The session that was asked for.
+        name: String,
+        /// The sessions that there are, as `HOSTNAME/SESSION`.
+        sessions: Vec<String>,
+    },
+    /// The session cannot be attached.
+    #[error("session `{name}` cannot be attached: {}", reason(*.status))]
+    Attach {
+        /// The session.
+        name: String,
+        /// The relay's reason.
+        status: AttachStatus,
+    },
+    /// The relay has failed, or its replies contradict each other.
+    #[error("the relay has failed: {0}")]
+    Relay(&'static str),
+    /// More is announced, or sent, than a viewer keeps.
+    #[error("the relay sends too much: {what}, {size}; at most {most} are accepted")]
+    TooMuch {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much.
+        size: u64,
+        /// How much is accepted.
+        most: u64,
+    },
+    /// [`LiveOptions::stop`](super::LiveOptions::stop) was set.
+    #[error("stopped")]
+    Stopped,
+}
+
+fn list(sessions: &[String]) -> String {
+    if sessions.is_empty() { "none".to_owned() } else { sessions.join(", ") }
+}
+
+const fn reason(status: AttachStatus) -> &'static str {
+    match status {
+        AttachStatus::Busy => "another viewer is attached, and this relay serves one at a time",
+        AttachStatus::Unknown => "it has ended",
+        AttachStatus::NotLive => "it is not live; create it with `lttng create --live`",
+        AttachStatus::Seek => "the relay cannot begin at this place",
+        _ => "the relay refuses",
+    }
+}

@@ -1,0 +1,106 @@
+//! The announced streams, and the packets that are fetched for them.
+
+use super::LiveError;
+use super::connection::Relay;
+use crate::net::live::{Index, NEW_METADATA, NEW_STREAM, PacketBytes, PacketStatus, Request, StreamRecord};
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How many bytes of a packet are requested at once.
+const PIECE: u64 = 256 << 10;
+/// The largest packet, in bytes.
+const MOST_PACKET: u64 = 256 << 20;
+/// The most bytes of packets that are in memory, of all streams.
+const MOST_HELD: u64 = 1 << 30;
+/// The pause before bytes are requested again that the relay does not have yet.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A data stream.
+#[derive(Debug)]
+pub(super) struct Stream {
+    /// The id of its trace.
+    pub(super) trace: u64,
+    /// Its name in messages.
+    pub(super) name: PathBuf,
+    /// Whether it takes part in the merge; not before its metadata is known.
+    pub(super) is_merged: bool,
+    /// The size of its last packet.
+    held: u64,
+}
+
+/// What came of a request for a packet.
+#[derive(Debug)]
+pub(super) enum Fetched {
+    /// The packet.
+    Packet(Vec<u8>),
+    /// These flags have to be handled first.
+    Flags(u32),
+    /// The stream has ended.
+    Ended,
+}
+
+impl Stream {
+    pub(super) fn new(record: &StreamRecord) -> Self {
+        // The names come from the network, and are shown on terminals.
+        let name: String = format!("{}/{}", record.path.trim_end_matches('/'), record.channel);
+        let name = name.replace(char::is_control, "?");
+        Self { trace: record.trace, name: name.into(), is_merged: false, held: 0 }
+    }
+
+    /// Fetches the packet of an index. `held` is what all streams have in memory.
+    pub(super) fn fetch<S: Read + Write>(
+        &mut self,
+        relay: &mut Relay<S>,
+        stream: u64,
+        index: &Index,
+        held: &mut u64,
+    ) -> Result<Fetched, LiveError> {
+        let size = index.packet_bits.div_ceil(8);
+        let others = *held - self.held;
+        for (what, size, most) in
+            [("bytes of a packet", size, MOST_PACKET), ("bytes of packets", others + size.min(MOST_PACKET), MOST_HELD)]
+        {
+            if size > most {
+                return Err(LiveError::TooMuch { what, size, most });
+            }
+        }
+        let mut packet = Vec::new();
+        let mut heard = Instant::now();
+        while (packet.len() as u64) < size {
+            let done = packet.len() as u64;
+            let length = PIECE.min(size - done) as u32;
+            let owned = |bytes: &[u8]| {
+                let reply = PacketBytes::decode(bytes, length)?;
+                Ok(reply.map(|PacketBytes { status, flags, bytes }| (status, flags, bytes.to_vec())))
+            };
+            let offset = index.offset.wrapping_add(done);
+            let (status, flags, bytes) = relay.ask(Request::Packet { stream, offset, length }, owned)?;
+            match status {
+                PacketStatus::Ok if bytes.is_empty() => {
+                    return Err(LiveError::Relay("it announces a packet, and sends no byte of it"));
+                }
+                PacketStatus::Ok => {
+                    packet.extend_from_slice(&bytes);
+                    heard = Instant::now();
+                }
+                PacketStatus::Error if flags & (NEW_METADATA | NEW_STREAM) != 0 => return Ok(Fetched::Flags(flags)),
+                PacketStatus::Error => return Err(LiveError::Relay("it cannot read a packet that it has announced")),
+                PacketStatus::Eof => return Ok(Fetched::Ended),
+                PacketStatus::Retry => {
+                    relay.check(heard)?;
+                    sleep(PAUSE);
+                }
+            }
+        }
+        *held = others + size;
+        self.held = size;
+        Ok(Fetched::Packet(packet))
+    }
+
+    /// The stream has ended, and holds nothing.
+    pub(super) fn release(self, held: &mut u64) {
+        *held -= self.held;
+    }
+}

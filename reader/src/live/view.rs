@@ -1,0 +1,322 @@
+//! A viewer of one live session.
+
+use super::connection::Relay;
+use super::streams::{Fetched, Stream};
+use super::trace::Trace;
+use super::{LiveError, LiveUrl};
+use crate::loss::Damage;
+use crate::merge::{IncrementalMerge, Item, Polled};
+use crate::net::live::{
+    AttachStatus, Created, Index, IndexStatus, NEW_METADATA, NEW_STREAM, NewStreamsStatus, Request, Seek,
+    SessionRecord, StreamRecord, Streams,
+};
+use std::collections::VecDeque;
+use std::collections::btree_map::{BTreeMap, Entry};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// How often new streams are asked for, at least.
+const NEW_STREAMS: Duration = Duration::from_millis(500);
+/// The most streams of a session.
+const MOST_STREAMS: usize = 65_536;
+/// How often a packet is requested again because the relay wants something else to be fetched first.
+const MOST_FLAGS: u32 = 8;
+
+/// How a session is viewed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LiveOptions {
+    /// Whether to begin at the first packet that the relay has, rather than at those that arrive from now on. Relays may deliver older
+    /// packets all the same.
+    pub from_beginning: bool,
+    /// How long the relay may leave a request unanswered. The default is 30 seconds.
+    pub silence: Duration,
+    /// Set by another thread or a signal handler to end the view.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Default for LiveOptions {
+    fn default() -> Self {
+        Self { from_beginning: false, silence: Duration::from_secs(30), stop: Arc::default() }
+    }
+}
+
+/// A session that is being viewed: its events, losses and damage, merged by time as they arrive.
+///
+/// Memory is bounded by one packet of each stream, 256 MiB for a packet and 1 GiB for all of them, and by the metadata, 64 MiB for a trace.
+#[derive(Debug)]
+pub struct LiveView<S = TcpStream> {
+    relay: Relay<S>,
+    /// The attached sessions, which have one name, and whether each has ended.
+    sessions: Vec<(u64, bool)>,
+    traces: BTreeMap<u64, Trace>,
+    streams: BTreeMap<u64, Stream>,
+    merge: IncrementalMerge,
+    damage: VecDeque<Damage>,
+    /// Whether streams have to be asked for, and when they were.
+    needs_streams: bool,
+    asked: Option<Instant>,
+    held: u64,
+}
+
+impl LiveView<TcpStream> {
+    /// Attaches a session.
+    ///
+    /// # Errors
+    ///
+    /// [`LiveError`] if the relay cannot be reached, or does not have the session.
+    pub fn open(url: &LiveUrl, options: &LiveOptions) -> Result<Self, LiveError> {
+        Self::attach(Relay::open(url, options.silence, Arc::clone(&options.stop))?, url, options)
+    }
+}
+
+impl<S: Read + Write> LiveView<S> {
+    /// The same over a connection that exists. Its reads have to time out every now and then.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](LiveView::open).
+    pub fn over(socket: S, url: &LiveUrl, options: &LiveOptions) -> Result<Self, LiveError> {
+        Self::attach(Relay::begin(socket, options.silence, Arc::clone(&options.stop))?, url, options)
+    }
+
+    fn attach(mut relay: Relay<S>, url: &LiveUrl, options: &LiveOptions) -> Result<Self, LiveError> {
+        let Some((host, name)) = &url.session else {
+            let reason = "it names a relay, and no session".to_owned();
+            return Err(LiveError::Url { url: url.to_string(), reason });
+        };
+        let (merge, damage) = (IncrementalMerge::default(), VecDeque::new());
+        let sessions = relay.sessions()?;
+        let Created(true) = relay.ask(Request::CreateSession, |bytes| Ok(Created::decode(bytes)))? else {
+            return Err(LiveError::Relay("it cannot create a session for a viewer"));
+        };
+        let named = |found: &&SessionRecord| (&found.hostname, &found.name) == (host, name);
+        let ids: Vec<u64> = sessions.iter().filter(named).map(|found| found.id).collect();
+        if ids.is_empty() {
+            let shown = sessions.iter().map(|found| format!("{}/{}", found.hostname, found.name));
+            let sessions = shown.map(|name| name.replace(char::is_control, "?")).collect();
+            return Err(LiveError::NoSession { host: host.clone(), name: name.clone(), sessions });
+        }
+        let mut view = Self {
+            relay,
+            sessions: Vec::new(),
+            traces: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            merge,
+            damage,
+            needs_streams: true,
+            asked: None,
+            held: 0,
+        };
+        let seek = if options.from_beginning { Seek::Beginning } else { Seek::Last };
+        for session in ids {
+            let request = Request::Attach { session, offset: 0, seek };
+            let Streams { status, streams } = view.relay.ask(request, Streams::<AttachStatus>::decode)?;
+            if status != AttachStatus::Ok {
+                return Err(LiveError::Attach { name: name.clone(), status });
+            }
+            view.sessions.push((session, false));
+            view.announce(&streams)?;
+        }
+        Ok(view)
+    }
+
+    /// The next item, if there is one. Waits for replies of the relay, and not for events.
+    ///
+    /// # Errors
+    ///
+    /// [`LiveError`] if the view cannot go on. Events that arrived before are lost to the viewer, not to the relay.
+    pub fn poll(&mut self) -> Result<Polled, LiveError> {
+        loop {
+            if let Some(damage) = self.damage.pop_front() {
+                return Ok(Polled::Item(Item::Damage(damage)));
+            }
+            let is_ready = self.streams.values().all(|stream| stream.is_merged);
+            if let Some(item) = is_ready.then(|| self.merge.pop()).flatten() {
+                return Ok(Polled::Item(item));
+            }
+            if self.sessions.iter().all(|(_, ended)| *ended) && self.merge.is_empty() {
+                return Ok(Polled::Ended);
+            }
+            let has_gained = self.round()?;
+            let is_ready = self.streams.values().all(|stream| stream.is_merged);
+            if let Some(item) = is_ready.then(|| self.merge.pop()).flatten() {
+                return Ok(Polled::Item(item));
+            }
+            if !has_gained && self.damage.is_empty() && !self.sessions.iter().all(|(_, ended)| *ended) {
+                return Ok(Polled::Wait);
+            }
+        }
+    }
+
+    /// How many events arrived later than the time that was reached by then. They were left out, so that time never goes back.
+    pub fn late(&self) -> u64 {
+        self.merge.late()
+    }
+
+    /// How many packets so far have no checksum, although the tracer's packets have a place for it.
+    pub fn unchecked(&self) -> u64 {
+        self.merge.unchecked()
+    }
+
+    /// Detaches the sessions and closes the connection. Dropping the view closes it as well.
+    pub fn close(mut self) {
+        for (session, ended) in self.sessions.clone() {
+            // The relay sees the end of the connection, too.
+            let _ = if ended { Ok(()) } else { self.relay.tell(Request::Detach { session }) };
+        }
+    }
+
+    /// Asks for what is missing. Whether there is a packet, or a stream less or more.
+    fn round(&mut self) -> Result<bool, LiveError> {
+        let mut has_gained = false;
+        let is_due = self.asked.is_none_or(|asked| asked.elapsed() >= NEW_STREAMS);
+        if self.needs_streams || is_due || self.streams.is_empty() {
+            has_gained |= self.fetch_streams()?;
+        }
+        has_gained |= self.fetch_metadata()?;
+        let starving: Vec<u64> = self.merge.starving().collect();
+        for stream in starving {
+            has_gained |= self.next_packet(stream)?;
+        }
+        Ok(has_gained)
+    }
+
+    /// Asks for new streams; whether there was one, or a session has ended.
+    fn fetch_streams(&mut self) -> Result<bool, LiveError> {
+        (self.needs_streams, self.asked) = (false, Some(Instant::now()));
+        let mut has_gained = false;
+        for index in 0..self.sessions.len() {
+            let (session, ended) = self.sessions[index];
+            if ended {
+                continue;
+            }
+            let Streams { status, streams } =
+                self.relay.ask(Request::NewStreams { session }, Streams::<NewStreamsStatus>::decode)?;
+            match status {
+                NewStreamsStatus::Ok => has_gained |= self.announce(&streams)?,
+                NewStreamsStatus::Nothing => {}
+                NewStreamsStatus::Error => return Err(LiveError::Relay("it cannot list the streams of the session")),
+                // Streams that have data left hang up one by one.
+                NewStreamsStatus::Hup => {
+                    self.sessions[index].1 = true;
+                    has_gained = true;
+                }
+            }
+        }
+        Ok(has_gained)
+    }
+
+    /// Takes the announcements of streams; whether one is new.
+    fn announce(&mut self, records: &[StreamRecord]) -> Result<bool, LiveError> {
+        let mut has_gained = false;
+        for record in records {
+            let trace = self.traces.entry(record.trace).or_default();
+            if record.is_metadata {
+                has_gained |= trace.metadata_stream.replace(record.id).is_none();
+                (trace.is_stale, trace.has_ended) = (true, false);
+            } else if let Entry::Vacant(new) = self.streams.entry(record.id) {
+                new.insert(Stream::new(record));
+                has_gained = true;
+            }
+            let size = self.streams.len().max(self.traces.len());
+            if size > MOST_STREAMS {
+                return Err(LiveError::TooMuch { what: "streams", size: size as u64, most: MOST_STREAMS as u64 });
+            }
+        }
+        Ok(has_gained)
+    }
+
+    /// Fetches the metadata of traces that need some, and has the streams merged that waited for it; whether there was one.
+    fn fetch_metadata(&mut self) -> Result<bool, LiveError> {
+        for trace in self.traces.values_mut().filter(|trace| trace.is_stale || trace.metadata.is_none()) {
+            trace.fetch(&mut self.relay)?;
+        }
+        let mut has_gained = false;
+        let mut unreadable = Vec::new();
+        for (id, stream) in self.streams.iter_mut().filter(|(_, stream)| !stream.is_merged) {
+            let Some(trace) = self.traces.get(&stream.trace) else { continue };
+            if let Some(metadata) = &trace.metadata {
+                self.merge.add(*id, metadata, stream.name.clone(), None);
+                (stream.is_merged, has_gained) = (true, true);
+            } else if trace.has_ended {
+                let reason = trace.reason.as_deref().unwrap_or("there is none");
+                let reason = format!("its metadata has ended, and cannot be read: {reason}");
+                self.damage.push_back(Damage::new(stream.name.clone(), 0, reason));
+                unreadable.push(*id);
+            }
+        }
+        for stream in unreadable {
+            self.end(stream);
+        }
+        Ok(has_gained)
+    }
+
+    /// Asks for the next packet of a stream that has no event left; whether there was one, or the stream has ended.
+    fn next_packet(&mut self, stream: u64) -> Result<bool, LiveError> {
+        let index = self.relay.ask(Request::NextIndex { stream }, Index::decode)?;
+        self.note_flags(stream, index.flags);
+        match index.status {
+            IndexStatus::Ok => return self.packet(stream, &index),
+            IndexStatus::Retry => {}
+            IndexStatus::Inactive => {
+                let trace = self.streams.get(&stream).and_then(|stream| self.traces.get(&stream.trace));
+                if let Some(time) = trace.and_then(|trace| trace.nanoseconds(index.stream_class, index.end)) {
+                    self.merge.quiet_until(stream, time);
+                }
+            }
+            IndexStatus::Hup | IndexStatus::Eof => {
+                self.end(stream);
+                self.needs_streams |= self.streams.is_empty();
+                return Ok(true);
+            }
+            IndexStatus::Error => return Err(LiveError::Relay("it cannot tell which packet is next")),
+        }
+        Ok(false)
+    }
+
+    /// Fetches a packet, and before it what its flags ask for.
+    fn packet(&mut self, id: u64, index: &Index) -> Result<bool, LiveError> {
+        for _ in 0..MOST_FLAGS {
+            if self.needs_streams {
+                self.fetch_streams()?;
+            }
+            self.fetch_metadata()?;
+            let Some(stream) = self.streams.get_mut(&id) else { return Ok(true) };
+            match stream.fetch(&mut self.relay, id, index, &mut self.held)? {
+                Fetched::Packet(bytes) if bytes.is_empty() => return Ok(false),
+                Fetched::Packet(bytes) => {
+                    let trace = self.traces.get(&stream.trace);
+                    if let Some(metadata) = trace.and_then(|trace| trace.metadata.as_ref()) {
+                        self.merge.feed(id, metadata, bytes);
+                    }
+                    return Ok(true);
+                }
+                Fetched::Flags(flags) => self.note_flags(id, flags),
+                Fetched::Ended => {
+                    self.end(id);
+                    return Ok(true);
+                }
+            }
+        }
+        Err(LiveError::Relay("it never sends a packet that it has announced"))
+    }
+
+    fn note_flags(&mut self, stream: u64, flags: u32) {
+        self.needs_streams |= flags & NEW_STREAM != 0;
+        let trace = self.streams.get(&stream).and_then(|stream| self.traces.get_mut(&stream.trace));
+        if let Some(trace) = trace.filter(|_| flags & NEW_METADATA != 0) {
+            trace.is_stale = true;
+        }
+    }
+
+    fn end(&mut self, stream: u64) {
+        if let Some(ended) = self.streams.remove(&stream) {
+            ended.release(&mut self.held);
+        }
+        self.merge.end(stream);
+    }
+}

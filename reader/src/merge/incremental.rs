@@ -1,0 +1,164 @@
+//! Merges streams by time while their packets arrive.
+//!
+//! An item leaves when no stream can have an earlier one: each stream has an item that waits, or a *bound*, the time before which nothing of
+//! it will come. The bound is the end of its last packet, or later, if the source of the packets says so. A stream without either holds
+//! back all others.
+//!
+//! ```text
+//!             feed                        pop, the last item of the packet
+//!   starving ──────▶ waiting, in `heap` ────────────────────────────────────▶ starving, in `bounds` ──── end ────▶ gone
+//! ```
+//!
+//! Time never goes back: an event that is earlier than one that has left is late. It is counted, and left out.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::path::PathBuf;
+
+use super::Item;
+use super::cursor::StreamCursor;
+use crate::metadata::Metadata;
+use crate::stream::StreamReader;
+
+/// What has come of a trace that goes on.
+#[derive(Debug)]
+#[non_exhaustive]
+#[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
+pub enum Polled {
+    /// The next item. Events never go back in time.
+    Item(Item),
+    /// Nothing at present. A caller sleeps, and asks again: after 50 ms, for example.
+    Wait,
+    /// The trace has ended, and this was all.
+    Ended,
+}
+
+/// Streams, by numbers that the caller gives them.
+#[derive(Debug, Default)]
+pub(crate) struct IncrementalMerge {
+    streams: BTreeMap<u64, Fed>,
+    /// The next item of each stream that has one, by time.
+    heap: BinaryHeap<Reverse<(i64, u64)>>,
+    /// The bound of each stream that has none.
+    bounds: BTreeSet<(i64, u64)>,
+    /// The time of the last item that left.
+    last: Option<i64>,
+    late: u64,
+    /// Packets without a checksum, in streams that have ended.
+    unchecked: u64,
+}
+
+#[derive(Debug)]
+struct Fed {
+    cursor: StreamCursor,
+    bound: i64,
+    /// Whether nothing more comes once its items have left.
+    ended: bool,
+}
+
+impl IncrementalMerge {
+    /// Adds a stream, which messages call `name`. `discarded_before` is its counter of discarded events before its first packet, if known.
+    pub(crate) fn add(&mut self, stream: u64, metadata: &Metadata, name: PathBuf, discarded_before: Option<u64>) {
+        let (reader, bound) = (StreamReader::fed(metadata, name), i64::MIN);
+        let cursor = StreamCursor::new(reader, self.last.unwrap_or(bound), discarded_before);
+        self.streams.insert(stream, Fed { cursor, bound, ended: false });
+        self.bounds.insert((bound, stream));
+    }
+
+    /// The streams that have no item, those that hold back the others most first.
+    pub(crate) fn starving(&self) -> impl Iterator<Item = u64> {
+        self.bounds.iter().map(|(_, stream)| *stream)
+    }
+
+    /// Takes the next packets of a starving stream, and the metadata that describes them.
+    pub(crate) fn feed(&mut self, stream: u64, metadata: &Metadata, bytes: Vec<u8>) {
+        let Some(fed) = self.streams.get_mut(&stream) else { return };
+        if self.bounds.remove(&(fed.bound, stream)) {
+            fed.cursor.feed(metadata, bytes);
+            self.advance(stream);
+        }
+    }
+
+    /// Nothing of a starving stream comes before `time`. An earlier time than before changes nothing; whether it was later.
+    pub(crate) fn quiet_until(&mut self, stream: u64, time: i64) -> bool {
+        let Some(fed) = self.streams.get_mut(&stream).filter(|fed| time > fed.bound) else { return false };
+        if self.bounds.remove(&(fed.bound, stream)) {
+            fed.bound = time;
+            self.bounds.insert((time, stream));
+        }
+        true
+    }
+
+    /// A stream has ended. Its items still leave.
+    pub(crate) fn end(&mut self, stream: u64) {
+        let Some(fed) = self.streams.get_mut(&stream) else { return };
+        fed.ended = true;
+        if self.bounds.remove(&(fed.bound, stream)) {
+            self.remove(stream);
+        }
+    }
+
+    /// The next item, if it is known that no stream has an earlier one.
+    pub(crate) fn pop(&mut self) -> Option<Item> {
+        loop {
+            let Reverse((time, stream)) = *self.heap.peek()?;
+            if self.bounds.first().is_some_and(|(bound, _)| *bound < time) {
+                return None;
+            }
+            self.heap.pop();
+            let item = self.streams.get_mut(&stream).and_then(|fed| fed.cursor.take());
+            self.advance(stream);
+            let last = self.last.unwrap_or(i64::MIN);
+            match item {
+                Some(Item::Event(_)) if time < last => self.late += 1,
+                Some(Item::Loss(mut loss)) => {
+                    (loss.from_ns, loss.to_ns) = (loss.from_ns.max(last), loss.to_ns.max(last));
+                    return Some(Item::Loss(loss));
+                }
+                Some(item @ Item::Event(_)) => {
+                    self.last = Some(time);
+                    return Some(item);
+                }
+                Some(item) => return Some(item),
+                None => {}
+            }
+        }
+    }
+
+    /// Whether all streams have ended, and all items have left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    /// How many events were left out because a later one had left before them.
+    pub(crate) fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// How many packets so far have no checksum, although the tracer's packets have a place for it.
+    pub(crate) fn unchecked(&self) -> u64 {
+        self.unchecked + self.streams.values().map(|fed| fed.cursor.unchecked()).sum::<u64>()
+    }
+
+    /// Puts a stream that is in neither `heap` nor `bounds` where it belongs.
+    fn advance(&mut self, stream: u64) {
+        let Some(fed) = self.streams.get_mut(&stream) else { return };
+        if let Some(time) = fed.cursor.advance() {
+            self.heap.push(Reverse((time, stream)));
+            return;
+        }
+        fed.bound = fed.cursor.end().map_or(fed.bound, |end| end.max(fed.bound));
+        let (bound, ended) = (fed.bound, fed.ended);
+        if ended {
+            self.remove(stream);
+        } else {
+            self.bounds.insert((bound, stream));
+        }
+    }
+
+    fn remove(&mut self, stream: u64) {
+        if let Some(fed) = self.streams.remove(&stream) {
+            self.unchecked += fed.cursor.unchecked();
+        }
+    }
+}
