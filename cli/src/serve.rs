@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tracepoint_sinks::SinkError;
 use tracepoint_sinks::udp::{
-    DEFAULT_LIMIT, LegacyContent, Replay, UdpOptions, UdpServer, UdpStats, port_from_environment,
+    DEFAULT_LEGACY_PACE, DEFAULT_LIMIT, LegacyContent, Replay, UdpOptions, UdpServer, UdpStats, port_from_environment,
 };
 
 /// How often the end is looked for.
@@ -51,6 +51,9 @@ pub(crate) struct Serve {
     /// Largest number of bytes per second [default: 4M for single events, 1M to other machines; no limit for batches]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     rate: Option<u64>,
+    /// Largest number of single events per second, each of which is a datagram
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_LEGACY_PACE, value_parser = clap::value_parser!(u32).range(1..))]
+    pace: u32,
     /// Largest number of bytes of events that wait for a client
     #[arg(long, value_name = "SIZE", value_parser = units::size, default_value_t = DEFAULT_LIMIT as u64)]
     limit: u64,
@@ -124,6 +127,7 @@ impl Serve {
             .address(self.resolve()?)
             .limit(usize::try_from(self.limit).unwrap_or(usize::MAX))
             .offer_batches(!self.no_batches)
+            .legacy_pace(self.pace)
             .flush(Duration::MAX)
             .linger(Duration::MAX);
         for address in &self.allow {

@@ -25,8 +25,8 @@ mod worker;
 
 pub use ingest::{MAX_MESSAGE, TraceClock};
 pub use options::{
-    DEFAULT_ALLOWED_RATE, DEFAULT_LEGACY_RATE, DEFAULT_LIMIT, DropPolicy, LegacyContent, UdpOptions,
-    port_from_environment,
+    DEFAULT_ALLOWED_RATE, DEFAULT_LEGACY_PACE, DEFAULT_LEGACY_RATE, DEFAULT_LIMIT, DropPolicy, LegacyContent,
+    UdpOptions, port_from_environment,
 };
 pub use outbox::DATAGRAMS_PER_CALL;
 pub use replay::Replay;

@@ -89,7 +89,7 @@ impl BatchSession {
             welcome,
             legacy_events: opening.legacy_events,
             room: DatagramSizes { mtu: usize::from(mtu), largest: usize::from(accept.largest) },
-            rate_limit: RateLimit::new(context.options.rate, now),
+            rate_limit: RateLimit::new(context.options.rate, None, now),
             last_received: now,
             last_sent: now,
             acknowledged: false,

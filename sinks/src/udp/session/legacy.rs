@@ -49,7 +49,7 @@ impl LegacySession {
             offer: nonce.map(|nonce| Offer::new(nonce, now)),
             serves_from: Some(if nonce.is_some() { now + OFFER } else { now }),
             events: EventMerge::default(),
-            rate_limit: RateLimit::new(rate, now),
+            rate_limit: RateLimit::new(rate, Some(context.options.legacy_pace), now),
             begun: now,
             active: now,
             over: None,
