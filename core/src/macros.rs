@@ -91,11 +91,11 @@ macro_rules! define_trace {
 /// # struct Task { pid: i32, state: i64, comm: String }
 /// # let (prev, next) = (Task { pid: 1, state: 0, comm: "a".into() }, Task { pid: 2, state: 0, comm: "b".into() });
 /// tracepoint::trace_mark!(kernel_sched_switch, "prev_pid %d next_pid %d prev_state %ld", prev.pid, next.pid, prev.state);
-/// tracepoint::trace_mark!(woken, "comm %s", next.comm);
+/// tracepoint::trace_mark!(provider = "sched"; woken, "comm %s", next.comm);
 /// ```
 ///
 /// The format is parsed at compile time, and the arguments are checked against it. The last word before a conversion is
-/// the name of its field (`argN` where there is none). The event's provider is the crate's name. Arguments are evaluated only
+/// the name of its field (`argN` where there is none). The event's provider is the crate's name, unless one is given in front. Arguments are evaluated only
 /// if the marker has a subscriber; they may contain `?`, `return` and `.await`.
 ///
 /// | conversion | takes |

@@ -65,13 +65,14 @@ impl Parse for Block {
     }
 }
 
-fn provider(input: ParseStream<'_>) -> Result<Option<LitStr>> {
+/// `provider = "…";`, if it is there.
+pub(crate) fn provider(input: ParseStream<'_>) -> Result<Option<LitStr>> {
     if !is_assignment(input) {
         return Ok(None);
     }
     let word: Ident = input.parse()?;
     if word != "provider" {
-        return Err(Error::new(word.span(), "expected `provider = \"…\";`, or a tracepoint"));
+        return Err(Error::new(word.span(), "expected `provider = \"…\";`, or a name"));
     }
     let _: Token![=] = input.parse()?;
     let provider: LitStr =

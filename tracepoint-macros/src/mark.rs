@@ -1,7 +1,8 @@
-//! Parses `trace_mark!(name, "format", arguments…)`.
+//! Parses `trace_mark!([provider = "…";] name, "format", arguments…)`.
 
 use crate::field::Field;
 use crate::format;
+use crate::input;
 use crate::name;
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
@@ -12,6 +13,7 @@ use syn::{Error, Expr, Ident, LitStr, Result, Token};
 pub(crate) struct Mark {
     /// The path to the core crate: `$crate`.
     pub(crate) krate: Ident,
+    pub(crate) provider: Option<LitStr>,
     pub(crate) name: Ident,
     pub(crate) format: LitStr,
     pub(crate) fields: Vec<Field>,
@@ -21,11 +23,13 @@ impl Parse for Mark {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let krate = input.call(Ident::parse_any)?;
         let _: Token![,] = input.parse()?;
+        let provider = input::provider(input)?;
         let name: Ident = input.parse().map_err(|error| {
             Error::new(error.span(), "expected the marker's name: `trace_mark!(name, \"format\", …)`")
         })?;
         let text = name::of_ident(&name)?;
-        name::check_length("", &text, name.span())?;
+        let provider_text = provider.as_ref().map(LitStr::value).unwrap_or_default();
+        name::check_length(&provider_text, &text, name.span())?;
         if !input.is_empty() && !input.peek(Token![,]) {
             return Err(input.error("expected `,`: a marker's name is one identifier"));
         }
@@ -65,7 +69,7 @@ impl Parse for Mark {
                 value,
             })
             .collect();
-        Ok(Self { krate, name, format, fields })
+        Ok(Self { krate, provider, name, format, fields })
     }
 }
 

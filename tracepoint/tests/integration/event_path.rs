@@ -51,7 +51,8 @@ fn a_typed_call_becomes_the_bytes_of_a_packet() {
     let probe = register_trace_sched_switch(move |prev, next| {
         count.fetch_add(1, Ordering::Relaxed);
         tracepoint::trace_mark!(
-            kernel_sched_switch,
+            provider = "kernel";
+            sched_switch,
             "prev_pid %d next_pid %d prev_state %ld",
             prev.pid,
             next.pid,
@@ -64,7 +65,7 @@ fn a_typed_call_becomes_the_bytes_of_a_packet() {
     // 4. A channel subscribes to both markers: the one derived from the field block, and the one by hand.
     let channel =
         OpenChannel::open(Channel::discard(1 << 16), [0xAB; 16], 5, 2, Box::new(AnonymousMemory)).expect("memory");
-    let subscriptions: Vec<_> = ["sched:sched_switch", "integration:kernel_sched_switch"]
+    let subscriptions: Vec<_> = ["sched:sched_switch", "kernel:sched_switch"]
         .into_iter()
         .map(|name| {
             let marker =

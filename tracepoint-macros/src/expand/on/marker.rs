@@ -62,9 +62,9 @@ fn items(
 }
 
 pub(in crate::expand) fn mark(mark: &Mark) -> TokenStream {
-    let Mark { krate, name, format, fields } = mark;
+    let Mark { krate, provider, name, format, fields } = mark;
     let text = name.unraw().to_string();
-    let common = parts_of(krate, &text, name.span(), None, None);
+    let common = parts_of(krate, &text, name.span(), provider.as_ref(), None);
     let parts = quote!(#common doc: "", format: #format,);
     let items = items(krate, &quote!(__TracepointMark), fields, (parts, quote!(None)), Some(&allows()));
     let values = values(krate, fields);
