@@ -16,14 +16,18 @@ use crate::session::outputs::OutputArguments;
 use crate::session::rules::{RouteArguments, RuleArguments, add, require_matches};
 use crate::{message, units};
 use clap::Args;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use recorded::RecordedProcesses;
 use report::Report;
 use servers::Servers;
 use std::fs;
+use std::io;
 use std::num::NonZero;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 use stop::StopCondition;
 use tracepoint_control::{
@@ -51,7 +55,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// program reads the rings of the processes and writes the traces, so that the processes need no rights in the output directory, and a process
 /// that is killed or stopped loses no event that it has committed.
 ///
-/// With a command, the exit code is the command's status if that is not 0, and 128 plus the number of a signal that ended it. If it is 0, or the
+/// With a command, a signal to this program ends the command as well (`SIGTERM`). The exit code is the command's status if that is not 0, and 128 plus the number of a signal that ended it. If it is 0, or the
 /// command still runs when the recording ends, the exit code tells how the recording went, as in the table below.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
@@ -240,6 +244,9 @@ impl Record {
                 break;
             }
         }
+        if let Some(child) = child.as_mut().filter(|_| stop.is_interrupted()) {
+            terminate(child)?;
+        }
         Ok((recorder, unrecorded, child))
     }
 
@@ -277,6 +284,19 @@ impl Record {
     fn write_report(&self, report: &Report, out: Option<&Path>) -> std::io::Result<()> {
         if self.json { report.write_json(out) } else { report.write_text(out) }
     }
+}
+
+/// Asks a command to end, and waits for some time until it has. Its last events are recorded meanwhile.
+fn terminate(child: &mut Child) -> io::Result<()> {
+    let asked = Instant::now();
+    // It has not been waited for, so that the id is its own.
+    if child.try_wait()?.is_none() {
+        kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM)?;
+    }
+    while child.try_wait()?.is_none() && asked.elapsed() < END_TIMEOUT {
+        sleep(Duration::from_millis(10));
+    }
+    Ok(())
 }
 
 /// The outcome of a command, as a shell tells it: its status, or 128 and the number of the signal that ended it.

@@ -25,6 +25,11 @@ impl StopCondition {
         self.interrupt.waker()
     }
 
+    /// Whether a signal ended the recording.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupt.is_requested()
+    }
+
     /// Waits for `most` at most, and less on a signal, when a child has ended, or when a [waker](Self::waker) is called; whether the
     /// recording is to end.
     pub(super) fn is_reached(&mut self, child: Option<&mut Child>, most: Duration) -> Result<bool, Failure> {

@@ -1,7 +1,7 @@
 //! How `tracectl record` ends: the exit code tells losses, processes that were not recorded, and processes that were killed.
 
-use super::remote_recording::busy;
-use super::{DIES, EXITS, Outcome, Place, is_traced, kill, program};
+use super::remote_recording::{busy, until, written};
+use super::{DIES, EXITS, Outcome, Place, TRACED, is_traced, kill, program};
 use std::env;
 use std::fs;
 use std::path::Path;
@@ -97,6 +97,30 @@ fn a_command_decides_by_its_status() -> Outcome {
         assert_eq!(report["recovered"].as_array().is_some_and(Vec::is_empty), expected != 134, "{report}");
         place.verifies(&out);
     }
+    Ok(())
+}
+
+/// A signal ends the command, whose last events are in the trace.
+#[test]
+fn a_signal_ends_the_command() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let traced = program("exit_codes::a_signal_ends_the_command", 0);
+    let mut record = place.command(&["record", "-e", "shop:paid", "-o", "out", "--json", "--"]);
+    record.arg(traced.get_program()).args(traced.get_args()).env(TRACED, "0");
+    let mut record = record.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    until(|| written(&place.path("out")) > 0);
+    let status: serde_json::Value = serde_json::from_str(&place.well(&["list", "--json"]))?;
+    let pid = status["processes"][0]["pid"].as_u64().ok_or("no process")?;
+    kill(&record, "INT")?;
+    let stdin = record.stdin.take();
+    let output = record.wait_with_output()?;
+    assert!(!Path::new(&format!("/proc/{pid}")).exists(), "the command still runs");
+    drop(stdin);
+    assert_eq!(output.status.code(), Some(128 + 15), "{output:?}");
+    place.verifies("out");
     Ok(())
 }
 
