@@ -14,7 +14,9 @@ pub struct CollectError {
 impl CollectError {
     pub(crate) fn new(action: impl Into<String>, source: io::Error) -> Self {
         let advice = match source.kind() {
-            io::ErrorKind::AddrInUse => "; end the other program (perhaps lttng-relayd), or choose other ports, 0 for free ones",
+            io::ErrorKind::AddrInUse => {
+                "; end the other program (perhaps lttng-relayd), or choose other ports, 0 for free ones"
+            }
             io::ErrorKind::AddrNotAvailable => "; give an address of this machine, or 0.0.0.0 for all",
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 "; choose a directory that this user may write to, and ports above 1023"

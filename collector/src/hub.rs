@@ -186,9 +186,12 @@ impl Hub {
         if self.sessions.get(&session).is_some_and(|session| !session.live_timer.is_zero()) {
             return Err("the metadata of a live session cannot be replaced".to_owned());
         }
-        let stream = self.streams.get_mut(&handle).filter(|stream| stream.session == session && stream.place.is_metadata());
+        let stream =
+            self.streams.get_mut(&handle).filter(|stream| stream.session == session && stream.place.is_metadata());
         let stream = stream.ok_or_else(|| format!("the session has no metadata stream {handle}"))?;
-        stream.replace(|job| self.storage.give(handle, job)).map_err(|error| format!("cannot replace the metadata: {error}"))
+        stream
+            .replace(|job| self.storage.give(handle, job))
+            .map_err(|error| format!("cannot replace the metadata: {error}"))
     }
 
     /// Hands what is complete to the storage.

@@ -157,7 +157,11 @@ mod tests {
         let place = tempfile::tempdir()?;
         let whole = "abcdefghijklmnopqrstuvwxyz";
         for (read_before, cut) in [(0, 5), (1, 5), (2, 5), (2, 13), (2, 20), (2, 26)] {
-            let first = segment(place.path(), &format!("a{read_before}{cut}"), &[packet("abcde", 3), packet("fghij", 0)].concat());
+            let first = segment(
+                place.path(),
+                &format!("a{read_before}{cut}"),
+                &[packet("abcde", 3), packet("fghij", 0)].concat(),
+            );
             let packets = [packet(&whole[..cut], 7), packet(&whole[cut..], 0)].concat();
             let second = segment(place.path(), &format!("b{read_before}{cut}"), &packets);
             let mut view = View::new(first.clone());

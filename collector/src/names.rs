@@ -70,7 +70,9 @@ mod tests {
         for wrong in ["", "/", "..", "a/../b", "../x", "a/./b", "a/.b", &"a/".repeat(17), "a/\r"] {
             assert!(path("the path", wrong).is_err(), "{wrong}");
         }
-        for (text, expected) in [("/ust//uid/", "ust/uid"), ("a", "a"), (&"a/".repeat(16), "a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a")] {
+        for (text, expected) in
+            [("/ust//uid/", "ust/uid"), ("a", "a"), (&"a/".repeat(16), "a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a")]
+        {
             let path = path("the path", text).expect("a path");
             assert_eq!(path, Path::new(expected));
             assert!(path.components().all(|part| matches!(part, Component::Normal(_))));

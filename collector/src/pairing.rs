@@ -140,8 +140,7 @@ impl<P> Pairing<P> {
     }
 
     fn waited(&self, now: Instant) -> bool {
-        let patience =
-            if self.mode == Mode::Indexed && self.indexes.is_empty() { INDEXED_PATIENCE } else { PATIENCE };
+        let patience = if self.mode == Mode::Indexed && self.indexes.is_empty() { INDEXED_PATIENCE } else { PATIENCE };
         self.waits_since.is_some_and(|since| now.saturating_duration_since(since) >= patience)
     }
 

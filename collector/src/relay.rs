@@ -111,7 +111,10 @@ impl Control {
         let reply = Some(Reply::Version(Version { major: MAJOR, minor: MINOR }));
         if version.major != MAJOR || version.minor < LEAST_MINOR {
             let Version { major, minor } = version;
-            return Answer::Close(reply, format!("the sender speaks version {major}.{minor} of the relay protocol, not 2.4 to 2.13"));
+            return Answer::Close(
+                reply,
+                format!("the sender speaks version {major}.{minor} of the relay protocol, not 2.4 to 2.13"),
+            );
         }
         self.minor = Some(version.minor.min(MINOR));
         Answer::Reply(reply)
@@ -210,7 +213,9 @@ fn session_command(hub: &mut Hub, session: u64, minor: u32, command: Command<'_>
             Some(stream) => pending(!stream.has_stored(last)),
         },
         Command::EndDataPending { .. } => pending(false),
-        Command::BeginDataPending { .. } | Command::QuiescentControl { .. } | Command::StartData => code(ReturnCode::Ok),
+        Command::BeginDataPending { .. } | Command::QuiescentControl { .. } | Command::StartData => {
+            code(ReturnCode::Ok)
+        }
         Command::ResetMetadata { handle, .. } => match hub.reset_metadata(session, handle) {
             Ok(()) => code(ReturnCode::Ok),
             Err(why) => fail(ReturnCode::Unknown, why),

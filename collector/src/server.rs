@@ -148,7 +148,9 @@ impl Collector {
         let mut hub = Hub::new(options.output.clone(), storage);
         if found.sessions > 0 {
             let Found { sessions, cut_off, .. } = found;
-            hub.say(format!("made {sessions} sessions of a killed collector whole; cut off {cut_off} bytes of incomplete packets"));
+            hub.say(format!(
+                "made {sessions} sessions of a killed collector whole; cut off {cut_off} bytes of incomplete packets"
+            ));
         }
         let memory = usize::try_from(options.memory).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         let shared = Rc::new(Shared {
@@ -214,7 +216,8 @@ impl Shared {
     fn report(&self, memory: usize) -> Report {
         let mut hub = self.hub.borrow_mut();
         let messages = hub.messages();
-        let open: Vec<_> = hub.sessions().filter(|(_, session)| session.is_open()).map(|(_, session)| session).collect();
+        let open: Vec<_> =
+            hub.sessions().filter(|(_, session)| session.is_open()).map(|(_, session)| session).collect();
         Report {
             counts: hub.counts,
             sessions: open.len(),

@@ -76,7 +76,10 @@ impl Viewer {
                 Connect::relay(1).encode(&mut out);
             }
             Request::Connect(connect) => {
-                return Answer::Close(format!("the viewer speaks version {}.{} of the live protocol", connect.major, connect.minor));
+                return Answer::Close(format!(
+                    "the viewer speaks version {}.{} of the live protocol",
+                    connect.major, connect.minor
+                ));
             }
             _ if !self.is_connected => return Answer::Close("the first request was not CONNECT".to_owned()),
             Request::CreateSession => {
@@ -183,7 +186,9 @@ impl Viewer {
 
     fn next_index(&mut self, hub: &Hub, handle: u64) -> Index {
         let error = Index::only(IndexStatus::Error);
-        let Some((mut viewed, stream)) = self.streams.get(&handle).copied().zip(hub.stream(handle)) else { return error };
+        let Some((mut viewed, stream)) = self.streams.get(&handle).copied().zip(hub.stream(handle)) else {
+            return error;
+        };
         let Place::Data(cursor) = &mut viewed.place else { return error };
         let index = match stream.view.next(cursor) {
             Err(_) => error,

@@ -113,7 +113,8 @@ impl SessionDirectory {
             return Ok(here.to_string_lossy().into_owned());
         }
         // The stock sender asks until the chunk does not exist any more.
-        let chunk = self.chunks.remove(&close.id).filter(|_| matches!(close.end, Some(ChunkEnd::Archive | ChunkEnd::Delete)));
+        let chunk =
+            self.chunks.remove(&close.id).filter(|_| matches!(close.end, Some(ChunkEnd::Archive | ChunkEnd::Delete)));
         let Some(chunk) = chunk else { return Ok(here.to_string_lossy().into_owned()) };
         let from = self.path.join(&chunk.relative);
         let parts: Vec<_> = chunk.tops.iter().filter(|top| from.join(top).exists()).collect();
@@ -184,7 +185,10 @@ mod tests {
         let place = tempfile::tempdir()?;
         let create = || SessionDirectory::create(place.path(), Path::new("host/shop"));
         let (first, second, third) = (create()?, create()?, create()?);
-        assert_eq!([first.relative(), second.relative(), third.relative()], ["host/shop", "host/shop-2", "host/shop-3"]);
+        assert_eq!(
+            [first.relative(), second.relative(), third.relative()],
+            ["host/shop", "host/shop-2", "host/shop-3"]
+        );
         assert!(place.path().join("host/shop-2").join(MARK).exists());
         drop(second);
         assert!(!place.path().join("host/shop-2").join(MARK).exists());

@@ -245,7 +245,10 @@ impl Stream {
         }
         // The file is larger than it may be if there is no other.
         let files = self.place.create(number + 1).map_err(|error| {
-            format!("cannot create the next file of {}: {error}", self.place.directory.join(&self.place.channel).display())
+            format!(
+                "cannot create the next file of {}: {error}",
+                self.place.directory.join(&self.place.channel).display()
+            )
         })?;
         self.file = (number + 1, size);
         self.view.will_open(files.segment());
