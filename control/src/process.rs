@@ -9,6 +9,9 @@ use std::os::unix::fs::MetadataExt;
 use std::str::FromStr;
 use tracepoint_sinks::ProcessInfo;
 
+/// More than a `stat` file has.
+const STAT: usize = 1024;
+
 /// Identifies a process within a boot: its pid, and its start time in clock ticks after boot. Written `PID-START`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -107,8 +110,15 @@ pub(crate) fn started() -> u64 {
 
 /// Start time of the process with this pid; `None` if there is none, or if it is a zombie.
 pub(crate) fn started_at(pid: u32) -> Option<u64> {
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    if has_ended(&stat) { None } else { start_time(&stat) }
+    let mut bytes = [0; STAT];
+    let stat = read_stat(&format!("/proc/{pid}/stat"), &mut bytes)?;
+    if has_ended(stat) { None } else { start_time(stat) }
+}
+
+/// Reads a `stat` file by three system calls: recorders and drains do so in each round.
+fn read_stat<'a>(path: &str, bytes: &'a mut [u8; STAT]) -> Option<&'a [u8]> {
+    let length = File::open(path).and_then(|mut file| file.read(bytes)).ok()?;
+    Some(&bytes[..length])
 }
 
 /// The status of a process that has ended and was not reaped, as `waitpid` would give it, from its `stat` file; `None` if that is of
@@ -134,11 +144,9 @@ fn has_ended(stat: &[u8]) -> bool {
     matches!(state, Some(b'Z' | b'X'))
 }
 
-/// The number of threads of this process. Three system calls: drains ask in each round.
+/// The number of threads of this process.
 pub(crate) fn thread_count() -> Option<usize> {
-    let mut stat = [0; 1024];
-    let length = File::open("/proc/self/stat").and_then(|mut file| file.read(&mut stat)).ok()?;
-    field(&stat[..length], 20)?.parse().ok()
+    field(read_stat("/proc/self/stat", &mut [0; STAT])?, 20)?.parse().ok()
 }
 
 fn start_time(stat: &[u8]) -> Option<u64> {

@@ -190,6 +190,11 @@ impl Metadata {
         self.body.env.iter().find(|(n, _)| n == name).map(|(_, value)| value)
     }
 
+    /// Whether the other one is a clone of this one.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.body, &other.body)
+    }
+
     /// The clocks.
     pub fn clocks(&self) -> &[Clock] {
         &self.body.clocks

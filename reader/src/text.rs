@@ -1,15 +1,16 @@
 //! Writes items as text: events exactly as `babeltrace2` does by default, one per line.
 
+mod decimal;
 mod float;
 mod literal;
 mod time;
 
 use std::io::{self, Write};
 
-use crate::event::{Event, Stream};
+use crate::event::Event;
 use crate::loss::{Loss, LossKind};
 use crate::merge::Item;
-use crate::metadata::EnvValue;
+use crate::metadata::{EnvValue, Metadata};
 use crate::value::StructValue;
 use time::Clock;
 
@@ -33,12 +34,14 @@ pub struct TextWriter {
     clock: Clock,
     last_ns: Option<i64>,
     line: Vec<u8>,
+    /// The origin of the last event, and the metadata that it is from.
+    origin: Option<(Metadata, Vec<u8>)>,
 }
 
 impl TextWriter {
     /// A writer that has seen no event.
     pub fn new(options: TextOptions) -> Self {
-        Self { clock: Clock::new(options), last_ns: None, line: Vec::new() }
+        Self { clock: Clock::new(options), last_ns: None, line: Vec::new(), origin: None }
     }
 
     /// Writes one item and a line feed, in one piece.
@@ -63,15 +66,23 @@ impl TextWriter {
         match self.last_ns {
             None => self.line.extend_from_slice(b"?.?????????"),
             Some(last) => {
-                let distance = i128::from(event.time_ns) - i128::from(last);
-                let sign = if distance < 0 { "-" } else { "" };
-                let distance = distance.unsigned_abs();
-                write!(self.line, "{sign}{}.{:09}", distance / 1_000_000_000, distance % 1_000_000_000)?;
+                let distance = event.time_ns.abs_diff(last);
+                if event.time_ns < last {
+                    self.line.push(b'-');
+                }
+                decimal::write(&mut self.line, distance / 1_000_000_000);
+                decimal::write_fraction(&mut self.line, distance % 1_000_000_000);
             }
         }
         self.last_ns = Some(event.time_ns);
         self.line.extend_from_slice(b") ");
-        origin(&mut self.line, &event.stream);
+        let metadata = &event.stream.metadata;
+        if !self.origin.as_ref().is_some_and(|(of, _)| of.is_same(metadata)) {
+            self.origin = Some((metadata.clone(), origin(metadata)));
+        }
+        if let Some((_, origin)) = &self.origin {
+            self.line.extend_from_slice(origin);
+        }
         values(&mut self.line, event, event.packet_context.as_deref())
     }
 
@@ -135,23 +146,23 @@ fn counted(line: &mut Vec<u8>, count: u64, noun: &str) -> io::Result<()> {
 }
 
 /// The origin of the trace, `host:process:(pid) `, as far as its environment has it.
-fn origin(line: &mut Vec<u8>, stream: &Stream) {
-    let mut any = false;
+fn origin(metadata: &Metadata) -> Vec<u8> {
+    let mut line = Vec::new();
     for name in ["hostname", "procname", "vpid"] {
-        let text = match (name, stream.metadata.env_value(name)) {
+        let text = match (name, metadata.env_value(name)) {
             ("vpid", Some(EnvValue::Integer(pid))) => format!("({pid})"),
             ("hostname" | "procname", Some(EnvValue::String(text))) => text.clone(),
             _ => continue,
         };
-        if any {
+        if !line.is_empty() {
             line.push(b':');
         }
-        plain(line, &text);
-        any = true;
+        plain(&mut line, &text);
     }
-    if any {
+    if !line.is_empty() {
         line.push(b' ');
     }
+    line
 }
 
 /// Text from the metadata without quotes. Control characters are shown as `\u{1b}`: a hostile trace must not control the terminal.

@@ -183,12 +183,11 @@ impl<W: Write + Send> Sink for TextSink<W> {
         *seen = Seen { discarded, records: packet.events_after, end };
 
         let cost = EVENT_COST + DECODED_FACTOR * packet.bytes.len() / events.len().max(1);
-        for event in events {
-            if let Some(watermark) = &mut self.watermark {
-                watermark.observe(event.time_ns);
-            }
-            self.waiting.push(event.time_ns, cost, Entry::Event(event));
+        if let (Some(watermark), Some(newest)) = (&mut self.watermark, events.iter().map(|event| event.time_ns).max()) {
+            watermark.observe(newest);
         }
+        let entries = events.into_iter().map(|event| (event.time_ns, Entry::Event(event)));
+        self.waiting.push_all(entries.collect(), cost);
         Ok(())
     }
 

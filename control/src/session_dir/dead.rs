@@ -96,16 +96,15 @@ pub(super) fn ring_names(dir: &PrivateDir) -> Vec<String> {
 
 /// Whether the process of this directory still records. Assumes so if the lock cannot be tested.
 pub(super) fn is_alive(dir: &PrivateDir) -> bool {
-    is_locked(dir).unwrap_or(true) && !is_known_to_be_gone(dir).unwrap_or(false)
+    is_locked(dir).unwrap_or(true) && key_here(dir).is_none_or(ProcessKey::exists)
 }
 
-/// Whether the process has exited; `None` if its pid belongs to another or an unknown pid namespace.
-fn is_known_to_be_gone(dir: &PrivateDir) -> Option<bool> {
+/// The process of this directory; `None` if it is in another or an unknown pid namespace.
+pub(super) fn key_here(dir: &PrivateDir) -> Option<ProcessKey> {
     let key = ProcessKey::of_directory(dir.path().file_name()?.to_str()?)?;
     let ring = ring_names(dir).into_iter().next()?;
     let namespace = pid_namespace_of(&dir.open_file(&ring).ok()?).ok()?;
-    let comparable = namespace != 0 && namespace == process::pid_namespace();
-    comparable.then(|| !key.exists())
+    (namespace != 0 && namespace == process::pid_namespace()).then_some(key)
 }
 
 #[cfg(test)]

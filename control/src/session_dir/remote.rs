@@ -4,14 +4,14 @@
 //! continues where it stopped. A directory can be closed between two accesses: the consumer of a thousand processes may not have so many
 //! descriptors.
 
-use super::lock::Lock;
+use super::lock::{Lock, is_locked};
 use super::{CONSUMER, METADATA, OUTPUTS, RINGS, dead, lease};
 use crate::private_dir::PrivateDir;
 use crate::process::ProcessKey;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Maximum length of metadata that is read, in bytes.
 const MAX_METADATA: u64 = 64 << 20;
@@ -49,7 +49,7 @@ impl RemoteRingDirs {
             return Ok(None);
         }
         let (rings, open) = (Arc::clone(&self.0), Mutex::new(Some(dir)));
-        Ok(Some(RemoteDir { rings, name: name.to_owned(), inode, open }))
+        Ok(Some(RemoteDir { rings, name: name.to_owned(), inode, open, key: OnceLock::new() }))
     }
 
     /// Removes a directory whose packets are all consumed.
@@ -70,6 +70,8 @@ pub(crate) struct RemoteDir {
     inode: u64,
     /// `None` until the next access.
     open: Mutex<Option<PrivateDir>>,
+    /// The process, once it is known to be in this pid namespace.
+    key: OnceLock<ProcessKey>,
 }
 
 impl RemoteDir {
@@ -98,7 +100,12 @@ impl RemoteDir {
 
     /// Whether the process still records into it.
     pub(crate) fn is_recorded_into(&self) -> bool {
-        match self.with(|dir| Ok(dead::is_alive(dir))) {
+        let is_alive = self.with(|dir| {
+            let known = self.key.get().copied();
+            let key = known.or_else(|| dead::key_here(dir).map(|key| *self.key.get_or_init(|| key)));
+            Ok(is_locked(dir).unwrap_or(true) && key.is_none_or(ProcessKey::exists))
+        });
+        match is_alive {
             Ok(is_alive) => is_alive,
             // It cannot be opened just now.
             Err(error) => error.kind() != io::ErrorKind::NotFound,

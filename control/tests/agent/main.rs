@@ -17,6 +17,7 @@ mod chaos;
 mod environment;
 mod failures;
 mod filters;
+mod fork_cost;
 mod forks;
 mod full_run_dir;
 mod listing;

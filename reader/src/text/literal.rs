@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::float;
+use super::{decimal, float};
 use crate::metadata::types::{Base, EnumType};
 use crate::value::{Int, StructValue, Value};
 
@@ -74,7 +74,14 @@ fn integer(line: &mut Vec<u8>, int: &Int) -> io::Result<()> {
         int.pattern() & (u64::MAX >> (64 - width))
     };
     match int.base {
-        Base::Decimal => write!(line, "{}", int.value),
+        Base::Decimal => {
+            if int.value < 0 {
+                line.push(b'-');
+            }
+            // Values have 64 bits, and a sign.
+            decimal::write(line, u64::try_from(int.value.unsigned_abs()).unwrap_or(u64::MAX));
+            Ok(())
+        }
         Base::Hexadecimal => write!(line, "0x{:X}", digits(4)),
         Base::Octal => write!(line, "0{:o}", digits(3)),
         Base::Binary => write!(line, "0b{:0width$b}", digits(1), width = usize::from(int.bits)),

@@ -1,11 +1,9 @@
 //! Times of day.
 
-use std::io::Write;
-
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::TextOptions;
+use super::{TextOptions, decimal};
 
 /// Writes times in one time zone. The text of the last second is cached, because there are many events per second.
 #[derive(Debug)]
@@ -33,7 +31,6 @@ impl Clock {
             self.second = Some(second);
         }
         line.extend_from_slice(self.text.as_bytes());
-        // Writing to a vector cannot fail.
-        let _ = write!(line, ".{:09}", time_ns.rem_euclid(1_000_000_000));
+        decimal::write_fraction(line, time_ns.rem_euclid(1_000_000_000).unsigned_abs());
     }
 }
