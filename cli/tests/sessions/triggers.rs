@@ -52,6 +52,55 @@ fn core_dump(place: &Place, pid: u32) -> std::io::Result<i32> {
     Ok(i32::from_ne_bytes(answer))
 }
 
+/// What is not watched is named; a subscriber sees what happens.
+#[test]
+fn a_listener_watches_and_notifies() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let refused = place.refused(&["notifications"]);
+    assert!(refused.contains("no process listens") && refused.contains("tracectl listen"), "{refused}");
+    place.well(&["create", "flight", "-e", "shop:*", "--wait", "--start"]);
+    let (code, _, err) = place.tracectl(&["trigger", "killed", "notify", "stop"]);
+    assert!(code == Some(0) && err.contains("note: trigger t1 of flight: nobody watches"), "{err}");
+    assert!(triggers(&place)["triggers"][0]["missing"].as_str().is_some_and(|text| text.contains("tracectl listen")));
+    let mut dies = place.start("triggers::a_listener_watches_and_notifies");
+    place.well(&["status", "flight"]);
+    let mut listener = Listener::start(&place)?;
+    assert_eq!(triggers(&place)["triggers"][0]["missing"], Value::Null);
+    let (code, _, err) = place.tracectl(&["trigger", "killed", "notify", "--id", "again"]);
+    assert!(code == Some(0) && !err.contains("note:"), "{err}");
+
+    let mut notifications = place.command(&["notifications", "--json", "-s", "flight"]);
+    let mut subscriber = notifications.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let lines = BufReader::new(subscriber.stdout.take().ok_or("no output")?);
+    let mut subscriber = Listener { child: subscriber, lines };
+    assert_eq!(subscriber.next()?["type"], "subscribed");
+    assert_eq!(listener.next()?["type"], "subscriber");
+    dies.0.kill()?;
+    let notification = subscriber.next()?;
+    let occurrence = &notification["occurrence"];
+    assert_eq!((&notification["trigger"], &occurrence["condition"]), (&"t1".into(), &"killed".into()));
+    assert_eq!((&occurrence["pid"], &occurrence["entries"]["killed_signal"]), (&dies.0.id().into(), &9.into()));
+    let report = listener.next()?;
+    assert_eq!((&report["type"], &report["session"]), (&"occurred".into(), &"flight".into()));
+    // The first trigger stops the session, after the same occurrence has fired the other one as well.
+    let action = |trigger: usize, action: usize| report["triggers"][trigger]["actions"][action]["action"].clone();
+    assert_eq!([action(0, 0), action(0, 1), action(1, 0)], ["notify", "stop", "notify"], "{report:#}");
+    assert_eq!(subscriber.next()?["trigger"], "again");
+
+    // The text, and the end of the listener.
+    kill(&listener.child, "TERM")?;
+    assert!(listener.child.wait()?.success());
+    let mut err = String::new();
+    subscriber.child.stderr.take().ok_or("no messages")?.read_to_string(&mut err)?;
+    assert!(!subscriber.child.wait()?.success() && err.contains("the listener has ended"), "{err}");
+    let (_, shown, _) = place.tracectl(&["triggers"]);
+    assert!(shown.contains("last: notify done\n"), "{shown}");
+    Ok(())
+}
+
 /// What `triggers --json` says.
 fn triggers(place: &Place) -> Value {
     serde_json::from_str(&place.well(&["triggers", "--json"])).expect("JSON")
