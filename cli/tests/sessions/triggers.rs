@@ -173,6 +173,70 @@ fn a_core_dump_is_received_and_a_snapshot_taken() -> Outcome {
     Ok(())
 }
 
+/// An event that matches: the snapshot has its fields, a program and a subscriber are told, and a process whose fields the filter does not fit
+/// is named.
+#[test]
+fn an_event_that_matches_is_acted_on() -> Outcome {
+    const TEST: &str = "triggers::an_event_that_matches_is_acted_on";
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    place.well(&["create", "flight", "-e", "shop:*", "--wait", "--start"]);
+    let set = |words: &[&str]| {
+        let (code, _, err) = place.tracectl(&[&["trigger", "-s", "flight"], words].concat());
+        assert_eq!(code, Some(0), "{err}");
+    };
+    let _listener = Listener::start(&place)?;
+    let told = place.path("told");
+    let script = format!("env | grep ^TRACEPOINT_TRIGGER_ | sort > {}", told.display());
+    set(&[
+        "event",
+        "shop:paid",
+        "--filter",
+        "cents == 30",
+        "snapshot",
+        "-o",
+        "out",
+        "run",
+        "--",
+        "/bin/sh",
+        "-c",
+        &script,
+    ]);
+    set(&["event", "shop:*", "--filter", "price > 3", "stop"]);
+    let process = place.start(TEST);
+    let began = std::time::Instant::now();
+    let state = loop {
+        let state = triggers(&place)["triggers"][0]["state"].clone();
+        if state["last"][1]["ended"].is_string() {
+            break state;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "{state}");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert_eq!((&state["occurred"], &state["failed"]), (&1.into(), &0.into()), "{state}");
+    let output = state["last"][0]["output"].as_str().ok_or("no snapshot")?;
+    assert_eq!(viewed(output.as_ref(), "{ cents = 30 }"), 1);
+    let told = fs::read_to_string(told)?;
+    for part in [
+        "TRACEPOINT_TRIGGER_CONDITION=event\n",
+        "TRACEPOINT_TRIGGER_FIELD_CENTS=30\n",
+        &format!("TRACEPOINT_TRIGGER_SNAPSHOT={output}\n"),
+    ] {
+        assert!(told.contains(part), "{part} is not in {told}");
+    }
+    let all = triggers(&place);
+    let watched = &all["processes"][0];
+    assert_eq!(
+        (&watched["pid"], &watched["triggers"]["t1"]),
+        (&process.0.id().into(), &serde_json::json!({ "events": 1 }))
+    );
+    let (_, _, err) = place.tracectl(&["triggers"]);
+    assert!(err.contains("trigger t2 of flight: process") && err.contains("price"), "{err}");
+    Ok(())
+}
+
 #[test]
 fn triggers_belong_to_their_session() -> Outcome {
     let place = Place::new();
