@@ -19,9 +19,9 @@ enum Kind {
     /// A process of this system dumps core, and a helper that the kernel started says so
     #[value(name = "OnAnyCoreDump")]
     CoreDump,
-    /// An event that the session records fires and matches: `event 'shop:*' --filter 'status >= 500'`
+    /// An event fires and matches: `event 'shop:*' --filter 'status >= 500'`
     Event,
-    /// A ring is at least so full while it is drained: `ring-full 80%`
+    /// A ring is at least so full: `ring-full 80%`
     RingFull,
     /// A process begins to lose events
     Lost,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::time::{Duration, UNIX_EPOCH};
 use tracepoint_control::trigger::{TriggerStatus, Watchers};
-use tracepoint_control::{NamedSession, ProcessKey, SpecError, TriggerSpec};
+use tracepoint_control::{Ack, NamedSession, ProcessKey, SpecError, TriggerAck, TriggerSpec};
 
 /// Shows triggers: what they do, how often they have, when last, and with which result
 ///
@@ -30,7 +30,7 @@ pub(crate) struct Triggers {
     /// Use the run directory that this process uses
     #[arg(short, long, value_name = "PID")]
     pid: Option<u32>,
-    /// Write one JSON object: `run_dir`, `listener`, `core_handler`, `triggers` and `unsupported`
+    /// Write one JSON object: `run_dir`, `listener`, `core_handler`, `triggers`, `processes` and `unsupported`
     #[arg(long)]
     json: bool,
 }
@@ -43,9 +43,11 @@ impl Triggers {
             None => controller.sessions()?,
         };
         let (mut found, mut unsupported, mut result) = (Vec::new(), Vec::new(), Outcome::Success);
+        let mut processes = Vec::new();
         for name in names {
             match controller.session(&name).map_err(Into::into).and_then(|session| of_session(&session)) {
-                Ok((triggers, errors)) => {
+                Ok((triggers, errors, acks)) => {
+                    processes.extend(acks.into_iter().map(|ack| (name.clone(), ack)));
                     found.extend(triggers.into_iter().map(|trigger| (name.clone(), trigger)));
                     unsupported.extend(errors.into_iter().map(|error| (name.clone(), error)));
                 }
@@ -68,6 +70,9 @@ impl Triggers {
                 "listener": watchers.listener,
                 "core_handler": watchers.core_handler,
                 "triggers": found.iter().map(|(session, trigger)| as_json(&watchers, session, trigger)).collect::<Vec<_>>(),
+                "processes": processes.iter()
+                    .map(|(session, ack)| json!({ "session": session, "pid": ack.process.pid, "triggers": ack.triggers }))
+                    .collect::<Vec<_>>(),
                 "unsupported": unsupported.iter()
                     .map(|(session, error)| json!({ "session": session, "error": error.to_string() }))
                     .collect::<Vec<_>>(),
@@ -89,6 +94,14 @@ impl Triggers {
         for (session, error) in &unsupported {
             message::note(&format!("{session}: {error}"));
         }
+        for (session, ack) in &processes {
+            for (id, watched) in &ack.triggers {
+                if let TriggerAck::Unsupported(reason) = watched {
+                    let pid = ack.process.pid;
+                    message::note(&format!("trigger {id} of {session}: process {pid} does not watch for it: {reason}"));
+                }
+            }
+        }
         for (session, trigger) in &found {
             if let Some(note) = unwatched(&watchers, session, &trigger.spec) {
                 message::note(&note);
@@ -98,10 +111,11 @@ impl Triggers {
     }
 }
 
-/// The triggers of a session, and the errors of those that this version does not understand.
-fn of_session(session: &NamedSession<'_>) -> Result<(Vec<TriggerStatus>, Vec<SpecError>), Failure> {
+/// The triggers of a session, the errors of those that this version does not understand, and the processes that watch for some.
+fn of_session(session: &NamedSession<'_>) -> Result<(Vec<TriggerStatus>, Vec<SpecError>, Vec<Ack>), Failure> {
     let errors = session.spec()?.triggers().filter_map(Result::err).cloned().collect();
-    Ok((session.triggers()?, errors))
+    let acks = session.acks()?.into_iter().filter(|ack| !ack.triggers.is_empty()).collect();
+    Ok((session.triggers()?, errors, acks))
 }
 
 fn table(found: &[(String, TriggerStatus)]) -> Table {

@@ -274,6 +274,14 @@ fn each_kind_of_crash_leaves_a_snapshot() -> Outcome {
         fired += 1;
         place.fired(fired)?;
         check_snapshot(&place.snapshot_of(crashes.id())?, how, signal, crashes.id(), healthy.id())?;
+        if fired == 1 {
+            let trace = trace_of(&place.snapshot_of(crashes.id())?, crashes.id())?.display().to_string();
+            place.well(&["convert", &trace, "-o", "crash.dt"])?;
+            let postambles =
+                place.command(&place.path("tracectl")).args(["dt", "postamble", "--raw", "crash.dt"]).output()?;
+            let postambles = String::from_utf8_lossy(&postambles.stdout).into_owned();
+            assert!(postambles.contains(&format!("core_pid = {};", crashes.id())), "{postambles}");
+        }
     }
     drop(healthy.stdin.take());
     assert!(healthy.wait()?.success(), "the other process goes on");

@@ -52,6 +52,55 @@ fn core_dump(place: &Place, pid: u32) -> std::io::Result<i32> {
     Ok(i32::from_ne_bytes(answer))
 }
 
+/// What is not watched is named; a subscriber sees what happens.
+#[test]
+fn a_listener_watches_and_notifies() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let refused = place.refused(&["notifications"]);
+    assert!(refused.contains("no process listens") && refused.contains("tracectl listen"), "{refused}");
+    place.well(&["create", "flight", "-e", "shop:*", "--wait", "--start"]);
+    let (code, _, err) = place.tracectl(&["trigger", "killed", "notify", "stop"]);
+    assert!(code == Some(0) && err.contains("note: trigger t1 of flight: nobody watches"), "{err}");
+    assert!(triggers(&place)["triggers"][0]["missing"].as_str().is_some_and(|text| text.contains("tracectl listen")));
+    let mut dies = place.start("triggers::a_listener_watches_and_notifies");
+    place.well(&["status", "flight"]);
+    let mut listener = Listener::start(&place)?;
+    assert_eq!(triggers(&place)["triggers"][0]["missing"], Value::Null);
+    let (code, _, err) = place.tracectl(&["trigger", "killed", "notify", "--id", "again"]);
+    assert!(code == Some(0) && !err.contains("note:"), "{err}");
+
+    let mut notifications = place.command(&["notifications", "--json", "-s", "flight"]);
+    let mut subscriber = notifications.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let lines = BufReader::new(subscriber.stdout.take().ok_or("no output")?);
+    let mut subscriber = Listener { child: subscriber, lines };
+    assert_eq!(subscriber.next()?["type"], "subscribed");
+    assert_eq!(listener.next()?["type"], "subscriber");
+    dies.0.kill()?;
+    let notification = subscriber.next()?;
+    let occurrence = &notification["occurrence"];
+    assert_eq!((&notification["trigger"], &occurrence["condition"]), (&"t1".into(), &"killed".into()));
+    assert_eq!((&occurrence["pid"], &occurrence["entries"]["killed_signal"]), (&dies.0.id().into(), &9.into()));
+    let report = listener.next()?;
+    assert_eq!((&report["type"], &report["session"]), (&"occurred".into(), &"flight".into()));
+    // The first trigger stops the session, after the same occurrence has fired the other one as well.
+    let action = |trigger: usize, action: usize| report["triggers"][trigger]["actions"][action]["action"].clone();
+    assert_eq!([action(0, 0), action(0, 1), action(1, 0)], ["notify", "stop", "notify"], "{report:#}");
+    assert_eq!(subscriber.next()?["trigger"], "again");
+
+    // The text, and the end of the listener.
+    kill(&listener.child, "TERM")?;
+    assert!(listener.child.wait()?.success());
+    let mut err = String::new();
+    subscriber.child.stderr.take().ok_or("no messages")?.read_to_string(&mut err)?;
+    assert!(!subscriber.child.wait()?.success() && err.contains("the listener has ended"), "{err}");
+    let (_, shown, _) = place.tracectl(&["triggers"]);
+    assert!(shown.contains("last: notify done\n"), "{shown}");
+    Ok(())
+}
+
 /// What `triggers --json` says.
 fn triggers(place: &Place) -> Value {
     serde_json::from_str(&place.well(&["triggers", "--json"])).expect("JSON")
@@ -121,6 +170,70 @@ fn a_core_dump_is_received_and_a_snapshot_taken() -> Outcome {
     kill(&listener.child, "TERM")?;
     assert!(listener.child.wait()?.success());
     assert!(!place.path("run/notify").exists());
+    Ok(())
+}
+
+/// An event that matches: the snapshot has its fields, a program and a subscriber are told, and a process whose fields the filter does not fit
+/// is named.
+#[test]
+fn an_event_that_matches_is_acted_on() -> Outcome {
+    const TEST: &str = "triggers::an_event_that_matches_is_acted_on";
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    place.well(&["create", "flight", "-e", "shop:*", "--wait", "--start"]);
+    let set = |words: &[&str]| {
+        let (code, _, err) = place.tracectl(&[&["trigger", "-s", "flight"], words].concat());
+        assert_eq!(code, Some(0), "{err}");
+    };
+    let _listener = Listener::start(&place)?;
+    let told = place.path("told");
+    let script = format!("env | grep ^TRACEPOINT_TRIGGER_ | sort > {}", told.display());
+    set(&[
+        "event",
+        "shop:paid",
+        "--filter",
+        "cents == 30",
+        "snapshot",
+        "-o",
+        "out",
+        "run",
+        "--",
+        "/bin/sh",
+        "-c",
+        &script,
+    ]);
+    set(&["event", "shop:*", "--filter", "price > 3", "stop"]);
+    let process = place.start(TEST);
+    let began = std::time::Instant::now();
+    let state = loop {
+        let state = triggers(&place)["triggers"][0]["state"].clone();
+        if state["last"][1]["ended"].is_string() {
+            break state;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "{state}");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert_eq!((&state["occurred"], &state["failed"]), (&1.into(), &0.into()), "{state}");
+    let output = state["last"][0]["output"].as_str().ok_or("no snapshot")?;
+    assert_eq!(viewed(output.as_ref(), "{ cents = 30 }"), 1);
+    let told = fs::read_to_string(told)?;
+    for part in [
+        "TRACEPOINT_TRIGGER_CONDITION=event\n",
+        "TRACEPOINT_TRIGGER_FIELD_CENTS=30\n",
+        &format!("TRACEPOINT_TRIGGER_SNAPSHOT={output}\n"),
+    ] {
+        assert!(told.contains(part), "{part} is not in {told}");
+    }
+    let all = triggers(&place);
+    let watched = &all["processes"][0];
+    assert_eq!(
+        (&watched["pid"], &watched["triggers"]["t1"]),
+        (&process.0.id().into(), &serde_json::json!({ "events": 1 }))
+    );
+    let (_, _, err) = place.tracectl(&["triggers"]);
+    assert!(err.contains("trigger t2 of flight: process") && err.contains("price"), "{err}");
     Ok(())
 }
 

@@ -217,11 +217,12 @@ impl SessionBuilder {
         self
     }
 
-    /// Does `action` whenever `when` occurs, while this process lives or because it died: takes a [snapshot](Do::Snapshot) of this process's rings.
+    /// Does `action` whenever `when` occurs in this process, or, for [`When::CoreDump`], in any while this one lives or because it died: takes a
+    /// [snapshot](Do::Snapshot) of this process's rings, or notifies.
     ///
-    /// A core dump is noticed by a helper that the kernel starts; `docs/triggers.md` has what that takes. The triggers are in a file beside
-    /// the rings, which must be in the run directory; this process does nothing for them. [`start`](Self::start) fails for other actions, and
-    /// for other places of the rings.
+    /// A core dump is noticed by a helper that the kernel starts, other conditions by a thread of this process; `docs/triggers.md` has
+    /// what that takes. The triggers are in a file beside the rings, which must be in the run directory. [`start`](Self::start) fails for
+    /// actions and conditions that only sessions of a controller have, and for other places of the rings.
     ///
     /// ```no_run
     /// use tracepoint_control::{Channel, Do, Session, When};

@@ -9,9 +9,9 @@
 //!
 //! A session has the thread only while it has such triggers. Nothing at a site locks, allocates or waits: an event that matches writes into
 //! preallocated [slots](capture), a signal handler adds to a counter. Either then makes one system call, the futex wake that drains have as
-//! well, and only if the thread sleeps. A thread that has acted rests for as long as that took, and for [`REST`] at least, so that a
+//! well, and only if the thread sleeps. A thread that has acted rests for as long as that took, and for a millisecond at least, so that a
 //! condition that occurs all the time takes half a processor at most, and wakes the thread 1000 times a second at most. Occurrences for which
-//! there is no slot meanwhile are counted, and the next one has their number ([`Occurrence::skipped`]).
+//! there is no slot meanwhile are counted, and the next one has their number (`Occurrence::skipped`).
 //!
 //! **Orderings.** The thread announces its sleep before it looks at slots, counters and queue; who has something for it stores that before it
 //! looks at the word (W1, W2 in `docs/ordering.md`). So either the thread finds it, or it is woken. The slots have an ordering of their own.
@@ -24,37 +24,27 @@ mod capture;
 mod event_watch;
 mod panics;
 mod ring_watch;
+mod shared;
 mod signals;
 mod words;
 
-use super::fire::trigger_report;
-use super::message::FireRequest;
-use super::occurrence::Occurrence;
 use crate::event::PlannedEvent;
 use crate::own_thread::leave_signals_to_the_program;
 use crate::process::ProcessKey;
 use crate::spec::{TriggerSpec, When};
 use event_watch::EventWatch;
 use ring_watch::RingWatch;
+use shared::{Shared, Source, THREAD};
 use signals::SignalWatch;
-use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 use tracepoint_core::channel::OpenChannel;
 use words::Word;
 
-/// The name of the thread, as shown by `top -H`.
-const THREAD: &str = "tracepoint-trigger";
-/// How long the thread rests at least after it has acted.
-const REST: Duration = Duration::from_millis(1);
-/// How long it sleeps where nothing has to be looked at.
-const LONG: Duration = Duration::from_secs(3600);
 /// How long the end of a session, or of a trigger, waits for actions.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a panicking thread, and a process that ends, waits for actions.
@@ -93,19 +83,6 @@ struct Running {
     ended: Receiver<()>,
 }
 
-/// What the thread and its session share.
-#[derive(Debug)]
-struct Shared {
-    owner: Owner,
-    word: Word,
-    is_stopped: AtomicBool,
-    /// Whether the thread is in a round.
-    is_acting: AtomicBool,
-    sources: Mutex<Vec<(TriggerSpec, Arc<Source>)>>,
-    /// Occurrences that threads have reported, and who waits for the actions.
-    queue: Mutex<VecDeque<(Occurrence, TriggerSpec, Option<Sender<()>>)>>,
-}
-
 /// A trigger that is watched for.
 #[derive(Debug)]
 struct Armed {
@@ -113,16 +90,6 @@ struct Armed {
     source: Arc<Source>,
     /// The events that it matches, in the order in which it knows them.
     events: usize,
-}
-
-/// Where a condition is noticed.
-#[derive(Debug)]
-enum Source {
-    Event(EventWatch),
-    Signal(SignalWatch),
-    Rings(RingWatch),
-    /// Threads report it: a panic, the end of the process.
-    Reported,
 }
 
 impl InProcessTriggers {
@@ -139,7 +106,7 @@ impl InProcessTriggers {
             gone.iter().for_each(Armed::switch_off);
             running.shared.flush(END_TIMEOUT);
             let is_kept = |spec: &TriggerSpec| running.armed.iter().any(|armed| armed.spec == *spec);
-            lock(&running.shared.sources).retain(|(spec, _)| is_kept(spec));
+            running.shared.retain(is_kept);
         }
     }
 
@@ -183,8 +150,7 @@ impl InProcessTriggers {
             return std::mem::forget(running);
         }
         running.armed.iter().for_each(Armed::switch_off);
-        running.shared.is_stopped.store(true, Ordering::Relaxed);
-        running.shared.word.wake();
+        running.shared.stop();
         // On a timeout the thread ends by itself, after its actions.
         let _ = running.ended.recv_timeout(timeout);
     }
@@ -199,14 +165,7 @@ impl Drop for InProcessTriggers {
 impl Running {
     fn start(owner: &Owner) -> Result<Self, String> {
         let word = Word::take().ok_or("too many sessions of this process have triggers")?;
-        let shared = Arc::new(Shared {
-            owner: owner.clone(),
-            word,
-            is_stopped: AtomicBool::new(false),
-            is_acting: AtomicBool::new(false),
-            sources: Mutex::default(),
-            queue: Mutex::default(),
-        });
+        let shared = Arc::new(Shared::new(owner.clone(), word));
         let (end, ended) = channel();
         let same = Arc::clone(&shared);
         let body = move || {
@@ -243,7 +202,7 @@ impl Running {
                 Source::Event(_) => {
                     self.armed.remove(known).switch_off();
                     self.shared.flush(END_TIMEOUT);
-                    lock(&self.shared.sources).retain(|(other, _)| other != spec);
+                    self.shared.retain(|other| other != spec);
                 }
                 Source::Rings(watch) => {
                     watch.follow(channels);
@@ -269,8 +228,7 @@ impl Running {
         };
         let source = Arc::new(source);
         self.armed.push(Armed { spec: spec.clone(), source: Arc::clone(&source), events: program.events.len() });
-        lock(&self.shared.sources).push((spec.clone(), source));
-        self.shared.word.wake();
+        self.shared.add(spec.clone(), source);
         Ok(events)
     }
 }
@@ -284,121 +242,4 @@ impl Armed {
             Source::Rings(_) | Source::Reported => {}
         }
     }
-}
-
-impl Shared {
-    /// The body of the thread.
-    fn run(&self) {
-        loop {
-            let is_last = self.is_stopped.load(Ordering::Relaxed);
-            self.word.announce();
-            let began = Instant::now();
-            // A panic in an action leaves the rest to the next round.
-            self.is_acting.store(true, Ordering::Relaxed);
-            let acted = catch_unwind(AssertUnwindSafe(|| self.round())).unwrap_or(true);
-            self.is_acting.store(false, Ordering::Relaxed);
-            if is_last {
-                return;
-            }
-            if acted {
-                self.word.awake();
-                thread::sleep(REST.max(began.elapsed()));
-            } else {
-                let interval = |(_, source): &(TriggerSpec, Arc<Source>)| source.interval();
-                let pause = lock(&self.sources).iter().filter_map(interval).min();
-                self.word.sleep(pause.unwrap_or(LONG));
-            }
-        }
-    }
-
-    /// Acts on what has occurred; returns whether anything had.
-    fn round(&self) -> bool {
-        let sources = lock(&self.sources).clone();
-        let mut any = false;
-        for (spec, source) in sources {
-            for occurrence in source.take(&spec) {
-                any = true;
-                self.act(spec.id.clone(), occurrence);
-            }
-        }
-        // The lock is not held while it acts.
-        while let Some((occurrence, spec, waiting)) = self.next_reported() {
-            any = true;
-            self.act(spec.id, occurrence);
-            drop(waiting);
-        }
-        any
-    }
-
-    fn next_reported(&self) -> Option<(Occurrence, TriggerSpec, Option<Sender<()>>)> {
-        lock(&self.queue).pop_front()
-    }
-
-    /// Has the actions done. Failures are in the state of the trigger; one of a session that was removed has none.
-    fn act(&self, trigger: String, mut occurrence: Occurrence) {
-        let Owner { run_dir, session, process } = &self.owner;
-        occurrence.add("trigger_session", super::Detail::Text(session.clone()));
-        let mut request = FireRequest::new(session.clone(), trigger, occurrence);
-        request.process = *process;
-        let _ = trigger_report(run_dir, &request);
-    }
-
-    /// Queues an occurrence of `when` for each trigger with that condition; returns what ends when all actions are done.
-    fn report(&self, when: &When, add: impl Fn(&mut Occurrence)) -> Option<Receiver<()>> {
-        let (done, waiting) = channel();
-        let wanted: Vec<_> =
-            lock(&self.sources).iter().map(|(spec, _)| spec.clone()).filter(|spec| spec.when == *when).collect();
-        let any = !wanted.is_empty();
-        for spec in wanted {
-            let mut occurrence = Occurrence::new(when, process::id(), SystemTime::now());
-            add(&mut occurrence);
-            lock(&self.queue).push_back((occurrence, spec, Some(done.clone())));
-        }
-        self.word.wake();
-        any.then_some(waiting)
-    }
-
-    /// Waits until what has occurred until now was acted on, or the time is over.
-    fn flush(&self, timeout: Duration) {
-        let deadline = Instant::now() + timeout;
-        self.word.wake();
-        let is_pending = || lock(&self.sources).iter().any(|(_, source)| source.is_pending());
-        // The thread stores that it acts before it takes anything by a Release, which `is_pending` acquires (C1 in `capture`).
-        while (is_pending() || self.is_acting.load(Ordering::Relaxed)) && Instant::now() < deadline {
-            thread::sleep(REST);
-        }
-    }
-}
-
-impl Source {
-    /// What has occurred since the last time.
-    fn take(&self, spec: &TriggerSpec) -> Vec<Occurrence> {
-        match self {
-            Self::Event(watch) => watch.take(&spec.when),
-            Self::Signal(watch) => watch.take(&spec.when),
-            Self::Rings(watch) => watch.look(&spec.when).into_iter().collect(),
-            Self::Reported => Vec::new(),
-        }
-    }
-
-    /// Whether something has occurred that was not taken.
-    fn is_pending(&self) -> bool {
-        match self {
-            Self::Event(watch) => watch.is_pending(),
-            Self::Signal(watch) => watch.is_pending(),
-            Self::Rings(_) | Self::Reported => false,
-        }
-    }
-
-    /// How often it has to be looked at.
-    const fn interval(&self) -> Option<Duration> {
-        match self {
-            Self::Rings(watch) => Some(watch.interval()),
-            _ => None,
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

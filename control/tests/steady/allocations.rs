@@ -1,5 +1,6 @@
 //! In the steady state an event allocates nothing.
 
+use crate::states::RUN_DIR;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -46,5 +47,23 @@ fn an_event_allocates_nothing() {
         let before = calls();
         act();
         assert_eq!(calls() - before, 0, "{state}");
+    });
+}
+
+/// Also an event that matches the rule of a trigger, and is captured.
+#[test]
+fn an_event_under_a_trigger_allocates_nothing() {
+    if std::env::var_os(RUN_DIR).is_none() {
+        let place = tempfile::tempdir_in("/dev/shm").expect("a directory in memory");
+        let status = std::process::Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "allocations::an_event_under_a_trigger_allocates_nothing", "--nocapture"])
+            .env(RUN_DIR, place.path())
+            .status();
+        return assert!(status.expect("it starts").success());
+    }
+    crate::states::under_triggers(|act| {
+        let before = CALLS.with(Cell::get);
+        act();
+        assert_eq!(CALLS.with(Cell::get) - before, 0);
     });
 }

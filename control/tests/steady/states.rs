@@ -4,7 +4,7 @@ use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_control::sinks::{Sink, SinkError, StreamInfo};
-use tracepoint_control::{Channel, Session};
+use tracepoint_control::{Channel, Do, Rule, Session, When};
 use tracepoint_ring::channel::Packet;
 
 tracepoint::define_trace! {
@@ -84,4 +84,20 @@ pub(crate) fn in_each(mut measure: impl FnMut(&str, &mut dyn FnMut())) {
             assert!(taken.is_some() || streams[0].overwritten > (LAPS / 2) * LAP, "{streams:?}");
         }
     }
+}
+
+/// The process has a run directory of its own.
+pub(crate) const RUN_DIR: &str = "TRACEPOINT_RUN_DIR";
+
+/// Has `measure` run a steady state under triggers, of which one matches no event and one all of them. Needs a run directory.
+pub(crate) fn under_triggers(measure: impl FnOnce(&mut dyn FnMut())) {
+    let (none, all) = (Rule::new("steady:numbers").filter("c == -1"), Rule::new("steady:numbers").filter("b == 2"));
+    let session = Session::builder("watched").events("*").channel(Channel::overwrite(RING).packets(PACKETS as usize));
+    let session = session.trigger(When::Event(none), Do::Notify).trigger(When::Event(all), Do::Notify);
+    let session = session.start().expect("it starts");
+    let mut fired = 0;
+    let event: fn(u64) = |n| tracepoint::trace!(numbers(n as i32 & 0xFF, 2, n.cast_signed()));
+    fire(event, 2 * LAP, &mut fired, None);
+    measure(&mut || fire(event, LAPS * LAP, &mut fired, None));
+    session.stop().expect("it stops");
 }

@@ -1,14 +1,14 @@
-//! In the steady state an event makes no system call, but one that wakes a drain that sleeps while the ring gets full: strace sees no
-//! other.
+//! In the steady state an event makes no system call, but one that wakes a drain that sleeps while the ring gets full, or the thread of a
+//! trigger that it matches: strace sees no other.
 
-use crate::states::{MOST_PACKETS, WAKING};
+use crate::states::{MOST_PACKETS, RUN_DIR, WAKING};
 use std::env;
 use std::process::{Command, Stdio};
 
 /// Tells the process that is traced that it is one.
 const TRACED: &str = "STEADY_TRACED";
 /// Steady states.
-const STATES: usize = 6;
+const STATES: usize = 7;
 
 /// A system call that no other code makes; another one where events may wake the drain.
 fn mark(state: &str) {
@@ -23,19 +23,26 @@ fn mark(state: &str) {
 fn an_event_makes_no_system_call() {
     own_process!();
     if env::var_os(TRACED).is_some() {
-        return crate::states::in_each(|state, act| {
+        crate::states::in_each(|state, act| {
             mark(state);
             act();
             mark(state);
         });
+        return crate::states::under_triggers(|act| {
+            mark(WAKING);
+            act();
+            mark(WAKING);
+        });
     }
     let place = tempfile::tempdir().expect("a temporary directory");
+    let run_dir = tempfile::tempdir_in("/dev/shm").expect("a directory in memory");
     let status = Command::new("strace")
         .args(["-ff", "-o"])
         .arg(place.path().join("calls"))
         .arg(env::current_exe().expect("this program"))
         .args(["--exact", "system_calls::an_event_makes_no_system_call", "--nocapture"])
         .env(TRACED, "")
+        .env(RUN_DIR, run_dir.path())
         .stdout(Stdio::null())
         .status()
         .expect("strace is installed (see scripts/setup.sh)");

@@ -29,14 +29,15 @@ pub enum When {
     /// Any process of the system dumps core, and its helper notifies this user.
     #[serde(rename = "OnAnyCoreDump")]
     CoreDump,
-    /// An event that the session records fires, and the rule matches it: pattern, level, program, process and filter. A rule that excludes
-    /// events, or has a limit or a channel, is invalid here. The snapshot has the event, and its fields in the environment block.
+    /// An event fires, whether or not the session records it, and the rule matches it: pattern, level, program, process and filter. A rule that
+    /// excludes events, or has a limit or a channel, is invalid here. A snapshot has the event, if the session records it, and its fields in
+    /// the environment block.
     Event(Rule),
-    /// A ring of the session is at least so full, in percent from 1 to 100, while a drain takes its packets. Occurs again when all rings have
-    /// been below that in between. The rings of flight recorders are always full, and do not count.
+    /// A ring of the session in a process is at least so full, in percent from 1 to 100; looked at every 20 ms. Occurs again when all rings of the
+    /// process have been below that in between. The rings of flight recorders are always full, and do not count.
     RingFull(u8),
-    /// A process begins to lose events, for any reason but that a flight recorder overwrites the oldest. Occurs again when the process has
-    /// lost none for a second.
+    /// A process begins to lose events before they are in a ring, for any reason; looked at every 100 ms. Occurs again when the process has lost
+    /// none for a second.
     Lost,
     /// The outputs of the session have taken at least this many bytes, in sum over all its processes. Occurs once for each start of the
     /// session.
@@ -48,7 +49,7 @@ pub enum When {
     /// A process gets this signal: `USR1`, `USR2`, or `RTMIN+N`. A handler is installed in each process of the session for as long as the trigger exists. It
     /// calls the handler of the program, if that had one before; otherwise the signal has no other effect.
     Signal(String),
-    /// A process ends by `exit`, or because `main` returns. Occurs while the rings still exist.
+    /// A process ends by `exit`, or because `main` returns, or its agent is dropped. Occurs while the rings still exist. Not for sessions in code.
     Exit,
     /// A process is killed by `SIGKILL` or another signal that causes no core dump, or ends by `_exit`.
     Killed,

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! An event claims a slot without a loop over other events: a bounded scan. Signal handlers may do so as well, since one that interrupts an
-//! event claims another slot. If there is none, the event is counted. A claim is an Acquire (C1), which pairs with the Release of the thread
-//! that freed the slot (C1): the contents of one use are written behind those of the last were read. READY is stored by a Release (C2), which
-//! pairs with the thread's Acquire (C2). The words themselves are Relaxed.
+//! event claims another slot. If there is none, the event is counted. A claim is an Acquire (E1), which pairs with the Release of the thread
+//! that freed the slot (E1): the contents of one use are written behind those of the last were read. READY is stored by a Release (E2), which
+//! pairs with the thread's Acquire (E2). The words themselves are Relaxed.
 
 use crate::trigger::occurrence::Detail;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -72,12 +72,12 @@ impl Captured {
     /// Keeps an event. Called by the site.
     pub(super) fn push(&self, event: u32, time: u64, fields: FieldView<'_>) {
         for slot in &self.slots {
-            // C1: pairs with the store of FREE in `take`.
+            // E1: pairs with the store of FREE in `take`.
             if slot.state.compare_exchange(FREE, WRITING, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 slot.event.store(event, Ordering::Relaxed);
                 slot.time.store(time, Ordering::Relaxed);
                 slot.write(fields);
-                // C2: pairs with the load in `take`.
+                // E2: pairs with the load in `take`.
                 slot.state.store(READY, Ordering::Release);
                 return;
             }
@@ -89,10 +89,10 @@ impl Captured {
     pub(super) fn take(&self) -> (Vec<Capture>, u64) {
         let mut captures = Vec::new();
         for slot in &self.slots {
-            // C2: pairs with the store of READY in `push`.
+            // E2: pairs with the store of READY in `push`.
             if slot.state.load(Ordering::Acquire) == READY {
                 captures.push(slot.read());
-                // C1: pairs with the claim in `push`.
+                // E1: pairs with the claim in `push`.
                 slot.state.store(FREE, Ordering::Release);
             }
         }
@@ -102,7 +102,7 @@ impl Captured {
 
     /// Whether there is an event that was not taken.
     pub(super) fn is_pending(&self) -> bool {
-        // C1: pairs with the store of FREE in `take`.
+        // E1: pairs with the store of FREE in `take`.
         self.missed.load(Ordering::Acquire) > 0
             || self.slots.iter().any(|slot| slot.state.load(Ordering::Acquire) != FREE)
     }

@@ -118,3 +118,89 @@ impl EventWatch {
         Some(occurrence)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::all_events;
+    use crate::process::ProcessKey;
+    use std::path::Path;
+
+    tracepoint_core::define_trace! {
+        provider = "event_watch";
+        paid(n: i64, by: &str, rate: f64, bytes: &[u8], path: &Path) {
+            n: i64 = n, by: str = by, ok: bool = n > 0, rate: f64 = rate, bytes: [u8] = bytes, path: path = path,
+        }
+        other(n: i64) { n: i64 = n }
+    }
+
+    fn watch(rule: &Rule) -> Result<EventWatch, String> {
+        let events = all_events(tracepoint_core::markers(), &mut Vec::new());
+        let program = Program { key: ProcessKey::of_this_process(), executable: "/bin/shop", events: &events };
+        EventWatch::start(rule, program, Word::take().expect("a word"))
+    }
+
+    fn entries(occurrence: &Occurrence) -> Vec<(&str, &Detail)> {
+        let fields = occurrence.entries.iter().filter(|(name, _)| name.starts_with("field_"));
+        fields.map(|(name, detail)| (name.as_str(), detail)).collect()
+    }
+
+    fn pay(n: i64, by: &str) {
+        tracepoint_core::trace!(paid(n, by, -0.5, b"xyz", Path::new("/a/b")));
+    }
+
+    #[test]
+    fn fields_are_captured_in_their_order() -> Result<(), String> {
+        let when = When::Event(Rule::new("event_watch:paid").filter("n != 7"));
+        let When::Event(rule) = &when else { return Err("no rule".to_owned()) };
+        let watch = watch(rule)?;
+        let text = "é".repeat(100);
+        for (n, by) in [(-3, "card"), (7, "not"), (i64::MAX, &text), (7, "not"), (1, "")] {
+            pay(n, by);
+        }
+        let taken = watch.take(&when);
+        assert!(!watch.is_pending() && watch.take(&when).is_empty());
+        let number = |number: u64| Detail::Number(number);
+        let text = |text: &str| Detail::Text(text.to_owned());
+        let cut = text(&"é".repeat(64));
+        let expected = [
+            [text("-3"), text("card"), number(0), text("-0.5"), text("/a/b")],
+            [number(i64::MAX as u64), cut, number(1), text("-0.5"), text("/a/b")],
+            [number(1), text(""), number(1), text("-0.5"), text("/a/b")],
+        ];
+        assert_eq!(taken.len(), expected.len());
+        for (taken, expected) in taken.iter().zip(&expected) {
+            let names = ["field_n", "field_by", "field_ok", "field_rate", "field_path"];
+            assert_eq!(entries(taken), names.into_iter().zip(expected).collect::<Vec<_>>());
+            assert_eq!(taken.skipped, 0);
+        }
+        watch.switch_off();
+        pay(8, "off");
+        assert!(!watch.is_pending());
+        Ok(())
+    }
+
+    #[test]
+    fn events_without_a_slot_are_counted() -> Result<(), String> {
+        let when = When::Event(Rule::new("event_watch:o*"));
+        let When::Event(rule) = &when else { return Err("no rule".to_owned()) };
+        let watch = watch(rule)?;
+        (0..20).for_each(|n| tracepoint_core::trace!(other(n)));
+        let taken = watch.take(&when);
+        assert_eq!(taken.len() as u64 + taken.iter().map(|occurrence| occurrence.skipped).sum::<u64>(), 20);
+        assert_eq!((taken.len(), taken[0].skipped, taken[7].skipped), (8, 0, 12));
+        tracepoint_core::trace!(other(20));
+        assert_eq!(watch.take(&when).len(), 1, "the slots are free again");
+        Ok(())
+    }
+
+    #[test]
+    fn a_rule_may_match_nothing_but_its_filter_must_fit_something() -> Result<(), String> {
+        assert_eq!(watch(&Rule::new("event_watch:none"))?.len(), 0);
+        assert_eq!(watch(&Rule::new("event_watch:*").exe("other"))?.len(), 0);
+        assert_eq!(watch(&Rule::new("event_watch:*").filter("by == \"card\""))?.len(), 1);
+        let error = watch(&Rule::new("event_watch:*").filter("price > 1")).expect_err("there is no such field");
+        assert!(error.contains("no field is called `price`"), "{error}");
+        Ok(())
+    }
+}

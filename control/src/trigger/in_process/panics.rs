@@ -3,7 +3,8 @@
 //! The panicking thread queues an occurrence for each session with such a trigger, and waits until the actions are done, because the hook that
 //! runs next, or the end of the thread, may end the process. A panic of a thread that acts is no occurrence.
 
-use super::{LAST_TIMEOUT, Shared};
+use super::LAST_TIMEOUT;
+use super::shared::{Shared, THREAD};
 use crate::spec::When;
 use crate::trigger::occurrence::Detail;
 use std::panic::PanicHookInfo;
@@ -38,7 +39,7 @@ fn install() {
     panic::set_hook(Box::new(move |info| {
         // A panic inside a probe is caught and counted, unless it ends the process.
         let is_caught = tracepoint_core::in_probe() && !cfg!(panic = "abort");
-        let is_acting = thread::current().name() == Some(super::THREAD);
+        let is_acting = thread::current().name() == Some(THREAD);
         if !is_caught && !is_acting && PROCESS.load(Ordering::Relaxed) == process::id() {
             report(info);
         }
@@ -48,7 +49,10 @@ fn install() {
 
 fn report(info: &PanicHookInfo<'_>) {
     let sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let message = info.payload_as_str().unwrap_or_default();
+    let payload = info.payload();
+    let message =
+        payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let message = message.unwrap_or_default();
     let place = info.location().map(ToString::to_string).unwrap_or_default();
     let thread = thread::current().name().unwrap_or_default().to_owned();
     let waiting: Vec<_> = sessions

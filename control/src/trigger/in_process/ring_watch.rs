@@ -58,22 +58,19 @@ impl RingWatch {
     /// Looks at the rings; an occurrence if the condition has begun to hold.
     pub(super) fn look(&self, when: &When) -> Option<Occurrence> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (name, number) = match when {
-            When::RingFull(percent) => {
-                let fullest = state.channels.iter().filter_map(Weak::upgrade).map(|channel| channel.fullest()).max();
-                let fullest = fullest.unwrap_or(0);
-                let was_above = std::mem::replace(&mut state.is_above, fullest >= (*percent).into());
-                (!was_above && state.is_above).then_some(("trigger_percent", fullest.into()))
+        let (name, number) = if let When::RingFull(percent) = when {
+            let fullest = state.channels.iter().filter_map(Weak::upgrade).map(|channel| channel.fullest()).max();
+            let fullest = fullest.unwrap_or(0);
+            let was_above = std::mem::replace(&mut state.is_above, fullest >= (*percent).into());
+            (!was_above && state.is_above).then_some(("trigger_percent", fullest.into()))
+        } else {
+            let lost = lost(&state.channels);
+            let new = lost.saturating_sub(std::mem::replace(&mut state.lost, lost));
+            let has_begun = state.lost_at.is_none_or(|at| at.elapsed() >= QUIET);
+            if new > 0 {
+                state.lost_at = Some(Instant::now());
             }
-            _ => {
-                let lost = lost(&state.channels);
-                let new = lost.saturating_sub(std::mem::replace(&mut state.lost, lost));
-                let has_begun = state.lost_at.is_none_or(|at| at.elapsed() >= QUIET);
-                if new > 0 {
-                    state.lost_at = Some(Instant::now());
-                }
-                (new > 0 && has_begun).then_some(("trigger_lost", new))
-            }
+            (new > 0 && has_begun).then_some(("trigger_lost", new))
         }?;
         let mut occurrence = Occurrence::new(when, process::id(), SystemTime::now());
         occurrence.add(name, Detail::Number(number));

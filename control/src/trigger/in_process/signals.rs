@@ -50,7 +50,7 @@ impl SignalWatch {
             install(signal).map_err(|error| format!("no handler can be installed for {name}: {error}"))?;
         }
         *count += 1;
-        let seen = AtomicU64::new(COUNTS[signal as usize].load(Ordering::Relaxed));
+        let seen = AtomicU64::new(COUNTS[index(signal)].load(Ordering::Relaxed));
         Ok(Self { signal, seen, is_off: AtomicBool::new(false) })
     }
 
@@ -68,7 +68,7 @@ impl SignalWatch {
     }
 
     fn count(&self) -> u64 {
-        COUNTS[self.signal as usize].load(Ordering::Relaxed)
+        COUNTS[index(self.signal)].load(Ordering::Relaxed)
     }
 
     pub(super) fn is_pending(&self) -> bool {
@@ -90,6 +90,11 @@ impl SignalWatch {
     }
 }
 
+/// Where the signal is in the tables: 0, which is no signal, if it is none.
+fn index(signal: libc::c_int) -> usize {
+    usize::try_from(signal).ok().filter(|signal| *signal < SIGNALS).unwrap_or(0)
+}
+
 type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 
 fn install(signal: i32) -> std::io::Result<()> {
@@ -101,14 +106,14 @@ fn install(signal: i32) -> std::io::Result<()> {
     let previous = Box::into_raw(Box::new(unsafe { zeroed::<libc::sigaction>() }));
     // SAFETY: asks for the present action alone, and writes it into the structure.
     check(unsafe { libc::sigaction(signal, null(), previous) })?;
-    // H1: Release pairs with the Acquire in `handle`. The former structure, if any, is leaked: a handler may be reading it.
-    PREVIOUS[signal as usize].store(previous, Ordering::Release);
+    // E3: Release pairs with the Acquire in `handle`. The former structure, if any, is leaked: a handler may be reading it.
+    PREVIOUS[index(signal)].store(previous, Ordering::Release);
     // SAFETY: the handler has the signature that SA_SIGINFO asks for, is async-signal-safe, and lives as long as the program.
     check(unsafe { libc::sigaction(signal, &raw const action, null_mut()) })
 }
 
 fn remove(signal: i32) {
-    let previous = PREVIOUS[signal as usize].load(Ordering::Relaxed);
+    let previous = PREVIOUS[index(signal)].load(Ordering::Relaxed);
     // SAFETY: all bytes zero is a valid structure.
     let mut present: libc::sigaction = unsafe { zeroed() };
     // SAFETY: asks for the present action alone.
@@ -125,11 +130,10 @@ fn check(result: libc::c_int) -> std::io::Result<()> {
 
 /// The handler. Async-signal-safe: adds to an atomic, wakes by a system call that preserves `errno`, and calls what was there before.
 extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    let Some(index) = usize::try_from(signal).ok().filter(|index| *index < SIGNALS) else { return };
-    COUNTS[index].fetch_add(1, Ordering::Relaxed);
+    COUNTS[index(signal)].fetch_add(1, Ordering::Relaxed);
     words::wake_all();
-    // H1: Acquire pairs with the Release in `install`.
-    let previous = PREVIOUS[index].load(Ordering::Acquire);
+    // E3: Acquire pairs with the Release in `install`.
+    let previous = PREVIOUS[index(signal)].load(Ordering::Acquire);
     // SAFETY: null, or a structure that was completely written and is never freed.
     let Some(previous) = (unsafe { previous.as_ref() }) else { return };
     let address = previous.sa_sigaction;

@@ -1,0 +1,198 @@
+//! What the thread of a session's triggers and the session share, and the body of the thread.
+
+use super::Owner;
+use super::event_watch::EventWatch;
+use super::ring_watch::RingWatch;
+use super::signals::SignalWatch;
+use super::words::Word;
+use crate::spec::{TriggerSpec, When};
+use crate::trigger::fire::trigger_report;
+use crate::trigger::message::FireRequest;
+use crate::trigger::occurrence::{Detail, Occurrence};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+/// The name of the thread, as shown by `top -H`.
+pub(super) const THREAD: &str = "tracepoint-trigger";
+/// How long the thread rests at least after it has acted.
+const REST: Duration = Duration::from_millis(1);
+/// How long it sleeps where nothing has to be looked at.
+const LONG: Duration = Duration::from_secs(3600);
+/// What the thread and its session share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    owner: Owner,
+    pub(super) word: Word,
+    is_stopped: AtomicBool,
+    /// Whether the thread is in a round.
+    is_acting: AtomicBool,
+    sources: Mutex<Vec<(TriggerSpec, Arc<Source>)>>,
+    /// Occurrences that threads have reported, and who waits for the actions.
+    queue: Mutex<VecDeque<Reported>>,
+}
+
+/// An occurrence that a thread has reported for a trigger. The sender is dropped when the actions are done.
+#[derive(Debug)]
+struct Reported {
+    occurrence: Occurrence,
+    trigger: String,
+    waiting: Sender<()>,
+}
+
+/// Where a condition is noticed.
+#[derive(Debug)]
+pub(super) enum Source {
+    Event(EventWatch),
+    Signal(SignalWatch),
+    Rings(RingWatch),
+    /// Threads report it: a panic, the end of the process.
+    Reported,
+}
+
+impl Shared {
+    pub(super) fn new(owner: Owner, word: Word) -> Self {
+        Self {
+            owner,
+            word,
+            is_stopped: AtomicBool::new(false),
+            is_acting: AtomicBool::new(false),
+            sources: Mutex::default(),
+            queue: Mutex::default(),
+        }
+    }
+
+    pub(super) fn add(&self, spec: TriggerSpec, source: Arc<Source>) {
+        lock(&self.sources).push((spec, source));
+        self.word.wake();
+    }
+
+    pub(super) fn retain(&self, is_kept: impl Fn(&TriggerSpec) -> bool) {
+        lock(&self.sources).retain(|(spec, _)| is_kept(spec));
+    }
+
+    /// Ends the thread, after a last round.
+    pub(super) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+        self.word.wake();
+    }
+
+    /// The body of the thread.
+    pub(super) fn run(&self) {
+        loop {
+            let is_last = self.is_stopped.load(Ordering::Relaxed);
+            self.word.announce();
+            let began = Instant::now();
+            // A panic in an action leaves the rest to the next round.
+            self.is_acting.store(true, Ordering::Relaxed);
+            let acted = catch_unwind(AssertUnwindSafe(|| self.round())).unwrap_or(true);
+            self.is_acting.store(false, Ordering::Relaxed);
+            if is_last {
+                return;
+            }
+            if acted {
+                self.word.awake();
+                thread::sleep(REST.max(began.elapsed()));
+            } else {
+                let interval = |(_, source): &(TriggerSpec, Arc<Source>)| source.interval();
+                let pause = lock(&self.sources).iter().filter_map(interval).min();
+                self.word.sleep(pause.unwrap_or(LONG));
+            }
+        }
+    }
+
+    /// Acts on what has occurred; returns whether anything had.
+    fn round(&self) -> bool {
+        let sources = lock(&self.sources).clone();
+        let mut any = false;
+        for (spec, source) in sources {
+            for occurrence in source.take(&spec) {
+                any = true;
+                self.act(spec.id.clone(), occurrence);
+            }
+        }
+        // The lock is not held while it acts.
+        while let Some(Reported { occurrence, trigger, waiting }) = self.next_reported() {
+            any = true;
+            self.act(trigger, occurrence);
+            drop(waiting);
+        }
+        any
+    }
+
+    fn next_reported(&self) -> Option<Reported> {
+        lock(&self.queue).pop_front()
+    }
+
+    /// Has the actions done. Failures are in the state of the trigger; one of a session that was removed has none.
+    fn act(&self, trigger: String, mut occurrence: Occurrence) {
+        let Owner { run_dir, session, process } = &self.owner;
+        occurrence.add("trigger_session", Detail::Text(session.clone()));
+        let mut request = FireRequest::new(session.clone(), trigger, occurrence);
+        request.process = *process;
+        let _ = trigger_report(run_dir, &request);
+    }
+
+    /// Queues an occurrence of `when` for each trigger with that condition; returns what ends when all actions are done.
+    pub(super) fn report(&self, when: &When, add: impl Fn(&mut Occurrence)) -> Option<Receiver<()>> {
+        let (done, waiting) = channel();
+        let mut any = false;
+        for (spec, _) in lock(&self.sources).iter().filter(|(spec, _)| spec.when == *when) {
+            any = true;
+            let mut occurrence = Occurrence::new(when, process::id(), SystemTime::now());
+            add(&mut occurrence);
+            lock(&self.queue).push_back(Reported { occurrence, trigger: spec.id.clone(), waiting: done.clone() });
+        }
+        self.word.wake();
+        any.then_some(waiting)
+    }
+
+    /// Waits until what has occurred until now was acted on, or the time is over.
+    pub(super) fn flush(&self, timeout: Duration) {
+        let deadline = Instant::now() + timeout;
+        self.word.wake();
+        let is_pending = || lock(&self.sources).iter().any(|(_, source)| source.is_pending());
+        // The thread stores that it acts before it takes anything by a Release, which `is_pending` acquires (E1 in `capture`).
+        while (is_pending() || self.is_acting.load(Ordering::Relaxed)) && Instant::now() < deadline {
+            thread::sleep(REST);
+        }
+    }
+}
+
+impl Source {
+    /// What has occurred since the last time.
+    fn take(&self, spec: &TriggerSpec) -> Vec<Occurrence> {
+        match self {
+            Self::Event(watch) => watch.take(&spec.when),
+            Self::Signal(watch) => watch.take(&spec.when),
+            Self::Rings(watch) => watch.look(&spec.when).into_iter().collect(),
+            Self::Reported => Vec::new(),
+        }
+    }
+
+    /// Whether something has occurred that was not taken.
+    fn is_pending(&self) -> bool {
+        match self {
+            Self::Event(watch) => watch.is_pending(),
+            Self::Signal(watch) => watch.is_pending(),
+            Self::Rings(_) | Self::Reported => false,
+        }
+    }
+
+    /// How often it has to be looked at.
+    const fn interval(&self) -> Option<Duration> {
+        match self {
+            Self::Rings(watch) => Some(watch.interval()),
+            _ => None,
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
