@@ -12,9 +12,14 @@
 //!
 //! The protocols and the states are in `docs/format-stream.md`; their bytes are in [`tracepoint_reader::net`].
 
+mod alignment;
+mod collector;
 mod connection;
+mod greeting;
+mod losses;
 mod metadata_packets;
 mod options;
+mod peer;
 mod promise;
 mod queue;
 mod relay;

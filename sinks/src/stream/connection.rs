@@ -1,7 +1,7 @@
 //! The connections to a peer, which never block: what cannot be sent now waits in memory, and what has come is kept until it is whole.
 
 use super::options::Destination;
-use rustix::event::Timespec;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -84,9 +84,27 @@ impl Control {
         Err(io::Error::new(ErrorKind::InvalidData, "the peer answers without an end"))
     }
 
+    /// Sends and receives once, and waits for one of both until the deadline.
+    pub(super) fn exchange(&mut self, deadline: Instant) -> io::Result<()> {
+        self.flush()?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::Error::new(ErrorKind::TimedOut, "the peer does not answer"));
+        }
+        let flags = if self.is_blocked() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        // After EINTR or ENOMEM the socket is looked at as after a timeout.
+        let _ = poll(&mut [PollFd::new(&self.socket, flags)], Some(&timespec(left)));
+        self.receive()
+    }
+
     /// What has been received and not been consumed.
     pub(super) fn input(&self) -> &[u8] {
         &self.input
+    }
+
+    /// The same, to be taken out while it is handled.
+    pub(super) const fn input_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.input
     }
 
     /// Removes bytes from the front of the input.

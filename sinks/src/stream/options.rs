@@ -61,9 +61,9 @@ impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, control_port, data_port } = self;
         if host.contains(':') {
-            write!(f, "[{host}]:{control_port}")?
+            write!(f, "[{host}]:{control_port}")?;
         } else {
-            write!(f, "{host}:{control_port}")?
+            write!(f, "{host}:{control_port}")?;
         }
         if *data_port == control_port.wrapping_add(1) { Ok(()) } else { write!(f, ":{data_port}") }
     }
@@ -81,6 +81,7 @@ impl fmt::Display for Destination {
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
     pub(super) destination: Destination,
+    pub(super) relay_only: bool,
     pub(super) process: Option<String>,
     pub(super) resend_buffer: usize,
     pub(super) sync_interval: Duration,
@@ -93,12 +94,20 @@ impl StreamOptions {
     pub const fn to(destination: Destination) -> Self {
         Self {
             destination,
+            relay_only: false,
             process: None,
             resend_buffer: DEFAULT_RESEND_BUFFER,
             sync_interval: DEFAULT_SYNC_INTERVAL,
             retry: Some(Duration::ZERO),
             flush: Duration::from_secs(10),
         }
+    }
+
+    /// Speaks the protocol of `lttng-relayd` alone, also to a collector.
+    #[must_use]
+    pub const fn relay_only(mut self) -> Self {
+        self.relay_only = true;
+        self
     }
 
     /// The name of the process: name, id and start. The default is the name, the id and a part of the trace's uuid.

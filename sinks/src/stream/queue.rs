@@ -4,7 +4,9 @@
 //! twice the limit comes at once. Then it waits for room, for as long as the rest may take to be sent, and what comes after that is lost and
 //! counted. The step after is the worker.
 
+use super::losses::Losses;
 use super::stats::{LostPackets, StreamStats};
+use crate::account::Account;
 use crate::sink::StreamInfo;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{HashMap, VecDeque};
@@ -65,7 +67,11 @@ pub(super) struct State {
     pub(super) over: bool,
     /// The error of the first attempts to connect, if there will be no other.
     pub(super) refused: Option<String>,
-    pub(super) lost: HashMap<StreamId, HashMap<LostPackets, u64>>,
+    pub(super) lost: Losses,
+    /// The size of the largest packet of each stream class.
+    pub(super) packet_sizes: HashMap<u32, usize>,
+    /// The account, once the recording has ended.
+    pub(super) account: Option<Account>,
     pub(super) stats: StreamStats,
 }
 
@@ -154,14 +160,11 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Counts a packet that was taken as sent, and releases its memory.
-    pub(super) fn sent(&self, packet: &QueuedPacket) {
-        {
-            let stats = &mut self.lock().stats;
-            stats.packets += 1;
-            stats.bytes += packet.bytes.len() as u64;
-        }
-        self.finished(packet);
+    /// Counts a packet that was taken as sent.
+    pub(super) fn count_sent(&self, packet: &QueuedPacket) {
+        let stats = &mut self.lock().stats;
+        stats.packets += 1;
+        stats.bytes += packet.bytes.len() as u64;
     }
 
     /// Counts a packet that was taken as lost, and releases its memory.

@@ -75,7 +75,7 @@ pub(super) struct Relay {
 /// A stream of the session.
 #[derive(Debug, Default)]
 struct RelayStream {
-    /// `None` until ADD_STREAM is answered.
+    /// `None` until `ADD_STREAM` is answered.
     handle: Option<u64>,
     /// The number of the last packet sent here.
     last: Option<u64>,
@@ -163,7 +163,8 @@ impl Relay {
                 packet_number: header.sequence,
             };
             self.ask(&Command::SendIndex(index), Expected::Code("an index"));
-            queue.sent(&packet);
+            queue.count_sent(&packet);
+            queue.finished(&packet);
         }
         Ok(true)
     }

@@ -7,6 +7,8 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub(super) struct Identity {
     pub(super) uuid: [u8; 16],
+    /// The uuid of the clock; zero if times of the trace cannot be compared with those of this process.
+    pub(super) clock: [u8; 16],
     pub(super) pid: u32,
     pub(super) host: String,
     pub(super) session: String,

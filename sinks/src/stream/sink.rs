@@ -1,5 +1,6 @@
 //! The sink that streams a session's packets.
 
+use super::losses;
 use super::options::StreamOptions;
 use super::queue::{Item, Queue, QueuedPacket};
 use super::session::Identity;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use tracepoint_reader::internal::Watermark;
-use tracepoint_ring::channel::{Packet, PacketHeader, Policy, StreamId};
+use tracepoint_ring::channel::{Packet, PacketHeader, Policy};
 use tracepoint_ring::clock;
 
 /// The thread's name, as `top -H` shows it.
@@ -72,6 +73,8 @@ impl StreamSink {
     }
 
     fn look_at(&mut self, channels: &[ChannelDescription]) {
+        let sizes = channels.iter().map(|channel| (channel.class, channel.packet_size));
+        self.queue.change(|state| state.packet_sizes.extend(sizes));
         // Flight recorders hand over nothing before the end.
         if channels.iter().any(|channel| channel.policy == Policy::Overwrite) {
             self.watermark = None;
@@ -95,6 +98,7 @@ impl Sink for StreamSink {
         };
         let identity = Identity {
             uuid: start.trace.uuid,
+            clock: start.trace.clock.uuid.unwrap_or_default(),
             pid: process.pid,
             host: process.hostname.clone(),
             session: start.trace.name.clone(),
@@ -102,6 +106,7 @@ impl Sink for StreamSink {
         };
         self.queue.change(|state| start.metadata.clone_into(&mut state.metadata));
         let worker = Worker::new(Arc::clone(&self.queue), self.options.clone(), identity);
+        let worker = worker.map_err(|error| self.failed(error))?;
         let thread = Builder::new().name(NAME.to_owned()).spawn(|| worker.run());
         self.thread = Some(thread.map_err(|error| self.failed(error))?);
         let Some(retry) = self.options.retry else { return Ok(()) };
@@ -133,8 +138,8 @@ impl Sink for StreamSink {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Account) -> Result<(), SinkError> {
-        self.queue.change(|state| state.ended = true);
+    fn finish(&mut self, account: &Account) -> Result<(), SinkError> {
+        self.queue.change(|state| (state.ended, state.account) = (true, Some(account.clone())));
         let state = self.queue.wait_until(self.options.flush.saturating_add(END_TIMEOUT), |state| state.over);
         let (is_over, trouble) = (state.over, state.stats.trouble.clone());
         drop(state);
@@ -156,17 +161,7 @@ impl Sink for StreamSink {
 
 impl SinkExtension for StreamSink {
     fn adjust_account(&self, account: &mut Account) {
-        let state = self.queue.lock();
-        for channel in &mut account.channels {
-            for stream in &mut channel.streams {
-                let id = StreamId { class: channel.id as u32, instance: stream.instance };
-                for (reason, events) in state.lost.get(&id).into_iter().flatten() {
-                    stream.written = stream.written.saturating_sub(*events);
-                    stream.sink += events;
-                    *stream.sink_lost.entry(reason.name().to_owned()).or_default() += events;
-                }
-            }
-        }
+        losses::add(account, &self.queue.lock().lost);
     }
 
     fn is_full(&self) -> bool {

@@ -11,6 +11,10 @@ pub(super) struct SentStream {
     pub(super) info: StreamInfo,
     /// The header of the last packet that was sent.
     pub(super) last: Option<PacketHeader>,
+    /// Packets and their events, without repetitions, and the records of the stream up to the end of the last one.
+    pub(super) packets: u64,
+    pub(super) events: u64,
+    pub(super) events_after: u64,
     /// No packet begins before this time.
     pub(super) promised: u64,
 }
@@ -18,7 +22,7 @@ pub(super) struct SentStream {
 /// All streams of the trace, in the order in which they have appeared.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
-    streams: Vec<SentStream>,
+    sent: Vec<SentStream>,
     numbers: HashMap<StreamId, usize>,
     /// What was promised about streams that have not appeared yet.
     promised: u64,
@@ -27,15 +31,20 @@ pub(super) struct Streams {
 impl Streams {
     /// The number of the stream of a packet.
     pub(super) fn number(&mut self, packet: &QueuedPacket) -> usize {
-        let Self { streams, numbers, promised } = self;
+        let Self { sent, numbers, promised } = self;
         *numbers.entry(packet.stream.id).or_insert_with(|| {
-            streams.push(SentStream { info: packet.stream.clone(), last: None, promised: *promised });
-            streams.len() - 1
+            let (info, promised) = (packet.stream.clone(), *promised);
+            sent.push(SentStream { info, last: None, packets: 0, events: 0, events_after: 0, promised });
+            sent.len() - 1
         })
     }
 
+    pub(super) const fn count(&self) -> usize {
+        self.sent.len()
+    }
+
     pub(super) fn get(&mut self, number: usize) -> &mut SentStream {
-        &mut self.streams[number]
+        &mut self.sent[number]
     }
 
     /// The time that was promised last.
@@ -46,9 +55,9 @@ impl Streams {
     /// Promises that no packet begins before `time`: all streams, with their numbers.
     pub(super) fn promise(&mut self, time: u64) -> impl Iterator<Item = (usize, &SentStream)> {
         self.promised = self.promised.max(time);
-        for stream in &mut self.streams {
+        for stream in &mut self.sent {
             stream.promised = stream.promised.max(time);
         }
-        self.streams.iter().enumerate()
+        self.sent.iter().enumerate()
     }
 }

@@ -19,10 +19,10 @@ impl StreamWatch {
 
     /// The statistics so far.
     pub fn stats(&self) -> StreamStats {
-        let state = self.queue.lock();
-        let mut stats = state.stats.clone();
-        stats.waiting = state.bytes as u64;
-        for lost in state.lost.values() {
+        let queue = self.queue.lock();
+        let mut stats = queue.stats.clone();
+        stats.waiting = queue.bytes as u64;
+        for lost in queue.lost.values() {
             for (reason, events) in lost {
                 *stats.lost.entry(reason.name()).or_default() += events;
             }

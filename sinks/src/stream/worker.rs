@@ -7,10 +7,11 @@
 //!     └──pause──────┴─┘  100 ms, doubled up to 5 s; until the peer refuses for good, or the time for the rest is up
 //! ```
 
+use super::collector::Kept;
 use super::connection::timespec;
 use super::options::StreamOptions;
+use super::peer::Peer;
 use super::queue::{Queue, State};
-use super::relay::Relay;
 use super::session::{Identity, Next, Trouble};
 use super::streams::Streams;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -33,6 +34,8 @@ pub(super) struct Worker {
     pub(super) options: StreamOptions,
     pub(super) identity: Identity,
     streams: Streams,
+    /// What outlasts a connection to a collector.
+    kept: Kept,
     connections: u64,
     /// When the time to send the rest is up.
     deadline: Option<Instant>,
@@ -52,8 +55,9 @@ impl Drop for OverGuard<'_> {
 }
 
 impl Worker {
-    pub(super) fn new(queue: Arc<Queue>, options: StreamOptions, identity: Identity) -> Self {
-        Self { queue, options, identity, streams: Streams::default(), connections: 0, deadline: None }
+    pub(super) fn new(queue: Arc<Queue>, options: StreamOptions, identity: Identity) -> std::io::Result<Self> {
+        let (streams, kept) = (Streams::default(), Kept::new()?);
+        Ok(Self { queue, options, identity, streams, kept, connections: 0, deadline: None })
     }
 
     pub(super) fn run(mut self) {
@@ -65,11 +69,13 @@ impl Worker {
         let mut pause = MIN_PAUSE;
         loop {
             let deadline = Instant::now() + CONNECT_TIMEOUT;
-            let trouble = match Relay::connect(&self.options, &self.identity, self.connections + 1, deadline) {
-                Ok(relay) => {
-                    self.connected();
+            let kept = (&mut self.kept, &*queue);
+            let connected = Peer::connect(&self.options, &self.identity, kept, self.connections + 1, deadline);
+            let trouble = match connected {
+                Ok(peer) => {
+                    self.connected(&peer);
                     pause = MIN_PAUSE;
-                    match self.serve(relay) {
+                    match self.serve(peer) {
                         None => return,
                         Some(trouble) => trouble,
                     }
@@ -86,9 +92,9 @@ impl Worker {
         }
     }
 
-    fn connected(&mut self) {
+    fn connected(&mut self, peer: &Peer) {
         self.connections += 1;
-        let (peer, connections) = (format!("relay {}", self.options.destination), self.connections);
+        let (peer, connections) = (format!("{} at {}", peer.name(), self.options.destination), self.connections);
         self.queue.change(|state| {
             (state.stats.peer, state.stats.trouble, state.stats.connections) = (Some(peer), None, connections);
         });
@@ -108,24 +114,24 @@ impl Worker {
     }
 
     /// Has a session until everything is sent (`None`), or the connection is lost.
-    fn serve(&mut self, mut relay: Relay) -> Option<Trouble> {
+    fn serve(&mut self, mut peer: Peer) -> Option<Trouble> {
         let queue = Arc::clone(&self.queue);
         loop {
             let now = Instant::now();
-            let next = match relay.advance(&queue, &mut self.streams, now) {
+            let next = match peer.advance(&queue, (&mut self.streams, &mut self.kept), now) {
                 Ok(Next::Over) => return None,
                 Ok(Next::At(time)) => time,
                 Err(trouble) => {
-                    relay.abandon(&queue, &mut self.streams);
+                    peer.abandon(&queue, &mut self.streams);
                     return Some(trouble);
                 }
             };
             if self.must_end(now) {
-                relay.abandon(&queue, &mut self.streams);
+                peer.abandon(&queue, &mut self.streams);
                 return None;
             }
             let wait = next.map_or(MAX_SLEEP, |time| time.saturating_duration_since(now));
-            let [control, data] = relay.sources();
+            let [control, data] = peer.sources();
             self.sleep(wait, &mut vec![control, data]);
         }
     }

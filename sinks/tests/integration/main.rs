@@ -12,6 +12,7 @@ mod dt_file;
 mod every_type;
 mod rotation;
 mod sink_changes;
+mod stream_collector;
 mod stream_relay;
 mod text_live;
 mod text_losses;

@@ -2,27 +2,25 @@
 
 use super::heartbeat::Heartbeat;
 use super::{Phase, Relay, session_name};
-use crate::stream::connection::{Control, connect, timespec};
+use crate::stream::connection::{Control, connect};
+use crate::stream::greeting::{ask, no_relay};
 use crate::stream::options::StreamOptions;
 use crate::stream::session::{Identity, Trouble};
-use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tracepoint_reader::net::Decoded;
 use tracepoint_reader::net::relay::{
-    Command, CreateChunk, CreateSession, LONGEST_HOST_NAME, LONGEST_SESSION_NAME, MAJOR, MINOR, MINOR_WITH_CHUNKS,
-    Reply, ReturnCode, Version,
+    Command, CreateChunk, CreateSession, LONGEST_HOST_NAME, LONGEST_SESSION_NAME, Reply, ReturnCode,
 };
 
 /// The longest pause between two questions what is stored.
 const CONFIRM_INTERVAL: Duration = Duration::from_millis(200);
 
 impl Relay {
-    /// Connects and creates a session, the `connection`-th of this trace.
-    pub(in crate::stream) fn connect(
-        options: &StreamOptions,
-        identity: &Identity,
+    /// Creates a session, the `connection`-th of this trace.
+    pub(in crate::stream) fn open(
+        mut control: Control,
+        minor: u32,
+        (options, identity): (&StreamOptions, &Identity),
         connection: u64,
         deadline: Instant,
     ) -> Result<Self, Trouble> {
@@ -39,18 +37,6 @@ impl Relay {
                 )));
             }
         }
-        let mut control = Control::new(connect(to, to.control_port, deadline)?);
-        let own = Version { major: MAJOR, minor: MINOR };
-        let Reply::Version(version) = ask(&mut control, &Command::Version(own), MINOR, deadline)? else {
-            return Err(no_relay("another answer than a version"));
-        };
-        if version.major != MAJOR || version.minor < MINOR_WITH_CHUNKS {
-            let Version { major, minor } = version;
-            return Err(Trouble::Final(format!(
-                "the relay speaks version {major}.{minor}; 2.{MINOR_WITH_CHUNKS} is needed"
-            )));
-        }
-        let minor = version.minor.min(MINOR);
         let creation_time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         let create = CreateSession {
             name,
@@ -90,33 +76,5 @@ impl Relay {
             confirm_at: Instant::now(),
             confirm_interval: options.sync_interval.min(CONFIRM_INTERVAL),
         })
-    }
-}
-
-fn no_relay(answer: &str) -> Trouble {
-    Trouble::Temporary(io::Error::new(ErrorKind::InvalidData, format!("the peer is no relay: it gave {answer}")))
-}
-
-/// Sends a command and waits for its answer.
-fn ask(control: &mut Control, command: &Command<'_>, minor: u32, deadline: Instant) -> Result<Reply, Trouble> {
-    command.encode(minor, control.output());
-    loop {
-        control.flush()?;
-        control.receive()?;
-        match Reply::decode(command, control.input(), minor) {
-            Err(error) => return Err(no_relay(&error.to_string())),
-            Ok(Decoded::Whole(reply, size)) => {
-                control.consume(size);
-                return Ok(reply);
-            }
-            Ok(Decoded::Needs(_)) => {}
-        }
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::Error::new(ErrorKind::TimedOut, "the relay does not answer").into());
-        }
-        let flags = if control.is_blocked() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        // After EINTR or ENOMEM the socket is looked at as after a timeout.
-        let _ = poll(&mut [PollFd::new(&control.socket, flags)], Some(&timespec(left)));
     }
 }

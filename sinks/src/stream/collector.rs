@@ -1,0 +1,330 @@
+//! A session with our collector: packets are kept until they are acknowledged, so that nothing is lost with a connection.
+//!
+//! ```text
+//!   open: HELLO ─▶ WELCOME, data connection ─▶ READY; ANNOUNCE for all known streams
+//!     │ all are ANNOUNCED: what is kept and not stored is sent again
+//!     ▼
+//!   streaming ── packet: ANNOUNCE before a stream's first one; METADATA if there is more; the packet, while the window has room
+//!     │      └── synchronisation point: SYNC, CLOCK_PROBE
+//!     │      ◀── ACK: releases packets. NACK: packets are sent again, or GONE. FLOW: pauses
+//!     ▼ the recording has ended, all packets are sent
+//!   closing: CLOSE ─▶ CLOSED, ACCOUNT ─▶ DONE ─▶ over
+//! ```
+//!
+//! [`Kept`] outlasts the connection; [`handshake`] has the beginning, [`received`] what the collector says.
+
+mod handshake;
+mod kept;
+mod received;
+
+use super::connection::{Control, write_parts};
+use super::promise;
+use super::queue::{Item, Queue, QueuedPacket};
+use super::session::{Next, Trouble};
+use super::stats::LostPackets;
+use super::streams::Streams;
+pub(super) use kept::Kept;
+use kept::SentPacket;
+use rustix::event::{PollFd, PollFlags};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::{self, ErrorKind};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tracepoint_reader::net::stream::{
+    Announce, ClockProbe, Close, ClosedStream, LONGEST_PIECE, MOST_ENTRIES, NO_SEQ, Piece, ROUTE_OFFSET, ROUTE_SIZE,
+    RecordHeader, Route, Sync, SyncEntry, ToCollector, WIRE_HEAD, wire_head,
+};
+use tracepoint_ring::channel::PacketHeader;
+use tracepoint_ring::clock;
+
+/// How many packets are sent before messages are looked at.
+const BATCH: usize = 64;
+/// After this time without a message the connection is lost.
+const SILENCE: Duration = Duration::from_secs(10);
+/// The longest pause between two clock probes, which keep the connection alive, and how many are sent at first.
+const PROBE_INTERVAL: Duration = Duration::from_secs(3);
+const FIRST_PROBES: usize = 5;
+
+/// A session.
+#[derive(Debug)]
+pub(super) struct Collector {
+    control: Control,
+    data: TcpStream,
+    /// The collector, for messages.
+    name: String,
+    names: Names,
+    /// Bytes that may be sent and not acknowledged; 0: packets are not kept.
+    window: u64,
+    metadata_sent: u64,
+    /// The handles of streams, by their numbers, and back; `None` while they are not announced.
+    handles: BTreeMap<usize, Option<u64>>,
+    numbers: BTreeMap<u64, usize>,
+    /// Packets to send again: stream and `seq`.
+    again: VecDeque<(usize, u64)>,
+    sending: Option<Sending>,
+    /// The collector cannot store.
+    is_paused: bool,
+    phase: Phase,
+    /// When the collector was heard last, and when a probe is due.
+    heard: Instant,
+    probe_at: Instant,
+    has_system_clock: bool,
+}
+
+/// The first three names of each announcement.
+#[derive(Debug)]
+struct Names {
+    host: String,
+    session: String,
+    process: String,
+}
+
+/// A packet that is being sent: the header of its record and of itself, and how many bytes are sent.
+#[derive(Debug)]
+struct Sending {
+    head: [u8; RecordHeader::SIZE + WIRE_HEAD],
+    packet: Arc<SentPacket>,
+    done: usize,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Phase {
+    Streaming,
+    /// CLOSE is sent: the streams that are not closed yet.
+    Closing(BTreeSet<u64>),
+    /// The account is sent.
+    Accounting,
+    Done,
+}
+
+impl Collector {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Does what can be done now.
+    pub(super) fn advance(
+        &mut self,
+        queue: &Queue,
+        (streams, kept): (&mut Streams, &mut Kept),
+        now: Instant,
+    ) -> Result<Next, Trouble> {
+        self.control.receive()?;
+        self.handle_messages(queue, (streams, kept), now)?;
+        if now.duration_since(self.heard) > SILENCE {
+            return Err(io::Error::new(ErrorKind::TimedOut, "the collector is silent").into());
+        }
+        for _ in 0..BATCH {
+            if !self.finish_packet(queue)? {
+                break;
+            }
+            self.control.flush()?;
+            if self.control.is_blocked() || !self.begin_item(queue, streams, kept)? {
+                break;
+            }
+        }
+        if now >= self.probe_at {
+            self.probe(kept, now);
+        }
+        self.close_if_done(queue, streams, kept);
+        self.control.flush()?;
+        let silent_at = self.heard + SILENCE;
+        Ok(if self.phase == Phase::Done { Next::Over } else { Next::At(Some(self.probe_at.min(silent_at))) })
+    }
+
+    /// Sends the rest of the present packet; `false` if it cannot all be sent now.
+    fn finish_packet(&mut self, queue: &Queue) -> Result<bool, Trouble> {
+        let Some(sending) = &mut self.sending else { return Ok(true) };
+        let rest = sending.packet.packet.content().get(ROUTE_OFFSET..).unwrap_or_default();
+        if !write_parts(&self.data, [&sending.head, rest], &mut sending.done)? {
+            return Ok(false);
+        }
+        if let Some(Sending { packet, .. }) = self.sending.take() {
+            queue.count_sent(&packet.packet);
+            if self.window == 0 {
+                queue.finished(&packet.packet);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Begins the next packet or item of the queue; `false` if there is none that can be begun now.
+    fn begin_item(&mut self, queue: &Queue, streams: &mut Streams, kept: &mut Kept) -> Result<bool, Trouble> {
+        let is_attaching = self.handles.values().any(Option::is_none);
+        if self.sending.is_some() || is_attaching || self.is_paused {
+            return Ok(false);
+        }
+        while let Some((stream, seq)) = self.again.pop_front() {
+            if let Some(packet) = kept.get(stream, seq) {
+                self.begin_packet(stream, packet);
+                return Ok(true);
+            }
+        }
+        if self.phase != Phase::Streaming {
+            return Ok(false);
+        }
+        let mut state = queue.lock();
+        let stream = match state.items.front() {
+            None => return Ok(false),
+            Some(Item::Sync(_)) => None,
+            Some(Item::Packet(packet)) => {
+                if self.window > 0 && kept.bytes() > 0 && kept.bytes() >= self.window {
+                    return Ok(false);
+                }
+                Some(streams.number(packet))
+            }
+        };
+        self.send_metadata(&state.metadata);
+        if let Some(stream) = stream.filter(|stream| !self.handles.contains_key(stream)) {
+            let class = streams.get(stream).info.id.class;
+            let size = state.packet_sizes.get(&class).copied().unwrap_or_default();
+            drop(state);
+            self.announce(stream, streams, size);
+            self.control.flush()?;
+            return Ok(false);
+        }
+        let item = state.items.pop_front();
+        drop(state);
+        match (item, stream) {
+            (Some(Item::Packet(packet)), Some(stream)) => self.begin_new(stream, packet, queue, (streams, kept)),
+            (Some(Item::Sync(time)), _) => self.synchronise(time, streams, kept),
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// Begins a packet that has not been sent before.
+    fn begin_new(
+        &mut self,
+        stream: usize,
+        mut packet: QueuedPacket,
+        queue: &Queue,
+        (streams, kept): (&mut Streams, &mut Kept),
+    ) {
+        let sent = streams.get(stream);
+        if promise::keep(&mut packet.bytes, &mut packet.header, sent.promised).is_err() {
+            return queue.lost(&packet, LostPackets::Late);
+        }
+        let prev_seq = sent.last.map_or(NO_SEQ, |last| last.sequence);
+        sent.last = Some(packet.header);
+        sent.packets += 1;
+        sent.events += packet.events();
+        sent.events_after = packet.events_after;
+        let packet = Arc::new(SentPacket { prev_seq, packet });
+        if self.window > 0 {
+            kept.add(stream, Arc::clone(&packet));
+        }
+        self.begin_packet(stream, packet);
+    }
+
+    fn begin_packet(&mut self, stream: usize, packet: Arc<SentPacket>) {
+        let handle = self.handles.get(&stream).copied().flatten().unwrap_or_default();
+        let route = Route { handle, seq: packet.seq(), prev_seq: packet.prev_seq, circuit_id: 0 };
+        let content = packet.packet.content();
+        let size = (content.len() + ROUTE_SIZE) as u32;
+        let mut head = [0; RecordHeader::SIZE + WIRE_HEAD];
+        head[..RecordHeader::SIZE].copy_from_slice(&RecordHeader { size }.encode());
+        // A packet has a header: the drain gives no other.
+        head[RecordHeader::SIZE..].copy_from_slice(&wire_head(content, route).unwrap_or([0; WIRE_HEAD]));
+        self.sending = Some(Sending { head, packet, done: 0 });
+    }
+
+    /// Announces a stream.
+    fn announce(&mut self, number: usize, streams: &mut Streams, packet_size: usize) {
+        let info = &streams.get(number).info;
+        let name = info.file_name();
+        let Names { host, session, process } = &self.names;
+        let announce = Announce {
+            request: number as u32,
+            class: info.id.class,
+            instance: info.id.instance,
+            packet_size: u32::try_from(packet_size).unwrap_or(u32::MAX),
+            names: [host, session, process, &info.channel, &name],
+        };
+        ToCollector::Announce(announce).encode(self.control.output());
+        self.handles.insert(number, None);
+    }
+
+    fn send_metadata(&mut self, text: &str) {
+        let sent = usize::try_from(self.metadata_sent).unwrap_or(usize::MAX).min(text.len());
+        for bytes in text.as_bytes()[sent..].chunks(LONGEST_PIECE) {
+            let piece = Piece { offset: self.metadata_sent, bytes };
+            ToCollector::Metadata(piece).encode(self.control.output());
+            self.metadata_sent += bytes.len() as u64;
+        }
+    }
+
+    /// Promises that all that follows begins at `time` or later.
+    fn synchronise(&mut self, time: u64, streams: &mut Streams, kept: &mut Kept) {
+        kept.sync += 1;
+        let (offset, bound) = kept.alignment.at(time);
+        let last = |last: &Option<PacketHeader>| last.map_or(NO_SEQ, |last| last.sequence);
+        let promised = streams.promise(time).filter_map(|(number, sent)| {
+            let handle = self.handles.get(&number).copied().flatten()?;
+            Some(SyncEntry { handle, last: last(&sent.last), time: sent.promised })
+        });
+        let entries: Vec<_> = promised.collect();
+        // Without streams there is one message all the same.
+        for entries in entries.chunks(MOST_ENTRIES).chain(entries.is_empty().then_some(&entries[..])) {
+            let sync = Sync { number: kept.sync, time, offset, bound, entries: entries.to_vec() };
+            ToCollector::Sync(sync).encode(self.control.output());
+        }
+    }
+
+    fn probe(&mut self, kept: &mut Kept, now: Instant) {
+        self.probe_at = now + PROBE_INTERVAL;
+        kept.probe += 1;
+        // Without a common clock the answer is of no use, but it shows that the collector is there.
+        let sent = if self.has_system_clock { clock::now() } else { 0 };
+        ToCollector::ClockProbe(ClockProbe { number: kept.probe, sent }).encode(self.control.output());
+    }
+
+    /// Closes the streams, once everything is sent.
+    fn close_if_done(&mut self, queue: &Queue, streams: &mut Streams, kept: &Kept) {
+        let state = queue.lock();
+        let is_sent = state.ended && state.items.is_empty() && self.sending.is_none() && self.again.is_empty();
+        if self.phase != Phase::Streaming || !is_sent || self.handles.values().any(Option::is_none) {
+            return;
+        }
+        self.send_metadata(&state.metadata);
+        drop(state);
+        let closed = self.handles.iter().filter_map(|(number, handle)| {
+            let (handle, sent) = ((*handle)?, streams.get(*number));
+            let (packets, events_after) = (sent.packets, sent.events_after);
+            Some(ClosedStream { handle, last: sent.last.map_or(NO_SEQ, |last| last.sequence), packets, events_after })
+        });
+        let entries: Vec<_> = closed.collect();
+        self.phase = Phase::Closing(entries.iter().map(|entry| entry.handle).collect());
+        let parts = entries.chunks(MOST_ENTRIES).count().max(1);
+        for part in 0..parts {
+            let entries = entries.chunks(MOST_ENTRIES).nth(part).unwrap_or_default().to_vec();
+            ToCollector::Close(Close { whole: part + 1 == parts, entries }).encode(self.control.output());
+        }
+        if entries.is_empty() {
+            self.send_account(queue);
+        }
+        debug_assert!(self.window > 0 || kept.bytes() == 0, "nothing is kept without a buffer");
+    }
+
+    /// Sends the account, which ends the session.
+    fn send_account(&mut self, queue: &Queue) {
+        self.phase = Phase::Accounting;
+        let account = queue.lock().account.as_ref().map(crate::account::Account::to_json).unwrap_or_default();
+        let whole = account.len() as u64;
+        let mut offset = 0;
+        for bytes in account.chunks(LONGEST_PIECE) {
+            ToCollector::Account(Piece { offset, bytes }, whole).encode(self.control.output());
+            offset += bytes.len() as u64;
+        }
+    }
+
+    /// What to wait for.
+    pub(super) fn sources(&self) -> [PollFd<'_>; 2] {
+        let flags = |is_blocked| if is_blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        [
+            PollFd::new(&self.control.socket, flags(self.control.is_blocked())),
+            PollFd::new(&self.data, flags(self.sending.is_some())),
+        ]
+    }
+}

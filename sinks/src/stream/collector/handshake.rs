@@ -1,0 +1,140 @@
+//! The beginning of a session: the only part in which messages are waited for.
+
+use super::kept::random;
+use super::{Collector, FIRST_PROBES, Kept, Names, Phase, SILENCE};
+use crate::stream::connection::{Control, connect, write_parts};
+use crate::stream::options::StreamOptions;
+use crate::stream::queue::Queue;
+use crate::stream::session::{Identity, Trouble};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, ErrorKind};
+use std::time::Instant;
+use tracepoint_reader::net::stream::{
+    Attach, Capabilities, FRAME_HEADER, FrameHeader, Hello, LONGEST_NAME, Ready, ToCollector, ToSender, VERSION,
+    Welcome,
+};
+
+/// What the answer to HELLO says.
+struct Greeting {
+    name: String,
+    resumed: bool,
+    token: [u8; 16],
+    tcp_port: u16,
+    metadata: u64,
+    window: u64,
+}
+
+impl Collector {
+    /// Opens the session, or resumes it, on a control connection whose peer speaks the stream protocol.
+    pub(in crate::stream) fn open(
+        mut control: Control,
+        capabilities: Capabilities,
+        (options, identity): (&StreamOptions, &Identity),
+        (kept, queue): (&mut Kept, &Queue),
+        deadline: Instant,
+    ) -> Result<Self, Trouble> {
+        if capabilities.key {
+            return Err(Trouble::Final(
+                "the collector asks for a shared key, which this sender does not have".to_owned(),
+            ));
+        }
+        let Identity { host, session, process, .. } = identity;
+        for (what, name) in [("host", host), ("session", session), ("process", process)] {
+            if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
+                let length = name.len();
+                return Err(Trouble::Final(format!(
+                    "a collector takes names of 1 to {LONGEST_NAME} bytes; that of the {what} has {length}"
+                )));
+            }
+        }
+        let buffer = options.resend_buffer as u64;
+        let hello = Hello {
+            version: VERSION.into(),
+            udp: false,
+            key: kept.key,
+            trace: identity.uuid,
+            clock: identity.clock,
+            nonce: random()?,
+            sync_interval: u32::try_from(options.sync_interval.as_millis()).unwrap_or(u32::MAX),
+            mtu: 1400,
+            resend_buffer: buffer,
+            host,
+            session,
+            process,
+        };
+        ToCollector::Hello(hello).encode(control.output());
+        let welcome = await_message(&mut control, deadline, |message| match message {
+            ToSender::Welcome(welcome) => Some(Greeting::of(welcome)),
+            _ => None,
+        })?;
+        let to = &options.destination;
+        let port = if welcome.tcp_port == 0 { to.data_port } else { welcome.tcp_port };
+        let data = connect(to, port, deadline)?;
+        let mut done = 0;
+        // 32 bytes fit into the buffer of a new socket.
+        if !write_parts(&data, [&Attach { token: welcome.token }.encode(), &[]], &mut done)? {
+            return Err(io::Error::new(ErrorKind::TimedOut, "the data connection takes nothing").into());
+        }
+        await_message(&mut control, deadline, |message| matches!(message, ToSender::Ready(Ready::Tcp)).then_some(()))?;
+        let now = Instant::now();
+        let mut collector = Self {
+            control,
+            data,
+            name: welcome.name,
+            names: Names { host: host.clone(), session: session.clone(), process: process.clone() },
+            window: buffer.min(welcome.window),
+            metadata_sent: welcome.metadata,
+            handles: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            again: VecDeque::new(),
+            sending: None,
+            is_paused: false,
+            phase: Phase::Streaming,
+            heard: now,
+            probe_at: now,
+            has_system_clock: identity.clock != [0; 16],
+        };
+        if !welcome.resumed {
+            collector.metadata_sent = 0;
+        }
+        collector.send_metadata(&queue.lock().metadata);
+        for _ in 0..FIRST_PROBES {
+            collector.probe(kept, now);
+        }
+        debug_assert!(collector.probe_at < now + SILENCE, "probes keep the connection alive");
+        Ok(collector)
+    }
+}
+
+impl Greeting {
+    fn of(welcome: &Welcome<'_>) -> Self {
+        let Welcome { resumed, token, tcp_port, metadata, window, name, .. } = *welcome;
+        // Terminals must not interpret what comes from the network.
+        let name = name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect();
+        Self { name, resumed, token, tcp_port, metadata, window }
+    }
+}
+
+/// Waits for a message for which `find` has an answer; other messages are ignored.
+fn await_message<T>(
+    control: &mut Control,
+    deadline: Instant,
+    find: impl Fn(&ToSender<'_>) -> Option<T>,
+) -> Result<T, Trouble> {
+    loop {
+        while let Some(header) = FrameHeader::decode(control.input()) {
+            let header = header.map_err(super::received::malformed)?;
+            let Some(payload) = control.input().get(FRAME_HEADER..FRAME_HEADER + header.size) else { break };
+            let message = ToSender::decode(header.kind, payload).map_err(super::received::malformed)?;
+            if let ToSender::Error(code, text) = message {
+                return Err(super::received::refused(code, text));
+            }
+            let found = find(&message);
+            control.consume(FRAME_HEADER + header.size);
+            if let Some(found) = found {
+                return Ok(found);
+            }
+        }
+        control.exchange(deadline)?;
+    }
+}

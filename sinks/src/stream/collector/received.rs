@@ -1,0 +1,161 @@
+//! What the collector says.
+
+use super::{Collector, Kept, Phase};
+use crate::stream::losses;
+use crate::stream::queue::Queue;
+use crate::stream::session::Trouble;
+use crate::stream::stats::LostPackets;
+use crate::stream::streams::Streams;
+use std::collections::HashMap;
+use std::io::{self, ErrorKind};
+use std::time::Instant;
+use tracepoint_reader::net::stream::{
+    Announced, Delivered, ErrorCode, FRAME_HEADER, FrameHeader, Malformed, NackEntry, SeqRange, ToCollector, ToSender,
+};
+use tracepoint_ring::clock;
+
+/// The collector has sent what is no message.
+pub(super) fn malformed(error: Malformed) -> Trouble {
+    Trouble::Temporary(io::Error::new(
+        ErrorKind::InvalidData,
+        format!("a message of the collector cannot be read: {error}"),
+    ))
+}
+
+/// The collector has refused something.
+pub(super) fn refused(code: ErrorCode, text: &str) -> Trouble {
+    let text = text.chars().filter(|c| !c.is_control()).take(1000).collect::<String>();
+    let text = format!("the collector refuses: {text} (error {})", code.number());
+    if code.is_temporary() { Trouble::Temporary(io::Error::other(text)) } else { Trouble::Final(text) }
+}
+
+impl Collector {
+    /// Handles the messages that have come.
+    pub(super) fn handle_messages(
+        &mut self,
+        queue: &Queue,
+        (streams, kept): (&mut Streams, &mut Kept),
+        now: Instant,
+    ) -> Result<(), Trouble> {
+        self.announce_known(queue, streams);
+        let input = std::mem::take(self.control.input_mut());
+        let mut at = 0;
+        let handled = loop {
+            let Some(header) = FrameHeader::decode(&input[at..]) else { break Ok(()) };
+            let header = match header {
+                Ok(header) => header,
+                Err(error) => break Err(malformed(error)),
+            };
+            let end = at + FRAME_HEADER + header.size;
+            let Some(payload) = input.get(at + FRAME_HEADER..end) else { break Ok(()) };
+            self.heard = now;
+            at = end;
+            let message = ToSender::decode(header.kind, payload).map_err(malformed);
+            if let Err(trouble) = message.and_then(|message| self.handle(message, queue, (streams, kept))) {
+                break Err(trouble);
+            }
+        };
+        *self.control.input_mut() = input;
+        self.control.consume(at);
+        handled
+    }
+
+    /// Announces the streams of earlier connections, once.
+    fn announce_known(&mut self, queue: &Queue, streams: &mut Streams) {
+        if !self.handles.is_empty() {
+            return;
+        }
+        for number in 0..streams.count() {
+            let class = streams.get(number).info.id.class;
+            let size = queue.lock().packet_sizes.get(&class).copied().unwrap_or_default();
+            self.announce(number, streams, size);
+        }
+    }
+
+    fn handle(
+        &mut self,
+        message: ToSender<'_>,
+        queue: &Queue,
+        (streams, kept): (&mut Streams, &mut Kept),
+    ) -> Result<(), Trouble> {
+        match message {
+            ToSender::Announced(announced) => self.announced(announced, queue, kept),
+            ToSender::Ack(ack) => {
+                for entry in ack.entries {
+                    if let Some(number) = self.numbers.get(&entry.handle) {
+                        kept.acknowledge(*number, entry.next, queue);
+                    }
+                }
+            }
+            ToSender::Nack(nack) => nack.entries.iter().for_each(|entry| self.send_again(entry, kept)),
+            ToSender::ClockReply(reply) if self.has_system_clock => kept.alignment.observe(&reply, clock::now()),
+            ToSender::Flow(reason) => {
+                self.is_paused = reason.is_some();
+                let trouble = reason.map(|reason| format!("the collector cannot store: {reason}"));
+                queue.change(|state| state.stats.trouble = trouble);
+            }
+            ToSender::Closed(closed) => self.closed(&closed, queue, streams),
+            ToSender::Done => self.phase = Phase::Done,
+            ToSender::Error(code, text) => return Err(refused(code, text)),
+            // What a later version may say.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn announced(&mut self, announced: Announced, queue: &Queue, kept: &mut Kept) {
+        let number = announced.request as usize;
+        let Some(handle) = self.handles.get_mut(&number).filter(|handle| handle.is_none()) else { return };
+        *handle = Some(announced.handle);
+        self.numbers.insert(announced.handle, number);
+        kept.acknowledge(number, announced.next, queue);
+        self.again.extend(kept.within(number, 0, u64::MAX).into_iter().map(|seq| (number, seq)));
+    }
+
+    /// Sends packets again, and says which are gone. Over TCP a part of a packet is not asked for.
+    fn send_again(&mut self, entry: &NackEntry, kept: &Kept) {
+        let NackEntry { handle, first, last, .. } = *entry;
+        let Some(number) = self.numbers.get(&handle).copied() else { return };
+        let mut gone = |first: u64, last: u64| {
+            ToCollector::Gone(SeqRange { handle, first, last }).encode(self.control.output());
+        };
+        let mut next = first;
+        for seq in kept.within(number, first, last) {
+            if seq > next {
+                gone(next, seq - 1);
+            }
+            next = seq.saturating_add(1);
+            if !self.again.contains(&(number, seq)) {
+                self.again.push_back((number, seq));
+            }
+        }
+        if next <= last {
+            gone(next, last);
+        }
+    }
+
+    /// Streams are complete: what was sent and not delivered is lost.
+    fn closed(&mut self, closed: &[Delivered], queue: &Queue, streams: &mut Streams) {
+        let Phase::Closing(open) = &mut self.phase else { return };
+        let mut lost = HashMap::new();
+        for delivered in closed.iter().filter(|delivered| open.remove(&delivered.handle)) {
+            let Some(number) = self.numbers.get(&delivered.handle) else { continue };
+            let sent = streams.get(*number);
+            let events = sent.events.saturating_sub(delivered.events);
+            lost.insert(sent.info.id, HashMap::from([(LostPackets::Network, events)]));
+        }
+        let is_complete = open.is_empty();
+        queue.change(|state| {
+            for (stream, events) in &lost {
+                state.lose_events(*stream, events.values().sum(), LostPackets::Network);
+            }
+            lost.retain(|_, events| events.values().any(|events| *events > 0));
+            if let Some(account) = &mut state.account {
+                losses::add(account, &lost);
+            }
+        });
+        if is_complete {
+            self.send_account(queue);
+        }
+    }
+}

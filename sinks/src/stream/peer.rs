@@ -1,0 +1,100 @@
+//! The peer: finds out which protocol it speaks, and has the session with it.
+
+use super::collector::{Collector, Kept};
+use super::connection::{Control, connect};
+use super::greeting::{ask, no_relay};
+use super::options::StreamOptions;
+use super::queue::Queue;
+use super::relay::Relay;
+use super::session::{Identity, Next, Trouble};
+use super::streams::Streams;
+use rustix::event::PollFd;
+use std::time::Instant;
+use tracepoint_reader::net::relay::{Command, MAJOR, MINOR, MINOR_WITH_CHUNKS, Reply, ReturnCode, Version};
+use tracepoint_reader::net::stream::Capabilities;
+
+/// From this minor number on a relay answers `GET_CONFIGURATION`.
+const MINOR_WITH_CONFIGURATION: u32 = 12;
+
+/// A session with a peer.
+#[derive(Debug)]
+pub(super) enum Peer {
+    Relay(Box<Relay>),
+    Collector(Box<Collector>),
+}
+
+impl Peer {
+    /// Connects, and opens the session: the `connection`-th of this trace.
+    pub(super) fn connect(
+        options: &StreamOptions,
+        identity: &Identity,
+        (kept, queue): (&mut Kept, &Queue),
+        connection: u64,
+        deadline: Instant,
+    ) -> Result<Self, Trouble> {
+        let to = &options.destination;
+        let mut control = Control::new(connect(to, to.control_port, deadline)?);
+        let own = Version { major: MAJOR, minor: MINOR };
+        let Reply::Version(version) = ask(&mut control, &Command::Version(own), MINOR, deadline)? else {
+            return Err(no_relay("another answer than a version"));
+        };
+        if version.major != MAJOR || version.minor < MINOR_WITH_CHUNKS {
+            let Version { major, minor } = version;
+            return Err(Trouble::Final(format!(
+                "the relay speaks version {major}.{minor}; 2.{MINOR_WITH_CHUNKS} is needed"
+            )));
+        }
+        let minor = version.minor.min(MINOR);
+        if !options.relay_only && minor >= MINOR_WITH_CONFIGURATION {
+            let offer = Command::GetConfiguration { flags: Capabilities::new(false, false).flags() };
+            let answer = ask(&mut control, &offer, minor, deadline)?;
+            let capabilities = match answer {
+                Reply::Configuration { code: ReturnCode::Ok, flags } => Capabilities::of(flags),
+                _ => None,
+            };
+            if let Some(capabilities) = capabilities {
+                let collector = Collector::open(control, capabilities, (options, identity), (kept, queue), deadline)?;
+                return Ok(Self::Collector(Box::new(collector)));
+            }
+        }
+        Relay::open(control, minor, (options, identity), connection, deadline).map(|relay| Self::Relay(Box::new(relay)))
+    }
+
+    /// How it names itself.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Relay(_) => "relay",
+            Self::Collector(collector) => collector.name(),
+        }
+    }
+
+    /// Does what can be done now.
+    pub(super) fn advance(
+        &mut self,
+        queue: &Queue,
+        (streams, kept): (&mut Streams, &mut Kept),
+        now: Instant,
+    ) -> Result<Next, Trouble> {
+        match self {
+            Self::Relay(relay) => relay.advance(queue, streams, now),
+            Self::Collector(collector) => collector.advance(queue, (streams, kept), now),
+        }
+    }
+
+    /// What to wait for.
+    pub(super) fn sources(&self) -> [PollFd<'_>; 2] {
+        match self {
+            Self::Relay(relay) => relay.sources(),
+            Self::Collector(collector) => collector.sources(),
+        }
+    }
+
+    /// The connection has ended: what cannot be sent again is lost.
+    pub(super) fn abandon(self, queue: &Queue, streams: &mut Streams) {
+        match self {
+            Self::Relay(relay) => relay.abandon(queue, streams),
+            // What is not acknowledged is kept.
+            Self::Collector(_) => {}
+        }
+    }
+}

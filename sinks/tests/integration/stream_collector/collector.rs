@@ -1,0 +1,295 @@
+//! A collector that stores in memory, written from the tables of `docs/format-stream.md`.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tracepoint_reader::net::relay::{Command, ControlHeader, Reply, ReturnCode, Version};
+use tracepoint_reader::net::stream::{
+    Ack, AckEntry, Announced, Attach, Capabilities, ClockReply, Delivered, FRAME_HEADER, FrameHeader, NO_SEQ, Ready,
+    RecordHeader, Sync, ToCollector, ToSender, Welcome, route_of, stored_packet,
+};
+use tracepoint_ring::channel::PacketHeader;
+
+/// A stream that is stored.
+#[derive(Default)]
+pub(crate) struct Stored {
+    pub(crate) name: String,
+    pub(crate) packets: Vec<(PacketHeader, Vec<u8>)>,
+    next: u64,
+    /// No packet may begin before this time.
+    promised: u64,
+}
+
+/// What outlasts a collector that is killed: its files.
+#[derive(Default)]
+pub(crate) struct Files {
+    pub(crate) streams: BTreeMap<(u32, u64), Stored>,
+    pub(crate) metadata: Vec<u8>,
+    pub(crate) account: Vec<u8>,
+    pub(crate) syncs: Vec<Sync>,
+    pub(crate) duplicates: u64,
+    pub(crate) connections: u64,
+    key: Option<[u8; 16]>,
+    /// The handles of this connection.
+    handles: BTreeMap<u64, (u32, u64)>,
+    token: [u8; 16],
+    sockets: Vec<TcpStream>,
+}
+
+/// The collector, for one session.
+pub(crate) struct Collector {
+    pub(crate) files: Arc<Mutex<Files>>,
+    pub(crate) ports: [u16; 2],
+    /// Whether packets are acknowledged.
+    pub(crate) acknowledges: Arc<AtomicBool>,
+}
+
+impl Collector {
+    pub(crate) fn start() -> Self {
+        let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+        let ports = [0, 1].map(|which: usize| listeners[which].local_addr().expect("an address").port());
+        let files = Arc::<Mutex<Files>>::default();
+        let acknowledges = Arc::new(AtomicBool::new(true));
+        let [control, data] = listeners;
+        let (own, data_port) = (Arc::clone(&files), ports[1]);
+        thread::spawn(move || {
+            for socket in control.incoming().map_while(Result::ok) {
+                let files = Arc::clone(&own);
+                thread::spawn(move || drop(serve_control(socket, &files, data_port)));
+            }
+        });
+        let (own, acks) = (Arc::clone(&files), Arc::clone(&acknowledges));
+        thread::spawn(move || {
+            for socket in data.incoming().map_while(Result::ok) {
+                let (files, acks) = (Arc::clone(&own), Arc::clone(&acks));
+                thread::spawn(move || drop(serve_data(socket, &files, &acks)));
+            }
+        });
+        Self { files, ports, acknowledges }
+    }
+
+    pub(crate) fn files(&self) -> MutexGuard<'_, Files> {
+        self.files.lock().expect("no panic")
+    }
+
+    /// Cuts all connections.
+    pub(crate) fn cut(&self) {
+        let mut files = self.files();
+        for socket in files.sockets.drain(..) {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+        files.handles.clear();
+        files.token = [0; 16];
+    }
+
+    /// Writes the trace into a directory.
+    pub(crate) fn write(&self, dir: &Path) -> std::io::Result<()> {
+        let files = self.files();
+        std::fs::write(dir.join("metadata"), &files.metadata)?;
+        for stream in files.streams.values() {
+            let packets: Vec<u8> = stream.packets.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
+            std::fs::write(dir.join(&stream.name), packets)?;
+        }
+        Ok(())
+    }
+}
+
+fn say(mut socket: &TcpStream, message: &ToSender<'_>) -> std::io::Result<()> {
+    let mut out = Vec::new();
+    message.encode(&mut out);
+    socket.write_all(&out)
+}
+
+fn is_same(one: &TcpStream, other: &TcpStream) -> bool {
+    one.peer_addr().ok().is_some_and(|address| other.peer_addr().ok() == Some(address))
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64
+}
+
+fn serve_control(mut socket: TcpStream, files: &Mutex<Files>, data_port: u16) -> std::io::Result<()> {
+    for _ in 0..2 {
+        let mut header = [0; ControlHeader::SIZE];
+        socket.read_exact(&mut header)?;
+        let header = ControlHeader::decode(&header);
+        let mut payload = vec![0; header.size as usize];
+        socket.read_exact(&mut payload)?;
+        let reply = match Command::from_payload(header.command, &payload, 13).expect("a command") {
+            Command::Version(_) => Reply::Version(Version { major: 2, minor: 13 }),
+            Command::GetConfiguration { flags } => {
+                assert!(Capabilities::of(flags).is_some(), "{flags:#x}");
+                Reply::Configuration { code: ReturnCode::Ok, flags: Capabilities::new(false, false).flags() }
+            }
+            other => panic!("{other:?}"),
+        };
+        let mut out = Vec::new();
+        reply.encode(13, &mut out);
+        socket.write_all(&out)?;
+    }
+    loop {
+        let mut header = [0; FRAME_HEADER];
+        socket.read_exact(&mut header)?;
+        let header = FrameHeader::decode(&header).expect("whole").expect("a frame");
+        let mut payload = vec![0; header.size];
+        socket.read_exact(&mut payload)?;
+        let message = ToCollector::decode(header.kind, &payload).expect("a message");
+        if let ToCollector::Close(close) = &message {
+            // What is on its way on the other connection comes first.
+            let is_in = |files: &Files| {
+                close.entries.iter().all(|entry| {
+                    entry.last == NO_SEQ
+                        || files.handles.get(&entry.handle).is_none_or(|key| files.streams[key].next > entry.last)
+                })
+            };
+            while !is_in(&files.lock().expect("no panic")) {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        let mut files = files.lock().expect("no panic");
+        if !matches!(message, ToCollector::Hello(_)) && !files.sockets.iter().any(|other| is_same(other, &socket)) {
+            return Ok(());
+        }
+        match message {
+            ToCollector::Hello(hello) => {
+                let resumed = files.key.replace(hello.key) == Some(hello.key);
+                assert!(resumed || files.streams.is_empty(), "one session");
+                files.connections += 1;
+                files.token = [files.connections as u8; 16];
+                files.sockets.push(socket.try_clone()?);
+                let (token, metadata) = (files.token, files.metadata.len() as u64);
+                say(
+                    &socket,
+                    &ToSender::Welcome(Welcome {
+                        version: 1,
+                        resumed,
+                        udp: false,
+                        session: 1,
+                        token,
+                        metadata,
+                        tcp_port: data_port,
+                        udp_port: 0,
+                        mtu: 65507,
+                        window: 16 << 20,
+                        code: [0; 32],
+                        name: "a collector of a test",
+                    }),
+                )?;
+            }
+            ToCollector::Announce(announce) => {
+                assert_eq!(announce.names[0..2], ["host", "test"]);
+                let key = (announce.class, announce.instance);
+                let handle = files.connections * 1000 + files.handles.len() as u64;
+                files.handles.insert(handle, key);
+                let stream = files.streams.entry(key).or_default();
+                announce.names[4].clone_into(&mut stream.name);
+                let (request, next) = (announce.request, stream.next);
+                say(&socket, &ToSender::Announced(Announced { request, handle, next, events_after: 0 }))?;
+            }
+            ToCollector::Metadata(piece) => {
+                let known = files.metadata.len().checked_sub(piece.offset as usize).expect("no gap");
+                files.metadata.extend_from_slice(piece.bytes.get(known..).unwrap_or_default());
+            }
+            ToCollector::Sync(sync) => {
+                for entry in &sync.entries {
+                    let key = files.handles[&entry.handle];
+                    let stream = files.streams.get_mut(&key).expect("announced");
+                    let is_in = entry.last == NO_SEQ || stream.next > entry.last;
+                    assert!(entry.time >= stream.promised);
+                    // The promise is about what comes behind `last`.
+                    if is_in {
+                        stream.promised = entry.time;
+                    }
+                }
+                files.syncs.push(sync);
+            }
+            ToCollector::ClockProbe(probe) => {
+                let received = now();
+                let reply = ClockReply { number: probe.number, sent: probe.sent, received, replied: now() };
+                say(&socket, &ToSender::ClockReply(reply))?;
+            }
+            ToCollector::Close(close) => {
+                let delivered = close.entries.iter().map(|entry| {
+                    let stream = &files.streams[&files.handles[&entry.handle]];
+                    let packets = stream.packets.len() as u64;
+                    let events = records(&stream.packets, entry.events_after);
+                    let (packets_lost, events_lost) = (entry.packets - packets, entry.events_after - events);
+                    Delivered { handle: entry.handle, packets, packets_lost, events, events_lost }
+                });
+                let delivered = delivered.collect();
+                say(&socket, &ToSender::Closed(delivered))?;
+            }
+            ToCollector::Account(piece, whole) => {
+                files.account.truncate(piece.offset as usize);
+                files.account.extend_from_slice(piece.bytes);
+                if files.account.len() as u64 == whole {
+                    say(&socket, &ToSender::Done)?;
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// The records in these packets: each goes up to the next one's `events_before`, if that is the next one.
+fn records(packets: &[(PacketHeader, Vec<u8>)], events_after: u64) -> u64 {
+    let ends = packets.iter().skip(1).map(|(header, _)| header.events_before).chain([events_after]);
+    packets.iter().zip(ends).map(|((header, _), end)| end - header.events_before).sum()
+}
+
+fn serve_data(mut socket: TcpStream, files: &Mutex<Files>, acknowledges: &AtomicBool) -> std::io::Result<()> {
+    let mut attach = [0; Attach::SIZE];
+    socket.read_exact(&mut attach)?;
+    let attach = Attach::decode(&attach).expect("a sender of ours");
+    let control = {
+        let mut files = files.lock().expect("no panic");
+        if files.token != attach.token {
+            return Ok(());
+        }
+        files.sockets.push(socket.try_clone()?);
+        let control = files.sockets[0].try_clone()?;
+        say(&control, &ToSender::Ready(Ready::Tcp))?;
+        control
+    };
+    loop {
+        let mut header = [0; RecordHeader::SIZE];
+        socket.read_exact(&mut header)?;
+        let mut wire = vec![0; RecordHeader::decode(&header).expect("a record").size as usize];
+        socket.read_exact(&mut wire)?;
+        let route = route_of(&wire).expect("a packet");
+        let packet = stored_packet(&wire).expect("a packet").concat();
+        assert!(!tracepoint_reader::internal::check(&packet).is_wrong());
+        let mut files = files.lock().expect("no panic");
+        if files.token != attach.token {
+            return Ok(());
+        }
+        let key = files.handles[&route.handle];
+        let mut is_duplicate = false;
+        let stream = files.streams.get_mut(&key).expect("announced");
+        if route.seq < stream.next {
+            is_duplicate = true;
+        } else {
+            assert!(route.prev_seq == NO_SEQ || route.prev_seq < stream.next, "over TCP nothing is missing");
+            let parsed = PacketHeader::parse(&packet);
+            assert!(parsed.begin >= stream.promised && parsed.sequence == route.seq, "{parsed:?} {}", stream.promised);
+            stream.packets.push((parsed, packet));
+            stream.next = route.seq + 1;
+        }
+        let next = stream.next;
+        files.duplicates += u64::from(is_duplicate);
+        if acknowledges.load(Ordering::Relaxed) {
+            let entries = vec![AckEntry { handle: route.handle, next }];
+            say(&control, &ToSender::Ack(Ack { sync: 0, metadata: 0, entries }))?;
+        }
+        drop(files);
+        // Now and then it is slow.
+        if next % 7 == 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
