@@ -4,10 +4,10 @@ use super::restart::start;
 use super::running::{PATIENCE, Running};
 use super::sender::connect;
 use super::stream_sender::{EVENT, METADATA, Network, StreamSender, packet};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::UdpSocket;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tracepoint_collector::Options;
@@ -188,4 +188,54 @@ fn what_is_not_of_a_sender_is_ignored() {
     second.say(&ToCollector::GiveUp);
     collector.until(|report| report.sessions == 0);
     assert_eq!(stored(&directory(&place).join("c_0"), 0, 16), [0, 1]);
+}
+
+#[test]
+fn viewers_see_what_a_synchronisation_has_released() {
+    let place = place();
+    let mut collector = Running::below(place.path());
+    let mut sender = StreamSender::open(collector.addresses.control, collector.addresses.data, 1, None);
+    let handles = [sender.announce(0).0, sender.announce(1).0];
+    let url = format!("net://{}/host/host/shop-till-7-1", collector.addresses.live);
+    let start = || {
+        let mut viewer = Command::new("babeltrace2");
+        viewer.args(["-i", "lttng-live", &url]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        viewer.spawn().expect("babeltrace2 runs")
+    };
+    let mut viewers = [start(), start()];
+    collector.until(|report| report.viewers == 2);
+    let mut lines: Vec<_> = viewers.iter_mut().map(|it| BufReader::new(it.stdout.take().expect("a pipe")).lines()).collect();
+    // The packets are there before the metadata that they need, and may not be seen before it.
+    for seq in 0..5 {
+        sender.send(handles[0], seq, packet(0, seq, 0));
+    }
+    sender.until(|sender| sender.next.get(&handles[0]) == Some(&5));
+    sender.say_metadata(0, METADATA);
+    sender.say_metadata(METADATA.len() as u64, EVENT);
+    sender.sync(2000);
+    for lines in &mut lines {
+        for seq in 0..5 {
+            let line = lines.next().expect("an event").expect("text");
+            assert!(line.ends_with(&format!("{{ n = {seq} }}")), "{line}");
+        }
+    }
+    // The second stream has been idle, and holds nobody up; then it has events, too.
+    sender.send(handles[1], 15, packet(1, 15, 0));
+    sender.send(handles[0], 16, packet(0, 16, 0));
+    sender.sync(5000);
+    for lines in &mut lines {
+        for seq in [15, 16] {
+            let line = lines.next().expect("an event").expect("text");
+            assert!(line.ends_with(&format!("{{ n = {seq} }}")), "{line}");
+        }
+    }
+    sender.close();
+    for (viewer, mut lines) in viewers.into_iter().zip(lines) {
+        assert!(lines.next().is_none());
+        let output = viewer.wait_with_output().expect("it ends");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{errors}");
+        let is_expected = |line: &str| line.contains("discarded 10 packets") || line.contains("discarded 11 packets");
+        assert!(errors.lines().filter(|line| line.contains("WARNING")).all(is_expected), "{errors}");
+    }
 }
