@@ -24,6 +24,10 @@ pub struct Counts {
     pub late: u64,
     /// Packets that were announced and did not come.
     pub missing: u64,
+    /// Packets that were damaged on their way.
+    pub damaged: u64,
+    /// Datagrams that were ignored: of no session, or malformed.
+    pub ignored: u64,
     /// Packets that could not be written.
     pub unwritten: u64,
     /// Bytes that were sent to viewers.

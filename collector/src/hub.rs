@@ -8,12 +8,16 @@
 //! ```
 
 mod directory;
+mod ordered;
 mod session;
 mod stream;
+mod streamed;
+mod streaming;
 
 pub(crate) use directory::{SessionDirectory, session_name};
 pub(crate) use session::Session;
 pub(crate) use stream::{Place, Stream};
+pub(crate) use streaming::Opened;
 
 use crate::counts::Counts;
 use crate::storage::{Done, Packet, Storage};
@@ -38,6 +42,8 @@ pub(crate) struct Hub {
     storage: Storage,
     sessions: BTreeMap<u64, Session>,
     streams: HashMap<u64, Stream>,
+    /// The sessions of the stream protocol by the token of their data.
+    tokens: HashMap<[u8; 16], u64>,
     last_session: u64,
     last_stream: u64,
     last_trace: u64,
@@ -54,6 +60,7 @@ impl Hub {
             storage,
             sessions: BTreeMap::new(),
             streams: HashMap::new(),
+            tokens: HashMap::new(),
             last_session: 0,
             last_stream: 0,
             last_trace: 0,
@@ -201,6 +208,9 @@ impl Hub {
             self.messages.push(message);
         }
         self.counts.late += std::mem::take(&mut stream.pairing.late);
+        if let Some(ordered) = &mut stream.ordered {
+            self.counts.late += std::mem::take(&mut ordered.reorder.late);
+        }
         self.counts.missing += std::mem::take(&mut stream.pairing.missing);
     }
 
@@ -232,6 +242,10 @@ impl Hub {
             self.advance(handle, now);
         }
         for id in self.sessions.keys().copied().collect::<Vec<_>>() {
+            let detached = self.streamed(id).and_then(|streamed| streamed.detached);
+            if detached.is_some_and(|since| now.saturating_duration_since(since) >= streaming::DETACHED_TIME) {
+                self.close_session(id, now);
+            }
             self.tidy(id, now);
         }
     }
@@ -284,6 +298,9 @@ impl Hub {
         }
         if self.sessions.get(&id).is_some_and(|session| session.viewers == 0) {
             if let Some(session) = self.sessions.remove(&id) {
+                if let Some(streamed) = session.streamed {
+                    self.tokens.remove(&streamed.token);
+                }
                 session.streams.iter().for_each(|handle| drop(self.streams.remove(handle)));
             }
         }

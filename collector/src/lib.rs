@@ -22,6 +22,7 @@
 mod connection;
 mod counts;
 mod error;
+mod fragments;
 mod hub;
 mod metadata;
 mod names;
@@ -31,10 +32,11 @@ mod relay;
 mod reorder;
 mod server;
 mod storage;
+mod stream_control;
 mod view;
 mod viewer;
 
 pub use counts::Counts;
 pub use error::CollectError;
-pub use options::{DEFAULT_MEMORY, LEAST_MEMORY, Options};
+pub use options::{DEFAULT_GAP_PACKETS, DEFAULT_GAP_TIME, DEFAULT_MEMORY, LEAST_MEMORY, Options};
 pub use server::{Addresses, Collector, Report};

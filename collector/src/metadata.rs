@@ -56,7 +56,28 @@ pub(crate) fn read(view: &View, cursor: &mut MetadataCursor) -> io::Result<Vec<u
     out.resize(usize::try_from(left).unwrap_or(MOST).min(MOST), 0);
     segment.data.read_exact_at(&mut out, cursor.offset)?;
     cursor.offset += out.len() as u64;
-    Ok(out)
+    if is_packetised(segment)? || out.is_empty() { Ok(out) } else { Ok(packet_of(&out)) }
+}
+
+fn is_packetised(segment: &Segment) -> io::Result<bool> {
+    let mut magic = [0; 4];
+    if segment.bytes < magic.len() as u64 {
+        return Ok(false);
+    }
+    segment.data.read_exact_at(&mut magic, 0)?;
+    Ok(magic == MAGIC.to_le_bytes() || magic == MAGIC.to_be_bytes())
+}
+
+/// Plain text as a metadata packet: stock viewers take a later piece of text in no other form.
+fn packet_of(text: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0; HEADER];
+    let bits = ((HEADER + text.len()) as u32 * 8).to_le_bytes();
+    packet[..4].copy_from_slice(&MAGIC.to_le_bytes());
+    packet[24..28].copy_from_slice(&bits);
+    packet[28..32].copy_from_slice(&bits);
+    packet[35..].copy_from_slice(&[1, 8]);
+    packet.extend_from_slice(text);
+    packet
 }
 
 struct Place {
@@ -193,10 +214,10 @@ mod tests {
         let place = tempfile::tempdir()?;
         let mut view = View::new(segment(place.path(), "a", b"/* CTF 1.8 */ first"));
         let mut cursor = MetadataCursor::default();
-        assert_eq!(read(&view, &mut cursor)?, b"/* CTF 1.8 */ first");
+        assert_eq!(text(&read(&view, &mut cursor)?), "/* CTF 1.8 */ first");
         view.will_open(segment(place.path(), "b", b"/* CTF 1.8 */ first second"));
         view.opened(0, 19, 0);
-        assert_eq!(read(&view, &mut cursor)?, b" second");
+        assert_eq!(text(&read(&view, &mut cursor)?), " second");
         assert!(!has_more(&view, &cursor));
         Ok(())
     }

@@ -35,6 +35,16 @@ pub(crate) fn component<'a>(what: &'static str, name: &'a str, more: usize) -> R
     }
 }
 
+/// The component of a path that is most like any name, with room for `more` bytes.
+pub(crate) fn sanitised(name: &str, more: usize) -> String {
+    let replaced: String = name.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).collect();
+    let mut safe = replaced.strip_prefix('.').map_or_else(|| replaced.clone(), |rest| format!("_{rest}"));
+    while safe.len() > LONGEST - more {
+        safe.pop();
+    }
+    if safe.is_empty() { "_".to_owned() } else { safe }
+}
+
 /// A relative path of several components. Empty ones, as at the start of an absolute path, are left out.
 pub(crate) fn path(what: &'static str, text: &str) -> Result<PathBuf, BadName> {
     let mut path = PathBuf::new();
@@ -63,6 +73,16 @@ mod tests {
             component("the name", &"x".repeat(300), 16).map_err(|error| error.to_string()),
             Err("the name has 300 bytes, and at most 239 are possible".into())
         );
+    }
+
+    #[test]
+    fn any_name_becomes_a_component() {
+        for (name, expected) in [("shop", "shop"), ("..", "_."), (".x", "_x"), ("a/b\n", "a_b_"), ("", "_"), ("/", "_")]
+        {
+            assert_eq!(sanitised(name, 0), expected);
+        }
+        let long = sanitised(&"ü".repeat(200), 16);
+        assert!(long.len() <= 239 && component("the name", &long, 16).is_ok());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tracepoint_reader::net::live::LIVE_PORT;
 use tracepoint_reader::net::relay::{CONTROL_PORT, DATA_PORT};
 
@@ -9,6 +10,11 @@ use tracepoint_reader::net::relay::{CONTROL_PORT, DATA_PORT};
 pub const DEFAULT_MEMORY: u64 = 64 << 20;
 /// The least limit on memory, in bytes.
 pub const LEAST_MEMORY: u64 = 1 << 20;
+
+/// How many packets may wait behind a missing one, by default.
+pub const DEFAULT_GAP_PACKETS: usize = 256;
+/// How long a missing packet is waited for, by default.
+pub const DEFAULT_GAP_TIME: Duration = Duration::from_secs(2);
 
 /// The settings of a [`Collector`](crate::Collector). By default it listens on the loopback interface, on the ports of `lttng-relayd`.
 #[derive(Clone, Debug)]
@@ -20,6 +26,8 @@ pub struct Options {
     pub(crate) live: SocketAddr,
     pub(crate) memory: u64,
     pub(crate) quota: Option<u64>,
+    pub(crate) gap_packets: usize,
+    pub(crate) gap_time: Duration,
 }
 
 const fn loopback(port: u16) -> SocketAddr {
@@ -36,6 +44,8 @@ impl Options {
             live: loopback(LIVE_PORT),
             memory: DEFAULT_MEMORY,
             quota: None,
+            gap_packets: DEFAULT_GAP_PACKETS,
+            gap_time: DEFAULT_GAP_TIME,
         }
     }
 
@@ -61,6 +71,18 @@ impl Options {
     /// that is accepted has half of that.
     pub const fn memory(mut self, bytes: u64) -> Self {
         self.memory = if bytes < LEAST_MEMORY { LEAST_MEMORY } else { bytes };
+        self
+    }
+
+    /// How many packets may wait behind a missing one before it is asked for at once; 256 by default.
+    pub const fn gap_packets(mut self, packets: usize) -> Self {
+        self.gap_packets = packets;
+        self
+    }
+
+    /// How long a packet that was asked for is waited for, before it is given up; 2 s by default. Viewers see later packets that much later.
+    pub const fn gap_time(mut self, time: Duration) -> Self {
+        self.gap_time = time;
         self
     }
 

@@ -20,6 +20,7 @@ use tracepoint_reader::net::relay::{
     AddStream, CloseChunk, Command, CreateChunk, CreateSession, IndexFile, LEAST_MINOR, MAJOR, METADATA_CHANNEL, MINOR,
     MINOR_WITH_CHUNKS, Pending, Reply, ReturnCode, RotateStreams, Version,
 };
+use tracepoint_reader::net::stream::Capabilities;
 
 /// Room for the time and a number after the name of a session.
 const SUFFIX: usize = 21;
@@ -40,6 +41,8 @@ pub(crate) struct Control {
     /// The minor number that both sides speak.
     minor: Option<u32>,
     session: Option<u64>,
+    /// The sender speaks the stream protocol from the next message on.
+    is_streamed: bool,
 }
 
 fn code(code: ReturnCode) -> Answer {
@@ -57,12 +60,17 @@ fn close(why: impl Into<String>) -> Answer {
 impl Control {
     /// A connection from this address.
     pub(crate) const fn new(peer: IpAddr) -> Self {
-        Self { peer, minor: None, session: None }
+        Self { peer, minor: None, session: None, is_streamed: false }
     }
 
     /// The minor number of the layouts.
     pub(crate) fn minor(&self) -> u32 {
         self.minor.unwrap_or(MINOR)
+    }
+
+    /// Whether the sender goes on with the stream protocol.
+    pub(crate) const fn is_streamed(&self) -> bool {
+        self.is_streamed
     }
 
     /// The session, once there is one.
@@ -86,6 +94,11 @@ impl Control {
         };
         match (command, self.session) {
             (Command::CreateSession(create), None) => self.create_session(hub, create),
+            (Command::GetConfiguration { flags }, None) if Capabilities::of(flags).is_some() => {
+                self.is_streamed = true;
+                let flags = Capabilities::new(true, false).flags();
+                Answer::Reply(Some(Reply::Configuration { code: ReturnCode::Ok, flags }))
+            }
             (Command::GetConfiguration { flags: 0 }, _) => {
                 Answer::Reply(Some(Reply::Configuration { code: ReturnCode::Ok, flags: 0 }))
             }

@@ -5,6 +5,7 @@
 //! flow control; the number of connections of each kind; the time of a message that has begun.
 
 mod senders;
+mod streamed;
 mod viewers;
 
 use crate::connection::Connection;
@@ -12,13 +13,16 @@ use crate::counts::Counts;
 use crate::error::CollectError;
 use crate::hub::Hub;
 use crate::options::Options;
+use crate::reorder::Limits;
 use crate::storage::repair::{Found, repair};
 use crate::storage::{Done, Storage};
+use crate::stream_control::Offer;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use socket2::SockRef;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,6 +40,10 @@ const MOST_VIEWERS: usize = 128;
 const TICK: Duration = Duration::from_millis(100);
 /// The pause after a failure to accept a connection, which is mostly a lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// The buffer of the system for datagrams, in bytes.
+const RECEIVE_BUFFER: usize = 8 << 20;
+/// The time after which packets are asked for again over UDP.
+const REORDER_DELAY: Duration = Duration::from_millis(20);
 /// How long files are completed at the end.
 const END_TIME: Duration = Duration::from_secs(10);
 
@@ -79,6 +87,7 @@ pub struct Collector {
     options: Options,
     runtime: Runtime,
     listeners: [TcpListener; 3],
+    datagrams: UdpSocket,
     addresses: Addresses,
     found: Found,
 }
@@ -91,6 +100,7 @@ struct Shared {
     memory: Arc<Semaphore>,
     /// The largest packet.
     largest: u32,
+    offer: Offer,
 }
 
 impl Collector {
@@ -118,6 +128,12 @@ impl Collector {
             listen("packets", options.data)?,
             listen("viewers", options.live)?,
         ];
+        let of_data = listeners[1].local_addr().unwrap_or(options.data);
+        let datagrams = UdpSocket::bind(of_data).and_then(|it| it.set_nonblocking(true).map(|()| it));
+        let datagrams =
+            datagrams.map_err(|error| CollectError::new(format!("listen on {of_data} for datagrams"), error))?;
+        // As much as the system allows; datagrams beyond it are lost, and asked for again.
+        let _ = SockRef::from(&datagrams).set_recv_buffer_size(RECEIVE_BUFFER);
         let address = |listener: &TcpListener| {
             listener.local_addr().map_err(|error| CollectError::new("find an address of this machine", error))
         };
@@ -125,7 +141,7 @@ impl Collector {
         let addresses = Addresses { control: control?, data: data?, live: live? };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build();
         let runtime = runtime.map_err(|error| CollectError::new("start", error))?;
-        Ok(Self { options, runtime, listeners, addresses, found })
+        Ok(Self { options, runtime, listeners, datagrams, addresses, found })
     }
 
     /// The addresses on which it listens.
@@ -140,7 +156,7 @@ impl Collector {
     ///
     /// [`CollectError`] if the thread that writes cannot be started.
     pub fn run(self, report: impl FnMut(&Report) -> bool) -> Result<Counts, CollectError> {
-        let Self { options, runtime, listeners, found, .. } = self;
+        let Self { options, runtime, listeners, datagrams, addresses, found } = self;
         raise_file_limit();
         let (sender, done) = tokio::sync::mpsc::unbounded_channel();
         let storage = Storage::start(found.bytes, options.quota, sender);
@@ -157,9 +173,20 @@ impl Collector {
             hub: RefCell::new(hub),
             memory: Arc::new(Semaphore::new(memory)),
             largest: u32::try_from(memory / 2).unwrap_or(u32::MAX),
+            offer: Offer {
+                ports: (addresses.data.port(), addresses.data.port()),
+                window: memory as u64 / 4,
+                name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+                limits: Limits {
+                    packets: options.gap_packets,
+                    bytes: memory as u64 / 4,
+                    time: options.gap_time,
+                    delay: REORDER_DELAY,
+                },
+            },
         });
         let tasks = LocalSet::new();
-        tasks.block_on(&runtime, serve(&shared, listeners, done, memory, report))
+        tasks.block_on(&runtime, serve(&shared, listeners, datagrams, done, memory, report))
     }
 }
 
@@ -173,6 +200,7 @@ fn raise_file_limit() {
 async fn serve(
     shared: &Rc<Shared>,
     listeners: [TcpListener; 3],
+    datagrams: UdpSocket,
     mut done: UnboundedReceiver<(u64, Done)>,
     memory: usize,
     mut report: impl FnMut(&Report) -> bool,
@@ -183,6 +211,8 @@ async fn serve(
     tasks.spawn_local(accept(Rc::clone(shared), control.map_err(failed)?, MOST_SENDERS, senders::control));
     tasks.spawn_local(accept(Rc::clone(shared), data.map_err(failed)?, MOST_SENDERS, senders::data));
     tasks.spawn_local(accept(Rc::clone(shared), live.map_err(failed)?, MOST_VIEWERS, viewers::viewer));
+    let datagrams = tokio::net::UdpSocket::from_std(datagrams).map_err(failed)?;
+    tasks.spawn_local(streamed::datagrams(Rc::clone(shared), datagrams));
     let of_done = Rc::clone(shared);
     let storage = tokio::task::spawn_local(async move {
         while let Some((handle, done)) = done.recv().await {

@@ -55,6 +55,8 @@ pub(crate) enum Job {
     Metadata { packet: Packet },
     /// Passes a beacon on behind what was stored before.
     Beacon { time: u64 },
+    /// Tells that what came before is stored: viewers may read packets up to this number.
+    Release { upto: u64 },
     /// Removes the index, which cannot be completed.
     Unindex,
     /// Closes the files.
@@ -70,6 +72,8 @@ pub(crate) enum Done {
     Packet { sequence: u64, size: Option<u64>, stream_class: Option<u64> },
     /// Metadata was stored.
     Metadata { bytes: u64 },
+    /// What came before the release is stored.
+    Released { upto: u64 },
     /// What came before the beacon is stored.
     Beacon { time: u64 },
     /// The files are closed.

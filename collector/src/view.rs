@@ -102,6 +102,11 @@ impl View {
         self.beacon = Some(self.beacon.map_or(time, |before| before.max(time)));
     }
 
+    /// The class of its packets, which is known before the first one.
+    pub(crate) fn set_class(&mut self, stream_class: u64) {
+        self.stream_class = Some(stream_class);
+    }
+
     pub(crate) fn close(&mut self) {
         self.is_closed = true;
     }

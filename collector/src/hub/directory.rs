@@ -69,6 +69,17 @@ impl SessionDirectory {
         Err(ErrorKind::AlreadyExists.into())
     }
 
+    /// The directory of an earlier collector, whose session goes on.
+    pub(crate) fn reopen(output: &Path, relative: &str) -> io::Result<Self> {
+        let path = output.join(relative);
+        File::create(path.join(MARK))?;
+        Ok(Self { path, relative: relative.to_owned(), chunks: BTreeMap::new() })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The path below the output directory, for the sender.
     pub(crate) fn relative(&self) -> &str {
         &self.relative

@@ -1,6 +1,7 @@
 //! A session of a sender.
 
 use super::directory::SessionDirectory;
+use super::streamed::Streamed;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -33,6 +34,8 @@ pub(crate) struct Session {
     pub(crate) is_indexed: bool,
     /// The numbers of the traces, by the path of their streams.
     traces: HashMap<PathBuf, u64>,
+    /// For a session of the stream protocol.
+    pub(crate) streamed: Option<Streamed>,
     state: State,
 }
 
@@ -60,6 +63,7 @@ impl Session {
             viewers: 0,
             is_indexed: true,
             traces: HashMap::new(),
+            streamed: None,
             state: State::Open,
         }
     }

@@ -1,5 +1,6 @@
 //! A stream of a stock sender.
 
+use super::ordered::Ordered;
 use crate::pairing::{Paired, Pairing};
 use crate::storage::{Done, Files, Job, Packet};
 use crate::view::View;
@@ -68,6 +69,8 @@ pub(crate) struct Stream {
     /// Whether viewers may be told of it.
     pub(crate) is_published: bool,
     pub(crate) pairing: Pairing<Packet>,
+    /// For a stream of the stream protocol, which has no use for the pairing.
+    pub(crate) ordered: Option<Ordered>,
     pub(crate) view: View,
     /// The number in the series of files, and the bytes in this file.
     file: (u64, u64),
@@ -104,6 +107,7 @@ impl Stream {
             place,
             is_published: false,
             pairing: Pairing::default(),
+            ordered: None,
             view,
             file: (0, 0),
             rotation: None,
@@ -123,6 +127,11 @@ impl Stream {
     /// Whether packets up to this one are stored; 2^64 - 1: no packet was sent.
     pub(crate) fn has_stored(&self, last: u64) -> bool {
         last.wrapping_add(1) <= self.stored
+    }
+
+    /// Whether the storage closes its files.
+    pub(super) fn is_closing(&self) -> bool {
+        self.end == End::Closing
     }
 
     /// The stream ends when this packet has come.
@@ -177,6 +186,18 @@ impl Stream {
     /// The error is a message: a file could not be created.
     pub(super) fn advance(&mut self, now: Instant, mut give: impl FnMut(Job)) -> Result<(), String> {
         let mut result = Ok(());
+        if let Some(ordered) = &mut self.ordered {
+            while let Some((packet, index)) = ordered.pop(now) {
+                give(Job::Packet { sequence: index.sequence, packet, index: Some(index) });
+            }
+            if let Some(time) = ordered.fulfilled() {
+                give(Job::Beacon { time });
+            }
+            if self.end == End::SenderGone {
+                self.give_up(give);
+            }
+            return result;
+        }
         while let Some(paired) = self.pairing.next(now) {
             result = self.give(paired, &mut give).and(result);
         }
@@ -199,6 +220,13 @@ impl Stream {
     pub(super) fn give_up(&mut self, mut give: impl FnMut(Job)) {
         if self.end == End::Closing {
             return;
+        }
+        if let Some(ordered) = &mut self.ordered {
+            // What was given up was counted; what waits behind it is stored.
+            for (_, (packet, index)) in ordered.finish() {
+                give(Job::Packet { sequence: index.sequence, packet, index: Some(index) });
+            }
+            give(Job::Release { upto: u64::MAX });
         }
         for paired in self.pairing.finish() {
             // The end needs no further file.
@@ -260,10 +288,19 @@ impl Stream {
             Done::Opened { entries, bytes, moved } => self.view.opened(entries, bytes, moved),
             Done::Packet { sequence, size, stream_class } => {
                 self.stored = self.stored.max(sequence.saturating_add(1));
-                if let (Some(_), Some(stream_class)) = (size, stream_class) {
+                let stream_class = match (&mut self.ordered, stream_class) {
+                    (Some(ordered), Some(stream_class)) => ordered.stored(sequence, size.is_some(), stream_class),
+                    (_, stream_class) => stream_class.filter(|_| size.is_some()),
+                };
+                if let Some(stream_class) = stream_class {
                     self.view.stored(stream_class);
                 }
                 return size.unwrap_or_default();
+            }
+            Done::Released { upto } => {
+                for stream_class in self.ordered.as_mut().map(|ordered| ordered.release(upto)).unwrap_or_default() {
+                    self.view.stored(stream_class);
+                }
             }
             Done::Metadata { bytes } => self.view.stored_bytes(bytes),
             Done::Beacon { time } => {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 use tracepoint_reader::net::relay::{Command, DataHeader, Reply, ReturnCode};
+use tracepoint_reader::net::stream::{FRAME_HEADER, FrameHeader};
 use tracepoint_reader::net::{Decoded, Malformed};
 
 /// The largest payload of a command.
@@ -20,7 +21,7 @@ const GREETING_TIME: Duration = Duration::from_secs(10);
 
 impl Shared {
     /// A share of the memory; waits until it is free.
-    async fn memory(&self, bytes: u32) -> Option<OwnedSemaphorePermit> {
+    pub(super) async fn memory(&self, bytes: u32) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.memory).acquire_many_owned(bytes).await.ok()
     }
 }
@@ -43,6 +44,14 @@ pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, peer
     loop {
         let (mut replies, mut needed, mut end) = (Vec::new(), 1, None);
         while end.is_none() {
+            if of.control.is_streamed() && connection.bytes().len() < FRAME_HEADER {
+                needed = FRAME_HEADER;
+                break;
+            }
+            if of.control.is_streamed() && matches!(FrameHeader::decode(connection.bytes()), Some(Ok(_))) {
+                connection.write(&replies).await.map_err(|error| format!("the sender takes no answer: {error}"))?;
+                return super::streamed::control(Rc::clone(&of.shared), connection).await;
+            }
             let minor = of.control.minor();
             let command = match Command::decode(connection.bytes(), minor, LARGEST_COMMAND) {
                 Ok(Decoded::Needs(size)) => {
@@ -113,6 +122,9 @@ pub(super) async fn data(shared: Rc<Shared>, mut connection: Connection, peer: S
                 }
                 Err(error) => return Err(format!("no complete packet came: {error}")),
             }
+        }
+        if !is_known && connection.bytes().starts_with(b"TPSTREAM") {
+            return super::streamed::data(shared, connection).await;
         }
         let Some(header) = connection.bytes().first_chunk().map(DataHeader::decode) else { continue };
         connection.take(DataHeader::SIZE);

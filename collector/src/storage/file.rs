@@ -14,6 +14,9 @@ pub(crate) struct Files {
     data: Arc<File>,
     index: Option<(Arc<File>, PathBuf)>,
     format: IndexFile,
+    /// What is in them already.
+    bytes: u64,
+    entries: u64,
 }
 
 /// What viewers read of one file of a stream.
@@ -69,13 +72,43 @@ impl Files {
                 Some((Arc::new(file), path))
             }
         };
-        Ok(Self { data: Arc::new(create(path)?), index, format })
+        Ok(Self { data: Arc::new(create(path)?), index, format, bytes: 0, entries: 0 })
     }
 
-    /// What viewers read of these files; nothing yet.
+    /// Opens the files of a stream that ended before, and which were repaired since, to go on behind their last packet. Those of metadata if they have no
+    /// index.
+    pub(crate) fn reopen(path: &Path, is_indexed: bool) -> io::Result<Self> {
+        let open = |path: &Path| OpenOptions::new().read(true).write(true).open(path);
+        let data = open(path)?;
+        let bytes = io::Seek::seek(&mut &data, io::SeekFrom::End(0))?;
+        let data = Arc::new(data);
+        let format = IndexFile { is_long: true };
+        let Some(index) = index_path(path).filter(|_| is_indexed) else {
+            return Ok(Self { data, index: None, format, bytes, entries: 0 });
+        };
+        let file = open(&index)?;
+        let mut header = [0; IndexFile::HEADER];
+        file.read_exact_at(&mut header, 0)?;
+        let format = IndexFile::of_header(&header).ok_or(io::ErrorKind::InvalidData)?;
+        let entries = (file.metadata()?.len() - IndexFile::HEADER as u64) / format.entry_size() as u64;
+        Ok(Self { data, index: Some((Arc::new(file), index)), format, bytes, entries })
+    }
+
+    /// The tracer's number of the last packet in them.
+    pub(crate) fn last_number(&self) -> Option<u64> {
+        let last = self.entries.checked_sub(1)?;
+        self.segment().entry(last).ok().map(|(_, index)| index.packet_number)
+    }
+
+    /// Bytes in the stream file.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What viewers read of these files.
     pub(crate) fn segment(&self) -> Segment {
         let index = self.index.as_ref().map(|(file, _)| Arc::clone(file));
-        Segment { data: Arc::clone(&self.data), index, format: self.format, entries: 0, bytes: 0 }
+        Segment { data: Arc::clone(&self.data), index, format: self.format, entries: self.entries, bytes: self.bytes }
     }
 }
 
@@ -92,7 +125,8 @@ static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 impl OpenFiles {
     pub(super) fn new(files: Files) -> Self {
-        Self { files, bytes: 0, entries: 0 }
+        let (bytes, entries) = (files.bytes, files.entries);
+        Self { files, bytes, entries }
     }
 
     /// Appends bytes and zeros, all or nothing: what a failed write has left is cut off.

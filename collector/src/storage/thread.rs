@@ -119,6 +119,7 @@ impl Writer {
                 is_stored.then_some(Done::Metadata { bytes: size })
             }
             Job::Beacon { time } => Some(Done::Beacon { time }),
+            Job::Release { upto } => Some(Done::Released { upto }),
             Job::Unindex => {
                 self.streams.get_mut(&handle)?.unindex();
                 None

@@ -9,3 +9,5 @@ mod restart;
 mod running;
 mod sender;
 mod stock_lttng;
+mod stream_sender;
+mod streamed;

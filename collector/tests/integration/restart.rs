@@ -22,7 +22,7 @@ fn collector_process() {
     collector.until(|_| false);
 }
 
-fn start(output: &Path) -> (Child, [std::net::SocketAddr; 2]) {
+pub(crate) fn start(output: &Path) -> (Child, [std::net::SocketAddr; 2]) {
     let mut process = Process::new(std::env::current_exe().expect("this program"));
     process.args(["restart::collector_process", "--exact", "--nocapture"]).env(OUTPUT, output);
     let mut child = process.stdout(Stdio::piped()).spawn().expect("this program again");

@@ -12,6 +12,7 @@
 
 mod chunk;
 mod command;
+mod fields;
 mod header;
 mod index;
 mod reply;

@@ -1,6 +1,6 @@
 //! Commands about trace chunks: the parts into which a rotation divides a trace.
 
-use super::command::{payload, terminated, texts};
+use super::fields::{payload, terminated, texts};
 use crate::net::Malformed;
 use crate::net::bytes::Fields;
 

@@ -1,7 +1,7 @@
 //! `SEND_INDEX`, and the entries of index files, which have the same fields.
 
 use super::MINOR_WITH_LONG_INDEX;
-use super::command::payload;
+use super::fields::payload;
 use crate::net::Malformed;
 use crate::net::bytes::Fields;
 

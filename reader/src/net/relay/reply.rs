@@ -1,7 +1,8 @@
 //! What a relay answers. Answers have no header: the sender knows them by the order of its commands.
 
 use super::ReturnCode;
-use super::command::{Command, terminated};
+use super::command::Command;
+use super::fields::terminated;
 use super::session::Version;
 use crate::net::bytes::Fields;
 use crate::net::{Decoded, Malformed};

@@ -1,7 +1,7 @@
 //! VERSION and `CREATE_SESSION`.
 
 use super::MINOR_WITH_CHUNKS;
-use super::command::{payload, terminated, texts};
+use super::fields::{payload, terminated, texts};
 use crate::net::Malformed;
 use crate::net::bytes::{Fields, put_text};
 

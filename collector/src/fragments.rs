@@ -1,0 +1,169 @@
+//! Puts packets together that came as several datagrams. Without a socket and without a clock of its own.
+//!
+//! All fragments of a packet but the last have the same size, so a bit for each says which are there. The memory of a packet is taken from the
+//! common limit when its first fragment comes; where there is none, the fragment is dropped, and the packet is missing like one that was lost.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+use tracepoint_reader::net::stream::{Datagram, DatagramHeader};
+
+/// The most packets of a session that are incomplete at a time.
+const MOST: usize = 4096;
+/// The most ranges of missing bytes of a packet that are told.
+const MOST_RANGES: usize = 32;
+
+/// The packets of a session that are incomplete. `M` is their share of the memory.
+#[derive(Debug)]
+pub(crate) struct Fragments<M> {
+    partial: HashMap<(u64, u64), Partial<M>>,
+    /// Fragments that came twice, contradict others, or found no memory.
+    pub(crate) dropped: u64,
+}
+
+#[derive(Debug)]
+struct Partial<M> {
+    unit: u32,
+    bytes: Vec<u8>,
+    /// A bit for each fragment that has come.
+    have: Vec<u64>,
+    left: u32,
+    latest: Instant,
+    memory: M,
+}
+
+impl<M> Default for Fragments<M> {
+    fn default() -> Self {
+        Self { partial: HashMap::new(), dropped: 0 }
+    }
+}
+
+impl<M> Fragments<M> {
+    /// A fragment has come; the packet if that is complete now. `reserve` takes the memory for so many bytes.
+    pub(crate) fn push(
+        &mut self,
+        datagram: &Datagram<'_>,
+        now: Instant,
+        reserve: impl FnOnce(u32) -> Option<M>,
+    ) -> Option<(Vec<u8>, M)> {
+        let DatagramHeader { handle, seq, offset, total, unit, .. } = datagram.header;
+        if datagram.bytes.len() == total as usize {
+            self.partial.remove(&(handle, seq));
+            let Some(memory) = reserve(total) else {
+                self.dropped += 1;
+                return None;
+            };
+            return Some((datagram.bytes.to_vec(), memory));
+        }
+        let key = (handle, seq);
+        if !self.partial.contains_key(&key) {
+            let count = total.div_ceil(unit);
+            // The bits count, too: they are many if fragments are tiny.
+            let memory = if self.partial.len() < MOST { reserve(total.saturating_add(count / 8)) } else { None };
+            let Some(memory) = memory else {
+                self.dropped += 1;
+                return None;
+            };
+            let have = vec![0; count.div_ceil(64) as usize];
+            let partial = Partial { unit, bytes: vec![0; total as usize], have, left: count, latest: now, memory };
+            self.partial.insert(key, partial);
+        }
+        let partial = self.partial.get_mut(&key)?;
+        let number = offset / unit;
+        let (word, bit) = ((number / 64) as usize, 1 << (number % 64));
+        let fits = partial.unit == unit && partial.bytes.len() == total as usize;
+        if !fits || partial.have[word] & bit != 0 {
+            self.dropped += 1;
+            return None;
+        }
+        partial.have[word] |= bit;
+        partial.left -= 1;
+        partial.latest = now;
+        partial.bytes[offset as usize..][..datagram.bytes.len()].copy_from_slice(datagram.bytes);
+        if partial.left > 0 {
+            return None;
+        }
+        self.partial.remove(&key).map(|partial| (partial.bytes, partial.memory))
+    }
+
+    /// The bytes of a packet that have not come, as offset and length; `None` if nothing of it is there.
+    pub(crate) fn missing(&self, handle: u64, seq: u64) -> Option<Vec<(u32, u32)>> {
+        let partial = self.partial.get(&(handle, seq))?;
+        let total = partial.bytes.len() as u32;
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for number in 0..total.div_ceil(partial.unit) {
+            if partial.have[(number / 64) as usize] & 1 << (number % 64) != 0 {
+                continue;
+            }
+            let offset = number * partial.unit;
+            let length = partial.unit.min(total - offset);
+            let is_full = ranges.len() == MOST_RANGES;
+            match ranges.last_mut() {
+                Some((from, before)) if *from + *before == offset => *before += length,
+                _ if is_full => break,
+                _ => ranges.push((offset, length)),
+            }
+        }
+        Some(ranges)
+    }
+
+    /// Forgets packets of which nothing has come for this time, and those that nobody wants.
+    pub(crate) fn expire(&mut self, now: Instant, time: Duration, wants: impl Fn(u64, u64) -> bool) {
+        self.partial.retain(|(handle, seq), partial| {
+            now.saturating_duration_since(partial.latest) < time && wants(*handle, *seq)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn datagram(seq: u64, offset: u32, unit: u32, packet: &[u8]) -> Datagram<'_> {
+        let total = packet.len() as u32;
+        let header = DatagramHeader { handle: 1, seq, offset, total, unit, ..DatagramHeader::probe([0; 16]) };
+        Datagram { header, bytes: &packet[offset as usize..packet.len().min((offset + unit) as usize)] }
+    }
+
+    #[test]
+    fn packets_are_complete_in_any_order_of_their_fragments() {
+        let packet: Vec<u8> = (0..250).collect();
+        let (mut fragments, now) = (Fragments::default(), Instant::now());
+        for (seq, order) in [[0, 100, 200], [200, 0, 100], [100, 200, 0]].into_iter().enumerate() {
+            let seq = seq as u64;
+            for offset in &order[..2] {
+                assert!(fragments.push(&datagram(seq, *offset, 100, &packet), now, Some).is_none());
+                // Twice, and with another division.
+                assert!(fragments.push(&datagram(seq, *offset, 100, &packet), now, Some).is_none());
+                assert!(fragments.push(&datagram(seq, 0, 50, &packet), now, Some).is_none());
+            }
+            let length = if order[2] == 200 { 50 } else { 100 };
+            assert_eq!(fragments.missing(1, seq), Some(vec![(order[2], length)]));
+            let whole = fragments.push(&datagram(seq, order[2], 100, &packet), now, Some);
+            assert_eq!(whole, Some((packet.clone(), 250)));
+            assert_eq!(fragments.missing(1, seq), None);
+        }
+        assert_eq!(fragments.dropped, 12);
+        assert_eq!(fragments.push(&datagram(9, 0, 250, &packet), now, Some), Some((packet.clone(), 250)));
+    }
+
+    #[test]
+    fn memory_and_numbers_are_bounded() {
+        let packet = [7; 64];
+        let (mut fragments, now) = (Fragments::<u32>::default(), Instant::now());
+        assert!(fragments.push(&datagram(0, 0, 10, &packet), now, |_| None).is_none());
+        assert!(fragments.push(&datagram(0, 0, 64, &packet), now, |_| None).is_none());
+        assert_eq!((fragments.dropped, fragments.missing(1, 0)), (2, None));
+        for seq in 0..=MOST as u64 {
+            fragments.push(&datagram(seq, 0, 1, &packet), now, |bytes| {
+                assert_eq!(bytes, 64 + 8);
+                Some(bytes)
+            });
+        }
+        assert_eq!((fragments.partial.len(), fragments.dropped), (MOST, 3));
+        assert_eq!(fragments.missing(1, 5), Some(vec![(1, 63)]));
+        fragments.expire(now, Duration::from_secs(1), |_, seq| seq != 5);
+        assert_eq!(fragments.partial.len(), MOST - 1);
+        fragments.expire(now + Duration::from_secs(1), Duration::from_secs(1), |_, _| true);
+        assert_eq!(fragments.partial.len(), 0);
+    }
+}

@@ -1,0 +1,252 @@
+//! A stream of the stream protocol: packets with their own numbers, in order, acknowledged when they are stored.
+
+use crate::reorder::{Limits, Reorder};
+use crate::storage::Packet;
+use std::collections::VecDeque;
+use std::time::Instant;
+use tracepoint_reader::internal::check;
+use tracepoint_reader::net::relay::Index;
+use tracepoint_reader::net::stream::{ClosedStream, Delivered, NO_SEQ, ROUTE_OFFSET, Route, WIRE_HEAD, route_of};
+use tracepoint_reader::udp::wire::PacketHeader;
+
+/// The magic number of a packet of events.
+const MAGIC: u32 = 0xC1FC_1FC1;
+/// The header of a packet in its file.
+const HEADER: usize = 96;
+
+/// What is known of a stream beside its files.
+#[derive(Debug)]
+pub(crate) struct Ordered {
+    pub(crate) reorder: Reorder<(Packet, Index)>,
+    /// The stream class and the instance.
+    key: (u32, u64),
+    /// The largest packet in its file, in bytes.
+    largest: u32,
+    /// Packets that were given to the storage, and that it has not done.
+    outstanding: u64,
+    /// Packets that are stored, and records of the stream before the last of them.
+    delivered: u64,
+    /// Packets that viewers may not read yet: their numbers and stream classes.
+    hidden: VecDeque<(u64, u64)>,
+    /// The number up to which viewers may read.
+    released: Option<u64>,
+    /// The last synchronisation: viewers are told of the time when everything up to the number is stored.
+    promise: Option<(u64, u64)>,
+    /// The end, as the sender has told it.
+    end: Option<ClosedStream>,
+    /// What the sender was told last.
+    acknowledged: Option<u64>,
+}
+
+/// Why a packet is refused: the sender or the network has damaged it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Damaged;
+
+/// The packet as it is stored, and its index, of what came over the network.
+pub(crate) fn unwrap(mut wire: Vec<u8>, key: (u32, u64), largest: u32) -> Result<(Route, Vec<u8>, Index), Damaged> {
+    let route = route_of(&wire).map_err(|_| Damaged)?;
+    wire.drain(ROUTE_OFFSET..WIRE_HEAD);
+    let header = PacketHeader::parse(&wire);
+    let size = header.size();
+    let is_whole = wire.len() >= HEADER
+        && header.magic == MAGIC
+        && header.content_bits == wire.len() as u64 * 8
+        && header.packet_bits.is_multiple_of(8)
+        && (wire.len() as u64..=largest.into()).contains(&size)
+        && header.begin <= header.end
+        && (header.stream.class, header.stream.instance, header.sequence) == (key.0, key.1, route.seq);
+    if !is_whole {
+        return Err(Damaged);
+    }
+    wire.resize(size as usize, 0);
+    if check(&wire).is_wrong() {
+        return Err(Damaged);
+    }
+    let index = Index {
+        handle: route.handle,
+        sequence: route.seq,
+        packet_size: header.packet_bits,
+        content_size: header.content_bits,
+        begin: header.begin,
+        end: header.end,
+        discarded: header.discarded,
+        stream_class: header.stream.class.into(),
+        stream_instance: header.stream.instance,
+        packet_number: header.sequence,
+    };
+    Ok((route, wire, index))
+}
+
+impl Ordered {
+    /// A stream of which the packets below `next` are stored.
+    pub(crate) const fn new(key: (u32, u64), largest: u32, next: u64) -> Self {
+        Self {
+            reorder: Reorder::new(next),
+            key,
+            largest,
+            outstanding: 0,
+            delivered: 0,
+            hidden: VecDeque::new(),
+            released: None,
+            promise: None,
+            end: None,
+            acknowledged: None,
+        }
+    }
+
+    pub(crate) const fn key(&self) -> (u32, u64) {
+        self.key
+    }
+
+    pub(crate) const fn largest(&self) -> u32 {
+        self.largest
+    }
+
+    /// The next packet for the storage.
+    pub(super) fn pop(&mut self, now: Instant) -> Option<(Packet, Index)> {
+        let (_, packet) = self.reorder.pop(now)?;
+        self.outstanding += 1;
+        Some(packet)
+    }
+
+    /// The storage has done a packet; the stream class if viewers may read it at once.
+    pub(super) fn stored(&mut self, seq: u64, is_stored: bool, stream_class: u64) -> Option<u64> {
+        self.outstanding -= 1;
+        if !is_stored {
+            return None;
+        }
+        self.delivered += 1;
+        if self.released.is_some_and(|released| seq <= released) {
+            return Some(stream_class);
+        }
+        self.hidden.push_back((seq, stream_class));
+        None
+    }
+
+    /// Viewers may read packets up to this number; the stream classes of those that they could not read before.
+    pub(super) fn release(&mut self, upto: u64) -> Vec<u64> {
+        self.released = Some(upto.max(self.released.unwrap_or_default()));
+        let mut released = Vec::new();
+        while let Some((_, class)) = self.hidden.front().copied().filter(|(seq, _)| *seq <= upto) {
+            released.push(class);
+            self.hidden.pop_front();
+        }
+        released
+    }
+
+    /// A synchronisation has come.
+    pub(super) fn sync(&mut self, last: u64, time: u64, now: Instant) {
+        self.reorder.sent_up_to(last, now);
+        self.promise = Some((last, time));
+    }
+
+    /// The time that viewers may be told, once everything before it is with the storage.
+    pub(super) fn fulfilled(&mut self) -> Option<u64> {
+        let (last, _) = self.promise?;
+        if last != NO_SEQ && last >= self.reorder.next_number() {
+            return None;
+        }
+        self.promise.take().map(|(_, time)| time)
+    }
+
+    /// The lowest number that is neither in the file nor given up.
+    pub(crate) fn next_stored(&self) -> Option<u64> {
+        (self.outstanding == 0).then(|| self.reorder.next_number())
+    }
+
+    /// The same, if the sender was not told.
+    pub(crate) fn news(&mut self, all: bool) -> Option<u64> {
+        let next = self.next_stored()?;
+        let is_news = self.acknowledged.replace(next) != Some(next);
+        (is_news || all).then_some(next)
+    }
+
+    pub(crate) fn end(&mut self, end: ClosedStream, now: Instant) {
+        self.reorder.sent_up_to(end.last, now);
+        self.end = Some(end);
+    }
+
+    /// The balance of the stream, when it has ended and nothing is missing any more.
+    pub(crate) fn balance(&self) -> Option<Delivered> {
+        let end = self.end?;
+        (self.reorder.is_complete() && self.outstanding == 0).then(|| Delivered {
+            handle: end.handle,
+            packets: self.delivered,
+            packets_lost: end.packets.saturating_sub(self.delivered),
+            events: 0,
+            events_lost: 0,
+        })
+    }
+
+    /// Nothing more comes.
+    pub(super) fn finish(&mut self) -> Vec<(u64, (Packet, Index))> {
+        let rest = self.reorder.finish();
+        self.outstanding += rest.len() as u64;
+        rest
+    }
+
+    /// Gives up what has waited too long, and adds what is to be asked for. Whether packets may go on.
+    pub(super) fn tick(&mut self, now: Instant, limits: &Limits, ask: &mut Vec<(u64, u64)>) -> bool {
+        self.reorder.tick(now, limits, ask)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracepoint_reader::internal::sealed;
+    use tracepoint_reader::net::stream::wire_head;
+
+    /// A packet on the wire.
+    fn wire(seq: u64, prev_seq: u64, change: impl FnOnce(&mut PacketHeader), padding: u64) -> Vec<u8> {
+        let mut header = PacketHeader::parse(&[]);
+        header.magic = MAGIC;
+        (header.stream.class, header.stream.instance) = (3, 9);
+        (header.begin, header.end, header.sequence) = (10, 20, seq);
+        header.content_bits = (HEADER as u64 + 8) * 8;
+        header.packet_bits = header.content_bits + padding * 8;
+        change(&mut header);
+        let mut packet = [&header.bytes()[..], &[5; 8]].concat();
+        packet.resize(packet.len() + padding as usize, 0);
+        let packet = sealed(packet);
+        let head = wire_head(&packet, Route { handle: 7, seq, prev_seq, circuit_id: 0 }).expect("a packet");
+        [&head[..], &packet[ROUTE_OFFSET..HEADER + 8]].concat()
+    }
+
+    #[test]
+    fn a_packet_is_stored_as_it_left_its_ring() {
+        for padding in [0, 24] {
+            let (route, stored, index) = unwrap(wire(4, 2, |_| {}, padding), (3, 9), 4096).expect("a packet");
+            assert_eq!((route.handle, route.seq, route.prev_seq), (7, 4, 2));
+            assert_eq!((stored.len() as u64, index.packet_size), (104 + padding, (104 + padding) * 8));
+            assert_eq!((index.begin, index.end, index.packet_number, index.stream_class), (10, 20, 4, 3));
+        }
+    }
+
+    #[test]
+    fn damaged_packets_are_refused() {
+        type Change = fn(&mut PacketHeader);
+        let changes: [Change; 7] = [
+            |header| header.magic = 1,
+            |header| header.content_bits += 8,
+            |header| header.packet_bits = 8,
+            |header| header.packet_bits = u64::MAX,
+            |header| header.sequence = 5,
+            |header| header.stream.instance = 8,
+            |header| header.end = 9,
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            assert_eq!(unwrap(wire(4, 2, change, 0), (3, 9), 4096), Err(Damaged), "{number}");
+        }
+        let good = wire(4, 2, |_| {}, 0);
+        assert_eq!(unwrap(good.clone(), (3, 9), 100), Err(Damaged));
+        for at in 64..good.len() {
+            let mut flipped = good.clone();
+            flipped[at] ^= 1;
+            assert!(unwrap(flipped, (3, 9), 4096).is_err(), "{at}");
+        }
+        for end in 0..good.len() {
+            assert!(unwrap(good[..end].to_vec(), (3, 9), 4096).is_err(), "{end}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What a session of the stream protocol has beside its streams: who may send to it, and how far it has come.
+
+use crate::fragments::Fragments;
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// A session of the stream protocol.
+#[derive(Debug)]
+pub(crate) struct Streamed {
+    /// Identifies the session when its sender connects again.
+    pub(crate) key: [u8; 16],
+    /// What data come with. Random, for each connection.
+    pub(crate) token: [u8; 16],
+    /// Counts the control connections: an older one must not go on.
+    pub(crate) connection: u64,
+    /// Since when there is no control connection.
+    pub(crate) detached: Option<Instant>,
+    /// The metadata stream, and the bytes of metadata that were given to the storage.
+    pub(crate) metadata: u64,
+    pub(crate) metadata_bytes: u64,
+    /// Streams by class and instance, and the names of their files.
+    pub(crate) streams: HashMap<(u32, u64), u64>,
+    pub(crate) names: HashSet<String>,
+    pub(crate) fragments: Fragments<Option<OwnedSemaphorePermit>>,
+    /// Data have come over this connection: the sender is to be told.
+    pub(crate) has_data: bool,
+    /// The account so far, and its whole length.
+    pub(crate) account: (Vec<u8>, Option<u64>),
+}

@@ -1,0 +1,278 @@
+//! Sessions of the stream protocol (`docs/format-stream.md`), as the hub sees them.
+
+mod open;
+
+pub(crate) use open::Opened;
+
+use super::Hub;
+use super::directory::make_directories;
+use super::ordered::{Ordered, unwrap};
+use super::streamed::Streamed;
+use crate::fragments::Fragments;
+use crate::reorder::Limits;
+use crate::storage::{Job, Packet};
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tokio::sync::OwnedSemaphorePermit;
+use tracepoint_reader::net::stream::{
+    AckEntry, ClosedStream, Datagram, Delivered, NO_SEQ, NackEntry, SeqRange, SyncEntry,
+};
+
+/// The largest metadata, as for readers.
+const LARGEST_METADATA: u64 = 64 << 20;
+/// The largest account.
+const LARGEST_ACCOUNT: u64 = 64 << 20;
+/// How long a session without a control connection waits for its sender.
+pub(super) const DETACHED_TIME: Duration = Duration::from_secs(60);
+
+impl Hub {
+    /// What a session of the stream protocol has beside its streams.
+    pub(crate) fn streamed(&mut self, id: u64) -> Option<&mut Streamed> {
+        self.session_mut(id)?.streamed.as_mut()
+    }
+
+    /// The session that data with this token belong to.
+    pub(crate) fn session_of_token(&mut self, token: &[u8; 16]) -> Option<u64> {
+        let id = *self.tokens.get(token)?;
+        self.session(id).filter(|session| session.is_open())?;
+        Some(id)
+    }
+
+    /// A piece of the metadata. What is known is ignored.
+    pub(crate) fn streamed_metadata(
+        &mut self,
+        id: u64,
+        offset: u64,
+        bytes: &[u8],
+        memory: Option<OwnedSemaphorePermit>,
+    ) -> Result<(), String> {
+        let streamed = self.streamed(id).ok_or("there is no session")?;
+        let known = streamed.metadata_bytes.checked_sub(offset);
+        let known = known
+            .ok_or_else(|| format!("metadata came from byte {offset} on, and {} are there", streamed.metadata_bytes))?;
+        let fresh = usize::try_from(known).ok().and_then(|known| bytes.get(known..)).unwrap_or_default();
+        if streamed.metadata_bytes + fresh.len() as u64 > LARGEST_METADATA {
+            return Err(format!("the metadata has more than {LARGEST_METADATA} bytes"));
+        }
+        streamed.metadata_bytes += fresh.len() as u64;
+        let handle = streamed.metadata;
+        if !fresh.is_empty() {
+            self.storage().give(handle, Job::Metadata { packet: Packet::new(fresh.to_vec(), 0, memory) });
+        }
+        Ok(())
+    }
+
+    /// A packet has come over the network, whole. `false`: it is damaged, or of no stream of this session.
+    pub(crate) fn wire_packet(
+        &mut self,
+        id: u64,
+        wire: Vec<u8>,
+        memory: Option<OwnedSemaphorePermit>,
+        now: Instant,
+    ) -> bool {
+        self.counts.packets += 1;
+        let handle = tracepoint_reader::net::stream::route_of(&wire).map(|route| route.handle);
+        let stream = handle.ok().and_then(|handle| self.stream_of(id, handle));
+        let Some(ordered) = stream.and_then(|stream| stream.ordered.as_mut()) else { return false };
+        let Ok((route, bytes, index)) = unwrap(wire, ordered.key(), ordered.largest()) else {
+            self.counts.damaged += 1;
+            return false;
+        };
+        let size = bytes.len() as u64;
+        ordered.reorder.push(route.seq, route.prev_seq, size, (Packet::new(bytes, 0, memory), index), now);
+        self.advance(route.handle, now);
+        true
+    }
+
+    /// A datagram with a valid token.
+    pub(crate) fn datagram(
+        &mut self,
+        id: u64,
+        datagram: &Datagram<'_>,
+        reserve: impl FnOnce(u32) -> Option<OwnedSemaphorePermit>,
+        now: Instant,
+    ) {
+        let header = datagram.header;
+        if let Some(streamed) = self.streamed(id) {
+            streamed.has_data = true;
+        }
+        if header.probe {
+            return;
+        }
+        let ordered = self.stream_of(id, header.handle).and_then(|stream| stream.ordered.as_ref());
+        let is_wanted = ordered.is_some_and(|ordered| {
+            u64::from(header.total) <= u64::from(ordered.largest()) + 32 && ordered.reorder.wants(header.seq)
+        });
+        if !is_wanted {
+            self.counts.late += u64::from(ordered.is_some());
+            return;
+        }
+        let whole = self
+            .streamed(id)
+            .and_then(|streamed| streamed.fragments.push(datagram, now, |bytes| reserve(bytes).map(Some)));
+        if let Some((wire, memory)) = whole {
+            self.wire_packet(id, wire, memory, now);
+        }
+    }
+
+    /// A synchronisation message, for these streams.
+    pub(crate) fn sync(&mut self, id: u64, entries: &[SyncEntry], now: Instant) {
+        for entry in entries {
+            if let Some(ordered) = self.stream_of(id, entry.handle).and_then(|stream| stream.ordered.as_mut()) {
+                ordered.sync(entry.last, entry.time, now);
+                if entry.last != u64::MAX {
+                    self.storage().give(entry.handle, Job::Release { upto: entry.last });
+                }
+                self.advance(entry.handle, now);
+            }
+        }
+    }
+
+    /// Time has passed for a session: what to ask its sender for.
+    pub(crate) fn gaps(&mut self, id: u64, limits: &Limits, now: Instant) -> Vec<NackEntry> {
+        let Some(streamed) = self.sessions.get_mut(&id).and_then(|session| session.streamed.as_mut()) else {
+            return Vec::new();
+        };
+        let mut nacks = Vec::new();
+        let mut freed = Vec::new();
+        for handle in streamed.streams.values() {
+            let Some(ordered) = self.streams.get_mut(handle).and_then(|stream| stream.ordered.as_mut()) else {
+                continue;
+            };
+            if !ordered.reorder.is_waiting() {
+                continue;
+            }
+            let mut asked = Vec::new();
+            // Numbers that are gone are passed after a while.
+            ordered.tick(now, limits, &mut asked);
+            freed.push(*handle);
+            for (first, last) in asked {
+                ask(&streamed.fragments, *handle, first, last, &mut nacks);
+            }
+        }
+        let streams = &self.streams;
+        streamed.fragments.expire(now, limits.time, |handle, seq| {
+            let ordered = streams.get(&handle).and_then(|stream| stream.ordered.as_ref());
+            ordered.is_some_and(|ordered| ordered.reorder.wants(seq))
+        });
+        for handle in freed {
+            self.advance(handle, now);
+        }
+        nacks
+    }
+
+    /// A piece of the account; whether it is whole now.
+    pub(crate) fn account(&mut self, id: u64, offset: u64, bytes: &[u8], whole: u64) -> Result<bool, String> {
+        let directory = self.session(id).and_then(|session| session.directory.clone()).ok_or("there is no session")?;
+        let streamed = self.streamed(id).ok_or("there is no session")?;
+        let (account, length) = &mut streamed.account;
+        if whole > LARGEST_ACCOUNT || offset != account.len() as u64 || length.is_some_and(|length| length != whole) {
+            return Err("the account does not come in order".to_owned());
+        }
+        account.extend_from_slice(bytes);
+        *length = Some(whole);
+        if (account.len() as u64) < whole {
+            return Ok(false);
+        }
+        let path = directory.borrow().path().to_owned();
+        let written = make_directories(&path, Path::new("account"))
+            .and_then(|()| std::fs::write(path.join("account/.account.json.new"), &account))
+            .and_then(|()| std::fs::rename(path.join("account/.account.json.new"), path.join("account/account.json")));
+        written.map(|()| true).map_err(|error| format!("cannot write the account: {error}"))
+    }
+
+    /// The sender does not have these packets.
+    pub(crate) fn gone(&mut self, id: u64, gone: SeqRange, now: Instant) {
+        if let Some(ordered) = self.stream_of(id, gone.handle).and_then(|stream| stream.ordered.as_mut()) {
+            ordered.reorder.gone(gone.first, gone.last, now);
+            self.advance(gone.handle, now);
+        }
+    }
+
+    /// Nothing more is sent on a stream.
+    pub(crate) fn end_stream(&mut self, id: u64, end: ClosedStream, now: Instant) {
+        if let Some(ordered) = self.stream_of(id, end.handle).and_then(|stream| stream.ordered.as_mut()) {
+            ordered.end(end, now);
+        }
+    }
+
+    /// The streams of a session.
+    fn ordered(&mut self, id: u64) -> Vec<(u64, &mut Ordered)> {
+        let Some(streamed) = self.sessions.get(&id).and_then(|session| session.streamed.as_ref()) else {
+            return Vec::new();
+        };
+        let handles: HashSet<_> = streamed.streams.values().collect();
+        let streams = self.streams.iter_mut().filter(|(handle, _)| handles.contains(handle));
+        streams.filter_map(|(handle, stream)| Some((*handle, stream.ordered.as_mut()?))).collect()
+    }
+
+    /// The lowest numbers that are neither stored nor given up, of streams with news, or of all.
+    pub(crate) fn stored_numbers(&mut self, id: u64, all: bool) -> Vec<AckEntry> {
+        let news = |(handle, ordered): (u64, &mut Ordered)| Some(AckEntry { handle, next: ordered.news(all)? });
+        self.ordered(id).into_iter().filter_map(news).collect()
+    }
+
+    /// Bytes of metadata that are stored.
+    pub(crate) fn stored_metadata(&mut self, id: u64) -> u64 {
+        let Some(handle) = self.streamed(id).map(|streamed| streamed.metadata) else { return 0 };
+        self.stream(handle)
+            .and_then(|stream| stream.view.metadata().last().map(|(_, segment)| segment.bytes))
+            .unwrap_or_default()
+    }
+
+    /// Whether everything up to the last packets of these entries is stored or given up.
+    pub(crate) fn has_all(&self, id: u64, entries: &[SyncEntry]) -> bool {
+        entries.iter().all(|entry| {
+            let stream = self.stream(entry.handle).filter(|stream| stream.session == id);
+            let next = stream.and_then(|stream| stream.ordered.as_ref()).map(Ordered::next_stored);
+            entry.last == NO_SEQ || next.is_none_or(|next| next.is_some_and(|next| next > entry.last))
+        })
+    }
+
+    /// Whether all streams of the session were closed.
+    pub(crate) fn is_all_closed(&mut self, id: u64) -> bool {
+        let handles: Vec<_> =
+            self.streamed(id).map_or_else(Vec::new, |streamed| streamed.streams.values().copied().collect());
+        handles.iter().all(|handle| self.stream(*handle).is_none_or(|stream| stream.view.is_closed()))
+    }
+
+    /// The streams among these that are complete, and closed by this.
+    pub(crate) fn closed(&mut self, id: u64) -> Vec<Delivered> {
+        let handles: Vec<_> =
+            self.streamed(id).map_or_else(Vec::new, |streamed| streamed.streams.values().copied().collect());
+        let mut closed = Vec::new();
+        for handle in handles {
+            let Some(stream) = self.streams.get_mut(&handle).filter(|stream| !stream.is_closing()) else { continue };
+            let Some(balance) = stream.ordered.as_ref().and_then(Ordered::balance) else { continue };
+            self.counts.missing += balance.packets_lost;
+            stream.give_up(|job| self.storage.give(handle, job));
+            closed.push(balance);
+        }
+        closed
+    }
+}
+
+/// Asks for packets; of one that has come in part, for the rest.
+fn ask<M>(fragments: &Fragments<M>, handle: u64, first: u64, last: u64, nacks: &mut Vec<NackEntry>) {
+    let whole = |first, last| NackEntry { handle, first, last, offset: 0, length: 0 };
+    // Most gaps are of few packets; numbers that were never sent make others long.
+    if last - first >= 64 {
+        nacks.push(whole(first, last));
+        return;
+    }
+    let mut from = first;
+    for seq in first..=last {
+        if let Some(ranges) = fragments.missing(handle, seq) {
+            if from < seq {
+                nacks.push(whole(from, seq - 1));
+            }
+            let part = |(offset, length)| NackEntry { offset, length, ..whole(seq, seq) };
+            nacks.extend(ranges.into_iter().map(part));
+            from = seq + 1;
+        }
+    }
+    if from <= last {
+        nacks.push(whole(from, last));
+    }
+}

@@ -1,0 +1,164 @@
+//! Opens sessions of the stream protocol and their streams: new ones, and those that go on after a lost connection or a killed collector.
+
+use crate::fragments::Fragments;
+use crate::hub::directory::SessionDirectory;
+use crate::hub::ordered::Ordered;
+use crate::hub::session::Session;
+use crate::hub::stream::Place;
+use crate::hub::streamed::Streamed;
+use crate::hub::{Hub, MOST_STREAMS};
+use crate::names::sanitised;
+use crate::storage::Files;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+use tracepoint_reader::net::relay::{IndexFile, METADATA_CHANNEL};
+use tracepoint_reader::net::stream::{Announce, Hello};
+
+/// The file with the key of a session, in its directory.
+const KEY_FILE: &str = ".tracepoint-stream";
+/// Names of files that are no streams.
+const RESERVED: [&str; 3] = [METADATA_CHANNEL, "index", "account"];
+/// What a sender is told when its session is open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opened {
+    pub(crate) session: u64,
+    pub(crate) connection: u64,
+    pub(crate) is_resumed: bool,
+    pub(crate) metadata: u64,
+}
+
+impl Hub {
+    /// Opens the session of a sender, or goes on with it. Data come with `token` from now on.
+    pub(crate) fn open_streamed(&mut self, hello: &Hello<'_>, token: [u8; 16]) -> Result<Opened, String> {
+        let known = self.sessions().find(|(_, session)| {
+            session.is_open() && session.streamed.as_ref().is_some_and(|streamed| streamed.key == hello.key)
+        });
+        if let Some((id, _)) = known {
+            let Some(streamed) = self.session_mut(id).and_then(|session| session.streamed.as_mut()) else {
+                return Err("there is no session".to_owned());
+            };
+            let old = std::mem::replace(&mut streamed.token, token);
+            streamed.connection += 1;
+            (streamed.detached, streamed.has_data) = (None, false);
+            let (connection, metadata) = (streamed.connection, streamed.metadata_bytes);
+            self.tokens.remove(&old);
+            self.tokens.insert(token, id);
+            return Ok(Opened { session: id, connection, is_resumed: true, metadata });
+        }
+        if !self.has_room() {
+            return Err("there are too many sessions".to_owned());
+        }
+        let failed = |error: io::Error| format!("cannot create the directory of the session: {error}");
+        let (directory, is_resumed) = streamed_directory(&self.output, hello).map_err(failed)?;
+        let path = Path::new(directory.relative()).to_owned();
+        let place = Place {
+            directory: directory.path().to_owned(),
+            channel: METADATA_CHANNEL.to_owned(),
+            format: None,
+            limit: (0, 0),
+            path,
+        };
+        let metadata = place.directory.join(METADATA_CHANNEL);
+        let files =
+            if metadata.exists() { Files::reopen(&metadata, false) } else { place.create(0) }.map_err(failed)?;
+        let metadata_bytes = files.bytes();
+        let name = format!("{}-{}", hello.session, hello.process);
+        let interval = Duration::from_millis(hello.sync_interval.max(1).into());
+        let mut session = Session::new(name, hello.host.to_owned(), interval, (hello.key, 0));
+        session.directory = Some(Rc::new(RefCell::new(directory)));
+        session.streamed = Some(Streamed {
+            key: hello.key,
+            token,
+            connection: 1,
+            detached: None,
+            metadata: 0,
+            metadata_bytes,
+            streams: HashMap::new(),
+            names: HashSet::new(),
+            fragments: Fragments::default(),
+            has_data: false,
+            account: (Vec::new(), None),
+        });
+        let id = self.open_session(session);
+        let handle = self.open_stream(id, place, files).ok_or("there is no session")?;
+        if let Some(streamed) = self.streamed(id) {
+            streamed.metadata = handle;
+        }
+        self.tokens.insert(token, id);
+        Ok(Opened { session: id, connection: 1, is_resumed, metadata: metadata_bytes })
+    }
+
+    /// A stream is announced: its handle, and the lowest number that is not stored.
+    pub(crate) fn announce(&mut self, id: u64, announce: &Announce<'_>) -> Result<(u64, u64), String> {
+        let key = (announce.class, announce.instance);
+        let streamed = self.streamed(id).ok_or("there is no session")?;
+        if let Some(handle) = streamed.streams.get(&key).copied() {
+            let ordered = self.stream(handle).and_then(|stream| stream.ordered.as_ref());
+            let next = ordered.map_or(0, |ordered| ordered.reorder.next_number());
+            return Ok((handle, next));
+        }
+        if streamed.streams.len() >= MOST_STREAMS {
+            return Err(format!("a session has at most {MOST_STREAMS} streams"));
+        }
+        let name = sanitised(announce.names[4], 4);
+        if RESERVED.contains(&name.as_str()) || !streamed.names.insert(name.clone()) {
+            return Err(format!("the name of the stream `{name}` is taken"));
+        }
+        let session = self.session(id).and_then(|session| session.directory.clone()).ok_or("there is no session")?;
+        let directory = session.borrow();
+        let place = Place {
+            directory: directory.path().to_owned(),
+            channel: name,
+            format: Some(IndexFile { is_long: true }),
+            limit: (0, 0),
+            path: Path::new(directory.relative()).to_owned(),
+        };
+        drop(directory);
+        let path = place.directory.join(&place.channel);
+        let files = if path.exists() { Files::reopen(&path, true) } else { place.create(0) };
+        let files = files.map_err(|error| format!("cannot create {}: {error}", path.display()))?;
+        let next = files.last_number().map_or(0, |last| last + 1);
+        let handle = self.open_stream(id, place, files).ok_or("there is no session")?;
+        if let Some(stream) = self.streams.get_mut(&handle) {
+            stream.view.set_class(announce.class.into());
+            stream.ordered = Some(Ordered::new(key, announce.packet_size, next));
+        }
+        if let Some(streamed) = self.streamed(id) {
+            streamed.streams.insert(key, handle);
+        }
+        self.publish(id);
+        Ok((handle, next))
+    }
+}
+
+/// The directory of a session: that of an earlier collector with its key, or a new one. Whether it is an earlier one.
+fn streamed_directory(output: &Path, hello: &Hello<'_>) -> io::Result<(SessionDirectory, bool)> {
+    let [host, session] = [hello.host, hello.session].map(|name| sanitised(name, 0));
+    let relative = Path::new(&host).join(session).join(sanitised(hello.process, 16));
+    let key: String = hello
+        .key
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect();
+    for number in 1..1000 {
+        let mut name = relative.as_os_str().to_owned();
+        if number > 1 {
+            name.push(format!("-{number}"));
+        }
+        match std::fs::read_to_string(output.join(&name).join(KEY_FILE)) {
+            Ok(found) if found == key => {
+                return Ok((SessionDirectory::reopen(output, &name.to_string_lossy())?, true));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound && !output.join(&name).exists() => break,
+            _ => {}
+        }
+    }
+    let directory = SessionDirectory::create(output, &relative)?;
+    std::fs::write(directory.path().join(KEY_FILE), key)?;
+    Ok((directory, false))
+}

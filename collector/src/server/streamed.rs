@@ -1,0 +1,161 @@
+//! Connections and datagrams of senders that speak the stream protocol.
+
+use super::Shared;
+use crate::connection::Connection;
+use crate::stream_control::{Refusal, SILENCE, StreamControl};
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
+use tracepoint_reader::net::stream::{
+    Attach, Datagram, ErrorCode, FRAME_HEADER, FrameHeader, Malformed, RecordHeader, ToCollector, ToSender,
+};
+
+/// The time between two looks at gaps and at what is stored.
+const TICK: Duration = Duration::from_millis(25);
+/// How many datagrams are taken before others have their turn.
+const BATCH: usize = 64;
+/// The largest datagram.
+const LARGEST_DATAGRAM: usize = 65_535;
+
+/// Ends the connection of a session however that ends.
+struct Ending {
+    shared: Rc<Shared>,
+    control: StreamControl,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.control.ended(&mut self.shared.hub.borrow_mut(), Instant::now());
+    }
+}
+
+/// A random token.
+fn token() -> io::Result<[u8; 16]> {
+    let mut token = [0; 16];
+    rustix::rand::getrandom(&mut token, rustix::rand::GetRandomFlags::empty())?;
+    Ok(token)
+}
+
+/// A control connection, from HELLO on.
+pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection) -> Result<(), String> {
+    let offer = shared.offer.clone();
+    let mut of = Ending { shared, control: StreamControl::new(offer) };
+    let mut heard = Instant::now();
+    loop {
+        let mut out = Vec::new();
+        let result = messages(&mut of, &mut connection, &mut out).await;
+        let result = result.and_then(|needed| {
+            of.control.tick(&mut of.shared.hub.borrow_mut(), Instant::now(), &mut out)?;
+            Ok(needed)
+        });
+        if let Err((code, why)) = &result {
+            ToSender::Error(*code, why).encode(&mut out);
+        }
+        connection.write(&out).await.map_err(|error| format!("the sender takes no message: {error}"))?;
+        let needed = result.map_err(|(_, why)| why)?;
+        if of.control.has_ended() {
+            return Ok(());
+        }
+        let before = connection.bytes().len();
+        match timeout(TICK, connection.fill(needed, None)).await {
+            Ok(Ok(false)) => return Ok(()),
+            Ok(Err(error)) => return Err(format!("no complete message came: {error}")),
+            Ok(Ok(true)) | Err(_) => {}
+        }
+        if connection.bytes().len() > before {
+            heard = Instant::now();
+        } else if heard.elapsed() >= SILENCE {
+            return Err("nothing came from the sender for 10 s".to_owned());
+        }
+    }
+}
+
+/// Takes all messages that have arrived; how many bytes the next one needs.
+async fn messages(of: &mut Ending, connection: &mut Connection, out: &mut Vec<u8>) -> Result<usize, Refusal> {
+    let malformed = |error: Malformed| (ErrorCode::Protocol, format!("a message is malformed: {error}"));
+    loop {
+        let Some(header) = FrameHeader::decode(connection.bytes()) else { return Ok(FRAME_HEADER) };
+        let header = header.map_err(malformed)?;
+        let size = FRAME_HEADER + header.size;
+        let Some(payload) = connection.bytes().get(FRAME_HEADER..size) else { return Ok(size) };
+        let message = ToCollector::decode(header.kind, payload).map_err(malformed)?;
+        let memory = match &message {
+            ToCollector::Metadata(piece) => of.shared.memory(piece.bytes.len() as u32).await,
+            _ => None,
+        };
+        let token = token().map_err(|error| (ErrorCode::Storage, error.to_string()))?;
+        let hub = &mut of.shared.hub.borrow_mut();
+        of.control.message(hub, message, memory, token, Instant::now(), out)?;
+        connection.take(size);
+    }
+}
+
+/// A data connection over TCP that begins with `Attach`.
+pub(super) async fn data(shared: Rc<Shared>, mut connection: Connection) -> Result<(), String> {
+    let incomplete = |error: io::Error| format!("a packet is incomplete: {error}");
+    while connection.bytes().len() < Attach::SIZE {
+        if !connection.fill(Attach::SIZE, None).await.map_err(incomplete)? {
+            return Ok(());
+        }
+    }
+    let attach = connection.bytes().first_chunk().and_then(Attach::decode);
+    connection.take(Attach::SIZE);
+    let id = attach.and_then(|attach| shared.hub.borrow_mut().session_of_token(&attach.token));
+    let Some((id, attach)) = id.zip(attach) else { return Err("its token is not known".to_owned()) };
+    if let Some(streamed) = shared.hub.borrow_mut().streamed(id) {
+        streamed.has_data = true;
+    }
+    loop {
+        while connection.bytes().len() < RecordHeader::SIZE {
+            if !connection.fill(RecordHeader::SIZE, None).await.map_err(incomplete)? {
+                return Ok(());
+            }
+        }
+        let Some(header) = connection.bytes().first_chunk() else { continue };
+        let RecordHeader { size } = RecordHeader::decode(header).map_err(|error| format!("a packet: {error}"))?;
+        connection.take(RecordHeader::SIZE);
+        if size > shared.largest {
+            return Err(format!("a packet has {size} bytes, and at most {} are accepted", shared.largest));
+        }
+        let memory = shared.memory(size).await;
+        let mut bytes = Vec::new();
+        connection.read_into(size as usize, &mut bytes).await.map_err(incomplete)?;
+        // A newer connection of the sender has another token.
+        if shared.hub.borrow_mut().session_of_token(&attach.token).is_none() {
+            return Err("the session has ended, or goes on with another connection".to_owned());
+        }
+        if !shared.hub.borrow_mut().wire_packet(id, bytes, memory, Instant::now()) {
+            return Err("a packet is damaged, or of no stream of this session".to_owned());
+        }
+    }
+}
+
+/// Datagrams.
+pub(super) async fn datagrams(shared: Rc<Shared>, socket: UdpSocket) {
+    let mut buffer = vec![0; LARGEST_DATAGRAM];
+    loop {
+        if socket.readable().await.is_err() {
+            return;
+        }
+        for _ in 0..BATCH {
+            let Ok(size) = socket.try_recv(&mut buffer) else { break };
+            take(&shared, &buffer[..size]);
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+fn take(shared: &Shared, bytes: &[u8]) {
+    let mut hub = shared.hub.borrow_mut();
+    let datagram = Datagram::decode(bytes).ok();
+    let session = datagram.as_ref().and_then(|datagram| hub.session_of_token(&datagram.header.token));
+    let Some((datagram, id)) = datagram.zip(session) else {
+        hub.counts.ignored += 1;
+        return;
+    };
+    let reserve = |bytes| Arc::clone(&shared.memory).try_acquire_many_owned(bytes).ok();
+    hub.datagram(id, &datagram, reserve, Instant::now());
+}

@@ -1,0 +1,236 @@
+//! One control connection of the stream protocol: what a sender's messages do, and what it is sent. Without a socket.
+//!
+//! ```text
+//!   New ──HELLO──▶ Open ──CLOSE of the session──▶ Closing ──all streams CLOSED, and the account stored──▶ Ended
+//!                   │ connection lost                │ GIVE_UP, or the connection lost
+//!                   ▼                                ▼
+//!                Detached (the session waits)      the session is closed with what is there
+//! ```
+
+use crate::hub::{Hub, Opened};
+use crate::reorder::Limits;
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::OwnedSemaphorePermit;
+use tracepoint_reader::net::stream::{
+    Ack, AckEntry, Announced, ClockReply, ErrorCode, MOST_ENTRIES, MOST_NACKS, Nack, Ready, Sync, ToCollector,
+    ToSender, VERSION, Welcome,
+};
+
+/// The time between two acknowledgements without news.
+const ACK_TIME: Duration = Duration::from_secs(1);
+/// How long nothing may come from a sender.
+pub(crate) const SILENCE: Duration = Duration::from_secs(10);
+
+/// What the collector offers a sender.
+#[derive(Clone, Debug)]
+pub(crate) struct Offer {
+    /// The ports of packets over TCP and UDP.
+    pub(crate) ports: (u16, u16),
+    /// Bytes that a sender may send without acknowledgement.
+    pub(crate) window: u64,
+    /// The name of this host.
+    pub(crate) name: String,
+    pub(crate) limits: Limits,
+}
+
+/// The reason why a connection ends, which its sender is told.
+pub(crate) type Refusal = (ErrorCode, String);
+
+/// The state of a connection.
+#[derive(Debug)]
+pub(crate) struct StreamControl {
+    offer: Offer,
+    open: Option<Opened>,
+    /// The last synchronisation: its number, and its streams with their last packets.
+    sync: Option<Sync>,
+    /// The number of the last one that is complete.
+    synced: u64,
+    /// What the sender was told last: when, and the bytes of metadata.
+    told: Option<(Instant, u64)>,
+    told_full: bool,
+    told_ready: bool,
+    is_udp: bool,
+    phase: Phase,
+}
+
+/// How far the end has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Open,
+    /// All streams were listed in a CLOSE.
+    Closing,
+    /// The account is stored, too.
+    Accounted,
+    /// Everything was said.
+    Ended,
+}
+
+impl StreamControl {
+    pub(crate) const fn new(offer: Offer) -> Self {
+        Self {
+            offer,
+            open: None,
+            sync: None,
+            synced: 0,
+            told: None,
+            told_full: false,
+            told_ready: false,
+            is_udp: false,
+            phase: Phase::Open,
+        }
+    }
+
+    /// Whether the connection is to be closed: everything was said.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.phase == Phase::Ended
+    }
+
+    /// Takes a message. Answers are appended to `out`. `memory` is the share of metadata; `token` is random.
+    pub(crate) fn message(
+        &mut self,
+        hub: &mut Hub,
+        message: ToCollector<'_>,
+        memory: Option<OwnedSemaphorePermit>,
+        token: [u8; 16],
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        let refused = |why: String| (ErrorCode::Refused, why);
+        let Some(opened) = self.open else {
+            let ToCollector::Hello(hello) = message else {
+                return Err((ErrorCode::Protocol, "the first message was not HELLO".to_owned()));
+            };
+            if hello.version != u32::from(VERSION) {
+                return Err((
+                    ErrorCode::Version,
+                    format!("the sender speaks version {}, and this collector 1", hello.version),
+                ));
+            }
+            let opened = hub.open_streamed(&hello, token).map_err(|why| (ErrorCode::Storage, why))?;
+            self.open = Some(opened);
+            self.is_udp = hello.udp;
+            let welcome = Welcome {
+                version: VERSION.into(),
+                resumed: opened.is_resumed,
+                udp: hello.udp,
+                session: opened.session,
+                token,
+                metadata: opened.metadata,
+                tcp_port: self.offer.ports.0,
+                udp_port: self.offer.ports.1,
+                mtu: 65_507,
+                window: self.offer.window,
+                code: [0; 32],
+                name: &self.offer.name,
+            };
+            ToSender::Welcome(welcome).encode(out);
+            return Ok(());
+        };
+        let id = opened.session;
+        match message {
+            ToCollector::Announce(announce) => {
+                let (handle, next) = hub.announce(id, &announce).map_err(refused)?;
+                let announced = Announced { request: announce.request, handle, next, events_after: 0 };
+                ToSender::Announced(announced).encode(out);
+            }
+            ToCollector::Metadata(piece) => {
+                hub.streamed_metadata(id, piece.offset, piece.bytes, memory)
+                    .map_err(|why| (ErrorCode::Protocol, why))?;
+            }
+            ToCollector::Sync(sync) => {
+                hub.sync(id, &sync.entries, now);
+                match &mut self.sync {
+                    Some(known) if known.number == sync.number => known.entries.extend(sync.entries),
+                    known => *known = Some(sync),
+                }
+            }
+            ToCollector::Gone(gone) => hub.gone(id, gone, now),
+            ToCollector::ClockProbe(probe) => {
+                let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+                let reply = ClockReply { number: probe.number, sent: probe.sent, received: time, replied: time };
+                ToSender::ClockReply(reply).encode(out);
+            }
+            ToCollector::Close(close) => {
+                for entry in close.entries {
+                    hub.end_stream(id, entry, now);
+                }
+                if close.whole {
+                    self.phase = self.phase.max(Phase::Closing);
+                }
+            }
+            ToCollector::Account(piece, whole) => {
+                let is_whole = hub.account(id, piece.offset, piece.bytes, whole);
+                if is_whole.map_err(|why| (ErrorCode::Storage, why))? && self.phase == Phase::Closing {
+                    self.phase = Phase::Accounted;
+                }
+            }
+            ToCollector::GiveUp => {
+                hub.close_session(id, now);
+                self.phase = Phase::Ended;
+            }
+            _ => return Err((ErrorCode::Protocol, "the message does not fit here".to_owned())),
+        }
+        Ok(())
+    }
+
+    /// Time has passed: appends what the sender is to be told. To be called often.
+    pub(crate) fn tick(&mut self, hub: &mut Hub, now: Instant, out: &mut Vec<u8>) -> Result<(), Refusal> {
+        let Some(opened) = self.open else { return Ok(()) };
+        let id = opened.session;
+        let replaced = (ErrorCode::Protocol, "another connection has gone on with the session".to_owned());
+        let streamed = hub.streamed(id).filter(|streamed| streamed.connection == opened.connection).ok_or(replaced)?;
+        if streamed.has_data && !self.told_ready {
+            self.told_ready = true;
+            ToSender::Ready(if self.is_udp { Ready::Udp } else { Ready::Tcp }).encode(out);
+        }
+        for nacks in hub.gaps(id, &self.offer.limits, now).chunks(MOST_NACKS) {
+            ToSender::Nack(Nack { entries: nacks.to_vec() }).encode(out);
+        }
+        self.acknowledge(hub, id, now, out);
+        if self.told_full != hub.full.is_some() {
+            self.told_full = hub.full.is_some();
+            ToSender::Flow(hub.full.as_deref()).encode(out);
+        }
+        for closed in hub.closed(id).chunks(MOST_ENTRIES) {
+            ToSender::Closed(closed.to_vec()).encode(out);
+        }
+        if self.phase == Phase::Accounted && hub.is_all_closed(id) {
+            ToSender::Done.encode(out);
+            hub.close_session(id, now);
+            self.phase = Phase::Ended;
+        }
+        Ok(())
+    }
+
+    fn acknowledge(&mut self, hub: &mut Hub, id: u64, now: Instant, out: &mut Vec<u8>) {
+        if self.sync.as_ref().is_some_and(|sync| hub.has_all(id, &sync.entries)) {
+            self.synced = self.sync.take().map_or(self.synced, |sync| sync.number);
+        }
+        let metadata = hub.stored_metadata(id);
+        let is_due = self.told.is_none_or(|(at, _)| now.saturating_duration_since(at) >= ACK_TIME);
+        let entries: Vec<AckEntry> = hub.stored_numbers(id, is_due);
+        if !is_due && entries.is_empty() && self.told.is_some_and(|(_, told)| told == metadata) {
+            return;
+        }
+        self.told = Some((now, metadata));
+        let mut parts = entries.chunks(MOST_ENTRIES);
+        loop {
+            let entries = parts.next().unwrap_or_default().to_vec();
+            ToSender::Ack(Ack { sync: self.synced, metadata, entries }).encode(out);
+            if parts.len() == 0 {
+                break;
+            }
+        }
+    }
+
+    /// The connection has ended.
+    pub(crate) fn ended(&self, hub: &mut Hub, now: Instant) {
+        let Some(opened) = self.open else { return };
+        if self.phase >= Phase::Closing {
+            hub.close_session(opened.session, now);
+        } else if let Some(streamed) = hub.streamed(opened.session).filter(|it| it.connection == opened.connection) {
+            streamed.detached = Some(now);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Senders of the stream protocol: over TCP and over bad networks, resumed, hostile.
+
+use super::restart::start;
+use super::running::{PATIENCE, Running};
+use super::sender::connect;
+use super::stream_sender::{EVENT, METADATA, Network, StreamSender, packet};
+use std::io::{BufRead, BufReader, Write};
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tracepoint_collector::Options;
+use tracepoint_reader::net::stream::{DatagramHeader, ToCollector};
+
+fn place() -> TempDir {
+    TempDir::new_in("/dev/shm").expect("a directory")
+}
+
+fn directory(place: &TempDir) -> std::path::PathBuf {
+    place.path().join("host/shop/till-7-1")
+}
+
+/// The numbers of the packets in a file.
+fn stored(file: &Path, instance: u64, padding: usize) -> Vec<u64> {
+    let bytes = std::fs::read(file).expect("a file");
+    let size = packet(instance, 0, padding).len();
+    assert_eq!(bytes.len() % size, 0);
+    let numbers = bytes.chunks(size).map(|stored| {
+        let seq = u64::from_le_bytes(stored[64..72].try_into().expect("eight bytes"));
+        assert!(stored == packet(instance, seq, padding), "packet {seq} is not as it was sent");
+        seq
+    });
+    numbers.collect()
+}
+
+#[test]
+fn packets_over_tcp_are_stored_and_acknowledged() {
+    let place = place();
+    let collector = Running::below(place.path());
+    let mut sender = StreamSender::open(collector.addresses.control, collector.addresses.data, 1, None);
+    assert_eq!(sender.welcome.map(|(resumed, metadata, _)| (resumed, metadata)), Some((false, 0)));
+    let handles = [sender.announce(0).0, sender.announce(1).0];
+    sender.say_metadata(0, METADATA);
+    sender.say_metadata(METADATA.len() as u64 - 7, &[&METADATA[METADATA.len() - 7..], EVENT].concat());
+    for seq in 0..200 {
+        for (instance, handle) in handles.into_iter().enumerate() {
+            // The second stream has gaps that are none.
+            let seq = seq * (1 + instance as u64);
+            sender.send(handle, seq, packet(instance as u64, seq, 160));
+        }
+        if seq % 50 == 49 {
+            sender.sync(1000 + seq * 200);
+        }
+    }
+    let metadata = (METADATA.len() + EVENT.len()) as u64;
+    sender.until(|sender| {
+        sender.next.values().copied().eq([200, 399]) && sender.metadata == metadata && sender.synced == 4
+    });
+    assert_eq!(sender.nacks, 0);
+    let closed = sender.close();
+    assert!(closed.iter().all(|closed| (closed.packets, closed.packets_lost) == (200, 0)), "{closed:?}");
+    let (counts, messages) = collector.end();
+    assert_eq!((counts.stored, counts.late + counts.missing + counts.damaged), (400, 0), "{messages:?}");
+    let directory = directory(&place);
+    assert!(stored(&directory.join("c_0"), 0, 160).into_iter().eq(0..200));
+    assert!(stored(&directory.join("c_1"), 1, 160).into_iter().eq((0..200).map(|seq| seq * 2)));
+    assert_eq!(std::fs::read_to_string(directory.join("account/account.json")).expect("an account"), "{}");
+    let output = Command::new("babeltrace2").arg(&directory).output().expect("babeltrace2 runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 400 * 11);
+}
+
+#[test]
+fn bad_networks_lose_what_cannot_be_sent_again_and_say_so() {
+    for seed in 0..8 {
+        for (loss, resends) in [(0, true), (5, true), (30, true), (5, false)] {
+            let place = place();
+            let options = Options::new(place.path()).gap_time(Duration::from_secs(1));
+            let collector = Running::with(options);
+            let network = Network::new(seed * 4 + loss, loss);
+            let mut sender =
+                StreamSender::open(collector.addresses.control, collector.addresses.data, 1, Some(network));
+            sender.resends = resends;
+            let (handle, _) = sender.announce(0);
+            sender.say_metadata(0, METADATA);
+            // Several datagrams each.
+            for seq in 0..100 {
+                sender.send(handle, seq, packet(0, seq, 4000));
+                if seq % 10 == 9 {
+                    sender.sync(1000 + seq * 100);
+                    assert!(sender.listen());
+                }
+            }
+            let closed = sender.close();
+            let (counts, messages) = collector.end();
+            let told = format!("seed {seed}, loss {loss}, resends {resends}: {closed:?} {counts:?} {messages:?}");
+            let stored = stored(&directory(&place).join("c_0"), 0, 4000);
+            assert!(stored.is_sorted_by(|a, b| a < b), "{told}");
+            assert_eq!(
+                (closed[0].packets, closed[0].packets + closed[0].packets_lost),
+                (stored.len() as u64, 100),
+                "{told}"
+            );
+            if loss <= 5 && resends {
+                assert_eq!(stored.len(), 100, "{told}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_killed_collector_loses_and_repeats_nothing() {
+    let place = place();
+    let mut acknowledged = 0;
+    let mut store = 0;
+    for round in 0..4_u64 {
+        let (mut child, [control, data]) = start(place.path());
+        let mut sender = StreamSender::open(control, data, 9, None);
+        let (resumed, metadata, _) = sender.welcome.expect("a welcome");
+        assert_eq!((resumed, metadata), (round > 0, if round > 0 { METADATA.len() as u64 } else { 0 }));
+        sender.say_metadata(0, METADATA);
+        let (handle, next) = sender.announce(0);
+        assert!(next >= acknowledged, "{next} of {acknowledged} acknowledged packets");
+        // What was not acknowledged is sent again, unchanged: `prev_seq` of the first is that of the packet before.
+        for seq in next..store {
+            let prev = seq.checked_sub(1).unwrap_or(u64::MAX);
+            sender.transmit(handle, seq, prev, &packet(0, seq, 1600), None);
+        }
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(150 + round * 70));
+            child.kill().expect("it runs");
+            child.wait().expect("it ends");
+        });
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let prev = store.checked_sub(1_u64).unwrap_or(u64::MAX);
+            sender.transmit(handle, store, prev, &packet(0, store, 1600), None);
+            store += 1;
+            if store % 16 == 0 && !sender.listen() {
+                break;
+            }
+            assert!(Instant::now() < deadline, "it was not killed");
+        }
+        acknowledged = sender.next.get(&handle).copied().unwrap_or(acknowledged).max(acknowledged);
+        killer.join().expect("no panic");
+        let stored = stored_after_repair(&place);
+        assert!(stored.iter().copied().eq(0..stored.len() as u64), "missing or twice");
+        assert!(stored.len() as u64 >= acknowledged && acknowledged > 0, "{} of {acknowledged}", stored.len());
+    }
+}
+
+/// What the next collector would find.
+fn stored_after_repair(place: &TempDir) -> Vec<u64> {
+    Running::below(place.path()).end();
+    stored(&directory(place).join("c_0"), 0, 1600)
+}
+
+#[test]
+fn what_is_not_of_a_sender_is_ignored() {
+    let place = place();
+    let mut collector = Running::below(place.path());
+    let network = Network::new(1, 0);
+    let mut sender = StreamSender::open(collector.addresses.control, collector.addresses.data, 1, Some(network));
+    let (handle, _) = sender.announce(0);
+    sender.say_metadata(0, METADATA);
+    let stranger = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let to = collector.addresses.data;
+    stranger.send_to(b"hello", to).expect("a datagram");
+    stranger.send_to(&DatagramHeader::probe([7; 16]).encode(), to).expect("a datagram");
+    let header = DatagramHeader { handle, total: 100, unit: 44, ..DatagramHeader::probe([7; 16]) };
+    let header = DatagramHeader { probe: false, ..header };
+    stranger.send_to(&[&header.encode()[..], &[0; 44]].concat(), to).expect("a datagram");
+    collector.until(|report| report.counts.ignored == 3);
+    // A stranger's data connection, and one that breaks the protocol.
+    let mut data = connect(to);
+    data.write_all(b"TPSTREAMxxxxxxxxxxxxxxxx\0\0\0\0\0\0\0\0").expect("the collector reads");
+    assert!(super::sender::is_closed(&mut data));
+    sender.send(handle, 0, packet(0, 0, 16));
+    sender.sync(5000);
+    sender.until(|sender| sender.next.get(&handle) == Some(&1));
+    // A second connection with the key of the session replaces the first.
+    let mut second = StreamSender::open(collector.addresses.control, to, 1, None);
+    assert_eq!(second.welcome.map(|(resumed, ..)| resumed), Some(true));
+    assert_eq!(second.announce(0), (handle, 1));
+    second.send(handle, 1, packet(0, 1, 16));
+    second.until(|sender| sender.next.get(&handle) == Some(&2));
+    second.say(&ToCollector::GiveUp);
+    collector.until(|report| report.sessions == 0);
+    assert_eq!(stored(&directory(&place).join("c_0"), 0, 16), [0, 1]);
+}
+
+#[test]
+fn viewers_see_what_a_synchronisation_has_released() {
+    let place = place();
+    let mut collector = Running::below(place.path());
+    let mut sender = StreamSender::open(collector.addresses.control, collector.addresses.data, 1, None);
+    let handles = [sender.announce(0).0, sender.announce(1).0];
+    let url = format!("net://{}/host/host/shop-till-7-1", collector.addresses.live);
+    let start = || {
+        let mut viewer = Command::new("babeltrace2");
+        viewer.args(["-i", "lttng-live", &url]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        viewer.spawn().expect("babeltrace2 runs")
+    };
+    let mut viewers = [start(), start()];
+    collector.until(|report| report.viewers == 2);
+    let mut lines: Vec<_> = viewers.iter_mut().map(|it| BufReader::new(it.stdout.take().expect("a pipe")).lines()).collect();
+    // The packets are there before the metadata that they need, and may not be seen before it.
+    for seq in 0..5 {
+        sender.send(handles[0], seq, packet(0, seq, 0));
+    }
+    sender.until(|sender| sender.next.get(&handles[0]) == Some(&5));
+    sender.say_metadata(0, METADATA);
+    sender.say_metadata(METADATA.len() as u64, EVENT);
+    sender.sync(2000);
+    for lines in &mut lines {
+        for seq in 0..5 {
+            let line = lines.next().expect("an event").expect("text");
+            assert!(line.ends_with(&format!("{{ n = {seq} }}")), "{line}");
+        }
+    }
+    // The second stream has been idle, and holds nobody up; then it has events, too.
+    sender.send(handles[1], 15, packet(1, 15, 0));
+    sender.send(handles[0], 16, packet(0, 16, 0));
+    sender.sync(5000);
+    for lines in &mut lines {
+        for seq in [15, 16] {
+            let line = lines.next().expect("an event").expect("text");
+            assert!(line.ends_with(&format!("{{ n = {seq} }}")), "{line}");
+        }
+    }
+    sender.close();
+    for (viewer, mut lines) in viewers.into_iter().zip(lines) {
+        assert!(lines.next().is_none());
+        let output = viewer.wait_with_output().expect("it ends");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{errors}");
+        let is_expected = |line: &str| line.contains("discarded 10 packets") || line.contains("discarded 11 packets");
+        assert!(errors.lines().filter(|line| line.contains("WARNING")).all(is_expected), "{errors}");
+    }
+}
