@@ -14,6 +14,7 @@ packages=(
     strace      # sees system calls
     systemd     # systemd-analyze verify, of the units in examples/systemd
     g++         # libFuzzer's runtime
+    iproute2         # ip netns: hosts in network namespaces
     lttng-tools      # lttng, lttng-sessiond, lttng-relayd: stock peers on the network
     liblttng-ust-dev # programs that LTTng traces
 )

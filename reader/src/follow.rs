@@ -1,12 +1,12 @@
 //! Follows traces that are still being written, and merges their events by time.
 //!
 //! A [`Follow`] looks again and again which directories, files and packets there are. Whole packets are read in the order of their times, like
-//! those of a live session. A stream without an unread packet holds back the others until the [`Watermark`] says that nothing earlier will
-//! come: sessions hand over what is in a ring within two seconds, so that what was written by the end of one look is followed by nothing
-//! earlier two seconds later.
+//! those of a live session. A stream without an unread packet holds back the others until nothing earlier can come. Where the [`Rings`] of
+//! the session are found, they tell. Otherwise the [`Watermark`] does: sessions hand over what is in a ring within two seconds, so that what was
+//! written by the end of one look is followed by nothing earlier two seconds later.
 //!
 //! ```text
-//!   look: directories ─▶ files, by inode ─▶ metadata, if it has grown ─▶ headers of whole packets ─▶ accounts ─▶ watermark
+//!   look: rings ─▶ directories ─▶ files, by inode ─▶ metadata, if it has grown ─▶ headers of whole packets ─▶ accounts ─▶ watermark
 //!   poll: a stream without an event ─▶ its next packet ─▶ merge ─▶ the earliest events, up to what all streams have reached
 //! ```
 //!
@@ -15,6 +15,7 @@
 
 mod directory;
 mod files;
+mod rings;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ use crate::loss::Damage;
 use crate::merge::{IncrementalMerge, Item, Polled, Watermark, traces};
 use directory::Directory;
 use files::{Files, StreamKey};
+use rings::{Known, Rings};
 
 /// The longest time for which a packet stays in its ring: that of a session whose packets another process takes.
 const PACKET_DELAY: Duration = Duration::from_secs(2);
@@ -37,14 +39,20 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Follow {
     paths: Vec<PathBuf>,
+    /// The same without links.
+    canonical: Vec<PathBuf>,
     since: i64,
     directories: BTreeMap<PathBuf, Directory>,
     /// The numbers of streams in the merge.
     numbers: HashMap<StreamKey, u64>,
     streams: BTreeMap<u64, Files>,
     merge: IncrementalMerge,
+    run_directory: Option<PathBuf>,
+    rings: Rings,
+    /// What the rings said at the last look.
+    known: Known,
     watermark: Watermark,
-    /// The time up to which everything has come.
+    /// The time up to which everything has come, by the watermark.
     reached: i64,
     /// The newest time that was there at the first look.
     first_newest: Option<i64>,
@@ -68,19 +76,32 @@ impl Follow {
                 Directory::open(&directory)?;
             }
         }
+        let canonical = paths.iter().map(|path| path.canonicalize().map_err(|error| ReadError::io(path, error)));
         Ok(Self {
             paths: paths.to_vec(),
+            canonical: canonical.collect::<Result<_, _>>()?,
             since,
             directories: BTreeMap::new(),
             numbers: HashMap::new(),
             streams: BTreeMap::new(),
             merge: IncrementalMerge::default(),
+            run_directory: None,
+            rings: Rings::default(),
+            known: Known::default(),
             watermark: Watermark::new(PACKET_DELAY),
             reached: i64::MIN,
             first_newest: None,
             looked: None,
             damage: VecDeque::new(),
         })
+    }
+
+    /// Looks for the rings of the sessions in this run directory. Then the order does not depend on how soon packets are written, and events
+    /// are delayed by less than a second. Without it, or for rings in memory, events that are written two seconds late are left out.
+    #[must_use]
+    pub fn run_directory(mut self, path: &Path) -> Self {
+        self.run_directory = Some(path.to_owned());
+        self
     }
 
     /// The next item, if there is one. Does not wait.
@@ -150,7 +171,11 @@ impl Follow {
                     self.merge.end(number);
                     has_gained = true;
                 }
-                None => has_gained |= self.merge.quiet_until(number, self.reached),
+                None => {
+                    let is_known = self.known.outputs.iter().any(|output| stream.root.starts_with(output));
+                    let bound = self.known.bound.filter(|_| is_known).unwrap_or(self.reached);
+                    has_gained |= self.merge.quiet_until(number, bound);
+                }
             }
         }
         has_gained
@@ -158,6 +183,11 @@ impl Follow {
 
     /// Finds what is new.
     fn look(&mut self) -> Result<(), ReadError> {
+        // What is in no ring now is in the files by now.
+        if let Some(run_directory) = &self.run_directory {
+            self.known = self.rings.look(run_directory, &self.canonical);
+            self.merge.set_floor(self.known.bound);
+        }
         for path in self.paths.clone() {
             let found = match traces(&path) {
                 // Directories come and go while they are searched.
@@ -199,7 +229,9 @@ impl Follow {
             let number = self.numbers.len() as u64;
             let number = *self.numbers.entry(key).or_insert(number);
             let is_new = !self.streams.contains_key(&number);
-            let stream = self.streams.entry(number).or_default();
+            let root = &directory.root;
+            let stream =
+                self.streams.entry(number).or_insert_with(|| Files::new(root.canonicalize().unwrap_or_default()));
             stream.grow(&directory.metadata, path, &file, self.since);
             if is_new {
                 self.merge.add(number, &directory.metadata, file.path, stream.discarded_before);

@@ -35,6 +35,8 @@ use std::path::Path;
 
 pub(crate) use target::Target;
 
+pub(crate) use liveness::is_recording;
+
 pub use error::RecoverError;
 pub use process_source::MemoryRings;
 pub use summary::{FailedProcess, Progress, Recovered, RecoveredProcess};

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use tracepoint_ring::channel::ring_offsets::{
     COUNTERS_SIZE, ENTRY_SIZE, HEADER_AND_IDENTITY, MAGIC, counters as counter_at, header as at,
 };
-use tracepoint_ring::channel::{PacketHeader, PacketSlots, StreamKey};
+use tracepoint_ring::channel::{HEADER_SIZE, PACKET_MAGIC, PacketHeader, PacketSlots, StreamKey, sequence_of};
 
 pub use bytes::Bytes;
 pub use counters::{EventCounters, StreamCounters};
@@ -38,6 +38,8 @@ pub const RING_EXTENSION: &str = "ring";
 
 /// A longer file without a magic is not searched for what a ring may have held: no ring is so long.
 const MOST_SEARCHED: u64 = 4 << 30;
+/// How often a packet is read again that was taken meanwhile.
+const OLDEST_TRIES: u32 = 8;
 /// More packets than any ring closes.
 const MAX_CLOSED: u64 = u64::MAX / 2;
 
@@ -228,6 +230,33 @@ impl Ring {
         let mut bytes = [0; 8];
         self.fill(&mut bytes, side.released_at())?;
         Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// When the oldest packet begins that one of its streams holds and its consumer has not taken, on the trace's clock; `None` if there is
+    /// none with a record. Not of a ring whose packets are overwritten.
+    ///
+    /// # Errors
+    /// [`ReadError::Io`] and [`ReadError::Ring`] if it cannot be read, or has changed each time.
+    pub(crate) fn oldest(&self, side: Side) -> Result<Option<u64>, ReadError> {
+        let area = self.header.area(side);
+        if area.slots.count == 0 {
+            return Ok(None);
+        }
+        for _ in 0..OLDEST_TRIES {
+            let (released, closed) = (self.released(side)?, self.counters(side)?.closed);
+            let mut bytes = [0; HEADER_SIZE];
+            self.fill(&mut bytes, area.offset_of(released))?;
+            let packet = PacketHeader::parse(&bytes);
+            let is_there = packet.magic == PACKET_MAGIC && packet.sequence == sequence_of(released);
+            // The sub-buffer is used again only after `released` has moved on.
+            if self.released(side)? != released || released > closed || (released < closed && !is_there) {
+                continue;
+            }
+            let has_records = released < closed || (is_there && packet.content_bits > 8 * HEADER_SIZE as u64);
+            return Ok(has_records.then_some(packet.begin));
+        }
+        let reason = "the number of packets that were taken does not fit its packets".to_owned();
+        Err(ReadError::Ring { path: self.path.clone(), offset: side.released_at(), reason })
     }
 
     /// The counters of each event, by its id, as they are now.

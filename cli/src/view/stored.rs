@@ -9,6 +9,7 @@ use crate::message::{self, counted};
 use std::collections::VecDeque;
 use std::thread::sleep;
 use std::time::Duration;
+use tracepoint_control::RunDir;
 use tracepoint_reader::{DtSummary, DtTrace, Follow, Item, Polled, Trace};
 
 /// The pause before files are looked at again.
@@ -53,6 +54,9 @@ impl View {
         let stop = Interrupt::once()?;
         let mut tail = self.tail.map(Tail::new);
         let mut follow = Follow::open(&self.paths, begin)?;
+        if let Ok(run_directory) = RunDir::find() {
+            follow = follow.run_directory(run_directory.path());
+        }
         while !stop.is_requested() {
             if follow.has_caught_up() {
                 tail.take().map_or(Ok(()), |tail| tail.print(&mut printer))?;

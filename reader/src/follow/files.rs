@@ -50,6 +50,8 @@ struct Known {
 /// The files of a stream.
 #[derive(Debug)]
 pub(super) struct Files {
+    /// The directory of its trace, without links.
+    pub(super) root: PathBuf,
     pub(super) has_ended: bool,
     /// The end of the newest packet, in nanoseconds since the epoch.
     pub(super) newest: i64,
@@ -59,14 +61,13 @@ pub(super) struct Files {
     unread: VecDeque<Place>,
 }
 
-impl Default for Files {
-    fn default() -> Self {
-        let (known, unread) = (HashMap::new(), VecDeque::new());
-        Self { has_ended: false, newest: i64::MIN, discarded_before: None, known, unread }
-    }
-}
-
 impl Files {
+    /// A stream of the trace in `root`.
+    pub(super) fn new(root: PathBuf) -> Self {
+        let (known, unread) = (HashMap::new(), VecDeque::new());
+        Self { root, has_ended: false, newest: i64::MIN, discarded_before: None, known, unread }
+    }
+
     /// Finds the packets that a file has got since, but those that end before `since`.
     pub(super) fn grow(&mut self, metadata: &Metadata, path: &Path, file: &File, since: i64) {
         let known = self.known.entry(file.id).or_insert_with(|| Known {

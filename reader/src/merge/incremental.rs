@@ -41,6 +41,8 @@ pub(crate) struct IncrementalMerge {
     heap: BinaryHeap<Reverse<(i64, u64)>>,
     /// The bound of each stream that has none.
     bounds: BTreeSet<(i64, u64)>,
+    /// Nothing comes before this time in streams that are yet to be added, as far as it is known.
+    floor: Option<i64>,
     /// The time of the last item that left.
     last: Option<i64>,
     late: u64,
@@ -89,6 +91,11 @@ impl IncrementalMerge {
         true
     }
 
+    /// Holds back what is later than `floor`, because a stream that is yet to be added may have something earlier.
+    pub(crate) fn set_floor(&mut self, floor: Option<i64>) {
+        self.floor = floor;
+    }
+
     /// A stream has ended. Its items still leave.
     pub(crate) fn end(&mut self, stream: u64) {
         let Some(fed) = self.streams.get_mut(&stream) else { return };
@@ -102,7 +109,8 @@ impl IncrementalMerge {
     pub(crate) fn pop(&mut self) -> Option<Item> {
         loop {
             let Reverse((time, stream)) = *self.heap.peek()?;
-            if self.bounds.first().is_some_and(|(bound, _)| *bound < time) {
+            let bound = self.bounds.first().map(|(bound, _)| *bound);
+            if bound.into_iter().chain(self.floor).any(|bound| bound < time) {
                 return None;
             }
             self.heap.pop();

@@ -12,7 +12,7 @@ const CONSUMER: &str = "consumer";
 
 /// Whether the process may still record into `directory`. A process with a remote consumer unlocks the directory and leaves it behind
 /// when the recording ends, and may go on running.
-pub(super) fn is_recording(identity: &Identity, directory: &Path) -> bool {
+pub(crate) fn is_recording(identity: &Identity, directory: &Path) -> bool {
     is_running(identity) && !(directory.join(CONSUMER).exists() && is_unlocked(directory))
 }
 

@@ -1,0 +1,128 @@
+//! The rings of the sessions that write the traces: up to which time everything is in the files.
+//!
+//! The rings are looked at before the files. What is not in a ring then is in the files, or its event has not happened yet. So nothing comes
+//! any more from before the oldest packet that a ring holds, closed or open; or, if the rings are empty, from before the look itself, less
+//! some time for events that have read the clock and are being written.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::account::Policy;
+use crate::metadata::Metadata;
+use crate::recover::is_recording;
+use crate::ring::{RING_EXTENSION, Ring, Side};
+use crate::source;
+
+/// How long an event may take from reading the clock to being in the ring.
+const WRITING: u64 = 100_000_000;
+/// How long the rings of a process that has ended may be taken by the recorder.
+const TAKEN: Duration = Duration::from_secs(2);
+/// The longest list of outputs that is read, in bytes.
+const MOST_OUTPUTS: usize = 1 << 20;
+
+/// The processes that record into the run directory.
+#[derive(Debug, Default)]
+pub(super) struct Rings {
+    processes: BTreeMap<PathBuf, Process>,
+}
+
+/// The recording of one process.
+#[derive(Debug)]
+struct Process {
+    metadata: Metadata,
+    /// What its sinks write.
+    outputs: Vec<PathBuf>,
+    /// The time before which nothing comes any more, in nanoseconds since the epoch.
+    bound: i64,
+    /// When it was found to have ended.
+    ended: Option<Instant>,
+}
+
+/// What the rings say.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// The outputs of processes whose rings were read.
+    pub(super) outputs: Vec<PathBuf>,
+    /// The time before which nothing comes any more in these, in nanoseconds since the epoch.
+    pub(super) bound: Option<i64>,
+}
+
+impl Rings {
+    /// Looks at the rings of all processes that write at or below `paths`, which are canonical.
+    pub(super) fn look(&mut self, run_directory: &Path, paths: &[PathBuf]) -> Known {
+        let mut known = Known::default();
+        let mut found = BTreeMap::new();
+        for session in entries(&run_directory.join("sessions")) {
+            for directory in entries(&session.join("rings")) {
+                let earlier = self.processes.remove(&directory);
+                let Some(mut process) = earlier.or_else(|| Process::open(&directory)) else { continue };
+                process.outputs = outputs(&directory);
+                let is_followed =
+                    process.outputs.iter().any(|output| paths.iter().any(|path| output.starts_with(path)));
+                if is_followed && process.look(&directory) {
+                    known.outputs.extend(process.outputs.iter().cloned());
+                    known.bound = Some(known.bound.map_or(process.bound, |bound| bound.min(process.bound)));
+                }
+                found.insert(directory, process);
+            }
+        }
+        self.processes = found;
+        known
+    }
+}
+
+impl Process {
+    /// `None` if it is not complete, or its times are of a clock that is not the system's.
+    fn open(directory: &Path) -> Option<Self> {
+        let metadata = Metadata::open(&directory.join("metadata")).ok()?;
+        metadata.clocks().first()?.uuid?;
+        Some(Self { metadata, outputs: Vec::new(), bound: i64::MIN, ended: None })
+    }
+
+    /// Moves the bound; whether there is one.
+    fn look(&mut self, directory: &Path) -> bool {
+        let now = clock_gettime(ClockId::Monotonic);
+        let now = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();
+        let mut oldest = now.saturating_sub(WRITING);
+        let mut has_ended = false;
+        for path in entries(directory).filter(|path| path.extension().is_some_and(|name| name == RING_EXTENSION)) {
+            // A file that is just being made has no events yet.
+            let Ok(Some(ring)) = Ring::open(&path) else { continue };
+            has_ended = has_ended || !is_recording(ring.identity(), directory);
+            // A flight recorder hands over its packets at the end.
+            if ring.policy() == Policy::Overwrite {
+                continue;
+            }
+            for side in Side::ALL {
+                match ring.oldest(side) {
+                    Ok(begin) => oldest = oldest.min(begin.unwrap_or(oldest)),
+                    // It is read again at the next look.
+                    Err(_) => return self.bound > i64::MIN,
+                }
+            }
+        }
+        if has_ended && self.ended.get_or_insert_with(Instant::now).elapsed() > TAKEN {
+            return false;
+        }
+        let bound = self.metadata.clocks().first().map_or(i64::MIN, |clock| clock.nanoseconds(oldest));
+        self.bound = self.bound.max(bound);
+        true
+    }
+}
+
+/// The paths of the entries of a directory; none if it cannot be read.
+fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(directory).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
+}
+
+/// The CTF directories in the list of a process.
+fn outputs(directory: &Path) -> Vec<PathBuf> {
+    let text = source::read_bounded(&directory.join("outputs"), MOST_OUTPUTS).unwrap_or_default();
+    let paths = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"ctf "));
+    paths.map(|path| PathBuf::from(std::ffi::OsStr::from_bytes(path))).collect()
+}
