@@ -40,8 +40,22 @@ impl Interrupt {
         Arc::clone(&self.0)
     }
 
+    /// Handles each SIGINT and SIGTERM as a request: the program has to tell others of its end.
+    pub(crate) fn each() -> Result<Self, Failure> {
+        let requested = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            flag::register(signal, Arc::clone(&requested)).map_err(Failure::Signal)?;
+        }
+        Ok(Self(requested))
+    }
+
     pub(crate) fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Forgets the requests so far. Returns whether there was one.
+    pub(crate) fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
     }
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,26 +19,28 @@ use tracepoint_sinks::udp::{
 /// How often the end is looked for.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The time for which the server sends remaining events to its client after Ctrl-C.
-const GRACE_PERIOD: Duration = Duration::from_secs(10);
+const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Serves a trace over UDP, to one client at a time, and ends when it has been read
 ///
 /// Events that one client has not read are sent to the next. Clients on this machine choose the layout. Clients on other machines get
 /// batches once they have proven their address, and single events if `--allow` names their address. The server listens on the loopback
-/// interface unless `--address` says otherwise. Ctrl-C ends the session and the trace.
+/// interface unless `--address` says otherwise. Ctrl-C ends the session and the trace: a client gets the remaining events for a second, and in
+/// every case the message that the session has ended. A second Ctrl-C ends it at once.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
   tracectl serve /tmp/trace
   tracectl serve /var/tmp/shop.dt
   tracectl serve /tmp/trace --address 0.0.0.0 --allow 192.0.2.7 --rate 4M
-  tracectl serve /tmp/trace --events-from /tmp/events     (then: echo hello | socat - UNIX-SENDTO:/tmp/events)
+  tracectl serve --events-from /tmp/events                (then: echo hello | socat - UNIX-SENDTO:/tmp/events)
+  tracectl serve --events-from lines.txt --address 192.0.2.1 --allow 192.0.2.7
 
 {EXIT_CODES}"))]
 pub(crate) struct Serve {
-    /// A directory with a CTF trace, or a dt file of a session
-    #[arg(value_name = "PATH")]
-    path: PathBuf,
+    /// A directory with a CTF trace, or a dt file of a session; without it only the events of `--events-from` are served
+    #[arg(value_name = "PATH", required_unless_present = "events_from")]
+    path: Option<PathBuf>,
     /// The address of this machine to listen on; 0.0.0.0 or :: for all
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     address: String,
@@ -69,8 +71,8 @@ pub(crate) struct Serve {
     /// Do not offer batches
     #[arg(long)]
     no_batches: bool,
-    /// Also serve events from a FIFO, one per line, or from a Unix datagram socket, which is created if the path does not exist; the
-    /// trace then ends with Ctrl-C
+    /// Serve events from a file or a FIFO, one per line, or from a Unix datagram socket, which is created if the path does not exist. Events
+    /// may have any bytes. The trace ends with that of the file, else with Ctrl-C
     #[arg(long, value_name = "PATH")]
     events_from: Option<PathBuf>,
     /// Write two JSON objects: the address at the start, and counts at the end
@@ -80,12 +82,12 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn run(&self) -> VerbResult {
-        let replay = Replay::open(&self.path)?;
+        let replay = self.path.as_deref().map_or_else(Replay::without_trace, Replay::open)?;
         let mut server = UdpServer::bind(self.options()?)?;
         replay.begin(&mut server)?;
-        let interrupt = Interrupt::once()?;
+        let interrupt = Interrupt::each()?;
         self.print_address(&server)?;
-        if !replay.has_batches() && !self.no_batches {
+        if self.path.is_some() && !replay.has_batches() && !self.no_batches {
             message::note("this trace has the packet layout of another tracer, and is served event by event");
         }
         let damaged = AtomicBool::new(false);
@@ -104,13 +106,21 @@ impl Serve {
                 // The rest of the trace is counted as lost before the client learns what was lost.
                 server.stop_taking();
             }
-            let all = feed.join().unwrap_or(false);
-            incomplete.store(!all, Ordering::Relaxed);
-            while self.events_from.is_some() && !interrupt.is_requested() {
+            let events_left = || self.events_from.is_some() && !server.has_read_events();
+            while events_left() && !interrupt.is_requested() {
                 thread::sleep(POLL_INTERVAL);
             }
+            let interrupted = interrupt.take();
+            while !feed.is_finished() && !interrupt.is_requested() {
+                thread::sleep(POLL_INTERVAL);
+            }
+            if interrupt.is_requested() {
+                server.quit();
+            }
+            let all = feed.join().unwrap_or(false);
+            incomplete.store(!all || self.reads_file() && events_left(), Ordering::Relaxed);
             server.end(replay.account_of(&server));
-            wait(&server, &interrupt);
+            wait(&server, &interrupt, interrupted);
             server.quit();
         });
         server.wait();
@@ -120,6 +130,11 @@ impl Serve {
         } else {
             Outcome::Success
         })
+    }
+
+    /// Whether the events come from a file, which has an end.
+    fn reads_file(&self) -> bool {
+        self.events_from.as_deref().is_some_and(Path::is_file)
     }
 
     fn options(&self) -> Result<UdpOptions, Failure> {
@@ -152,7 +167,7 @@ impl Serve {
     }
 
     fn resolve(&self) -> Result<SocketAddr, Failure> {
-        let port = self.port.unwrap_or_else(port_from_environment);
+        let port = self.port.map_or_else(port_from_environment, Ok)?;
         let failed = |error| {
             SinkError::new(format!("find the address `{}`; give an IP address of this machine", self.address), error)
         };
@@ -167,9 +182,10 @@ impl Serve {
         }
         let port = address.port();
         let host = if address.ip().is_unspecified() { "HOST".to_owned() } else { address.ip().to_string() };
+        let served = self.path.iter().chain(&self.events_from).map(|path| path.display().to_string());
         message::note(&format!(
             "serving {} on {address}; read it with: tracectl read --server-address {host} --server-port {port}",
-            self.path.display()
+            served.collect::<Vec<_>>().join(" and ")
         ));
         Ok(())
     }
@@ -192,15 +208,15 @@ impl Serve {
     }
 }
 
-/// Waits until the server has ended; after Ctrl-C for a client in session only, and only for the grace period.
-fn wait(server: &UdpServer, interrupt: &Interrupt) {
-    let mut since = None;
+/// Waits until the server has ended; after Ctrl-C for a client in session only, for the grace period, and until the second Ctrl-C.
+fn wait(server: &UdpServer, interrupt: &Interrupt, interrupted: bool) {
+    let mut since = interrupted.then(Instant::now);
     while !server.has_ended() {
-        if interrupt.is_requested() {
-            let since = since.get_or_insert_with(Instant::now);
-            if !server.stats().serving || since.elapsed() >= GRACE_PERIOD {
-                return;
-            }
+        if interrupt.take() && since.replace(Instant::now()).is_some() {
+            return;
+        }
+        if since.is_some_and(|since| !server.stats().serving || since.elapsed() >= GRACE_PERIOD) {
+            return;
         }
         thread::sleep(POLL_INTERVAL);
     }

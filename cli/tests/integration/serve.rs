@@ -37,8 +37,15 @@ fn trace() -> (TempDir, PathBuf) {
 }
 
 fn tracectl(path: &Path, options: &[&str]) -> Command {
+    let mut command = bare(options);
+    command.arg(path);
+    command
+}
+
+/// A server without a recorded trace.
+fn bare(options: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
-    command.arg("serve").arg(path).args(options);
+    command.arg("serve").args(options);
     command
 }
 
@@ -50,8 +57,12 @@ struct Server {
 }
 
 fn serve(path: &Path, options: &[&str]) -> Server {
-    let mut child =
-        tracectl(path, &[&["--port", "0", "--json"], options].concat()).stdout(Stdio::piped()).spawn().unwrap();
+    started(&mut tracectl(path, options))
+}
+
+/// Starts a server on a free port.
+fn started(server: &mut Command) -> Server {
+    let mut child = server.args(["--port", "0", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     out.read_line(&mut line).unwrap();
@@ -62,6 +73,10 @@ fn serve(path: &Path, options: &[&str]) -> Server {
 }
 
 impl Server {
+    fn interrupt(&self) {
+        assert!(Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap().success());
+    }
+
     /// Its exit code and the object that it wrote at the end.
     fn end(mut self) -> (Option<i32>, serde_json::Value) {
         let mut rest = String::new();
@@ -83,13 +98,19 @@ fn client(server: SocketAddr) -> UdpSocket {
 
 /// The marks and the texts of the events, up to the end of the session.
 fn read(socket: &UdpSocket, until: MarkKind) -> (Vec<MarkKind>, Vec<String>) {
+    let (marks, events) = read_bytes(socket, until);
+    (marks, events.into_iter().map(|event| String::from_utf8(event).unwrap()).collect())
+}
+
+/// The marks, and the bytes of the events, up to this mark.
+fn read_bytes(socket: &UdpSocket, until: MarkKind) -> (Vec<MarkKind>, Vec<Vec<u8>>) {
     let (mut marks, mut events) = (Vec::new(), Vec::new());
     let mut buffer = [0; 2000];
     while marks.last() != Some(&until) {
         let size = socket.recv(&mut buffer).unwrap();
         match FromServer::decode(&buffer[..size]).unwrap().message {
             ToClient::Mark(mark) => marks.push(mark.kind),
-            ToClient::Packet(packet) => events.push(String::from_utf8(packet.content.to_vec()).unwrap()),
+            ToClient::Packet(packet) => events.push(packet.content.to_vec()),
             other => panic!("{other:?} to a client of old"),
         }
     }
@@ -134,8 +155,7 @@ fn events_from_a_socket_are_served_until_an_interrupt() {
         }
     }
     assert!(seen.iter().any(|event| event == "hello"));
-    let interrupt = Command::new("kill").args(["-INT", &server.child.id().to_string()]).status().unwrap();
-    assert!(interrupt.success());
+    server.interrupt();
     let (marks, events) = read(&client, MarkKind::SessionEnd);
     assert_eq!((marks, events.len()), (vec![MarkKind::TraceEnd, MarkKind::SessionEnd], 0));
     let (code, report) = server.end();
@@ -143,12 +163,99 @@ fn events_from_a_socket_are_served_until_an_interrupt() {
 }
 
 #[test]
+fn events_are_served_without_a_recorded_trace() {
+    let place = tempfile::tempdir().unwrap();
+    let [file, fifo, socket] = ["file", "fifo", "socket"].map(|name| place.path().join(name));
+    std::fs::write(&file, b"one\n\xff\x00two\nlast").unwrap();
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let all = [MarkKind::SessionBegin, MarkKind::TraceBegin, MarkKind::TraceEnd, MarkKind::SessionEnd];
+
+    // A file ends the trace, in both layouts.
+    let server = started(&mut bare(&["--no-batches", "--events-from", file.to_str().unwrap()]));
+    let client = client(server.address);
+    assert_eq!(
+        read_bytes(&client, MarkKind::SessionEnd),
+        (all.to_vec(), vec![b"one".to_vec(), b"\xff\0two".to_vec(), b"last".to_vec()])
+    );
+    assert_eq!(server.end().0, Some(0));
+    let server = started(&mut bare(&["--events-from", file.to_str().unwrap()]));
+    let out = place.path().join("out");
+    let verb = |verb: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
+        command.args(verb).output().unwrap()
+    };
+    let port = server.address.port().to_string();
+    let read = verb(&["read", "--server-port", &port, "-o", out.to_str().unwrap()]);
+    assert_eq!(read.status.code(), Some(0), "{read:?}");
+    assert_eq!(server.end().0, Some(0));
+    let verify = verb(&["verify", "--failures", out.to_str().unwrap()]);
+    assert_eq!((verify.status.code(), verify.stdout.as_slice()), (Some(0), &b""[..]), "{verify:?}");
+    let view = String::from_utf8(verb(&["view", out.to_str().unwrap()]).stdout).unwrap();
+    assert_eq!(view.matches("outside:message").count(), 3, "{view}");
+
+    // A FIFO and a socket are served until an interrupt.
+    for source in [&fifo, &socket] {
+        let server = started(&mut bare(&["--no-batches", "--events-from", source.to_str().unwrap()]));
+        let client = self::client(server.address);
+        assert_eq!(read_bytes(&client, MarkKind::TraceBegin).1, Vec::<Vec<u8>>::new());
+        if source == &fifo {
+            std::fs::write(source, "\u{1}line\n").unwrap();
+        } else {
+            UnixDatagram::unbound().unwrap().send_to(b"\x01line", source).unwrap();
+        }
+        let mut buffer = [0; 2000];
+        let size = client.recv(&mut buffer).unwrap();
+        assert_eq!(&buffer[66..size], b"\x01line");
+        server.interrupt();
+        assert_eq!(read_bytes(&client, MarkKind::SessionEnd), (all[2..].to_vec(), Vec::new()));
+        assert_eq!(server.end().0, Some(0));
+    }
+    let neither = bare(&[]).output().unwrap();
+    assert_eq!(neither.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&neither.stderr).contains("<PATH>"), "{neither:?}");
+}
+
+#[test]
+fn an_interrupt_ends_the_session_with_a_slow_client_and_so_does_a_second_one() {
+    let (_place, directory) = trace();
+    for interrupts in [1, 2] {
+        // Ten events per second.
+        let server = serve(&directory, &["--pace", "10", "--no-batches"]);
+        let client = client(server.address);
+        read(&client, MarkKind::TraceBegin);
+        for _ in 0..interrupts {
+            server.interrupt();
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        let (marks, events) = read(&client, MarkKind::SessionEnd);
+        assert_eq!(marks, [MarkKind::SessionEnd]);
+        // Those of a second, and not of ten.
+        assert!(events.len() < 60, "{} events", events.len());
+        let (code, report) = server.end();
+        assert_eq!(code, Some(1));
+        let [sent, lost] = ["legacy_events", "lost"].map(|key| report[key].as_u64().unwrap());
+        assert_eq!(sent + lost, 1000);
+    }
+}
+
+#[test]
+fn a_malformed_port_in_the_environment_is_an_error() {
+    let (_place, directory) = trace();
+    for wrong in ["none", "", "70000"] {
+        // This address would be refused otherwise.
+        let mut server = tracectl(&directory, &["--address", "192.0.2.1"]);
+        let error = refused(&server.env("TRACE_SERVER_PORT", wrong).output().unwrap());
+        let mend = format!("the environment variable TRACE_SERVER_PORT is `{wrong}`; set it to a port from 0 to 65535");
+        assert!(error.contains(&mend), "{error}");
+    }
+}
+
+#[test]
 fn events_not_read_before_an_interrupt_are_counted() {
     let (_place, directory) = trace();
     // Space for one of several packets.
     let server = serve(&directory, &["--limit", "1000"]);
-    let interrupt = Command::new("kill").args(["-INT", &server.child.id().to_string()]).status().unwrap();
-    assert!(interrupt.success());
+    server.interrupt();
     let (code, report) = server.end();
     assert_eq!((&report["legacy_events"], &report["lost"]), (&0.into(), &1000.into()));
     assert_eq!(code, Some(1));

@@ -204,7 +204,8 @@ fn viewers_see_what_a_synchronisation_has_released() {
     };
     let mut viewers = [start(), start()];
     collector.until(|report| report.viewers == 2);
-    let mut lines: Vec<_> = viewers.iter_mut().map(|it| BufReader::new(it.stdout.take().expect("a pipe")).lines()).collect();
+    let mut lines: Vec<_> =
+        viewers.iter_mut().map(|it| BufReader::new(it.stdout.take().expect("a pipe")).lines()).collect();
     // The packets are there before the metadata that they need, and may not be seen before it.
     for seq in 0..5 {
         sender.send(handles[0], seq, packet(0, seq, 0));

@@ -1,4 +1,4 @@
-//! Ingests messages through a FIFO or a Unix datagram socket.
+//! Ingests messages from a file, a FIFO or a Unix datagram socket.
 //!
 //! Each message becomes an event `outside:message` in a channel of its own, and is sent as other events are.
 
@@ -91,6 +91,8 @@ struct CreatedSocket {
 
 #[derive(Debug)]
 enum Input {
+    /// A regular file; whether it was read to its end.
+    File(File, bool),
     Fifo(File),
     Socket(UnixDatagram),
 }
@@ -103,10 +105,12 @@ pub(super) struct Messages {
     pub(super) events: u64,
     /// How many messages were too long so far.
     pub(super) overlong: u64,
+    /// Whether they are never dropped for others.
+    pub(super) kept: bool,
 }
 
 impl Ingest {
-    /// Opens the FIFO at `path`, or creates a socket if nothing exists there.
+    /// Opens the file or FIFO at `path`, or creates a socket if nothing exists there.
     pub(super) fn open(path: &Path, uuid: [u8; 16], class: u32) -> Result<Self, SinkError> {
         let failed = |error| SinkError::new(format!("take events from {}", path.display()), error);
         let input = match fs::symlink_metadata(path) {
@@ -115,8 +119,9 @@ impl Ingest {
                 let reason = "a socket exists already; remove it if its program has ended, or name another path";
                 return Err(failed(io::Error::new(io::ErrorKind::AddrInUse, reason)));
             }
+            Ok(found) if found.file_type().is_file() => Input::File(File::open(path).map_err(failed)?, false),
             Ok(_) => {
-                let reason = "it is not a FIFO; name one (`mkfifo PATH`), or a path that does not exist";
+                let reason = "it is neither a file nor a FIFO; name one of them, or a path that does not exist";
                 return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, reason)));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Input::socket(path).map_err(failed)?,
@@ -124,7 +129,7 @@ impl Ingest {
         };
         let created = match input {
             Input::Socket(_) => CreatedSocket::of(path),
-            Input::Fifo(_) => None,
+            Input::File(..) | Input::Fifo(_) => None,
         };
         let stream = StreamId { class, instance: 0 };
         Ok(Self {
@@ -142,9 +147,19 @@ impl Ingest {
         })
     }
 
+    /// Whether its messages wait in a file as long as it takes.
+    pub(super) const fn can_wait(&self) -> bool {
+        matches!(self.input, Input::File(..))
+    }
+
+    /// Whether there will be no further messages.
+    pub(super) const fn has_ended(&self) -> bool {
+        matches!(self.input, Input::File(_, true))
+    }
+
     pub(super) fn source(&self) -> BorrowedFd<'_> {
         match &self.input {
-            Input::Fifo(file) => file.as_fd(),
+            Input::File(file, _) | Input::Fifo(file) => file.as_fd(),
             Input::Socket(socket) => socket.as_fd(),
         }
     }
@@ -165,10 +180,18 @@ impl Ingest {
             }
             let Ok(size) = self.input.read(&mut buffer) else { break };
             let bytes = buffer.get(..size).unwrap_or_default();
-            match self.input {
+            match &mut self.input {
                 Input::Socket(_) => events += self.message(bytes, &mut records),
+                Input::File(_, ended) if size == 0 => {
+                    *ended = true;
+                    // The last line need not have an end.
+                    if !self.line.is_empty() || self.overlong {
+                        events += self.lines(b"\n", &mut records);
+                    }
+                    break;
+                }
                 Input::Fifo(_) if size == 0 => break,
-                Input::Fifo(_) => events += self.lines(bytes, &mut records),
+                Input::File(..) | Input::Fifo(_) => events += self.lines(bytes, &mut records),
             }
         }
         self.buffer = buffer;
@@ -186,6 +209,7 @@ impl Ingest {
             packet: [&header.bytes()[..], &records].concat(),
             events,
             overlong,
+            kept: self.can_wait(),
         })
     }
 
@@ -262,6 +286,8 @@ impl Input {
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
+            // After an error nothing else can be read.
+            Self::File(file, _) => Ok(file.read(buffer).unwrap_or(0)),
             Self::Fifo(file) => file.read(buffer),
             Self::Socket(socket) => socket.recv(buffer),
         }

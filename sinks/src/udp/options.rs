@@ -1,5 +1,7 @@
 //! Options of the server.
 
+use crate::error::SinkError;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -46,7 +48,7 @@ pub enum LegacyContent {
 /// ```
 #[derive(Clone, Debug)]
 pub struct UdpOptions {
-    pub(super) address: SocketAddr,
+    pub(super) address: Option<SocketAddr>,
     pub(super) limit: usize,
     pub(super) drops: DropPolicy,
     pub(super) content: LegacyContent,
@@ -68,7 +70,7 @@ pub struct UdpOptions {
 impl Default for UdpOptions {
     fn default() -> Self {
         Self {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, port_from_environment())),
+            address: None,
             limit: DEFAULT_LIMIT,
             drops: DropPolicy::Oldest,
             content: LegacyContent::Text,
@@ -92,13 +94,24 @@ impl Default for UdpOptions {
 impl<A: Into<SocketAddr>> From<A> for UdpOptions {
     /// The default options, on this address.
     fn from(address: A) -> Self {
-        Self { address: address.into(), ..Self::default() }
+        Self { address: Some(address.into()), ..Self::default() }
     }
 }
 
 /// The port in the environment variable `TRACE_SERVER_PORT`, else 5556.
-pub fn port_from_environment() -> u16 {
-    std::env::var(SERVER_PORT_VARIABLE).ok().and_then(|port| port.trim().parse().ok()).unwrap_or(SERVER_PORT)
+///
+/// # Errors
+///
+/// If the variable has no port.
+pub fn port_from_environment() -> Result<u16, SinkError> {
+    let Some(set) = std::env::var_os(SERVER_PORT_VARIABLE) else { return Ok(SERVER_PORT) };
+    set.to_str().and_then(|port| port.trim().parse().ok()).ok_or_else(|| {
+        let reason = format!(
+            "the environment variable {SERVER_PORT_VARIABLE} is `{}`; set it to a port from 0 to 65535 (0: any free one), or unset it",
+            set.display()
+        );
+        SinkError::new("find the port of the UDP server", io::Error::new(io::ErrorKind::InvalidInput, reason))
+    })
 }
 
 /// Makes a setter of each line: its documentation, its name and parameter, and the field that it sets.
@@ -118,7 +131,7 @@ macro_rules! setters {
 setters! {
     /// The address to listen on. Port 0 takes a free one. To serve other machines, listen on an address of this machine, or on all
     /// (`0.0.0.0`, `::`).
-    address(address: SocketAddr) { address = address }
+    address(address: SocketAddr) { address = Some(address) }
 
     /// Limits the bytes of events that wait for a client. More events are dropped and counted. The default is 64 MiB.
     limit(bytes: usize) { limit = bytes }
@@ -164,6 +177,14 @@ setters! {
 }
 
 impl UdpOptions {
+    /// The address to listen on, by default with the port of the environment.
+    pub(super) fn listen_on(&self) -> Result<SocketAddr, SinkError> {
+        match self.address {
+            Some(address) => Ok(address),
+            None => Ok((Ipv4Addr::LOCALHOST, port_from_environment()?).into()),
+        }
+    }
+
     /// Allows the legacy layout to an address of another machine, without address validation. An attacker who can forge this address can
     /// cause the trace to be sent there, at `allowed_rate`.
     #[must_use]
@@ -172,8 +193,9 @@ impl UdpOptions {
         self
     }
 
-    /// Ingests events from a FIFO (one per line), or from a Unix datagram socket (one per datagram). If nothing exists at `path`, the
-    /// socket is created.
+    /// Ingests events from a file or a FIFO (one per line), or from a Unix datagram socket (one per datagram), of any bytes. If nothing
+    /// exists at `path`, the socket is created. Events of a file wait for space below the limit, and are not dropped;
+    /// [`UdpServer::has_read_events`](super::UdpServer::has_read_events) tells its end.
     #[must_use]
     pub fn events_from(mut self, path: impl Into<PathBuf>) -> Self {
         self.events_from = Some(path.into());

@@ -83,6 +83,8 @@ pub(super) struct State {
     /// How many messages were ingested, and how many were too long.
     pub(super) messages: u64,
     pub(super) overlong: u64,
+    /// The file that they come from was read to its end.
+    pub(super) ingest_ended: bool,
     pub(super) lost: LostEvents,
 }
 
@@ -213,9 +215,14 @@ impl PacketQueue {
         }
         state.messages += messages.events;
         state.overlong = messages.overlong;
-        let Messages { stream, packet: bytes, events, .. } = messages;
+        let Messages { stream, packet: bytes, events, kept, .. } = messages;
         let needs = state.metadata.len() as u32;
-        self.add(&mut state, QueuedPacket { stream, bytes, events, done: 0, needs, is_message: true, kept: false });
+        self.add(&mut state, QueuedPacket { stream, bytes, events, done: 0, needs, is_message: true, kept });
+    }
+
+    /// Whether a packet may be added that is not dropped for others.
+    pub(super) fn has_space(&self) -> bool {
+        self.lock().bytes < self.limit
     }
 
     /// The trace has ended. `account` is called once nothing more can be added.

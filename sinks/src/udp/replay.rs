@@ -5,7 +5,11 @@ mod dt;
 
 use super::server::{Packet, UdpServer};
 use crate::account::Account;
+use crate::ctf;
 use crate::error::SinkError;
+use crate::trace_info::{ClockInfo, ProcessInfo, TraceInfo};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tracepoint_reader::dt::DtTrace;
@@ -70,6 +74,26 @@ impl Replay {
         Ok(Self { description: Description::of(metadata), text, recorded: Recorded::Files(files), account })
     }
 
+    /// A trace without events, for those of [`UdpOptions::events_from`](super::UdpOptions::events_from) alone. Their times count from 1970.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::NotATrace`]: never in a sound build.
+    pub fn without_trace() -> Result<Self, ReadError> {
+        let mut uuid = [0; 16];
+        uuid.chunks_mut(8).for_each(|half| half.copy_from_slice(&RandomState::new().hash_one(()).to_ne_bytes()));
+        let process = ProcessInfo { pid: std::process::id(), ..ProcessInfo::default() };
+        let name = "events".to_owned();
+        let mut account = Account::new(uuid, name.clone(), process.pid);
+        account.complete = true;
+        let text =
+            ctf::metadata(&TraceInfo { uuid, name, clock: ClockInfo::default(), process }, &[], &[]).into_bytes();
+        let metadata = Metadata::parse(&text)
+            .map_err(|error| ReadError::NotATrace { path: PathBuf::new(), reason: error.to_string() })?;
+        let (description, recorded) = (Description::of(&metadata), Recorded::Files(Vec::new()));
+        Ok(Self { description, text, recorded, account: Some(account) })
+    }
+
     fn of_dt(trace: DtTrace) -> Result<Self, ReadError> {
         let account = trace.account()?.filter(|account| account.complete);
         let (description, text) = (Description::of(trace.metadata()), trace.metadata_text().to_vec());
@@ -96,12 +120,13 @@ impl Replay {
     }
 
     /// Pushes all packets to `server`, by the times at which they begin, as fast as it takes them. Reports damage to `damaged`. Returns
-    /// `false` if the server has ended meanwhile, or took no more packets: the rest is read all the same, and counted as lost.
+    /// `false` if the server has ended meanwhile, or took no more packets: the rest is read all the same, and counted as lost, unless
+    /// [`UdpServer::quit`] was called.
     pub fn run(&self, server: &UdpServer, mut damaged: impl FnMut(Damage)) -> bool {
         let mut all = true;
         let mut push = |packet| {
             all &= server.push_blocking(packet);
-            true
+            !server.is_quitting()
         };
         match &self.recorded {
             Recorded::Files(files) => directory::run(files, &self.description, &mut push, &mut damaged),

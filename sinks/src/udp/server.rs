@@ -61,9 +61,9 @@ impl UdpServer {
     ///
     /// # Errors
     ///
-    /// If the address is not one of this machine, or the port is taken.
+    /// If the address is not one of this machine, or the port is taken; without an address, if `TRACE_SERVER_PORT` has no port.
     pub fn bind(options: UdpOptions) -> Result<Self, SinkError> {
-        let requested = options.address;
+        let requested = options.listen_on()?;
         let listen = || -> io::Result<_> {
             let listener = UdpSocket::bind(requested)?;
             listener.set_nonblocking(true)?;
@@ -153,17 +153,25 @@ impl UdpServer {
 
     /// Adds the channel of ingested messages to the metadata: the id of its stream class.
     fn add_ingest(&self, layout: Option<&Layout>) -> io::Result<u32> {
-        let refused = |reason| Err(io::Error::new(io::ErrorKind::Unsupported, reason));
-        let Some(Layout { metadata, sizes: Some(_) }) = layout else {
-            return refused("messages can only be added to traces that `tracepoint` has recorded");
-        };
-        let Some(clock) = metadata.clocks().first() else {
-            return refused("messages can only be added to a trace with a clock");
-        };
+        let refused = |reason| io::Error::new(io::ErrorKind::Unsupported, reason);
+        let foreign = || refused("messages can only be added to traces that `tracepoint` has recorded");
+        let metadata = &layout.ok_or_else(foreign)?.metadata;
+        let clock = metadata.clocks().first();
+        let clock = clock.ok_or_else(|| refused("messages can only be added to a trace with a clock"))?;
         let class = metadata.streams().map(|class| class.id + 1).max().unwrap_or(0);
         let class = u32::try_from(class).map_err(|_| io::ErrorKind::Unsupported)?;
         self.describe(&ingest_metadata(class, &clock.name)).map_err(|error| io::Error::other(error.to_string()))?;
-        Ok(class)
+        // A trace without channels shows its layout by that of the messages alone.
+        if self.queue.lock().layout.as_ref().is_some_and(|layout| layout.sizes.is_some()) {
+            Ok(class)
+        } else {
+            Err(foreign())
+        }
+    }
+
+    /// Whether the file of [`UdpOptions::events_from`] was read to its end; always `false` for a FIFO or a socket.
+    pub fn has_read_events(&self) -> bool {
+        self.queue.lock().ingest_ended
     }
 
     /// The stream of ingested messages, once the server was started, if there is one.
@@ -204,6 +212,11 @@ impl UdpServer {
     /// Ends it at once, even while a client is served. What is queued is lost.
     pub fn quit(&self) {
         self.queue.quit();
+    }
+
+    /// Whether it ends at once, after [`UdpServer::quit`].
+    pub(super) fn is_quitting(&self) -> bool {
+        self.queue.lock().quit
     }
 
     /// Whether it has ended.

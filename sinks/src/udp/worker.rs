@@ -36,6 +36,11 @@ impl Drop for QuitGuard<'_> {
     }
 }
 
+/// Whether messages are read now.
+fn takes(ingest: &Ingest, queue: &PacketQueue) -> bool {
+    !ingest.can_wait() || queue.has_space()
+}
+
 impl Worker {
     pub(super) fn run(mut self) {
         tracepoint_ring::thread::never_trace_this_thread();
@@ -95,8 +100,15 @@ impl Worker {
             self.ingest = None;
             return;
         }
+        if !takes(ingest, &self.queue) {
+            return;
+        }
         if let Some(messages) = ingest.messages((self.clock)()) {
             self.queue.push_messages(messages);
+        }
+        if ingest.has_ended() {
+            self.ingest = None;
+            self.queue.lock().ingest_ended = true;
         }
     }
 
@@ -110,7 +122,7 @@ impl Worker {
             let flags = if blocked { input | PollFlags::OUT } else { input };
             sources.push(PollFd::from_borrowed_fd(socket, flags));
         }
-        if let Some(ingest) = &self.ingest {
+        if let Some(ingest) = self.ingest.as_ref().filter(|ingest| takes(ingest, &self.queue)) {
             sources.push(PollFd::from_borrowed_fd(ingest.source(), input));
         }
         // After EINTR or ENOMEM the sources are checked as after a timeout.

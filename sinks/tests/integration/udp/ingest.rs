@@ -52,6 +52,27 @@ fn each_line_of_a_fifo_is_an_event() -> Outcome {
 }
 
 #[test]
+fn each_line_of_a_file_is_an_event_that_waits_for_a_client() -> Outcome {
+    let place = tempfile::tempdir()?;
+    let path = place.path().join("file");
+    let lines: Vec<Vec<u8>> = (0..5000_u32).map(|n| [&n.to_be_bytes()[..], &[0xff, 0, b'x']].concat()).collect();
+    let lines: Vec<_> = lines.into_iter().filter(|line| !line.contains(&b'\n')).collect();
+    // The last line has no end.
+    fs::write(&path, lines.join(&b'\n'))?;
+    // Far fewer may wait than there are.
+    let served = Served::start(options().events_from(&path).limit(10_000).linger(std::time::Duration::MAX));
+    let mut client = BatchClient::new(served.address());
+    client.begin(Accept::new(0));
+    client.until(|kept| kept.events == lines.len() as u64);
+    served.until(|stats| stats.lost == 0 && stats.waiting == 0);
+    assert!(served.server.has_read_events());
+    served.server.end(None);
+    let end = client.rest();
+    assert!(end.trace && end.lost.total() == 0, "{end:?}");
+    Ok(())
+}
+
+#[test]
 fn messages_are_sent_in_batches_as_a_channel() -> Outcome {
     let place = tempfile::tempdir()?;
     let path = place.path().join("fifo");
@@ -125,11 +146,11 @@ fn a_file_that_has_replaced_the_socket_is_not_removed() -> Outcome {
 #[test]
 fn paths_without_messages_are_refused() -> Outcome {
     let place = tempfile::tempdir()?;
-    let file = place.path().join("file");
-    fs::write(&file, "text")?;
+    let directory = place.path().join("directory");
+    fs::create_dir(&directory)?;
     let socket = place.path().join("socket");
     let _held = UnixDatagram::bind(&socket)?;
-    for (path, reason) in [(file, "it is not a FIFO"), (socket, "a socket exists already")] {
+    for (path, reason) in [(directory, "it is neither a file nor a FIFO"), (socket, "a socket exists already")] {
         let mut server = UdpServer::bind(options().events_from(&path))?;
         server.describe(&crate::udp::served::metadata())?;
         let error = server.start(Box::new(|| 0)).expect_err("refused");
