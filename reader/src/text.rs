@@ -57,30 +57,41 @@ impl TextWriter {
     }
 
     fn event(&mut self, event: &Event) -> io::Result<()> {
+        if event.stream.clock().is_some() {
+            self.time(event.time_ns)?;
+        }
+        origin(&mut self.line, &event.stream);
+        values(&mut self.line, event, event.packet_context.as_deref())
+    }
+
+    /// The time, and the distance to that of the last event.
+    fn time(&mut self, time_ns: i64) -> io::Result<()> {
         self.line.push(b'[');
-        self.clock.write(&mut self.line, event.time_ns);
+        self.clock.write(&mut self.line, time_ns);
         self.line.extend_from_slice(b"] (+");
         match self.last_ns {
             None => self.line.extend_from_slice(b"?.?????????"),
             Some(last) => {
-                let distance = i128::from(event.time_ns) - i128::from(last);
+                let distance = i128::from(time_ns) - i128::from(last);
                 let sign = if distance < 0 { "-" } else { "" };
                 let distance = distance.unsigned_abs();
                 write!(self.line, "{sign}{}.{:09}", distance / 1_000_000_000, distance % 1_000_000_000)?;
             }
         }
-        self.last_ns = Some(event.time_ns);
+        self.last_ns = Some(time_ns);
         self.line.extend_from_slice(b") ");
-        origin(&mut self.line, &event.stream);
-        values(&mut self.line, event, event.packet_context.as_deref())
+        Ok(())
     }
 
     fn loss(&mut self, loss: &Loss) -> io::Result<()> {
-        self.line.push(b'[');
-        self.clock.write(&mut self.line, loss.from_ns);
-        self.line.extend_from_slice(b" to ");
-        self.clock.write(&mut self.line, loss.to_ns);
-        self.line.extend_from_slice(b"] [lost: ");
+        if loss.stream.clock().is_some() {
+            self.line.push(b'[');
+            self.clock.write(&mut self.line, loss.from_ns);
+            self.line.extend_from_slice(b" to ");
+            self.clock.write(&mut self.line, loss.to_ns);
+            self.line.extend_from_slice(b"] ");
+        }
+        self.line.extend_from_slice(b"[lost: ");
         match loss.kind {
             LossKind::Events(Some(count)) => counted(&mut self.line, count, "event")?,
             LossKind::Events(None) => self.line.extend_from_slice(b"perhaps events, their number is unknown"),
