@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::metadata::{EventClass, Metadata, StreamClass};
+use crate::metadata::{Clock, EventClass, Metadata, StreamClass};
 use crate::value::StructValue;
 
 /// One stream: the packets of one instance (a thread's or a CPU's ring) of a stream class (a channel).
@@ -21,6 +21,11 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// Its clock; `None` where neither its packets nor its events have times.
+    pub fn clock(&self) -> Option<&Clock> {
+        self.metadata.clock_of(&self.class)
+    }
+
     /// Nanoseconds since the epoch of a value of the stream's clock; 0 where it has no clock.
     pub fn nanoseconds(&self, cycles: u64) -> i64 {
         self.metadata.nanoseconds(&self.class, cycles)
@@ -31,7 +36,7 @@ impl Stream {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Event {
-    /// When it was recorded, in nanoseconds since the epoch; 0 where the stream has no clock.
+    /// When it was recorded, in nanoseconds since the epoch; 0 where the stream has no [clock](Stream::clock), which is shown as no time.
     pub time_ns: i64,
     /// The same as the clock counted it.
     pub cycles: u64,

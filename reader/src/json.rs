@@ -2,7 +2,7 @@
 //!
 //! An event is `{"type":"event","time_ns":…,"time":"…","name":"…","loglevel":…,"stream":{…},"packet_context":{…},
 //! "stream_context":{…},"context":{…},"fields":{…}}`; parts that an event does not have are left out. `time_ns` counts
-//! from the epoch, `time` is the same in RFC 3339 and UTC. A loss is `{"type":"loss","from_ns":…,"to_ns":…,"stream":…}`
+//! from the epoch, `time` is the same in RFC 3339 and UTC; a stream without a clock has no times. A loss is `{"type":"loss","from_ns":…,"to_ns":…,"stream":…}`
 //! with `"events"`, and for missing packets `"packets"`; a number that is not known is `null`. Damage is
 //! `{"type":"damage","file":…,"offset":…,"reason":…}`.
 //!
@@ -38,8 +38,10 @@ pub fn write_item(out: &mut impl Write, item: &Item) -> io::Result<()> {
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("time_ns", &self.time_ns)?;
-        map.serialize_entry("time", &rfc3339(self.time_ns))?;
+        if self.stream.clock().is_some() {
+            map.serialize_entry("time_ns", &self.time_ns)?;
+            map.serialize_entry("time", &rfc3339(self.time_ns))?;
+        }
         map.serialize_entry("name", self.name())?;
         if let Some(level) = self.loglevel() {
             map.serialize_entry("loglevel", &level)?;
@@ -73,8 +75,10 @@ impl Serialize for Stream {
 impl Serialize for Loss {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("from_ns", &self.from_ns)?;
-        map.serialize_entry("to_ns", &self.to_ns)?;
+        if self.stream.clock().is_some() {
+            map.serialize_entry("from_ns", &self.from_ns)?;
+            map.serialize_entry("to_ns", &self.to_ns)?;
+        }
         map.serialize_entry("stream", &*self.stream)?;
         match self.kind {
             LossKind::Events(events) => map.serialize_entry("events", &events)?,

@@ -5,6 +5,7 @@ mod directory;
 mod incremental;
 mod spans;
 mod watermark;
+mod whole;
 
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::account::Account;
 use crate::checked_packet::{self, Damaged};
-use crate::chunk::{chunk_number, root};
+use crate::chunk::chunk_number;
 use crate::decode::State;
 use crate::dt::DtTrace;
 use crate::error::ReadError;
@@ -25,6 +26,7 @@ use crate::source::{FileWindow, Source};
 use crate::stream::StreamReader;
 use crate::window::Window;
 use cursor::StreamCursor;
+use whole::Whole;
 
 pub use directory::stream_files;
 #[allow(unused)]
@@ -80,15 +82,6 @@ struct First {
     part: usize,
     file: PathBuf,
     packet: Packet,
-}
-
-impl Directory {
-    /// Whether it is a chunk of the same trace as these.
-    fn continues(&self, trace: &[&Self]) -> bool {
-        let same =
-            |other: &&Self| root(&other.path) == root(&self.path) && other.metadata.uuid() == self.metadata.uuid();
-        self.metadata.uuid().is_some() && trace.first().is_some_and(same)
-    }
 }
 
 impl Trace {
@@ -167,8 +160,8 @@ impl Trace {
         }
     }
 
-    /// Everything in the traces, merged by time. At equal times, streams keep the order of their trace, class and
-    /// instance, and each stream its own order. Files that cannot be read at all come first.
+    /// Everything in the traces, merged by time. At equal times, streams keep the order of their trace's UUID (without one: last, by path),
+    /// of their class and of their instance, as in babeltrace2, and each stream its own order. Files that cannot be read at all come first.
     pub fn items(&self) -> Items {
         self.items_since(i64::MIN)
     }
@@ -177,19 +170,16 @@ impl Trace {
     /// read before that. Events before `since` may come all the same, if they are in a packet with later ones.
     pub fn items_since(&self, since: i64) -> Items {
         let mut items = Items { since, cursors: Vec::new(), heap: BinaryHeap::new(), damage: VecDeque::new() };
-        let mut traces: Vec<Vec<&Directory>> = Vec::new();
-        for part in &self.parts {
-            match part {
-                Part::Directory(directory) => match traces.iter_mut().find(|trace| directory.continues(trace)) {
-                    Some(trace) => trace.push(directory),
-                    None => traces.push(vec![directory]),
-                },
-                Part::Dt(trace) => items.add_dt(trace),
+        let mut traces = whole::traces(&self.parts);
+        traces.sort_by_key(|trace| (trace.uuid().is_none(), trace.uuid()));
+        for trace in traces {
+            match trace {
+                Whole::Dt(trace) => items.add_dt(trace),
+                Whole::Directories(mut parts) => {
+                    parts.sort_by_key(|directory| chunk_number(&directory.path));
+                    items.add(&parts);
+                }
             }
-        }
-        for mut trace in traces {
-            trace.sort_by_key(|directory| chunk_number(&directory.path));
-            items.add(&trace);
         }
         items
     }
@@ -241,8 +231,8 @@ impl Items {
             for file in files {
                 match first_packet(&part.metadata, &file) {
                     Ok(Some(packet)) => {
-                        // A file without an instance is a stream of its own.
-                        let alone = if packet.instance.is_none() { Some(file.clone()) } else { None };
+                        // A file is a stream of its own without an instance, or without a time by which several can be ordered.
+                        let alone = (packet.instance.is_none() || packet.begin.is_none()).then(|| file.clone());
                         let key = (packet.class.id, packet.instance, alone);
                         streams.entry(key).or_default().push(First { part: index, file, packet });
                     }

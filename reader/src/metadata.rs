@@ -3,6 +3,7 @@
 mod block;
 mod build;
 mod declarations;
+mod implied_clock;
 mod resolve;
 mod scalar;
 mod specifier;
@@ -210,15 +211,14 @@ impl Metadata {
         self.body.streams.get(&id)
     }
 
-    /// Nanoseconds since the epoch of a time of the clock of a stream class; 0 where that has no clock.
-    pub(crate) fn nanoseconds(&self, class: &StreamClass, cycles: u64) -> i64 {
-        let clock = class.clock.and_then(|index| self.clocks().get(index));
-        clock.map_or(0, |clock| clock.nanoseconds(cycles))
+    /// The clock of the times of a stream class.
+    pub(crate) fn clock_of(&self, class: &StreamClass) -> Option<&Clock> {
+        class.clock.and_then(|index| self.clocks().get(index))
     }
 
-    /// Whether the two share their contents.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.body, &other.body)
+    /// Nanoseconds since the epoch of a time of the clock of a stream class; 0 where that has no clock.
+    pub(crate) fn nanoseconds(&self, class: &StreamClass, cycles: u64) -> i64 {
+        self.clock_of(class).map_or(0, |clock| clock.nanoseconds(cycles))
     }
 
     pub(crate) fn slots(&self) -> (usize, usize) {

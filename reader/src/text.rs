@@ -60,22 +60,9 @@ impl TextWriter {
     }
 
     fn event(&mut self, event: &Event) -> io::Result<()> {
-        self.line.push(b'[');
-        self.clock.write(&mut self.line, event.time_ns);
-        self.line.extend_from_slice(b"] (+");
-        match self.last_ns {
-            None => self.line.extend_from_slice(b"?.?????????"),
-            Some(last) => {
-                let distance = event.time_ns.abs_diff(last);
-                if event.time_ns < last {
-                    self.line.push(b'-');
-                }
-                decimal::write(&mut self.line, distance / 1_000_000_000);
-                decimal::write_fraction(&mut self.line, distance % 1_000_000_000);
-            }
+        if event.stream.clock().is_some() {
+            self.time(event.time_ns);
         }
-        self.last_ns = Some(event.time_ns);
-        self.line.extend_from_slice(b") ");
         let metadata = &event.stream.metadata;
         if !self.origin.as_ref().is_some_and(|(of, _)| of.is_same(metadata)) {
             self.origin = Some((metadata.clone(), origin(metadata)));
@@ -86,12 +73,35 @@ impl TextWriter {
         values(&mut self.line, event, event.packet_context.as_deref())
     }
 
-    fn loss(&mut self, loss: &Loss) -> io::Result<()> {
+    /// The time, and the distance to that of the last event.
+    fn time(&mut self, time_ns: i64) {
         self.line.push(b'[');
-        self.clock.write(&mut self.line, loss.from_ns);
-        self.line.extend_from_slice(b" to ");
-        self.clock.write(&mut self.line, loss.to_ns);
-        self.line.extend_from_slice(b"] [lost: ");
+        self.clock.write(&mut self.line, time_ns);
+        self.line.extend_from_slice(b"] (+");
+        match self.last_ns {
+            None => self.line.extend_from_slice(b"?.?????????"),
+            Some(last) => {
+                let distance = time_ns.abs_diff(last);
+                if time_ns < last {
+                    self.line.push(b'-');
+                }
+                decimal::write(&mut self.line, distance / 1_000_000_000);
+                decimal::write_fraction(&mut self.line, distance % 1_000_000_000);
+            }
+        }
+        self.last_ns = Some(time_ns);
+        self.line.extend_from_slice(b") ");
+    }
+
+    fn loss(&mut self, loss: &Loss) -> io::Result<()> {
+        if loss.stream.clock().is_some() {
+            self.line.push(b'[');
+            self.clock.write(&mut self.line, loss.from_ns);
+            self.line.extend_from_slice(b" to ");
+            self.clock.write(&mut self.line, loss.to_ns);
+            self.line.extend_from_slice(b"] ");
+        }
+        self.line.extend_from_slice(b"[lost: ");
         match loss.kind {
             LossKind::Events(Some(count)) => counted(&mut self.line, count, "event")?,
             LossKind::Events(None) => self.line.extend_from_slice(b"perhaps events, their number is unknown"),

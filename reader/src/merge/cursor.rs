@@ -89,10 +89,12 @@ impl StreamCursor {
         let Some(stream) = self.reader.stream().cloned() else {
             return;
         };
-        let begin = stream.nanoseconds(packet.begin.unwrap_or(0));
+        let previous = self.previous.as_ref().map(|previous| stream.nanoseconds(previous.end.end));
+        // Packets need not have times.
+        let begin = packet.begin.map_or(previous.unwrap_or(self.last), |begin| stream.nanoseconds(begin));
         // A packet that was never closed has no end yet.
         let end = packet.end.map_or(begin, |end| stream.nanoseconds(end)).max(begin);
-        let from = self.previous.as_ref().map_or(begin, |p| stream.nanoseconds(p.end.end));
+        let from = previous.unwrap_or(begin);
         let mut push = |kind, to_ns| {
             let loss = Loss { stream: stream.clone(), kind, from_ns: from, to_ns };
             self.ready.push_back((from, Item::Loss(loss)));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::block::{self, Blocks, EventBlock, StreamBlock};
+use super::implied_clock;
 use super::resolve::{Resolver, Roots};
 use super::tokens::{self, ParseError, Token, shorten};
 use super::types::{ByteOrder, Type};
@@ -13,7 +14,7 @@ use winnow::combinator::preceded;
 use winnow::error::{ErrMode, ParserError};
 
 /// How many types are searched for the clock of a stream.
-const CLOCK_SEARCH: u32 = 4096;
+pub(super) const CLOCK_SEARCH: u32 = 4096;
 
 /// Events by id, by stream.
 type Events = BTreeMap<u64, BTreeMap<u64, Arc<EventClass>>>;
@@ -27,8 +28,9 @@ pub(super) fn build(text: &str) -> Result<Metadata, ParseError> {
         ErrMode::Incomplete(_) => ParseError::from_input(&input),
     })?;
     let declared = std::mem::take(&mut blocks.clocks);
-    let clocks =
+    let mut clocks =
         order_clocks(&input.state.clocks, declared).map_err(|reason| ParseError { offset: text.len(), reason })?;
+    implied_clock::map(&mut blocks.streams, &mut clocks);
     let mut resolver = Resolver::default();
     resolve_streams(&mut resolver, &mut blocks)?;
     let mut events = place_events(&mut resolver, &mut blocks)?;
@@ -37,8 +39,7 @@ pub(super) fn build(text: &str) -> Result<Metadata, ParseError> {
         let clock = [&stream.event_header, &stream.packet_context]
             .into_iter()
             .flatten()
-            .find_map(|ty| first_clock(&Type::Struct(Arc::clone(ty)), &mut { CLOCK_SEARCH }))
-            .or(if clocks.len() == 1 { Some(0) } else { None });
+            .find_map(|ty| first_clock(&Type::Struct(Arc::clone(ty)), &mut { CLOCK_SEARCH }));
         let class = StreamClass {
             id: stream.id,
             packet_context: stream.packet_context,

@@ -46,7 +46,7 @@ pub(super) enum Token<'a> {
     Word(&'a str),
     /// An unsigned constant.
     Number(u64),
-    /// A string, unescaped.
+    /// A string or a character literal, unescaped.
     Text(String),
     /// Punctuation: `:=`, `...`, or a single character.
     Mark(&'a str),
@@ -128,11 +128,11 @@ enum Part<'a> {
     Byte(u8),
 }
 
-/// A string with C's escapes.
+/// A string with C's escapes, or a character literal, which is a string to babeltrace2 too.
 pub(super) fn text(input: &mut Input<'_>) -> Parsed<String> {
     let offset = input.current_token_start();
-    '"'.parse_next(input)?;
-    let part = alt((take_till(1.., ['"', '\\']).map(Part::Text), preceded('\\', escape)));
+    let quote = one_of(['"', '\'']).parse_next(input)?;
+    let part = alt((take_till(1.., [quote, '\\']).map(Part::Text), preceded('\\', escape)));
     let parts = repeat(0.., part).fold(Vec::new, |mut bytes, part| {
         match part {
             Part::Text(text) => bytes.extend_from_slice(text.as_bytes()),
@@ -140,8 +140,9 @@ pub(super) fn text(input: &mut Input<'_>) -> Parsed<String> {
         }
         bytes
     });
-    let closed = terminated(parts, '"').parse_next(input);
-    let bytes = closed.map_err(|_: ErrMode<ParseError>| parse_error_at(offset, "a string is not closed: add `\"`"))?;
+    let closed = terminated(parts, quote).parse_next(input);
+    let reason = || format!("a string is not closed: add `{quote}`");
+    let bytes = closed.map_err(|_: ErrMode<ParseError>| parse_error_at(offset, reason()))?;
     blank(input)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -284,6 +285,12 @@ mod tests {
     #[test]
     fn strings_are_unescaped() {
         assert_eq!(tokens(r#""a\"b\\\n\x41\101é""#), [Token::Text("a\"b\\\nAAé".to_owned())]);
+    }
+
+    #[test]
+    fn character_literals_are_strings() {
+        let expected = ["\n", "'", "\"", "A"].map(|text| Token::Text(text.to_owned()));
+        assert_eq!(tokens(r#"'\n' '\'' '"' '\x41'"#), expected);
     }
 
     #[test]

@@ -1,0 +1,53 @@
+//! Which of the opened directories and dt files are one trace.
+
+use super::{Directory, Part};
+use crate::chunk::root;
+use crate::dt::DtTrace;
+
+/// All parts of one trace.
+pub(super) enum Whole<'a> {
+    /// A directory, or the chunks of a trace.
+    Directories(Vec<&'a Directory>),
+    Dt(&'a DtTrace),
+}
+
+impl Whole<'_> {
+    pub(super) fn uuid(&self) -> Option<[u8; 16]> {
+        match self {
+            Self::Directories(parts) => parts.first().and_then(|directory| directory.metadata.uuid()),
+            Self::Dt(trace) => trace.metadata().uuid(),
+        }
+    }
+}
+
+/// The parts, grouped by trace, in the order in which the first of each was opened.
+pub(super) fn traces(parts: &[Part]) -> Vec<Whole<'_>> {
+    let mut traces: Vec<Whole<'_>> = Vec::new();
+    for part in parts {
+        let directory = match part {
+            Part::Directory(directory) => directory,
+            Part::Dt(trace) => {
+                traces.push(Whole::Dt(trace));
+                continue;
+            }
+        };
+        let begun = traces.iter_mut().find_map(|trace| match trace {
+            Whole::Directories(parts) if directory.continues(parts) => Some(parts),
+            _ => None,
+        });
+        match begun {
+            Some(parts) => parts.push(directory),
+            None => traces.push(Whole::Directories(vec![directory])),
+        }
+    }
+    traces
+}
+
+impl Directory {
+    /// Whether it is a chunk of the same trace as these.
+    fn continues(&self, trace: &[&Self]) -> bool {
+        let same =
+            |other: &&Self| root(&other.path) == root(&self.path) && other.metadata.uuid() == self.metadata.uuid();
+        self.metadata.uuid().is_some() && trace.first().is_some_and(same)
+    }
+}

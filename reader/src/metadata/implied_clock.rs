@@ -1,0 +1,72 @@
+//! Maps integers that are times by their names, and that the metadata maps to no clock, to the only clock: `timestamp` in event headers,
+//! `timestamp_begin` and `timestamp_end` in packet contexts. Without any clock they count nanoseconds since the epoch. babeltrace2 does the
+//! same; with several clocks it refuses such metadata, and here the stream has no clock.
+
+use std::sync::Arc;
+
+use super::Clock;
+use super::block::StreamBlock;
+use super::build::CLOCK_SEARCH;
+use super::types::{Field, StructType, Type};
+
+/// Maps the times of all streams. Adds the implied clock if none is declared and one is needed.
+pub(super) fn map(streams: &mut [StreamBlock], clocks: &mut Vec<Clock>) {
+    if clocks.len() > 1 {
+        return;
+    }
+    let mut is_needed = false;
+    for stream in streams {
+        for (ty, names) in [
+            (&mut stream.event_header, &["timestamp"][..]),
+            (&mut stream.packet_context, &["timestamp_begin", "timestamp_end"]),
+        ] {
+            let changed = ty.as_ref().and_then(|ty| members(&ty.fields, names, &mut { CLOCK_SEARCH }));
+            if let (Some(fields), Some(ty)) = (changed, ty) {
+                *ty = Arc::new(StructType { fields, ..**ty });
+                is_needed = true;
+            }
+        }
+    }
+    if is_needed && clocks.is_empty() {
+        clocks.push(Clock {
+            name: "default".to_owned(),
+            uuid: None,
+            description: String::new(),
+            frequency: 1_000_000_000,
+            precision: 0,
+            offset_seconds: 0,
+            offset_cycles: 0,
+        });
+    }
+}
+
+/// The members with those mapped that have one of these `names`; `None` if there are none. Looks at no more than `left` types.
+fn members(fields: &[Field], names: &[&str], left: &mut u32) -> Option<Vec<Field>> {
+    let changed = |field: &Field| mapped(&field.ty, names.contains(&field.name()), names, left);
+    let changed: Vec<Option<Type>> = fields.iter().map(changed).collect();
+    changed.iter().any(Option::is_some).then(|| {
+        let pairs = fields.iter().zip(changed);
+        pairs.map(|(field, ty)| Field { ty: ty.unwrap_or_else(|| field.ty.clone()), ..field.clone() }).collect()
+    })
+}
+
+/// The type with its times mapped to the first clock; `None` if nothing in it is to be mapped.
+fn mapped(ty: &Type, is_time: bool, names: &[&str], left: &mut u32) -> Option<Type> {
+    *left = left.checked_sub(1)?;
+    match ty {
+        Type::Integer(integer) if is_time && integer.clock.is_none() => {
+            let mut integer = *integer;
+            integer.clock = Some(0);
+            Some(Type::Integer(integer))
+        }
+        Type::Struct(ty) => {
+            members(&ty.fields, names, left).map(|fields| Type::Struct(Arc::new(StructType { fields, ..**ty })))
+        }
+        Type::Variant(ty) => members(&ty.options, names, left).map(|options| {
+            let mut ty = (**ty).clone();
+            ty.options = options;
+            Type::Variant(Arc::new(ty))
+        }),
+        _ => None,
+    }
+}

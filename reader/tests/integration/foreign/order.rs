@@ -1,0 +1,55 @@
+//! The order of events of several traces and files at equal times.
+
+use crate::hand::{Packet, assert_same, one_event, ours};
+use std::fs;
+use std::path::Path;
+
+fn write(directory: &Path, metadata: &str, files: &[(&str, Vec<u8>)]) {
+    fs::create_dir_all(directory).unwrap();
+    fs::write(directory.join("metadata"), metadata).unwrap();
+    files.iter().for_each(|(name, bytes)| fs::write(directory.join(name), bytes).unwrap());
+}
+
+/// Packets that end with an event, where the next one of this or another stream begins.
+fn packets(instance: u64, label: u8) -> Vec<u8> {
+    let one = |number, times: [u64; 2]| {
+        let records = times.map(|time| (0, time, [label]));
+        let records = records.each_ref().map(|(id, time, data)| (*id, *time, &data[..]));
+        Packet { instance, number, before: number * 2, ..Packet::of(&records) }.bytes()
+    };
+    [one(0, [1000, 2000]), one(1, [2000, 2000]), one(2, [2000, 3000 - u64::from(label)])].concat()
+}
+
+#[test]
+fn traces_are_ordered_by_their_uuid() {
+    let root = tempfile::tempdir().unwrap();
+    for (name, uuid, label) in [("a", "ff000000", 1u8), ("b", "00000000", 2), ("c", "7f000000", 3)] {
+        let metadata = one_event("u8 a;").replace("0f1e2d3c", uuid);
+        let files = [("x", packets(7, label)), ("y", packets(3, 10 + label))];
+        write(&root.path().join(name), &metadata, &files);
+    }
+    assert_same(root.path());
+    let first: Vec<_> =
+        ours(root.path()).lines().take(3).map(|line| line.rsplit_once("a = ").unwrap().1.to_owned()).collect();
+    assert_eq!(first, ["12 }", "2 }", "13 }"]);
+}
+
+/// Files of one instance whose packets have no times cannot be ordered, and are streams of their own. At equal times babeltrace2 has them in
+/// the order in which the file system lists them, here they are ordered by name; no times are equal below.
+#[test]
+fn files_without_times_of_packets_are_merged() {
+    let metadata = one_event("u8 a;").replace("ts64 timestamp_begin; ts64 timestamp_end; ", "");
+    let strip = |mut bytes: Vec<u8>| {
+        bytes.drain(32..48);
+        // The sizes, in bits.
+        let bits = (bytes.len() as u64 * 8).to_le_bytes();
+        bytes[32..40].copy_from_slice(&bits);
+        bytes[40..48].copy_from_slice(&bits);
+        bytes
+    };
+    let one = |time: u64, label: u8| strip(Packet::of(&[(0, time, &[label]), (0, time + 1000, &[label])]).bytes());
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), &metadata, &[("a", one(1500, 1)), ("b", one(1000, 2)), ("c", one(2200, 3))]);
+    assert_same(root.path());
+    assert_eq!(ours(root.path()).lines().count(), 6);
+}
