@@ -39,7 +39,9 @@ use unrecorded::Unrecorded;
 /// How often the processes are asked for their counters while the live line is shown.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
 /// How often else it is looked whether processes have refused: they are not asked, and need not wake up.
-const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+const LOOK_INTERVAL: Duration = Duration::from_secs(10);
+/// How soon the end of a process is noticed that the recorder has no part in.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// With many processes, either takes at most one part in so many of the time.
 const REFRESH_SHARE: u32 = 10;
 /// The rings of dead processes are kept until the recorder has read and removed them, all of them: when it is killed, those of all its
@@ -239,7 +241,7 @@ impl Record {
                 interval = shortest.max(began.elapsed() * REFRESH_SHARE);
                 looked = Some(began);
             }
-            wait = interval.saturating_sub(looked.map_or(Duration::ZERO, |looked| looked.elapsed()));
+            wait = interval.saturating_sub(looked.map_or(Duration::ZERO, |looked| looked.elapsed())).min(LONGEST_WAIT);
             if is_bounded && recorder.is_full() {
                 break;
             }
