@@ -46,7 +46,7 @@ impl Triggers {
         let mut processes = Vec::new();
         for name in names {
             match controller.session(&name).map_err(Into::into).and_then(|session| of_session(&session)) {
-                Ok((triggers, errors, acks)) => {
+                Ok(OfSession { triggers, errors, acks }) => {
                     processes.extend(acks.into_iter().map(|ack| (name.clone(), ack)));
                     found.extend(triggers.into_iter().map(|trigger| (name.clone(), trigger)));
                     unsupported.extend(errors.into_iter().map(|error| (name.clone(), error)));
@@ -111,11 +111,19 @@ impl Triggers {
     }
 }
 
-/// The triggers of a session, the errors of those that this version does not understand, and the processes that watch for some.
-fn of_session(session: &NamedSession<'_>) -> Result<(Vec<TriggerStatus>, Vec<SpecError>, Vec<Ack>), Failure> {
+/// What is known about the triggers of a session.
+struct OfSession {
+    triggers: Vec<TriggerStatus>,
+    /// Of those that this version does not understand.
+    errors: Vec<SpecError>,
+    /// Of the processes that watch for some, or cannot.
+    acks: Vec<Ack>,
+}
+
+fn of_session(session: &NamedSession<'_>) -> Result<OfSession, Failure> {
     let errors = session.spec()?.triggers().filter_map(Result::err).cloned().collect();
     let acks = session.acks()?.into_iter().filter(|ack| !ack.triggers.is_empty()).collect();
-    Ok((session.triggers()?, errors, acks))
+    Ok(OfSession { triggers: session.triggers()?, errors, acks })
 }
 
 fn table(found: &[(String, TriggerStatus)]) -> Table {

@@ -33,6 +33,8 @@ const MAX_ANSWERED: usize = 64;
 /// How long sessions may take to end when the agent is dropped. Together with a scan in progress this stays below the timeout of the
 /// dropping thread.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long the actions of triggers may take before that.
+const TRIGGER_TIMEOUT: Duration = Duration::from_millis(1500);
 /// How long a scan waits for the sinks of ending sessions; a controller that ends a session waits for 2 s.
 const END_TIMEOUT: Duration = Duration::from_millis(1500);
 /// The interval at which endings are polled.
@@ -315,7 +317,9 @@ impl Worker {
     /// Ends all sessions, so that their traces are complete, and removes the process's entry.
     fn finish(&mut self) {
         // All end at the same time, so that each can use the whole timeout.
-        self.active.values_mut().for_each(ActiveSession::exit);
+        self.active.values().for_each(ActiveSession::begin_exit);
+        let deadline = Instant::now() + TRIGGER_TIMEOUT;
+        self.active.values_mut().for_each(|active| active.end_triggers(deadline));
         let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
         for active in self.active.values_mut() {
             active.begin_end();

@@ -62,13 +62,11 @@ pub(super) fn first_range(
     numbers: &[Number],
     is_signed: impl Fn(u16) -> Option<bool>,
 ) -> Option<FieldRange> {
-    let (comparison, index, constant) = match *ops {
-        [Op::CompareField(comparison, index, constant)] => (comparison, index, constant),
-        [Op::CompareField(comparison, index, constant), Op::SkipIf(false, to), ..] if usize::from(to) == ops.len() => {
-            (comparison, index, constant)
-        }
-        _ => return None,
-    };
+    let [Op::CompareField(comparison, index, constant), ..] = ops else { return None };
+    if !rejects(ops, 1) {
+        return None;
+    }
+    let (comparison, index, constant) = (*comparison, *index, *constant);
     let Number::Integer(number) = *numbers.get(usize::from(constant))? else { return None };
     let is_signed = is_signed(index)?;
     let (least, most) = if is_signed { (i64::MIN.into(), i64::MAX.into()) } else { (0, i128::from(u64::MAX)) };
@@ -92,6 +90,18 @@ pub(super) fn first_range(
     Some(if comparison == Comparison::NotEqual { range.others() } else { range })
 }
 
+/// Whether a program that is at this operation, with a false comparison on the stack, rejects: it is in a chain of `&&` to the end.
+fn rejects(ops: &[Op], mut at: usize) -> bool {
+    loop {
+        at = match ops.get(at) {
+            None => return true,
+            Some(Op::SkipIf(false, to)) => usize::from(*to).max(at + 1),
+            Some(Op::Truth) => at + 1,
+            Some(_) => return false,
+        };
+    }
+}
+
 impl Program {
     /// Whether the filter accepts the event whose fields `field` returns by their indices. It refuses an event that lacks a field it reads,
     /// or has it with another type than was declared.
@@ -101,8 +111,8 @@ impl Program {
         result.is_some_and(Number::is_true)
     }
 
-    /// The range of an integer field in which alone the filter accepts an event, if it begins with such a condition: `status >= 500`, or that
-    /// and more behind `&&`. A cheaper test in front of the filter.
+    /// The range of an integer field in which alone the filter accepts an event, if it begins with a comparison with a number without a sign:
+    /// `status >= 500`, or that and more behind `&&`. A cheaper test in front of the filter.
     pub const fn first_range(&self) -> Option<FieldRange> {
         self.first_range
     }
@@ -181,5 +191,45 @@ impl<const SIZE: usize> Stack<SIZE> {
     fn pop(&mut self) -> Option<Number> {
         self.used = self.used.checked_sub(1)?;
         self.slots.get(self.used).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Expression;
+    use tracepoint_core::marker::FieldRange;
+
+    tracepoint_core::define_trace! {
+        provider = "first_range";
+        fields(i: i32, u: u64, f: f64, s: &str) { i: i32 = i, u: u64 = u, f: f64 = f, s: str = s, b: bool = i == 0 }
+    }
+
+    #[test]
+    fn the_first_comparison_of_an_integer_is_a_range() {
+        let marker = tracepoint_core::find("first_range:fields").expect("listed").marker().expect("has fields");
+        let (signed, unsigned) = (FieldRange::signed, FieldRange::unsigned);
+        for (filter, expected) in [
+            ("i == 8", Some(signed(0, 8, 8))),
+            ("300 < i", Some(signed(0, 301, i64::MAX))),
+            ("i != 7", Some(signed(0, 7, 7).others())),
+            ("i >= 5 && s == \"x\"", Some(signed(0, 5, i64::MAX))),
+            ("i < 0", Some(signed(0, i64::MIN, -1))),
+            ("u > 1 && i > 1 && b && s == \"x\"", Some(unsigned(1, 2, u64::MAX))),
+            ("u <= 3 && (i > 1 || b)", Some(unsigned(1, 0, 3))),
+            ("u < 0", None),
+            ("u > 18446744073709551615", None),
+            // A sign is an operation.
+            ("i >= -5", None),
+            ("i > 1 || u > 1", None),
+            ("!(i > 1)", None),
+            ("(i > 1 && u > 1) || b", None),
+            ("i > 1.5", None),
+            ("f > 1.5", None),
+            ("s == \"x\" && i > 1", None),
+            ("b", None),
+        ] {
+            let program = Expression::parse(filter).and_then(|filter| filter.compile(marker.fields())).expect(filter);
+            assert_eq!(program.first_range(), expected, "{filter}");
+        }
     }
 }

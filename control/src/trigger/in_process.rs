@@ -41,13 +41,13 @@ use std::process;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracepoint_core::channel::OpenChannel;
 use words::Word;
 
 /// How long the end of a session, or of a trigger, waits for actions.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a panicking thread, and a process that ends, waits for actions.
+/// How long a panicking thread waits for actions.
 const LAST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Whose triggers they are.
@@ -134,12 +134,17 @@ impl InProcessTriggers {
         wanted.iter().map(|spec| (spec.id.clone(), running.arm(spec, program, channels))).collect()
     }
 
-    /// The process ends: has the actions of the triggers with that condition done, and those for what has occurred before, and stops watching.
-    pub(crate) fn exit(&mut self) {
+    /// The process ends: the actions of the triggers with that condition, and those for what has occurred before, begin.
+    pub(crate) fn begin_exit(&self) {
         if let Some(running) = self.running.as_ref().filter(|running| running.is_ours()) {
             running.shared.report(&When::Exit, |_| ());
+            running.stop();
         }
-        self.end(LAST_TIMEOUT);
+    }
+
+    /// Waits for these actions.
+    pub(crate) fn end_until(&mut self, deadline: Instant) {
+        self.end(deadline.saturating_duration_since(Instant::now()));
     }
 
     /// Stops watching, after the actions for what has occurred.
@@ -149,8 +154,7 @@ impl InProcessTriggers {
             // The thread is the parent's, and so is what it uses.
             return std::mem::forget(running);
         }
-        running.armed.iter().for_each(Armed::switch_off);
-        running.shared.stop();
+        running.stop();
         // On a timeout the thread ends by itself, after its actions.
         let _ = running.ended.recv_timeout(timeout);
     }
@@ -185,6 +189,12 @@ impl Running {
 
     fn is_ours(&self) -> bool {
         self.process == process::id()
+    }
+
+    /// No condition occurs any more, and the thread ends when it has acted on what has occurred.
+    fn stop(&self) {
+        self.armed.iter().for_each(Armed::switch_off);
+        self.shared.stop();
     }
 
     /// Watches for a trigger. One that is watched for goes on, unless the events of the program have changed.

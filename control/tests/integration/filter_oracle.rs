@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use std::cmp::Ordering;
 use tracepoint::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType, Value};
+use tracepoint::marker::FieldRange;
 use tracepoint_control::filter::Expression;
 
 const fn integer(name: &'static str, signed: bool) -> FieldDescriptor {
@@ -301,7 +302,10 @@ proptest! {
         let text = write(&condition);
         let program = Expression::parse(&text).and_then(|filter| filter.compile(&FIELDS)).map_err(|e| TestCaseError::fail(e.to_string()))?;
         for event in events {
-            prop_assert_eq!(program.accepts(|index| event.get(index)), holds(&condition, &event), "{} on {:?}", text, event);
+            let accepts = program.accepts(|index| event.get(index));
+            prop_assert_eq!(accepts, holds(&condition, &event), "{} on {:?}", text, event);
+            let in_range = |range: FieldRange| event.get(range.index()).is_some_and(|value| range.contains(value));
+            prop_assert!(!accepts || program.first_range().is_none_or(in_range), "{} on {:?}", text, event);
         }
     }
 

@@ -35,13 +35,24 @@ impl FieldRange {
         self
     }
 
+    /// The index of the field.
+    pub const fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Whether the value of the field is one of these.
     #[inline(always)]
-    pub(super) fn has<V: Fields>(&self, values: &V) -> bool {
-        let bits = match values.field(self.index) {
-            Some(Value::Signed(value)) if self.is_signed => value.cast_unsigned(),
-            Some(Value::Unsigned(value)) if !self.is_signed => value,
+    pub fn contains(&self, value: Value<'_>) -> bool {
+        let bits = match value {
+            Value::Signed(value) if self.is_signed => value.cast_unsigned(),
+            Value::Unsigned(value) if !self.is_signed => value,
             _ => return false,
         };
         (bits.wrapping_sub(self.low) <= self.span) == self.is_inside
+    }
+
+    #[inline(always)]
+    pub(super) fn has<V: Fields>(&self, values: &V) -> bool {
+        values.field(self.index).is_some_and(|value| self.contains(value))
     }
 }

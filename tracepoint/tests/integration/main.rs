@@ -52,6 +52,7 @@ mod many_channels;
 mod many_fields;
 mod mark_places;
 mod names;
+mod observed;
 mod off;
 mod overflow;
 mod panic;

@@ -6,6 +6,7 @@ use crate::agent::context::Context;
 use crate::session::Recording;
 use crate::spec::{SessionSpec, TriggerSpec};
 use crate::trigger::in_process::{Owner, Program};
+use std::time::Instant;
 
 impl ActiveSession {
     /// Watches for the conditions of these triggers, and acknowledges all of the session.
@@ -29,7 +30,12 @@ impl ActiveSession {
     }
 
     /// The process ends: has the actions of triggers done whose condition that is, while the rings exist.
-    pub(in crate::agent) fn exit(&mut self) {
-        self.triggers.exit();
+    pub(in crate::agent) fn begin_exit(&self) {
+        self.triggers.begin_exit();
+    }
+
+    /// Waits for these actions.
+    pub(in crate::agent) fn end_triggers(&mut self, deadline: Instant) {
+        self.triggers.end_until(deadline);
     }
 }
