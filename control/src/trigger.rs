@@ -23,6 +23,7 @@ mod listener;
 mod message;
 mod occurrence;
 mod program;
+mod recorder_watch;
 mod result;
 mod runner;
 mod snapshot;
@@ -40,6 +41,7 @@ pub use message::{
     Notification, PayloadTooLong, SUBSCRIBE,
 };
 pub use occurrence::{Detail, Occurrence};
+pub(crate) use recorder_watch::RecorderWatch;
 pub use result::ActionResult;
 pub use runner::{FiredTrigger, TriggerRunner};
 pub use state::{KeptSnapshot, TriggerState};

@@ -1,7 +1,8 @@
 //! Who would notice that the condition of a trigger occurs.
 
+use super::fire::TriggerStatus;
 use super::socket::{NOTIFY, owner};
-use crate::spec::{Do, TriggerSpec, When};
+use crate::spec::{Do, When};
 use std::fs;
 use std::path::Path;
 
@@ -32,7 +33,8 @@ impl Watchers {
     }
 
     /// What is missing for this trigger to act, if anything is, with the command that mends it.
-    pub fn missing(&self, trigger: &TriggerSpec) -> Option<&'static str> {
+    pub fn missing(&self, trigger: &TriggerStatus) -> Option<&'static str> {
+        let TriggerStatus { spec: trigger, is_recorded, .. } = trigger;
         if self.listener.is_some() {
             return None;
         }
@@ -42,14 +44,18 @@ impl Watchers {
                  that another helper could write to",
             );
         }
-        let is_core = trigger.when == When::CoreDump;
-        if !is_core && !trigger.when.is_noticed_in_process() {
+        let in_process = trigger.when.is_noticed_in_process();
+        if trigger.when != When::CoreDump && !in_process && !is_recorded {
             return Some("nobody watches for its condition: no `tracectl listen` runs");
         }
-        let needs = |action: &Do| matches!(action, Do::Notify) || (!is_core && matches!(action, Do::Run(_)));
+        let needs = |action: &Do| matches!(action, Do::Notify) || (in_process && matches!(action, Do::Run(_)));
         if trigger.actions.iter().any(needs) {
             return Some("its actions `notify` and `run` are done by `tracectl listen`, which does not run");
         }
-        trigger.after.map(|_| "its actions are done at once: no `tracectl listen` runs, which waits for the time after")
+        let waits = *is_recorded && !in_process && trigger.when != When::CoreDump;
+        trigger
+            .after
+            .filter(|_| !waits)
+            .map(|_| "its actions are done at once: no `tracectl listen` runs, which waits for the time after")
     }
 }
