@@ -13,6 +13,7 @@
 
 mod action;
 mod client;
+mod core_handler;
 mod error;
 mod facilities;
 mod failure;

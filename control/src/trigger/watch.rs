@@ -14,9 +14,9 @@ mod death;
 mod outputs;
 mod processes;
 
+use super::core_handler::has_core_handler;
 use super::occurrence::{Detail, Occurrence};
 use super::state;
-use super::watchers::has_core_handler;
 use crate::app::APPS;
 use crate::controller::Controller;
 use crate::rundir::RunDir;

@@ -1,20 +1,10 @@
 //! Who would notice that the condition of a trigger occurs.
 
+use super::core_handler::has_core_handler;
 use super::fire::TriggerStatus;
 use super::socket::{NOTIFY, owner};
 use crate::spec::{Do, When};
-use std::fs;
 use std::path::Path;
-
-/// The handler of core dumps that the kernel runs.
-const CORE_PATTERN: &str = "/proc/sys/kernel/core_pattern";
-
-/// Whether the kernel starts `tracectl notify` when a process dumps core.
-pub(super) fn has_core_handler() -> bool {
-    let pattern = fs::read(CORE_PATTERN).unwrap_or_default();
-    let pattern = String::from_utf8_lossy(&pattern);
-    pattern.starts_with('|') && pattern.contains("notify") && pattern.contains("--core")
-}
 
 /// Who would notice that a condition occurs.
 #[derive(Clone, Debug, PartialEq, Eq)]
