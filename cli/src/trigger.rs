@@ -9,8 +9,8 @@ pub(crate) mod untrigger;
 use crate::failure::Failure;
 use crate::session::controller;
 use clap::Args;
-use tracepoint_control::trigger::{ActionResult, FiredTrigger, Watchers};
-use tracepoint_control::{ControlError, Controller, NamedSession, TriggerSpec};
+use tracepoint_control::trigger::{ActionResult, FiredTrigger, TriggerStatus, Watchers};
+use tracepoint_control::{ControlError, Controller, NamedSession};
 
 /// The session of a verb, which need not be named if there is only one.
 #[derive(Debug, Args)]
@@ -70,6 +70,6 @@ fn fired(fired: &FiredTrigger) -> String {
 }
 
 /// What is missing for a trigger to act, if anything is.
-fn unwatched(watchers: &Watchers, session: &str, trigger: &TriggerSpec) -> Option<String> {
-    watchers.missing(trigger).map(|missing| format!("trigger {} of {session}: {missing}", trigger.id))
+fn unwatched(watchers: &Watchers, session: &str, trigger: &TriggerStatus) -> Option<String> {
+    watchers.missing(trigger).map(|missing| format!("trigger {} of {session}: {missing}", trigger.spec.id))
 }

@@ -24,6 +24,7 @@ use crate::rights::Rights;
 use crate::ring_files::map_wake_file;
 use crate::session_dir::open_wake_file;
 use crate::spec::SinkSpec;
+use crate::trigger::RecorderWatch;
 pub use recorded::Recorded;
 use state::State;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -48,6 +49,8 @@ pub struct Recorder {
     rounds: Arc<ConsumerLoop>,
     thread: Option<JoinHandle<()>>,
     allowance: Arc<Allowance>,
+    /// For the triggers of the session; `None` if there is no descriptor or thread for it.
+    watch: Option<RecorderWatch>,
 }
 
 impl Recorder {
@@ -67,6 +70,9 @@ impl Recorder {
         rights: Rights,
     ) -> Result<Self, ControlError> {
         let allowance = Allowance::of(max_size);
+        // A program that root starts as another user could become root again.
+        let may_run = !rights.are_of_another_user();
+        let watch = RecorderWatch::start(session.run_dir(), session.name(), may_run).ok();
         let dir = session.dir()?;
         let word = wake_word(&dir);
         let longest = if word.is_some() { LONGEST } else { LONGEST_WITHOUT_WORD };
@@ -83,10 +89,11 @@ impl Recorder {
             own_rounds.run(interval, || catch_unwind(AssertUnwindSafe(|| lock(&own).round())).ok());
         };
         let thread = Builder::new().name(NAME.to_owned()).spawn(body).map_err(failed)?;
-        Ok(Self { state, rounds, thread: Some(thread), allowance })
+        Ok(Self { state, rounds, thread: Some(thread), allowance, watch })
     }
 
     fn stop(&mut self) {
+        drop(self.watch.take());
         self.rounds.stop();
         if let Some(thread) = self.thread.take() {
             // The thread catches panics itself.

@@ -44,6 +44,11 @@ impl Rights {
         Ok(Self(Some(Arc::new(other))))
     }
 
+    /// Whether the calling thread acts as another user than this process.
+    pub(crate) const fn are_of_another_user(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Runs `act` with the credentials of this process.
     ///
     /// # Panics

@@ -13,6 +13,7 @@
 
 mod action;
 mod client;
+mod core_handler;
 mod error;
 mod facilities;
 mod failure;
@@ -23,6 +24,7 @@ mod listener;
 mod message;
 mod occurrence;
 mod program;
+mod recorder_watch;
 mod result;
 mod runner;
 mod snapshot;
@@ -40,6 +42,7 @@ pub use message::{
     Notification, PayloadTooLong, SUBSCRIBE,
 };
 pub use occurrence::{Detail, Occurrence};
+pub(crate) use recorder_watch::RecorderWatch;
 pub use result::ActionResult;
 pub use runner::{FiredTrigger, TriggerRunner};
 pub use state::{KeptSnapshot, TriggerState};

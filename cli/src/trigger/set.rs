@@ -135,7 +135,7 @@ impl Trigger {
         message::summary(&format!("trigger {id} of {}: {described}: {done}", session.name()));
         let set = session.triggers()?.into_iter().find(|trigger| trigger.spec.id == id);
         let watchers = Watchers::of(controller.path());
-        if let Some(note) = set.and_then(|trigger| unwatched(&watchers, session.name(), &trigger.spec)) {
+        if let Some(note) = set.and_then(|trigger| unwatched(&watchers, session.name(), &trigger)) {
             message::note(&note);
         }
         Ok(Outcome::Success)

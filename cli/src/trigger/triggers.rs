@@ -103,7 +103,7 @@ impl Triggers {
             }
         }
         for (session, trigger) in &found {
-            if let Some(note) = unwatched(&watchers, session, &trigger.spec) {
+            if let Some(note) = unwatched(&watchers, session, trigger) {
                 message::note(&note);
             }
         }
@@ -160,7 +160,7 @@ fn settings(spec: &TriggerSpec) -> String {
 
 fn as_json(watchers: &Watchers, session: &str, trigger: &TriggerStatus) -> Value {
     let mut object = json!(trigger.spec);
-    object["missing"] = json!(watchers.missing(&trigger.spec));
+    object["missing"] = json!(watchers.missing(trigger));
     object["session"] = json!(session);
     object["state"] = json!(trigger.state);
     object

@@ -2,7 +2,7 @@
 
 #![expect(clippy::host_endian_bytes, reason = "messages have the byte order of the host")]
 
-use super::{DIES, Outcome, Place, is_traced, kill, program, viewed};
+use super::{DIES, Outcome, Place, Traced, is_traced, kill, program, viewed};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -99,6 +99,44 @@ fn a_listener_watches_and_notifies() -> Outcome {
     let (_, shown, _) = place.tracectl(&["triggers"]);
     assert!(shown.contains("last: notify done\n"), "{shown}");
     Ok(())
+}
+
+/// Without a listener, a recorder acts for the triggers of its session.
+#[test]
+fn a_recorder_watches_its_session() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let mut dies = place.start("triggers::a_recorder_watches_its_session");
+    let mut record = place.command(&["record", "-e", "shop:*", "-o", "trace"]);
+    let mut record = Traced(record.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
+    let session = format!("record-{}", record.0.id());
+    // It watches before it has an output. What has ended before is no occurrence.
+    until(|| fs::read_dir(place.path("trace")).ok()?.next());
+    let mark = place.path("mark");
+    let run =
+        ["trigger", "-s", &session, "killed", "run", "--", "/bin/sh", "-c", "echo $TRACEPOINT_TRIGGER_PID > \"$0\""];
+    let (code, _, err) = place.tracectl(&[&run[..], &[mark.to_str().ok_or("no text")?]].concat());
+    assert!(code == Some(0) && !err.contains("note:"), "{err}");
+    dies.0.kill()?;
+    let text = until(|| fs::read_to_string(&mark).ok().filter(|text| !text.is_empty()));
+    assert_eq!(text.trim(), dies.0.id().to_string());
+    kill(&record.0, "INT")?;
+    record.0.wait()?;
+    Ok(())
+}
+
+/// Waits until there is something.
+fn until<T>(found: impl Fn() -> Option<T>) -> T {
+    let began = std::time::Instant::now();
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "it did not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// What `triggers --json` says.

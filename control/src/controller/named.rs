@@ -40,6 +40,11 @@ impl<'a> NamedSession<'a> {
         &self.name
     }
 
+    /// The run directory.
+    pub(crate) fn run_dir(&self) -> &Path {
+        self.controller.path()
+    }
+
     /// The path of the session's directory.
     pub fn path(&self) -> PathBuf {
         self.controller.sessions.path().join(&self.name)

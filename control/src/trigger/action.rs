@@ -156,26 +156,26 @@ impl<'a> Act<'a> {
     }
 
     fn notify(&self) -> Result<(), Failure> {
-        let listening = self.facilities.listening.as_ref().ok_or_else(|| {
-            Failure::new(
-                &"no `tracectl listen` runs, which passes notifications on to subscribers",
-                Errno::NOTCONN.raw_os_error(),
-            )
-        })?;
-        listening.notify(Notification {
+        let notification = || Notification {
             session: self.subject.name.clone(),
             trigger: self.trigger.id.clone(),
             occurrence: self.occurrence.clone(),
             actions: self.results.clone(),
             missed: 0,
-        });
-        Ok(())
+        };
+        if self.facilities.listening.as_ref().is_some_and(|listening| listening.notify(notification())) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            &"no `tracectl listen` runs, which passes notifications on to subscribers",
+            Errno::NOTCONN.raw_os_error(),
+        ))
     }
 
     fn run(&mut self, line: &[String]) -> Result<u32, Failure> {
         let programs = self.facilities.programs.as_ref().ok_or_else(|| {
             Failure::new(
-                &"a traced process starts no programs; run `tracectl listen`, which does",
+                &"this process starts no programs; run `tracectl listen`, which does",
                 Errno::OPNOTSUPP.raw_os_error(),
             )
         })?;

@@ -3,6 +3,7 @@
 //! | performed by | `run` | `notify` | `--after` |
 //! |---|---|---|---|
 //! | the listener | starts programs | has subscribers | waits |
+//! | a recorder without a listener | starts programs, unless it is root's for another user | fails: there are no subscribers | waits |
 //! | a helper or another program without a listener | starts programs | fails: there are no subscribers | acts at once |
 //! | a traced process | fails: it starts no program of others | fails: there are no subscribers | acts at once |
 
@@ -15,10 +16,10 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What a listener can do.
+/// What a listener, or a recorder, can do.
 pub(super) trait Listening: Debug + Send + Sync {
-    /// Sends a notification to the subscribers.
-    fn notify(&self, notification: Notification);
+    /// Sends a notification to the subscribers; `false` if it has none.
+    fn notify(&self, notification: Notification) -> bool;
     /// Has the actions done at this time.
     fn postpone(&self, until: Instant, postponed: Postponed);
 }

@@ -21,7 +21,7 @@ use crate::app::SESSIONS;
 use crate::controller::{ControlError, Controller, NamedSession};
 use crate::process::ProcessKey;
 use crate::rundir::RunDir;
-use crate::spec::{Do, TriggerSpec, When};
+use crate::spec::{Do, DrainedBy, TriggerSpec, When};
 use rustix::io::Errno;
 use std::fs;
 use std::io;
@@ -251,6 +251,8 @@ pub struct TriggerStatus {
     pub spec: TriggerSpec,
     /// What it has done.
     pub state: TriggerState,
+    /// Whether a recorder takes the packets of its session, and watches that.
+    pub is_recorded: bool,
 }
 
 impl NamedSession<'_> {
@@ -263,7 +265,10 @@ impl NamedSession<'_> {
     /// [`SessionSpec::triggers`]: crate::SessionSpec::triggers
     pub fn triggers(&self) -> Result<Vec<TriggerStatus>, ControlError> {
         let (spec, dir) = (self.spec()?, self.dir()?);
-        let status = |spec: &TriggerSpec| TriggerStatus { spec: spec.clone(), state: state::read(&dir, &spec.id) };
+        // Such a session is over when its recorder is.
+        let is_recorded = spec.drain == DrainedBy::Recorder;
+        let status =
+            |spec: &TriggerSpec| TriggerStatus { spec: spec.clone(), state: state::read(&dir, &spec.id), is_recorded };
         Ok(spec.triggers().flatten().map(status).collect())
     }
 }
@@ -275,7 +280,7 @@ impl Controller {
             let ProcessTriggers { session, process, dir, triggers } = process;
             triggers.into_iter().map(move |spec| {
                 let state = state::read(&dir, &spec.id);
-                (session.clone(), process, TriggerStatus { spec, state })
+                (session.clone(), process, TriggerStatus { spec, state, is_recorded: false })
             })
         };
         in_code::all(self).flat_map(of_process).collect()

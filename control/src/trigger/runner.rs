@@ -65,7 +65,7 @@ impl TriggerRunner {
     }
 
     /// The same, in a traced process: the action `run` fails.
-    pub fn in_traced_process(controller: Controller) -> Self {
+    pub(super) fn in_traced_process(controller: Controller) -> Self {
         Self { controller, facilities: Facilities::default() }
     }
 
@@ -114,7 +114,7 @@ impl TriggerRunner {
 
     /// Performs the actions of one trigger of a session that a controller has created, whose condition has occurred. `None` if the session
     /// or the trigger was removed, or cannot be read.
-    pub fn run_one(&self, session: &str, id: &str, occurrence: &Occurrence) -> Option<FiredTrigger> {
+    fn run_one(&self, session: &str, id: &str, occurrence: &Occurrence) -> Option<FiredTrigger> {
         self.fire_in_session(session, |trigger| trigger.id == id, occurrence).pop()
     }
 

@@ -14,9 +14,9 @@ mod death;
 mod outputs;
 mod processes;
 
+use super::core_handler::has_core_handler;
 use super::occurrence::{Detail, Occurrence};
 use super::state;
-use super::watchers::has_core_handler;
 use crate::app::APPS;
 use crate::controller::Controller;
 use crate::rundir::RunDir;
@@ -75,18 +75,14 @@ impl Watcher {
         watcher
     }
 
-    /// Waits for the next occurrences; `None` when `end` can be read.
+    /// Waits for the next occurrences, at most until the next look; `None` when `end` can be read.
     pub(super) fn next(&mut self, end: BorrowedFd<'_>) -> Option<Vec<Seen>> {
-        loop {
-            let ended = self.wait(end)?;
-            let mut seen = self.deaths(ended);
-            if Instant::now() >= self.next_look {
-                seen.extend(self.look());
-            }
-            if !seen.is_empty() {
-                return Some(seen);
-            }
+        let ended = self.wait(end)?;
+        let mut seen = self.deaths(ended);
+        if Instant::now() >= self.next_look {
+            seen.extend(self.look());
         }
+        Some(seen)
     }
 
     /// Waits until a process has ended or begun, or the time for a look has come.

@@ -1,19 +1,10 @@
 //! Who would notice that the condition of a trigger occurs.
 
+use super::core_handler::has_core_handler;
+use super::fire::TriggerStatus;
 use super::socket::{NOTIFY, owner};
-use crate::spec::{Do, TriggerSpec, When};
-use std::fs;
+use crate::spec::{Do, When};
 use std::path::Path;
-
-/// The handler of core dumps that the kernel runs.
-const CORE_PATTERN: &str = "/proc/sys/kernel/core_pattern";
-
-/// Whether the kernel starts `tracectl notify` when a process dumps core.
-pub(super) fn has_core_handler() -> bool {
-    let pattern = fs::read(CORE_PATTERN).unwrap_or_default();
-    let pattern = String::from_utf8_lossy(&pattern);
-    pattern.starts_with('|') && pattern.contains("notify") && pattern.contains("--core")
-}
 
 /// Who would notice that a condition occurs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +23,8 @@ impl Watchers {
     }
 
     /// What is missing for this trigger to act, if anything is, with the command that mends it.
-    pub fn missing(&self, trigger: &TriggerSpec) -> Option<&'static str> {
+    pub fn missing(&self, trigger: &TriggerStatus) -> Option<&'static str> {
+        let TriggerStatus { spec: trigger, is_recorded, .. } = trigger;
         if self.listener.is_some() {
             return None;
         }
@@ -42,14 +34,18 @@ impl Watchers {
                  that another helper could write to",
             );
         }
-        let is_core = trigger.when == When::CoreDump;
-        if !is_core && !trigger.when.is_noticed_in_process() {
+        let in_process = trigger.when.is_noticed_in_process();
+        if trigger.when != When::CoreDump && !in_process && !is_recorded {
             return Some("nobody watches for its condition: no `tracectl listen` runs");
         }
-        let needs = |action: &Do| matches!(action, Do::Notify) || (!is_core && matches!(action, Do::Run(_)));
+        let needs = |action: &Do| matches!(action, Do::Notify) || (in_process && matches!(action, Do::Run(_)));
         if trigger.actions.iter().any(needs) {
             return Some("its actions `notify` and `run` are done by `tracectl listen`, which does not run");
         }
-        trigger.after.map(|_| "its actions are done at once: no `tracectl listen` runs, which waits for the time after")
+        let waits = *is_recorded && !in_process && trigger.when != When::CoreDump;
+        trigger
+            .after
+            .filter(|_| !waits)
+            .map(|_| "its actions are done at once: no `tracectl listen` runs, which waits for the time after")
     }
 }

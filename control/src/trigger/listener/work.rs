@@ -56,8 +56,8 @@ impl ToServer {
 }
 
 impl Listening for ToServer {
-    fn notify(&self, notification: Notification) {
-        self.send(FromWorker::Notify(notification));
+    fn notify(&self, notification: Notification) -> bool {
+        self.send(FromWorker::Notify(notification))
     }
 
     fn postpone(&self, until: Instant, postponed: Postponed) {

@@ -8,7 +8,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tracepoint_control::trigger::{TriggerOptions, TriggerState, Watchers, trigger_set};
-use tracepoint_control::{Do, NamedSession, TriggerSpec, When};
+use tracepoint_control::{Do, NamedSession, When};
 
 /// How long to wait for something that a listener does by itself.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -92,12 +92,11 @@ fn what_came_before_the_listener_does_not_count() -> Outcome {
     trigger_set(&session, When::Killed, Do::Stop, &TriggerOptions::default())?;
     let (mut before, mut after) = (place.start(TEST), place.start(TEST));
     place.until_recorded(&session, 5);
-    let missing = |trigger: &TriggerSpec| Watchers::of(&place.run_dir()).missing(trigger);
-    let spec = status(&session).spec;
-    assert!(missing(&spec).is_some_and(|text| text.contains("nobody watches")), "{:?}", missing(&spec));
+    let missing = || Watchers::of(&place.run_dir()).missing(&status(&session));
+    assert!(missing().is_some_and(|text| text.contains("nobody watches")), "{:?}", missing());
     before.kill();
     let _listening = Listening::start(&place.run_dir());
-    assert_eq!(missing(&spec), None);
+    assert_eq!(missing(), None);
     after.kill();
     let state = until(&session, |state| state.occurred > 0 && !state.last.is_empty());
     assert_eq!((state.occurred, state.fired), (1, 1), "{state:?}");

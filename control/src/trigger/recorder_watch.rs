@@ -1,0 +1,111 @@
+//! What a recorder does for the triggers of its session: it watches, and acts, as long as no listener runs. A listener watches all sessions.
+//!
+//! One thread watches and acts, so that a snapshot delays what is noticed next, and nothing else.
+
+use super::facilities::{Facilities, Listening, Postponed};
+use super::message::Notification;
+use super::program::Programs;
+use super::runner::TriggerRunner;
+use super::socket::{NOTIFY, owner};
+use super::watch::{Seen, Watcher};
+use crate::controller::Controller;
+use crate::own_thread::leave_signals_to_the_program;
+use crate::rundir::RunDir;
+use rustix::event::{EventfdFlags, eventfd};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
+
+/// Watches a session until it is dropped; then does what was postponed.
+#[derive(Debug)]
+pub(crate) struct RecorderWatch {
+    stop: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The actions that wait for their time after.
+#[derive(Debug, Default)]
+struct Waiting(Mutex<Vec<(Instant, Postponed)>>);
+
+impl RecorderWatch {
+    /// Watches a session. Programs are started only if `may_run`.
+    pub(crate) fn start(run_dir: &Path, session: &str, may_run: bool) -> io::Result<Self> {
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let (own, run_dir, session) = (Arc::clone(&stop), run_dir.to_owned(), session.to_owned());
+        let mut watcher = Watcher::new(&run_dir);
+        let watch = move || {
+            leave_signals_to_the_program();
+            let waiting = Arc::new(Waiting::default());
+            let facilities = Facilities {
+                programs: may_run.then(|| Programs::new(false)),
+                listening: Some(Arc::clone(&waiting) as Arc<dyn Listening>),
+            };
+            let runner = Acting { run_dir, facilities };
+            while let Some(seen) = watcher.next(own.as_fd()) {
+                seen.iter().filter(|seen| seen.session == session).for_each(|seen| runner.act(seen));
+                waiting.due(Some(Instant::now())).iter().for_each(|postponed| runner.resume(postponed));
+            }
+            waiting.due(None).iter().for_each(|postponed| runner.resume(postponed));
+        };
+        let thread = Builder::new().name("tracepoint-watch".to_owned()).spawn(watch)?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for RecorderWatch {
+    fn drop(&mut self) {
+        #[expect(clippy::host_endian_bytes, reason = "the kernel takes a number")]
+        let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Where and by what means to act.
+struct Acting {
+    run_dir: PathBuf,
+    facilities: Facilities,
+}
+
+impl Acting {
+    fn act(&self, seen: &Seen) {
+        if owner(&self.run_dir.join(NOTIFY)).is_none()
+            && let Some(runner) = self.runner()
+        {
+            // What became of it is in the states of the triggers.
+            runner.fire_seen(seen);
+        }
+    }
+
+    fn resume(&self, postponed: &Postponed) {
+        let _ = self.runner().and_then(|runner| runner.resume(postponed));
+    }
+
+    fn runner(&self) -> Option<TriggerRunner> {
+        let controller = Controller::at(RunDir::open(&self.run_dir).ok()?).ok()?;
+        Some(TriggerRunner::with(controller, self.facilities.clone()))
+    }
+}
+
+impl Waiting {
+    /// Takes out what is due at this time, or everything.
+    fn due(&self, now: Option<Instant>) -> Vec<Postponed> {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (due, later) = waiting.drain(..).partition(|(at, _)| now.is_none_or(|now| *at <= now));
+        *waiting = later;
+        let due: Vec<(Instant, Postponed)> = due;
+        due.into_iter().map(|(_, postponed)| postponed).collect()
+    }
+}
+
+impl Listening for Waiting {
+    fn notify(&self, _: Notification) -> bool {
+        false
+    }
+
+    fn postpone(&self, until: Instant, postponed: Postponed) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((until, postponed));
+    }
+}
