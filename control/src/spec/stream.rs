@@ -13,7 +13,8 @@ const SYNC_INTERVALS: std::ops::RangeInclusive<u64> = 10..=60_000;
 /// ```
 /// use tracepoint_control::{SinkSpec, StreamSpec};
 ///
-/// let sink = SinkSpec::stream(StreamSpec::relay("relay.lan:5342"));
+/// let collected = SinkSpec::stream(StreamSpec::to("collector.lan"));
+/// let relayed = SinkSpec::stream(StreamSpec::relay("relay.lan:5342"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,6 +22,9 @@ const SYNC_INTERVALS: std::ops::RangeInclusive<u64> = 10..=60_000;
 pub struct StreamSpec {
     /// The peer: `HOST`, `HOST:PORT` or `HOST:PORT:DATA_PORT`.
     pub to: String,
+    /// Whether only the protocol of `lttng-relayd` is spoken; otherwise the peer is asked which one it speaks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub relay: bool,
     /// Pause between two synchronisation points in ms, from 10 to 60000; the default is 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync_interval_ms: Option<u64>,
@@ -36,9 +40,15 @@ pub struct StreamSpec {
 }
 
 impl StreamSpec {
-    /// Streams to `lttng-relayd` at `HOST`, `HOST:PORT` or `HOST:PORT:DATA_PORT`.
+    /// Streams to a collector or to `lttng-relayd`, at `HOST`, `HOST:PORT` or `HOST:PORT:DATA_PORT`.
+    pub fn to(to: impl Into<String>) -> Self {
+        let (to, relay, wait) = (to.into(), false, false);
+        Self { to, relay, sync_interval_ms: None, resend_buffer: None, retry_ms: None, wait }
+    }
+
+    /// Streams in the protocol of `lttng-relayd`.
     pub fn relay(to: impl Into<String>) -> Self {
-        Self { to: to.into(), sync_interval_ms: None, resend_buffer: None, retry_ms: None, wait: false }
+        Self { relay: true, ..Self::to(to) }
     }
 
     /// The peer.
@@ -47,7 +57,7 @@ impl StreamSpec {
     ///
     /// What is wrong with its address.
     pub fn destination(&self) -> Result<Destination, String> {
-        self.to.parse().map_err(|error| format!("`{}` is no address of a relay: {error}", self.to))
+        self.to.parse().map_err(|error| format!("`{}` is no address of a relay or collector: {error}", self.to))
     }
 
     pub(super) fn check(&self) -> Result<(), SpecError> {
@@ -63,6 +73,9 @@ impl StreamSpec {
     /// The options of the sink of a process of this name.
     pub(crate) fn options(&self, process: &str) -> Result<StreamOptions, String> {
         let mut options = StreamOptions::to(self.destination()?).process(process);
+        if self.relay {
+            options = options.relay_only();
+        }
         if let Some(pause) = self.sync_interval_ms {
             options = options.sync_interval(Duration::from_millis(pause));
         }

@@ -112,6 +112,10 @@ impl Collector {
     ) -> Result<Next, Trouble> {
         self.control.receive()?;
         self.handle_messages(queue, (streams, kept), now)?;
+        if self.phase == Phase::Done {
+            return Ok(Next::Over);
+        }
+        self.control.check()?;
         if now.duration_since(self.heard) > SILENCE {
             return Err(io::Error::new(ErrorKind::TimedOut, "the collector is silent").into());
         }
@@ -130,7 +134,7 @@ impl Collector {
         self.close_if_done(queue, streams, kept);
         self.control.flush()?;
         let silent_at = self.heard + SILENCE;
-        Ok(if self.phase == Phase::Done { Next::Over } else { Next::At(Some(self.probe_at.min(silent_at))) })
+        Ok(Next::At(Some(self.probe_at.min(silent_at))))
     }
 
     /// Sends the rest of the present packet; `false` if it cannot all be sent now.

@@ -95,6 +95,7 @@ impl Collector {
                 queue.change(|state| state.stats.trouble = trouble);
             }
             ToSender::Closed(closed) => self.closed(&closed, queue, streams),
+            ToSender::Lost(lost) => self.given_up(&lost, queue, (streams, kept)),
             ToSender::Done => self.phase = Phase::Done,
             ToSender::Error(code, text) => return Err(refused(code, text)),
             // What a later version may say.
@@ -134,6 +135,23 @@ impl Collector {
         }
     }
 
+    /// The collector has given up packets, which are kept here until it acknowledges them.
+    fn given_up(&mut self, lost: &SeqRange, queue: &Queue, (streams, kept): (&mut Streams, &Kept)) {
+        let Some(number) = self.numbers.get(&lost.handle) else { return };
+        let packets = kept.within(*number, lost.first, lost.last);
+        let events =
+            packets.iter().filter_map(|seq| kept.get(*number, *seq)).map(|packet| packet.packet.events()).sum();
+        let sent = streams.get(*number);
+        sent.lost += events;
+        let stream = sent.info.id;
+        queue.change(|state| {
+            state.lose_events(stream, events, LostPackets::Network);
+            if let Some(account) = &mut state.account {
+                losses::add(account, &HashMap::from([(stream, HashMap::from([(LostPackets::Network, events)]))]));
+            }
+        });
+    }
+
     /// Streams are complete: what was sent and not delivered is lost.
     fn closed(&mut self, closed: &[Delivered], queue: &Queue, streams: &mut Streams) {
         let Phase::Closing(open) = &mut self.phase else { return };
@@ -141,7 +159,11 @@ impl Collector {
         for delivered in closed.iter().filter(|delivered| open.remove(&delivered.handle)) {
             let Some(number) = self.numbers.get(&delivered.handle) else { continue };
             let sent = streams.get(*number);
-            let events = sent.events.saturating_sub(delivered.events);
+            // Once, though the connection may be lost before the account is stored. What was given up is counted already.
+            let is_counted = delivered.packets_lost > 0 && delivered.events > 0;
+            let missing = if is_counted { sent.events.saturating_sub(delivered.events) } else { 0 };
+            let events = missing.saturating_sub(sent.lost);
+            sent.lost += events;
             lost.insert(sent.info.id, HashMap::from([(LostPackets::Network, events)]));
         }
         let is_complete = open.is_empty();
