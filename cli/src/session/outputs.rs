@@ -67,6 +67,12 @@ pub(crate) struct OutputArguments {
     /// The same, in the protocol of lttng-relayd
     #[arg(long, value_name = "HOST[:PORT[:DATA_PORT]]", value_parser = peer, group = "streaming")]
     relay: Option<String>,
+    /// Send packets to the collector in UDP datagrams in place of a data connection
+    #[arg(long, requires = "stream")]
+    stream_udp: bool,
+    /// Largest datagram, from 576 to 65507 bytes [default: 1400]
+    #[arg(long, value_name = "BYTES", requires = "stream_udp", value_parser = clap::value_parser!(u32).range(576..=65507))]
+    mtu: Option<u32>,
     /// Pause between two synchronisation points of a stream, from 10ms to 60s: how late viewers see events of idle threads [default: 1s]
     #[arg(long, value_name = "TIME", requires = "streaming", value_parser = units::duration)]
     sync_interval: Option<Duration>,
@@ -132,6 +138,7 @@ impl OutputArguments {
         let stream = self.stream.as_ref().map(StreamSpec::to).or_else(|| self.relay.as_ref().map(StreamSpec::relay));
         if let Some(mut stream) = stream {
             let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+            (stream.udp, stream.mtu) = (self.stream_udp, self.mtu);
             stream.sync_interval_ms = self.sync_interval.map(ms);
             stream.resend_buffer = self.resend_buffer;
             stream.retry_ms = self.retry.map(ms);

@@ -1,6 +1,6 @@
 //! What the collector says.
 
-use super::{Collector, Kept, Phase};
+use super::{Again, Collector, Kept, Phase};
 use crate::stream::losses;
 use crate::stream::queue::Queue;
 use crate::stream::session::Trouble;
@@ -110,12 +110,14 @@ impl Collector {
         *handle = Some(announced.handle);
         self.numbers.insert(announced.handle, number);
         kept.acknowledge(number, announced.next, queue);
-        self.again.extend(kept.within(number, 0, u64::MAX).into_iter().map(|seq| (number, seq)));
+        let kept = kept.within(number, 0, u64::MAX).into_iter();
+        self.again.extend(kept.map(|seq| Again { stream: number, seq, part: None }));
     }
 
-    /// Sends packets again, and says which are gone. Over TCP a part of a packet is not asked for.
+    /// Sends packets again, or a part of one, and says which are gone.
     fn send_again(&mut self, entry: &NackEntry, kept: &Kept) {
-        let NackEntry { handle, first, last, .. } = *entry;
+        let NackEntry { handle, first, last, offset, length } = *entry;
+        let part = (length > 0).then_some((offset, length));
         let Some(number) = self.numbers.get(&handle).copied() else { return };
         let mut gone = |first: u64, last: u64| {
             ToCollector::Gone(SeqRange { handle, first, last }).encode(self.control.output());
@@ -126,8 +128,9 @@ impl Collector {
                 gone(next, seq - 1);
             }
             next = seq.saturating_add(1);
-            if !self.again.contains(&(number, seq)) {
-                self.again.push_back((number, seq));
+            let again = Again { stream: number, seq, part };
+            if !self.again.contains(&again) {
+                self.again.push_back(again);
             }
         }
         if next <= last {
