@@ -53,7 +53,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// Records running processes, or a command
 ///
 /// Recording ends with Ctrl-C, after `--duration`, at `--max-size`, or when the process or command has ended; then all events are switched off
-/// again. Each process has a trace of its own: CTF in the output directory, or the outputs of `--dt`, `--text`, `--udp` and `--relay`, or with `-o` both. This
+/// again. Each process has a trace of its own: CTF in the output directory, or the outputs of `--dt`, `--text`, `--udp`, `--stream` and `--relay`, or with `-o` both. This
 /// program reads the rings of the processes and writes the traces, so that the processes need no rights in the output directory, and a process
 /// that is killed or stopped loses no event that it has committed.
 ///
@@ -70,7 +70,8 @@ Examples:
   tracectl record -e '*' -o /var/tmp/trace --rotate-every 1h --keep 24 -p 4242
   tracectl record -e 'net:*' --dt /var/tmp/newest.dt --dt-slots 1000 -p 4242
   tracectl record -e 'net:*' --udp 127.0.0.1 -p 4242
-  tracectl record -e 'net:*' --relay relay.lan --retry 10s -p 4242
+  tracectl record -e 'net:*' --stream collector.lan --retry 10s -p 4242
+  tracectl record -e 'net:*' --relay relay.lan -- ./server
   tracectl record -e '*' --fail-on-loss --duration 1m -o /tmp/trace || echo \"exit code $?\"
 
 {EXIT_CODES}"))]
@@ -98,7 +99,7 @@ pub(crate) struct Record {
     /// End with exit code 4 if any event was lost
     #[arg(long)]
     fail_on_loss: bool,
-    /// Accept rules that match no event of the running processes, and a relay that cannot be reached yet
+    /// Accept rules that match no event of the running processes, and a peer that cannot be reached yet
     #[arg(long)]
     wait: bool,
     /// Write one JSON object with the counts and outputs

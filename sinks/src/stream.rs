@@ -30,7 +30,7 @@ mod streams;
 mod watch;
 mod worker;
 
-pub use options::{DEFAULT_RESEND_BUFFER, DEFAULT_SYNC_INTERVAL, Destination, StreamOptions};
+pub use options::{DEFAULT_MTU, DEFAULT_RESEND_BUFFER, DEFAULT_SYNC_INTERVAL, Destination, StreamOptions};
 pub use sink::StreamSink;
 pub use stats::{LostPackets, StreamStats};
 pub use watch::StreamWatch;

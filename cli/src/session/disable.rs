@@ -1,6 +1,6 @@
 //! `tracectl disable`: removes rules, channels and outputs from a session.
 
-use super::outputs::{is_standard_error, peer_of, socket_address};
+use super::outputs::{is_relay, is_standard_error, peer_of, socket_address};
 use super::rules::{RouteArguments, RuleArguments, first_few};
 use super::{WaitArguments, acks};
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
@@ -55,6 +55,9 @@ struct OutputNames {
     /// Stop serving clients at this address
     #[arg(long, value_name = "ADDR[:PORT]", value_parser = socket_address)]
     udp: Option<SocketAddr>,
+    /// Stop streaming to this collector or relay
+    #[arg(long, value_name = "HOST[:PORT[:DATA_PORT]]")]
+    stream: Option<String>,
     /// Stop streaming to this relay
     #[arg(long, value_name = "HOST[:PORT[:DATA_PORT]]")]
     relay: Option<String>,
@@ -67,9 +70,11 @@ impl OutputNames {
             Some(text) if is_standard_error(text) => Some(SinkSpec::standard_error()),
             text => absolute(text)?.map(SinkSpec::text),
         };
-        let stream = self.relay.as_ref().map(|relay| SinkSpec::stream(StreamSpec::relay(relay)));
+        let peers =
+            self.stream.as_ref().map(StreamSpec::to).into_iter().chain(self.relay.as_ref().map(StreamSpec::relay));
+        let streams = peers.map(SinkSpec::stream);
         let files = [absolute(&self.output)?.map(SinkSpec::ctf), absolute(&self.dt)?.map(SinkSpec::dt), text];
-        Ok(files.into_iter().flatten().chain(self.udp.map(SinkSpec::udp)).chain(stream).collect())
+        Ok(files.into_iter().flatten().chain(self.udp.map(SinkSpec::udp)).chain(streams).collect())
     }
 }
 
@@ -136,7 +141,7 @@ fn name(sink: &SinkSpec) -> String {
     match sink.kind.as_str() {
         "ctf" => format!("`-o {path}`"),
         "udp" => format!("`--udp {}`", sink.socket_address()),
-        "stream" => format!("`--relay {}`", peer_of(sink)),
+        "stream" => format!("`--{} {}`", if is_relay(sink) { "relay" } else { "stream" }, peer_of(sink)),
         "text" if sink.path.as_os_str().is_empty() => "`--text -`".to_owned(),
         kind => format!("`--{kind} {path}`"),
     }

@@ -60,18 +60,27 @@ pub(crate) struct OutputArguments {
     /// `record`, or for a session of `create` that of each process
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     text: Option<PathBuf>,
-    /// Stream the packets of each process to lttng-relayd. The ports are 5342 for control and 5343 for data; with PORT alone, data go to the
-    /// next one
-    #[arg(long, value_name = "HOST[:PORT[:DATA_PORT]]", value_parser = peer)]
+    /// Stream the packets of each process to a collector (`tracectl collect`), or to lttng-relayd: the peer is asked which one it is. The ports
+    /// are 5342 for control and 5343 for data; with PORT alone, data go to the next one
+    #[arg(long, value_name = "HOST[:PORT[:DATA_PORT]]", value_parser = peer, group = "streaming")]
+    stream: Option<String>,
+    /// The same, in the protocol of lttng-relayd
+    #[arg(long, value_name = "HOST[:PORT[:DATA_PORT]]", value_parser = peer, group = "streaming")]
     relay: Option<String>,
+    /// Send packets to the collector in UDP datagrams in place of a data connection
+    #[arg(long, requires = "stream")]
+    stream_udp: bool,
+    /// Largest datagram, from 576 to 65507 bytes [default: 1400]
+    #[arg(long, value_name = "BYTES", requires = "stream_udp", value_parser = clap::value_parser!(u32).range(576..=65507))]
+    mtu: Option<u32>,
     /// Pause between two synchronisation points of a stream, from 10ms to 60s: how late viewers see events of idle threads [default: 1s]
-    #[arg(long, value_name = "TIME", requires = "relay", value_parser = units::duration)]
+    #[arg(long, value_name = "TIME", requires = "streaming", value_parser = units::duration)]
     sync_interval: Option<Duration>,
     /// Largest size of the packets that wait to be sent, in each process [default: 16M]
-    #[arg(long, value_name = "SIZE", requires = "relay", value_parser = units::size)]
+    #[arg(long, value_name = "SIZE", requires = "streaming", value_parser = units::size)]
     resend_buffer: Option<u64>,
-    /// Try for this time to reach the relay before recording starts [default: once]
-    #[arg(long, value_name = "TIME", requires = "relay", value_parser = units::duration)]
+    /// Try for this time to reach the peer before recording starts [default: once]
+    #[arg(long, value_name = "TIME", requires = "streaming", value_parser = units::duration)]
     retry: Option<Duration>,
     /// Start a new chunk of the CTF trace (`chunk-000001` and so on) when the current one has this size
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
@@ -87,7 +96,7 @@ pub(crate) struct OutputArguments {
 impl OutputArguments {
     /// Whether there is an output besides a CTF directory.
     pub(crate) const fn any(&self) -> bool {
-        self.dt.is_some() || self.udp.is_some() || self.text.is_some() || self.relay.is_some()
+        self.dt.is_some() || self.udp.is_some() || self.text.is_some() || self.stream.is_some() || self.relay.is_some()
     }
 
     /// Whether old chunks are removed, so that the size of the output does not end a recording.
@@ -126,9 +135,10 @@ impl OutputArguments {
             sink.drop = end.map(|end| end.get_name().to_owned());
             sinks.push(sink);
         }
-        if let Some(relay) = &self.relay {
+        let stream = self.stream.as_ref().map(StreamSpec::to).or_else(|| self.relay.as_ref().map(StreamSpec::relay));
+        if let Some(mut stream) = stream {
             let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-            let mut stream = StreamSpec::relay(relay);
+            (stream.udp, stream.mtu) = (self.stream_udp, self.mtu);
             stream.sync_interval_ms = self.sync_interval.map(ms);
             stream.resend_buffer = self.resend_buffer;
             stream.retry_ms = self.retry.map(ms);
@@ -180,7 +190,7 @@ pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Checks the address of a relay.
+/// Checks the address of a peer.
 fn peer(text: &str) -> Result<String, String> {
     StreamSpec::relay(text).destination().map(|_| text.to_owned())
 }
@@ -188,6 +198,11 @@ fn peer(text: &str) -> Result<String, String> {
 /// The peer of a sink that streams.
 pub(super) fn peer_of(sink: &SinkSpec) -> &str {
     sink.stream.as_ref().map_or("", |stream| &stream.to)
+}
+
+/// Whether it insists on the protocol of lttng-relayd.
+pub(super) fn is_relay(sink: &SinkSpec) -> bool {
+    sink.stream.as_ref().is_some_and(|stream| stream.relay)
 }
 
 /// Describes a sink in one line.

@@ -98,7 +98,7 @@ impl SinkSpec {
         sink
     }
 
-    /// Streams the packets of each process to a relay.
+    /// Streams the packets of each process to a collector or a relay.
     pub fn stream(stream: StreamSpec) -> Self {
         Self { stream: Some(stream), ..Self::of("stream", PathBuf::new()) }
     }

@@ -3,17 +3,21 @@
 use super::SpecError;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use tracepoint_sinks::stream::{Destination, StreamOptions};
+use tracepoint_sinks::stream::{DEFAULT_MTU, Destination, StreamOptions};
 
 /// The shortest and the longest pause between two synchronisation points, in ms.
 const SYNC_INTERVALS: std::ops::RangeInclusive<u64> = 10..=60_000;
+
+/// The sizes that the largest datagram may have, in bytes.
+const MTUS: std::ops::RangeInclusive<u32> = 576..=65_507;
 
 /// How a sink streams packets over a network.
 ///
 /// ```
 /// use tracepoint_control::{SinkSpec, StreamSpec};
 ///
-/// let sink = SinkSpec::stream(StreamSpec::relay("relay.lan:5342"));
+/// let collected = SinkSpec::stream(StreamSpec::to("collector.lan"));
+/// let relayed = SinkSpec::stream(StreamSpec::relay("relay.lan:5342"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,6 +25,15 @@ const SYNC_INTERVALS: std::ops::RangeInclusive<u64> = 10..=60_000;
 pub struct StreamSpec {
     /// The peer: `HOST`, `HOST:PORT` or `HOST:PORT:DATA_PORT`.
     pub to: String,
+    /// Whether only the protocol of `lttng-relayd` is spoken; otherwise the peer is asked which one it speaks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub relay: bool,
+    /// Whether packets go in datagrams, to a collector, in place of a data connection.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub udp: bool,
+    /// Largest datagram in bytes, from 576 to 65507; the default is 1400.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u32>,
     /// Pause between two synchronisation points in ms, from 10 to 60000; the default is 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync_interval_ms: Option<u64>,
@@ -36,9 +49,23 @@ pub struct StreamSpec {
 }
 
 impl StreamSpec {
-    /// Streams to `lttng-relayd` at `HOST`, `HOST:PORT` or `HOST:PORT:DATA_PORT`.
+    /// Streams to a collector or to `lttng-relayd`, at `HOST`, `HOST:PORT` or `HOST:PORT:DATA_PORT`.
+    pub fn to(to: impl Into<String>) -> Self {
+        Self {
+            to: to.into(),
+            relay: false,
+            udp: false,
+            mtu: None,
+            sync_interval_ms: None,
+            resend_buffer: None,
+            retry_ms: None,
+            wait: false,
+        }
+    }
+
+    /// Streams in the protocol of `lttng-relayd`.
     pub fn relay(to: impl Into<String>) -> Self {
-        Self { to: to.into(), sync_interval_ms: None, resend_buffer: None, retry_ms: None, wait: false }
+        Self { relay: true, ..Self::to(to) }
     }
 
     /// The peer.
@@ -47,11 +74,25 @@ impl StreamSpec {
     ///
     /// What is wrong with its address.
     pub fn destination(&self) -> Result<Destination, String> {
-        self.to.parse().map_err(|error| format!("`{}` is no address of a relay: {error}", self.to))
+        self.to.parse().map_err(|error| format!("`{}` is no address of a relay or collector: {error}", self.to))
     }
 
     pub(super) fn check(&self) -> Result<(), SpecError> {
         self.destination().map_err(SpecError::invalid)?;
+        match self.mtu {
+            Some(_) if !self.udp => return Err(SpecError::invalid("`mtu` is for streams over UDP (`udp = true`)")),
+            Some(mtu) if !MTUS.contains(&mtu) => {
+                return Err(SpecError::invalid(format!(
+                    "the largest datagram must be from 576 to 65507 bytes, not {mtu}"
+                )));
+            }
+            _ if self.relay && self.udp => {
+                return Err(SpecError::invalid(
+                    "lttng-relayd takes no data over UDP; stream over TCP, or to `tracectl collect`",
+                ));
+            }
+            _ => {}
+        }
         match self.sync_interval_ms {
             Some(pause) if !SYNC_INTERVALS.contains(&pause) => Err(SpecError::invalid(format!(
                 "the synchronisation interval must be from 10 ms to 60 s, not {pause} ms"
@@ -63,6 +104,12 @@ impl StreamSpec {
     /// The options of the sink of a process of this name.
     pub(crate) fn options(&self, process: &str) -> Result<StreamOptions, String> {
         let mut options = StreamOptions::to(self.destination()?).process(process);
+        if self.relay {
+            options = options.relay_only();
+        }
+        if self.udp {
+            options = options.udp(self.mtu.unwrap_or(DEFAULT_MTU));
+        }
         if let Some(pause) = self.sync_interval_ms {
             options = options.sync_interval(Duration::from_millis(pause));
         }

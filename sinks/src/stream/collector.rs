@@ -13,27 +13,27 @@
 //!
 //! [`Kept`] outlasts the connection; [`handshake`] has the beginning, [`received`] what the collector says.
 
+mod data;
 mod handshake;
 mod kept;
 mod received;
 
-use super::connection::{Control, write_parts};
+use super::connection::Control;
 use super::promise;
 use super::queue::{Item, Queue, QueuedPacket};
 use super::session::{Next, Trouble};
 use super::stats::LostPackets;
 use super::streams::Streams;
+use data::{Data, Sending};
 pub(super) use kept::Kept;
 use kept::SentPacket;
 use rustix::event::{PollFd, PollFlags};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, ErrorKind};
-use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracepoint_reader::net::stream::{
-    Announce, ClockProbe, Close, ClosedStream, LONGEST_PIECE, MOST_ENTRIES, NO_SEQ, Piece, ROUTE_OFFSET, ROUTE_SIZE,
-    RecordHeader, Route, Sync, SyncEntry, ToCollector, WIRE_HEAD, wire_head,
+    Announce, ClockProbe, Close, ClosedStream, LONGEST_PIECE, MOST_ENTRIES, NO_SEQ, Piece, Sync, SyncEntry, ToCollector,
 };
 use tracepoint_ring::channel::PacketHeader;
 use tracepoint_ring::clock;
@@ -50,7 +50,7 @@ const FIRST_PROBES: usize = 5;
 #[derive(Debug)]
 pub(super) struct Collector {
     control: Control,
-    data: TcpStream,
+    data: Data,
     /// The collector, for messages.
     name: String,
     names: Names,
@@ -60,8 +60,8 @@ pub(super) struct Collector {
     /// The handles of streams, by their numbers, and back; `None` while they are not announced.
     handles: BTreeMap<usize, Option<u64>>,
     numbers: BTreeMap<u64, usize>,
-    /// Packets to send again: stream and `seq`.
-    again: VecDeque<(usize, u64)>,
+    /// Packets to send again.
+    again: VecDeque<Again>,
     sending: Option<Sending>,
     /// The collector cannot store.
     is_paused: bool,
@@ -80,12 +80,12 @@ struct Names {
     process: String,
 }
 
-/// A packet that is being sent: the header of its record and of itself, and how many bytes are sent.
-#[derive(Debug)]
-struct Sending {
-    head: [u8; RecordHeader::SIZE + WIRE_HEAD],
-    packet: Arc<SentPacket>,
-    done: usize,
+/// A packet to send again: its stream and number, and the part that was asked for; `None`: the whole.
+#[derive(Debug, PartialEq, Eq)]
+struct Again {
+    stream: usize,
+    seq: u64,
+    part: Option<(u32, u32)>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -112,6 +112,10 @@ impl Collector {
     ) -> Result<Next, Trouble> {
         self.control.receive()?;
         self.handle_messages(queue, (streams, kept), now)?;
+        if self.phase == Phase::Done {
+            return Ok(Next::Over);
+        }
+        self.control.check()?;
         if now.duration_since(self.heard) > SILENCE {
             return Err(io::Error::new(ErrorKind::TimedOut, "the collector is silent").into());
         }
@@ -129,20 +133,19 @@ impl Collector {
         }
         self.close_if_done(queue, streams, kept);
         self.control.flush()?;
-        let silent_at = self.heard + SILENCE;
-        Ok(if self.phase == Phase::Done { Next::Over } else { Next::At(Some(self.probe_at.min(silent_at))) })
+        let until = self.probe_at.min(self.heard + SILENCE);
+        Ok(Next::At(Some(self.data.keep_open(now).map_or(until, |time| until.min(time)))))
     }
 
     /// Sends the rest of the present packet; `false` if it cannot all be sent now.
     fn finish_packet(&mut self, queue: &Queue) -> Result<bool, Trouble> {
         let Some(sending) = &mut self.sending else { return Ok(true) };
-        let rest = sending.packet.packet.content().get(ROUTE_OFFSET..).unwrap_or_default();
-        if !write_parts(&self.data, [&sending.head, rest], &mut sending.done)? {
+        if !self.data.send(sending)? {
             return Ok(false);
         }
-        if let Some(Sending { packet, .. }) = self.sending.take() {
+        if let Some(Sending { packet, is_again, .. }) = self.sending.take() {
             queue.count_sent(&packet.packet);
-            if self.window == 0 {
+            if self.window == 0 && !is_again {
                 queue.finished(&packet.packet);
             }
         }
@@ -155,9 +158,9 @@ impl Collector {
         if self.sending.is_some() || is_attaching || self.is_paused {
             return Ok(false);
         }
-        while let Some((stream, seq)) = self.again.pop_front() {
+        while let Some(Again { stream, seq, part }) = self.again.pop_front() {
             if let Some(packet) = kept.get(stream, seq) {
-                self.begin_packet(stream, packet);
+                self.sending = Some(Sending::new(packet, self.handle_of(stream), part, true));
                 return Ok(true);
             }
         }
@@ -215,19 +218,11 @@ impl Collector {
         if self.window > 0 {
             kept.add(stream, Arc::clone(&packet));
         }
-        self.begin_packet(stream, packet);
+        self.sending = Some(Sending::new(packet, self.handle_of(stream), None, false));
     }
 
-    fn begin_packet(&mut self, stream: usize, packet: Arc<SentPacket>) {
-        let handle = self.handles.get(&stream).copied().flatten().unwrap_or_default();
-        let route = Route { handle, seq: packet.seq(), prev_seq: packet.prev_seq, circuit_id: 0 };
-        let content = packet.packet.content();
-        let size = (content.len() + ROUTE_SIZE) as u32;
-        let mut head = [0; RecordHeader::SIZE + WIRE_HEAD];
-        head[..RecordHeader::SIZE].copy_from_slice(&RecordHeader { size }.encode());
-        // A packet has a header: the drain gives no other.
-        head[RecordHeader::SIZE..].copy_from_slice(&wire_head(content, route).unwrap_or([0; WIRE_HEAD]));
-        self.sending = Some(Sending { head, packet, done: 0 });
+    fn handle_of(&self, stream: usize) -> u64 {
+        self.handles.get(&stream).copied().flatten().unwrap_or_default()
     }
 
     /// Announces a stream.
@@ -324,7 +319,7 @@ impl Collector {
         let flags = |is_blocked| if is_blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         [
             PollFd::new(&self.control.socket, flags(self.control.is_blocked())),
-            PollFd::new(&self.data, flags(self.sending.is_some())),
+            PollFd::from_borrowed_fd(self.data.fd(), flags(self.sending.is_some())),
         ]
     }
 }

@@ -36,11 +36,13 @@ pub(super) struct Control {
     /// How many bytes of the output are sent.
     sent: usize,
     input: Vec<u8>,
+    /// How the connection has ended, if it has.
+    ended: Option<io::Error>,
 }
 
 impl Control {
     pub(super) const fn new(socket: TcpStream) -> Self {
-        Self { socket, output: Vec::new(), sent: 0, input: Vec::new() }
+        Self { socket, output: Vec::new(), sent: 0, input: Vec::new(), ended: None }
     }
 
     /// Where messages are appended.
@@ -69,19 +71,34 @@ impl Control {
         Ok(())
     }
 
-    /// Receives what has come. The end of the connection is an error.
+    /// Receives what has come. The end of the connection is an error of [`check`](Self::check), so that what came before is handled first.
     pub(super) fn receive(&mut self) -> io::Result<()> {
+        if self.ended.is_some() {
+            return Ok(());
+        }
         let mut buffer = [0; STEP];
         while self.input.len() < MOST_INPUT {
             match self.socket.read(&mut buffer) {
-                Ok(0) => return Err(io::Error::new(ErrorKind::UnexpectedEof, "the peer has closed the connection")),
+                Ok(0) => {
+                    let error = io::Error::new(ErrorKind::UnexpectedEof, "the peer has closed the connection");
+                    self.ended = Some(error);
+                    return Ok(());
+                }
                 Ok(count) => self.input.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.ended = Some(error);
+                    return Ok(());
+                }
             }
         }
         Err(io::Error::new(ErrorKind::InvalidData, "the peer answers without an end"))
+    }
+
+    /// Fails if the connection has ended.
+    pub(super) fn check(&mut self) -> io::Result<()> {
+        self.ended.take().map_or(Ok(()), Err)
     }
 
     /// Sends and receives once, and waits for one of both until the deadline.
@@ -94,6 +111,8 @@ impl Control {
         let flags = if self.is_blocked() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         // After EINTR or ENOMEM the socket is looked at as after a timeout.
         let _ = poll(&mut [PollFd::new(&self.socket, flags)], Some(&timespec(left)));
+        // The end is an error when what came before it was not enough.
+        self.check()?;
         self.receive()
     }
 

@@ -11,6 +11,9 @@ pub const DEFAULT_RESEND_BUFFER: usize = 16 << 20;
 /// The default pause between two synchronisation points.
 pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The default size of the largest datagram, in bytes.
+pub const DEFAULT_MTU: u32 = 1400;
+
 /// The host and the ports of a relay or a collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
@@ -82,6 +85,8 @@ impl fmt::Display for Destination {
 pub struct StreamOptions {
     pub(super) destination: Destination,
     pub(super) relay_only: bool,
+    pub(super) udp: bool,
+    pub(super) mtu: u32,
     pub(super) process: Option<String>,
     pub(super) resend_buffer: usize,
     pub(super) sync_interval: Duration,
@@ -95,6 +100,8 @@ impl StreamOptions {
         Self {
             destination,
             relay_only: false,
+            udp: false,
+            mtu: DEFAULT_MTU,
             process: None,
             resend_buffer: DEFAULT_RESEND_BUFFER,
             sync_interval: DEFAULT_SYNC_INTERVAL,
@@ -114,6 +121,13 @@ impl StreamOptions {
     #[must_use]
     pub fn process(mut self, name: impl Into<String>) -> Self {
         self.process = Some(name.into());
+        self
+    }
+
+    /// Sends packets in datagrams of at most `mtu` bytes, from 576 to 65507, in place of a data connection. Only a collector takes them.
+    #[must_use]
+    pub fn udp(mut self, mtu: u32) -> Self {
+        (self.udp, self.mtu) = (true, mtu.clamp(576, 65_507));
         self
     }
 

@@ -46,7 +46,7 @@ impl Peer {
         }
         let minor = version.minor.min(MINOR);
         if !options.relay_only && minor >= MINOR_WITH_CONFIGURATION {
-            let offer = Command::GetConfiguration { flags: Capabilities::new(false, false).flags() };
+            let offer = Command::GetConfiguration { flags: Capabilities::new(options.udp, false).flags() };
             let answer = ask(&mut control, &offer, minor, deadline)?;
             let capabilities = match answer {
                 Reply::Configuration { code: ReturnCode::Ok, flags } => Capabilities::of(flags),
@@ -56,6 +56,11 @@ impl Peer {
                 let collector = Collector::open(control, capabilities, (options, identity), (kept, queue), deadline)?;
                 return Ok(Self::Collector(Box::new(collector)));
             }
+        }
+        if options.udp {
+            return Err(Trouble::Final(
+                "the peer is a stock relay, which takes no data over UDP; stream over TCP".to_owned(),
+            ));
         }
         Relay::open(control, minor, (options, identity), connection, deadline).map(|relay| Self::Relay(Box::new(relay)))
     }

@@ -106,6 +106,10 @@ impl Relay {
     pub(super) fn advance(&mut self, queue: &Queue, streams: &mut Streams, now: Instant) -> Result<Next, Trouble> {
         self.control.receive()?;
         self.handle_replies(queue, streams)?;
+        if self.phase == Phase::Closing && self.expected.is_empty() {
+            return Ok(Next::Over);
+        }
+        self.control.check()?;
         for _ in 0..BATCH {
             if !self.finish_packet(queue, streams)? {
                 break;

@@ -114,7 +114,10 @@ impl Sink for StreamSink {
         let state = self.queue.wait_until(time, |state| state.stats.connections > 0 || state.over);
         match &state.refused {
             Some(reason) => {
-                let reason = io::Error::new(io::ErrorKind::NotConnected, reason.clone());
+                let reason = format!(
+                    "{reason}; start `tracectl collect` or lttng-relayd there, or have the recording wait for it (`--retry TIME`, `--wait`)"
+                );
+                let reason = io::Error::new(io::ErrorKind::NotConnected, reason);
                 Err(self.failed(reason))
             }
             None => Ok(()),
@@ -162,6 +165,11 @@ impl Sink for StreamSink {
 impl SinkExtension for StreamSink {
     fn adjust_account(&self, account: &mut Account) {
         losses::add(account, &self.queue.lock().lost);
+        for channel in &mut account.channels {
+            for stream in channel.streams.iter_mut().filter(|stream| stream.packets > 0) {
+                stream.file = format!("{}_{}", channel.name, stream.instance);
+            }
+        }
     }
 
     fn is_full(&self) -> bool {

@@ -15,6 +15,8 @@ pub(super) struct SentStream {
     pub(super) packets: u64,
     pub(super) events: u64,
     pub(super) events_after: u64,
+    /// Events that the peer has not got.
+    pub(super) lost: u64,
     /// No packet begins before this time.
     pub(super) promised: u64,
 }
@@ -34,7 +36,7 @@ impl Streams {
         let Self { sent, numbers, promised } = self;
         *numbers.entry(packet.stream.id).or_insert_with(|| {
             let (info, promised) = (packet.stream.clone(), *promised);
-            sent.push(SentStream { info, last: None, packets: 0, events: 0, events_after: 0, promised });
+            sent.push(SentStream { info, last: None, packets: 0, events: 0, events_after: 0, lost: 0, promised });
             sent.len() - 1
         })
     }

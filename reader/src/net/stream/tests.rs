@@ -80,6 +80,7 @@ fn to_sender<'a>() -> Vec<ToSender<'a>> {
         ToSender::Flow(Some("the disk is full")),
         ToSender::Closed(vec![Delivered { handle: 21, packets: 6, packets_lost: 1, events: 500, events_lost: 100 }]),
         ToSender::Done,
+        ToSender::Lost(SeqRange { handle: 21, first: 3, last: 4 }),
         ToSender::Error(ErrorCode::Busy, "too many senders"),
         ToSender::Error(ErrorCode::Other(77), ""),
     ]

@@ -191,7 +191,7 @@ impl<'a> ToCollector<'a> {
             Self::Announce(announce) => frame(out, 3, |to| announce.write(to)),
             Self::Metadata(piece) => frame(out, 4, |to| to.u64(piece.offset).bytes(piece.bytes)),
             Self::Sync(sync) => frame(out, 5, |to| sync.write(to)),
-            Self::Gone(gone) => frame(out, 6, |to| to.u64(gone.handle).u64(gone.first).u64(gone.last)),
+            Self::Gone(gone) => frame(out, 6, |to| gone.write(to)),
             Self::ClockProbe(probe) => frame(out, 7, |to| to.u64(probe.number).u64(probe.sent)),
             Self::Close(close) => frame(out, 8, |to| {
                 to.u32(close.whole.into()).entries(&close.entries, |to, entry| {
@@ -274,7 +274,11 @@ impl Sync {
 }
 
 impl SeqRange {
-    fn read(fields: &mut Reader<'_>) -> Result<Self, Malformed> {
+    pub(super) fn write<'w>(&self, to: Writer<'w>) -> Writer<'w> {
+        to.u64(self.handle).u64(self.first).u64(self.last)
+    }
+
+    pub(super) fn read(fields: &mut Reader<'_>) -> Result<Self, Malformed> {
         let (handle, first, last) = (fields.u64()?, fields.u64()?, fields.u64()?);
         if first > last { Err(Malformed::Field) } else { Ok(Self { handle, first, last }) }
     }

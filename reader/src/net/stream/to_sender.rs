@@ -1,6 +1,7 @@
 //! The messages of a collector.
 
 use super::fields::{Reader, Writer};
+use super::to_collector::SeqRange;
 use super::{MOST_ENTRIES, MOST_NACKS, Malformed, frame};
 
 /// A message to the sender, in a frame.
@@ -27,6 +28,8 @@ pub enum ToSender<'a> {
     Closed(Vec<Delivered>),
     /// The account is stored.
     Done,
+    /// Packets are given up.
+    Lost(SeqRange),
     /// The connection ends.
     Error(ErrorCode, &'a str),
 }
@@ -246,6 +249,7 @@ impl<'a> ToSender<'a> {
             137 => Self::Closed(fields.entries(MOST_ENTRIES, 40, Delivered::read)?),
             138 => Self::Done,
             139 => Self::Error(fields.u32()?.into(), fields.text()?),
+            140 => Self::Lost(SeqRange::read(fields)?),
             _ => return Err(Malformed::Kind),
         })
     }
@@ -281,6 +285,7 @@ impl<'a> ToSender<'a> {
                 })
             }),
             Self::Done => frame(out, 138, |to| to),
+            Self::Lost(lost) => frame(out, 140, |to| lost.write(to)),
             Self::Error(code, text) => frame(out, 139, |to| to.u32(code.number()).text(text)),
         }
     }

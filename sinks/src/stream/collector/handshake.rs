@@ -1,5 +1,6 @@
 //! The beginning of a session: the only part in which messages are waited for.
 
+use super::data::{Data, Datagrams};
 use super::kept::random;
 use super::{Collector, FIRST_PROBES, Kept, Names, Phase, SILENCE};
 use crate::stream::connection::{Control, connect, write_parts};
@@ -8,11 +9,16 @@ use crate::stream::queue::Queue;
 use crate::stream::session::{Identity, Trouble};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
-use std::time::Instant;
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
 use tracepoint_reader::net::stream::{
     Attach, Capabilities, FRAME_HEADER, FrameHeader, Hello, LONGEST_NAME, Ready, ToCollector, ToSender, VERSION,
     Welcome,
 };
+
+/// The pause between two probes, and the time after which UDP does not come through.
+const PROBE_PAUSE: Duration = Duration::from_millis(200);
+const UDP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the answer to HELLO says.
 struct Greeting {
@@ -20,6 +26,8 @@ struct Greeting {
     resumed: bool,
     token: [u8; 16],
     tcp_port: u16,
+    udp_port: u16,
+    mtu: u32,
     metadata: u64,
     window: u64,
 }
@@ -33,6 +41,9 @@ impl Collector {
         (kept, queue): (&mut Kept, &Queue),
         deadline: Instant,
     ) -> Result<Self, Trouble> {
+        if options.udp && !capabilities.udp {
+            return Err(Trouble::Final("the collector takes no data over UDP; stream over TCP".to_owned()));
+        }
         if capabilities.key {
             return Err(Trouble::Final(
                 "the collector asks for a shared key, which this sender does not have".to_owned(),
@@ -50,13 +61,13 @@ impl Collector {
         let buffer = options.resend_buffer as u64;
         let hello = Hello {
             version: VERSION.into(),
-            udp: false,
+            udp: options.udp,
             key: kept.key,
             trace: identity.uuid,
             clock: identity.clock,
             nonce: random()?,
             sync_interval: u32::try_from(options.sync_interval.as_millis()).unwrap_or(u32::MAX),
-            mtu: 1400,
+            mtu: options.mtu,
             resend_buffer: buffer,
             host,
             session,
@@ -68,14 +79,12 @@ impl Collector {
             _ => None,
         })?;
         let to = &options.destination;
-        let port = if welcome.tcp_port == 0 { to.data_port } else { welcome.tcp_port };
-        let data = connect(to, port, deadline)?;
-        let mut done = 0;
-        // 32 bytes fit into the buffer of a new socket.
-        if !write_parts(&data, [&Attach { token: welcome.token }.encode(), &[]], &mut done)? {
-            return Err(io::Error::new(ErrorKind::TimedOut, "the data connection takes nothing").into());
-        }
-        await_message(&mut control, deadline, |message| matches!(message, ToSender::Ready(Ready::Tcp)).then_some(()))?;
+        let data = if options.udp {
+            Data::Udp(open_udp(&mut control, &welcome, options.mtu, deadline)?)
+        } else {
+            let port = if welcome.tcp_port == 0 { to.data_port } else { welcome.tcp_port };
+            Data::Tcp(open_tcp(&mut control, connect(to, port, deadline)?, &welcome, deadline)?)
+        };
         let now = Instant::now();
         let mut collector = Self {
             control,
@@ -108,10 +117,48 @@ impl Collector {
 
 impl Greeting {
     fn of(welcome: &Welcome<'_>) -> Self {
-        let Welcome { resumed, token, tcp_port, metadata, window, name, .. } = *welcome;
+        let Welcome { resumed, token, tcp_port, udp_port, mtu, metadata, window, name, .. } = *welcome;
         // Terminals must not interpret what comes from the network.
         let name = name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect();
-        Self { name, resumed, token, tcp_port, metadata, window }
+        Self { name, resumed, token, tcp_port, udp_port, mtu, metadata, window }
+    }
+}
+
+/// Attaches a data connection.
+fn open_tcp(
+    control: &mut Control,
+    data: TcpStream,
+    welcome: &Greeting,
+    deadline: Instant,
+) -> Result<TcpStream, Trouble> {
+    let mut done = 0;
+    // 32 bytes fit into the buffer of a new socket.
+    if !write_parts(&data, [&Attach { token: welcome.token }.encode(), &[]], &mut done)? {
+        return Err(io::Error::new(ErrorKind::TimedOut, "the data connection takes nothing").into());
+    }
+    await_message(control, deadline, |message| matches!(message, ToSender::Ready(Ready::Tcp)).then_some(()))?;
+    Ok(data)
+}
+
+/// Sends probes until one has come through.
+fn open_udp(control: &mut Control, welcome: &Greeting, mtu: u32, deadline: Instant) -> Result<Datagrams, Trouble> {
+    let to = SocketAddr::new(control.socket.peer_addr()?.ip(), welcome.udp_port);
+    let mut datagrams = Datagrams::open(to, welcome.token, mtu.min(welcome.mtu))?;
+    let give_up = deadline.min(Instant::now() + UDP_TIMEOUT);
+    loop {
+        datagrams.probe();
+        let again = give_up.min(Instant::now() + PROBE_PAUSE);
+        let ready = |message: &ToSender<'_>| matches!(message, ToSender::Ready(Ready::Udp)).then_some(());
+        match await_message(control, again, ready) {
+            Ok(()) => return Ok(datagrams),
+            Err(Trouble::Temporary(error)) if error.kind() == ErrorKind::TimedOut && again < give_up => {}
+            Err(Trouble::Temporary(error)) if error.kind() == ErrorKind::TimedOut => {
+                let text =
+                    format!("no datagram has reached the collector at {to}; open the port for UDP, or stream over TCP");
+                return Err(Trouble::Temporary(io::Error::new(ErrorKind::TimedOut, text)));
+            }
+            Err(trouble) => return Err(trouble),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the collector says.
 
-use super::{Collector, Kept, Phase};
+use super::{Again, Collector, Kept, Phase};
 use crate::stream::losses;
 use crate::stream::queue::Queue;
 use crate::stream::session::Trouble;
@@ -95,6 +95,7 @@ impl Collector {
                 queue.change(|state| state.stats.trouble = trouble);
             }
             ToSender::Closed(closed) => self.closed(&closed, queue, streams),
+            ToSender::Lost(lost) => self.given_up(&lost, queue, (streams, kept)),
             ToSender::Done => self.phase = Phase::Done,
             ToSender::Error(code, text) => return Err(refused(code, text)),
             // What a later version may say.
@@ -109,12 +110,14 @@ impl Collector {
         *handle = Some(announced.handle);
         self.numbers.insert(announced.handle, number);
         kept.acknowledge(number, announced.next, queue);
-        self.again.extend(kept.within(number, 0, u64::MAX).into_iter().map(|seq| (number, seq)));
+        let kept = kept.within(number, 0, u64::MAX).into_iter();
+        self.again.extend(kept.map(|seq| Again { stream: number, seq, part: None }));
     }
 
-    /// Sends packets again, and says which are gone. Over TCP a part of a packet is not asked for.
+    /// Sends packets again, or a part of one, and says which are gone.
     fn send_again(&mut self, entry: &NackEntry, kept: &Kept) {
-        let NackEntry { handle, first, last, .. } = *entry;
+        let NackEntry { handle, first, last, offset, length } = *entry;
+        let part = (length > 0).then_some((offset, length));
         let Some(number) = self.numbers.get(&handle).copied() else { return };
         let mut gone = |first: u64, last: u64| {
             ToCollector::Gone(SeqRange { handle, first, last }).encode(self.control.output());
@@ -125,13 +128,31 @@ impl Collector {
                 gone(next, seq - 1);
             }
             next = seq.saturating_add(1);
-            if !self.again.contains(&(number, seq)) {
-                self.again.push_back((number, seq));
+            let again = Again { stream: number, seq, part };
+            if !self.again.contains(&again) {
+                self.again.push_back(again);
             }
         }
         if next <= last {
             gone(next, last);
         }
+    }
+
+    /// The collector has given up packets, which are kept here until it acknowledges them.
+    fn given_up(&mut self, lost: &SeqRange, queue: &Queue, (streams, kept): (&mut Streams, &Kept)) {
+        let Some(number) = self.numbers.get(&lost.handle) else { return };
+        let packets = kept.within(*number, lost.first, lost.last);
+        let events =
+            packets.iter().filter_map(|seq| kept.get(*number, *seq)).map(|packet| packet.packet.events()).sum();
+        let sent = streams.get(*number);
+        sent.lost += events;
+        let stream = sent.info.id;
+        queue.change(|state| {
+            state.lose_events(stream, events, LostPackets::Network);
+            if let Some(account) = &mut state.account {
+                losses::add(account, &HashMap::from([(stream, HashMap::from([(LostPackets::Network, events)]))]));
+            }
+        });
     }
 
     /// Streams are complete: what was sent and not delivered is lost.
@@ -141,7 +162,11 @@ impl Collector {
         for delivered in closed.iter().filter(|delivered| open.remove(&delivered.handle)) {
             let Some(number) = self.numbers.get(&delivered.handle) else { continue };
             let sent = streams.get(*number);
-            let events = sent.events.saturating_sub(delivered.events);
+            // Once, though the connection may be lost before the account is stored. What was given up is counted already.
+            let is_counted = delivered.packets_lost > 0 && delivered.events > 0;
+            let missing = if is_counted { sent.events.saturating_sub(delivered.events) } else { 0 };
+            let events = missing.saturating_sub(sent.lost);
+            sent.lost += events;
             lost.insert(sent.info.id, HashMap::from([(LostPackets::Network, events)]));
         }
         let is_complete = open.is_empty();

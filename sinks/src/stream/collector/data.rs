@@ -1,0 +1,188 @@
+//! The way for packets: a connection over TCP, or datagrams over UDP. The payload of a packet is sent from where it is, by gather I/O.
+
+use super::kept::SentPacket;
+use crate::stream::connection::write_parts;
+use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};
+use std::io::{self, IoSlice};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tracepoint_reader::net::stream::{
+    DatagramHeader, ROUTE_OFFSET, ROUTE_SIZE, RecordHeader, Route, WIRE_HEAD, wire_head,
+};
+
+/// The number of datagrams in one call.
+const DATAGRAMS_PER_CALL: usize = 64;
+/// The pause without datagrams after which a probe keeps the way through NAT open.
+const KEEP_OPEN: Duration = Duration::from_secs(15);
+/// The bytes of IP and UDP headers that a datagram has besides.
+const LEAST_MTU: u32 = 576;
+
+/// The way for packets.
+#[derive(Debug)]
+pub(super) enum Data {
+    Tcp(TcpStream),
+    Udp(Datagrams),
+}
+
+/// Datagrams to a collector.
+#[derive(Debug)]
+pub(super) struct Datagrams {
+    socket: UdpSocket,
+    token: [u8; 16],
+    /// The bytes of each fragment but the last.
+    unit: usize,
+    /// When something was sent last.
+    sent_at: Instant,
+}
+
+/// A packet that is being sent.
+#[derive(Debug)]
+pub(super) struct Sending {
+    pub(super) packet: Arc<SentPacket>,
+    route: Route,
+    /// Its first bytes on the wire.
+    head: [u8; WIRE_HEAD],
+    /// The part that is sent, in bytes on the wire, and what is done of it.
+    part: Range<usize>,
+    done: usize,
+    /// Whether it was sent before.
+    pub(super) is_again: bool,
+}
+
+impl Sending {
+    /// The whole packet, or a part of it that was asked for.
+    pub(super) fn new(packet: Arc<SentPacket>, handle: u64, part: Option<(u32, u32)>, is_again: bool) -> Self {
+        let route = Route { handle, seq: packet.seq(), prev_seq: packet.prev_seq, circuit_id: 0 };
+        let content = packet.packet.content();
+        // A packet has a header: the drain gives no other.
+        let head = wire_head(content, route).unwrap_or([0; WIRE_HEAD]);
+        let size = content.len() + ROUTE_SIZE;
+        let part = part.map_or(0..size, |(offset, length)| {
+            let start = (offset as usize).min(size);
+            start..start.saturating_add(length as usize).min(size)
+        });
+        Self { packet, route, head, part, done: 0, is_again }
+    }
+
+    fn rest(&self) -> &[u8] {
+        self.packet.packet.content().get(ROUTE_OFFSET..).unwrap_or_default()
+    }
+
+    fn size(&self) -> usize {
+        WIRE_HEAD + self.rest().len()
+    }
+
+    /// These bytes of the packet on the wire.
+    fn bytes(&self, range: &Range<usize>) -> [&[u8]; 2] {
+        let of_head = range.start.min(WIRE_HEAD)..range.end.min(WIRE_HEAD);
+        let of_rest = range.start.saturating_sub(WIRE_HEAD)..range.end.saturating_sub(WIRE_HEAD);
+        [&self.head[of_head], self.rest().get(of_rest).unwrap_or_default()]
+    }
+}
+
+impl Data {
+    /// Sends what can be sent of a packet; `false` if that is not all.
+    pub(super) fn send(&mut self, sending: &mut Sending) -> io::Result<bool> {
+        match self {
+            Self::Tcp(socket) => {
+                let mut head = [0; RecordHeader::SIZE + WIRE_HEAD];
+                head[..RecordHeader::SIZE].copy_from_slice(&RecordHeader { size: sending.size() as u32 }.encode());
+                head[RecordHeader::SIZE..].copy_from_slice(&sending.head);
+                let mut done = sending.done;
+                let all = write_parts(socket, [&head, sending.rest()], &mut done)?;
+                sending.done = done;
+                Ok(all)
+            }
+            Self::Udp(datagrams) => datagrams.send(sending),
+        }
+    }
+
+    /// Keeps the way through NAT open. Returns when that is due again.
+    pub(super) fn keep_open(&mut self, now: Instant) -> Option<Instant> {
+        let Self::Udp(datagrams) = self else { return None };
+        if now.duration_since(datagrams.sent_at) >= KEEP_OPEN {
+            datagrams.probe();
+        }
+        Some(datagrams.sent_at + KEEP_OPEN)
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(socket) => socket.as_fd(),
+            Self::Udp(datagrams) => datagrams.socket.as_fd(),
+        }
+    }
+}
+
+impl Datagrams {
+    /// Datagrams of at most `mtu` bytes to this address.
+    pub(super) fn open(to: SocketAddr, token: [u8; 16], mtu: u32) -> io::Result<Self> {
+        let socket = UdpSocket::bind(SocketAddr::new(unspecified(to), 0))?;
+        socket.connect(to)?;
+        socket.set_nonblocking(true)?;
+        let unit = mtu.max(LEAST_MTU) as usize - DatagramHeader::SIZE;
+        Ok(Self { socket, token, unit, sent_at: Instant::now() })
+    }
+
+    /// Sends a probe. If it is lost, another one follows.
+    pub(super) fn probe(&mut self) {
+        self.sent_at = Instant::now();
+        let _ = self.socket.send(&DatagramHeader::probe(self.token).encode());
+    }
+
+    fn send(&mut self, sending: &mut Sending) -> io::Result<bool> {
+        let size = sending.size();
+        // Fragments begin at multiples of the unit.
+        let (first, end) = (sending.part.start / self.unit * self.unit, sending.part.end);
+        while first + sending.done < end {
+            let start = first + sending.done;
+            let ranges = (start..end).step_by(self.unit).take(DATAGRAMS_PER_CALL);
+            let ranges: Vec<_> = ranges.map(|at| at..(at + self.unit).min(size)).collect();
+            let headers: Vec<_> = ranges.iter().map(|range| self.header(sending, range.start, size).encode()).collect();
+            let slices = ranges.iter().zip(&headers).map(|(range, header)| {
+                let [head, rest] = sending.bytes(range);
+                [IoSlice::new(header), IoSlice::new(head), IoSlice::new(rest)]
+            });
+            let slices: Vec<_> = slices.collect();
+            let mut controls: Vec<_> = slices.iter().map(|_| SendAncillaryBuffer::default()).collect();
+            let messages = slices.iter().zip(&mut controls).map(|(slice, control)| MMsgHdr::new(slice, control));
+            let mut messages: Vec<_> = messages.collect();
+            let sent = match sendmmsg(&self.socket, &mut messages, SendFlags::NOSIGNAL) {
+                Ok(count) => count.max(1),
+                Err(rustix::io::Errno::AGAIN) => return Ok(false),
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(rustix::io::Errno::MSGSIZE) => {
+                    return Err(io::Error::other("a datagram is too large for the network; give a smaller `--mtu`"));
+                }
+                // The datagram is lost, as it might be on its way: no route, no memory, nobody at the port for now.
+                Err(_) => 1,
+            };
+            sending.done += sent * self.unit;
+            self.sent_at = Instant::now();
+        }
+        Ok(true)
+    }
+
+    fn header(&self, sending: &Sending, offset: usize, total: usize) -> DatagramHeader {
+        DatagramHeader {
+            probe: false,
+            token: self.token,
+            handle: sending.route.handle,
+            seq: sending.route.seq,
+            offset: offset as u32,
+            total: total as u32,
+            unit: self.unit as u32,
+            again: sending.is_again,
+        }
+    }
+}
+
+fn unspecified(like: SocketAddr) -> std::net::IpAddr {
+    match like {
+        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
