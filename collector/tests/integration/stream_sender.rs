@@ -206,7 +206,7 @@ impl StreamSender {
 
     /// Handles what has come. `false`: the connection has ended.
     pub(crate) fn listen(&mut self) -> bool {
-        let mut bytes = [0; 1 << 16];
+        let mut bytes = vec![0; 1 << 16];
         match self.control.read(&mut bytes) {
             Ok(0) => return false,
             Ok(count) => self.input.extend_from_slice(&bytes[..count]),

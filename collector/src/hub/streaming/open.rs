@@ -81,6 +81,7 @@ impl Hub {
             names: HashSet::new(),
             fragments: Fragments::default(),
             has_data: false,
+            alignment: None,
             account: (Vec::new(), None),
         });
         let id = self.open_session(session);
