@@ -102,12 +102,12 @@ impl Collect {
                 units::bytes(stored_bytes)
             ));
         }
-        let Counts { late, missing, unwritten, .. } = counts;
-        if late + missing + unwritten == 0 {
+        let Counts { late, missing, damaged, unwritten, .. } = counts;
+        if late + missing + damaged + unwritten == 0 {
             return Ok(Outcome::Success);
         }
         message::note(&format!(
-            "not stored: {late} packets came late or twice, {missing} were announced and did not come, {unwritten} could not be written"
+            "not stored: {late} packets came late or twice, {missing} were announced and did not come, {damaged} were damaged, {unwritten} could not be written"
         ));
         Ok(Outcome::Incomplete)
     }
