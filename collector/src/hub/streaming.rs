@@ -7,6 +7,7 @@ pub(crate) use open::Opened;
 use super::Hub;
 use super::directory::make_directories;
 use super::ordered::{Ordered, unwrap};
+use super::stream::Stream;
 use super::streamed::Streamed;
 use crate::fragments::Fragments;
 use crate::reorder::Limits;
@@ -77,12 +78,18 @@ impl Hub {
         let handle = tracepoint_reader::net::stream::route_of(&wire).map(|route| route.handle);
         let stream = handle.ok().and_then(|handle| self.stream_of(id, handle));
         let Some(ordered) = stream.and_then(|stream| stream.ordered.as_mut()) else { return false };
-        let Ok((route, bytes, index)) = unwrap(wire, ordered.key(), ordered.largest()) else {
+        let Ok((route, bytes, index, events_before)) = unwrap(wire, ordered.key(), ordered.largest()) else {
             self.counts.damaged += 1;
             return false;
         };
         let size = bytes.len() as u64;
-        ordered.reorder.push(route.seq, route.prev_seq, size, (Packet::new(bytes, 0, memory), index), now);
+        ordered.reorder.push(
+            route.seq,
+            route.prev_seq,
+            size,
+            (Packet::new(bytes, 0, memory), index, events_before),
+            now,
+        );
         self.advance(route.handle, now);
         true
     }
@@ -259,12 +266,19 @@ impl Hub {
 
     /// The streams among these that are complete, and closed by this.
     pub(crate) fn closed(&mut self, id: u64) -> Vec<Delivered> {
-        let handles: Vec<_> =
-            self.streamed(id).map_or_else(Vec::new, |streamed| streamed.streams.values().copied().collect());
+        let Some(streamed) = self.streamed(id) else { return Vec::new() };
+        let (metadata, handles) = (streamed.metadata, streamed.streams.values().copied().collect::<Vec<_>>());
         let mut closed = Vec::new();
         for handle in handles {
-            let Some(stream) = self.streams.get_mut(&handle).filter(|stream| !stream.is_closing()) else { continue };
-            let Some(balance) = stream.ordered.as_ref().and_then(Ordered::balance) else { continue };
+            // Apart from the others, for the metadata is one of them.
+            if !self.streams.get(&handle).is_some_and(Stream::is_ending) {
+                continue;
+            }
+            let Some(mut stream) = self.streams.remove(&handle) else { continue };
+            let metadata = self.streams.get(&metadata).map(|metadata| &metadata.view);
+            let balance = stream.balance(metadata);
+            let stream = self.streams.entry(handle).or_insert(stream);
+            let Some(balance) = balance else { continue };
             self.counts.missing += balance.packets_lost;
             stream.give_up(|job| self.storage.give(handle, job));
             closed.push(balance);

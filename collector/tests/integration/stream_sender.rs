@@ -338,7 +338,7 @@ impl StreamSender {
                 handle: *handle,
                 last: self.last.get(handle).copied().unwrap_or(NO_SEQ),
                 packets: self.sent.get(handle).copied().unwrap_or_default(),
-                events_after: 0,
+                events_after: self.last.get(handle).map_or(0, |last| last + 1),
             })
             .collect();
         let count = entries.len();
