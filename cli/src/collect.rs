@@ -8,7 +8,8 @@ use clap::Args;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use tracepoint_collector::{Addresses, Collector, Counts, DEFAULT_MEMORY, Options, Report};
+use std::time::Duration;
+use tracepoint_collector::{Addresses, Collector, Counts, DEFAULT_GAP_PACKETS, DEFAULT_MEMORY, Options, Report};
 
 /// Receives traces over a network, stores them below a directory, and serves them to live viewers
 ///
@@ -43,6 +44,15 @@ pub(crate) struct Collect {
     /// Largest size of the directory; senders wait when it is reached
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     quota: Option<u64>,
+    /// How many packets of a stream may wait behind a missing one before it is asked for at once
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_GAP_PACKETS)]
+    gap_packets: usize,
+    /// How long a missing packet that was asked for is waited for
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "2s")]
+    gap_time: Duration,
+    /// Serve metrics for Prometheus over HTTP; port 0: any free one
+    #[arg(long, value_name = "ADDR:PORT")]
+    metrics: Option<SocketAddr>,
     /// Write two JSON objects: the addresses at the start, and counts at the end
     #[arg(long)]
     json: bool,
@@ -52,15 +62,22 @@ impl Collect {
     pub(crate) fn run(&self) -> VerbResult {
         let mut options =
             Options::new(&self.output).control(self.control).data(self.data).live(self.live).memory(self.memory);
+        options = options.gap_packets(self.gap_packets).gap_time(self.gap_time);
         if let Some(quota) = self.quota {
             options = options.quota(quota);
         }
+        if let Some(metrics) = self.metrics {
+            options = options.metrics(metrics);
+        }
         let collector = Collector::bind(options)?;
         let interrupt = Interrupt::once()?;
-        let Addresses { control, data, live, .. } = collector.addresses();
+        let Addresses { control, data, live, metrics, .. } = collector.addresses();
         if self.json {
             let (control, data, live) = (control.to_string(), data.to_string(), live.to_string());
-            output::json(&json!({ "type": "listening", "control": control, "data": data, "live": live }))?;
+            let metrics = metrics.map(|address| address.to_string());
+            output::json(&json!({
+                "type": "listening", "control": control, "data": data, "live": live, "metrics": metrics,
+            }))?;
         } else {
             message::note(&format!(
                 "storing below {}; senders connect to {control} and {data}, viewers to {live}",
@@ -85,12 +102,12 @@ impl Collect {
                 units::bytes(stored_bytes)
             ));
         }
-        let Counts { late, missing, unwritten, .. } = counts;
-        if late + missing + unwritten == 0 {
+        let Counts { late, missing, damaged, unwritten, .. } = counts;
+        if late + missing + damaged + unwritten == 0 {
             return Ok(Outcome::Success);
         }
         message::note(&format!(
-            "not stored: {late} packets came late or twice, {missing} were announced and did not come, {unwritten} could not be written"
+            "not stored: {late} packets came late or twice, {missing} were announced and did not come, {damaged} were damaged, {unwritten} could not be written"
         ));
         Ok(Outcome::Incomplete)
     }

@@ -13,6 +13,7 @@ mod session;
 mod stream;
 mod streamed;
 mod streaming;
+mod tally;
 
 pub(crate) use directory::{SessionDirectory, session_name};
 pub(crate) use session::Session;

@@ -24,6 +24,7 @@ pub struct Options {
     pub(crate) control: SocketAddr,
     pub(crate) data: SocketAddr,
     pub(crate) live: SocketAddr,
+    pub(crate) metrics: Option<SocketAddr>,
     pub(crate) memory: u64,
     pub(crate) quota: Option<u64>,
     pub(crate) gap_packets: usize,
@@ -42,6 +43,7 @@ impl Options {
             control: loopback(CONTROL_PORT),
             data: loopback(DATA_PORT),
             live: loopback(LIVE_PORT),
+            metrics: None,
             memory: DEFAULT_MEMORY,
             quota: None,
             gap_packets: DEFAULT_GAP_PACKETS,
@@ -64,6 +66,12 @@ impl Options {
     /// Where viewers connect; port 0: any free one.
     pub const fn live(mut self, address: SocketAddr) -> Self {
         self.live = address;
+        self
+    }
+
+    /// Where Prometheus asks for metrics, over HTTP; port 0: any free one. Nowhere by default.
+    pub const fn metrics(mut self, address: SocketAddr) -> Self {
+        self.metrics = Some(address);
         self
     }
 

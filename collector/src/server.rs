@@ -4,6 +4,7 @@
 //! semaphore of bytes, from which a task takes the size of a packet before it reads it, so that a full memory stops the peer by TCP's own
 //! flow control; the number of connections of each kind; the time of a message that has begun.
 
+mod metrics;
 mod senders;
 mod streamed;
 mod viewers;
@@ -57,6 +58,8 @@ pub struct Addresses {
     pub data: SocketAddr,
     /// For viewers.
     pub live: SocketAddr,
+    /// For Prometheus, if it was asked for.
+    pub metrics: Option<SocketAddr>,
 }
 
 /// The state of a running collector.
@@ -87,6 +90,7 @@ pub struct Collector {
     options: Options,
     runtime: Runtime,
     listeners: [TcpListener; 3],
+    metrics: Option<TcpListener>,
     datagrams: UdpSocket,
     addresses: Addresses,
     found: Found,
@@ -98,6 +102,8 @@ struct Shared {
     hub: RefCell<Hub>,
     /// Bytes of memory that are free.
     memory: Arc<Semaphore>,
+    /// Bytes of memory in all.
+    all_memory: usize,
     /// The largest packet.
     largest: u32,
     offer: Offer,
@@ -128,6 +134,7 @@ impl Collector {
             listen("packets", options.data)?,
             listen("viewers", options.live)?,
         ];
+        let metrics = options.metrics.map(|address| listen("metrics", address)).transpose()?;
         let of_data = listeners[1].local_addr().unwrap_or(options.data);
         let datagrams = UdpSocket::bind(of_data).and_then(|it| it.set_nonblocking(true).map(|()| it));
         let datagrams =
@@ -138,10 +145,15 @@ impl Collector {
             listener.local_addr().map_err(|error| CollectError::new("find an address of this machine", error))
         };
         let [control, data, live] = [&listeners[0], &listeners[1], &listeners[2]].map(address);
-        let addresses = Addresses { control: control?, data: data?, live: live? };
+        let addresses = Addresses {
+            control: control?,
+            data: data?,
+            live: live?,
+            metrics: metrics.as_ref().map(address).transpose()?,
+        };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build();
         let runtime = runtime.map_err(|error| CollectError::new("start", error))?;
-        Ok(Self { options, runtime, listeners, datagrams, addresses, found })
+        Ok(Self { options, runtime, listeners, metrics, datagrams, addresses, found })
     }
 
     /// The addresses on which it listens.
@@ -156,7 +168,7 @@ impl Collector {
     ///
     /// [`CollectError`] if the thread that writes cannot be started.
     pub fn run(self, report: impl FnMut(&Report) -> bool) -> Result<Counts, CollectError> {
-        let Self { options, runtime, listeners, datagrams, addresses, found } = self;
+        let Self { options, runtime, listeners, metrics, datagrams, addresses, found } = self;
         raise_file_limit();
         let (sender, done) = tokio::sync::mpsc::unbounded_channel();
         let storage = Storage::start(found.bytes, options.quota, sender);
@@ -172,6 +184,7 @@ impl Collector {
         let shared = Rc::new(Shared {
             hub: RefCell::new(hub),
             memory: Arc::new(Semaphore::new(memory)),
+            all_memory: memory,
             largest: u32::try_from(memory / 2).unwrap_or(u32::MAX),
             offer: Offer {
                 ports: (addresses.data.port(), addresses.data.port()),
@@ -186,7 +199,7 @@ impl Collector {
             },
         });
         let tasks = LocalSet::new();
-        tasks.block_on(&runtime, serve(&shared, listeners, datagrams, done, memory, report))
+        tasks.block_on(&runtime, serve(&shared, (listeners, metrics, datagrams), done, report))
     }
 }
 
@@ -199,10 +212,8 @@ fn raise_file_limit() {
 
 async fn serve(
     shared: &Rc<Shared>,
-    listeners: [TcpListener; 3],
-    datagrams: UdpSocket,
+    (listeners, metrics, datagrams): ([TcpListener; 3], Option<TcpListener>, UdpSocket),
     mut done: UnboundedReceiver<(u64, Done)>,
-    memory: usize,
     mut report: impl FnMut(&Report) -> bool,
 ) -> Result<Counts, CollectError> {
     let [control, data, live] = listeners.map(tokio::net::TcpListener::from_std);
@@ -211,6 +222,10 @@ async fn serve(
     tasks.spawn_local(accept(Rc::clone(shared), control.map_err(failed)?, MOST_SENDERS, senders::control));
     tasks.spawn_local(accept(Rc::clone(shared), data.map_err(failed)?, MOST_SENDERS, senders::data));
     tasks.spawn_local(accept(Rc::clone(shared), live.map_err(failed)?, MOST_VIEWERS, viewers::viewer));
+    if let Some(metrics) = metrics {
+        let metrics = tokio::net::TcpListener::from_std(metrics).map_err(failed)?;
+        tasks.spawn_local(accept(Rc::clone(shared), metrics, MOST_VIEWERS, metrics::metrics));
+    }
     let datagrams = tokio::net::UdpSocket::from_std(datagrams).map_err(failed)?;
     tasks.spawn_local(streamed::datagrams(Rc::clone(shared), datagrams));
     let of_done = Rc::clone(shared);
@@ -224,28 +239,36 @@ async fn serve(
     loop {
         ticks.tick().await;
         shared.hub.borrow_mut().tick(Instant::now());
-        if !report(&shared.report(memory)) {
+        if !report(&shared.report()) {
             break;
         }
     }
     // No new connections; what has come is completed.
     drop(tasks);
     shared.hub.borrow_mut().close_all(Instant::now());
+    if shared.hub.borrow().full.is_some() {
+        shared.hub.borrow().storage().give_up();
+    }
     let end = Instant::now() + END_TIME;
     while shared.hub.borrow().sessions().any(|(_, session)| !session.is_closed()) && Instant::now() < end {
         ticks.tick().await;
         shared.hub.borrow_mut().tick(Instant::now());
     }
     shared.hub.borrow().storage().give_up();
-    report(&shared.report(memory));
+    report(&shared.report());
     storage.abort();
     Ok(shared.hub.borrow().counts)
 }
 
 impl Shared {
-    fn report(&self, memory: usize) -> Report {
-        let mut hub = self.hub.borrow_mut();
-        let messages = hub.messages();
+    /// The state, with what happened since the last call.
+    fn report(&self) -> Report {
+        let messages = self.hub.borrow_mut().messages();
+        Report { messages, ..self.state() }
+    }
+
+    fn state(&self) -> Report {
+        let hub = self.hub.borrow();
         let open: Vec<_> =
             hub.sessions().filter(|(_, session)| session.is_open()).map(|(_, session)| session).collect();
         Report {
@@ -253,10 +276,10 @@ impl Shared {
             sessions: open.len(),
             streams: open.iter().map(|session| session.streams.len()).sum(),
             viewers: hub.sessions().map(|(_, session)| session.viewers).sum(),
-            memory: (memory - self.memory.available_permits().min(memory)) as u64,
+            memory: self.all_memory.saturating_sub(self.memory.available_permits()) as u64,
             disk: hub.storage().used(),
             full: hub.full.clone(),
-            messages,
+            messages: Vec::new(),
         }
     }
 }

@@ -138,7 +138,7 @@ impl StreamControl {
                     .map_err(|why| (ErrorCode::Protocol, why))?;
             }
             ToCollector::Sync(sync) => {
-                hub.sync(id, &sync.entries, now);
+                hub.sync(id, &sync, now);
                 match &mut self.sync {
                     Some(known) if known.number == sync.number => known.entries.extend(sync.entries),
                     known => *known = Some(sync),

@@ -10,6 +10,7 @@ mod seed;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 
+mod collect;
 mod convert;
 mod dt;
 mod live;

@@ -1,7 +1,9 @@
 //! A stream of the stream protocol: packets with their own numbers, in order, acknowledged when they are stored.
 
+use super::tally::Tally;
 use crate::reorder::{Limits, Reorder};
 use crate::storage::Packet;
+use crate::view::View;
 use std::collections::VecDeque;
 use std::time::Instant;
 use tracepoint_reader::internal::check;
@@ -17,15 +19,15 @@ const HEADER: usize = 96;
 /// What is known of a stream beside its files.
 #[derive(Debug)]
 pub(crate) struct Ordered {
-    pub(crate) reorder: Reorder<(Packet, Index)>,
+    pub(crate) reorder: Reorder<(Packet, Index, u64)>,
     /// The stream class and the instance.
     key: (u32, u64),
     /// The largest packet in its file, in bytes.
     largest: u32,
-    /// Packets that were given to the storage, and that it has not done.
-    outstanding: u64,
-    /// Packets that are stored, and records of the stream before the last of them.
-    delivered: u64,
+    /// Packets that were given to the storage, and that it has not done: the records of the stream before each.
+    outstanding: VecDeque<u64>,
+    /// What is stored.
+    tally: Tally,
     /// Packets that viewers may not read yet: their numbers and stream classes.
     hidden: VecDeque<(u64, u64)>,
     /// The number up to which viewers may read.
@@ -42,8 +44,12 @@ pub(crate) struct Ordered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damaged;
 
-/// The packet as it is stored, and its index, of what came over the network.
-pub(crate) fn unwrap(mut wire: Vec<u8>, key: (u32, u64), largest: u32) -> Result<(Route, Vec<u8>, Index), Damaged> {
+/// Of what came over the network: the packet as it is stored, its index, and the records of the stream before it.
+pub(crate) fn unwrap(
+    mut wire: Vec<u8>,
+    key: (u32, u64),
+    largest: u32,
+) -> Result<(Route, Vec<u8>, Index, u64), Damaged> {
     let route = route_of(&wire).map_err(|_| Damaged)?;
     wire.drain(ROUTE_OFFSET..WIRE_HEAD);
     let header = PacketHeader::parse(&wire);
@@ -74,18 +80,18 @@ pub(crate) fn unwrap(mut wire: Vec<u8>, key: (u32, u64), largest: u32) -> Result
         stream_instance: header.stream.instance,
         packet_number: header.sequence,
     };
-    Ok((route, wire, index))
+    Ok((route, wire, index, header.events_before))
 }
 
 impl Ordered {
     /// A stream of which the packets below `next` are stored.
-    pub(crate) const fn new(key: (u32, u64), largest: u32, next: u64) -> Self {
+    pub(crate) const fn new(key: (u32, u64), largest: u32, next: u64, tally: Tally) -> Self {
         Self {
             reorder: Reorder::new(next),
             key,
             largest,
-            outstanding: 0,
-            delivered: 0,
+            outstanding: VecDeque::new(),
+            tally,
             hidden: VecDeque::new(),
             released: None,
             promise: None,
@@ -104,18 +110,18 @@ impl Ordered {
 
     /// The next packet for the storage.
     pub(super) fn pop(&mut self, now: Instant) -> Option<(Packet, Index)> {
-        let (_, packet) = self.reorder.pop(now)?;
-        self.outstanding += 1;
-        Some(packet)
+        let (_, (packet, index, events_before)) = self.reorder.pop(now)?;
+        self.outstanding.push_back(events_before);
+        Some((packet, index))
     }
 
     /// The storage has done a packet; the stream class if viewers may read it at once.
     pub(super) fn stored(&mut self, seq: u64, is_stored: bool, stream_class: u64) -> Option<u64> {
-        self.outstanding -= 1;
+        let events_before = self.outstanding.pop_front();
         if !is_stored {
             return None;
         }
-        self.delivered += 1;
+        self.tally.add(seq, events_before.unwrap_or_default());
         if self.released.is_some_and(|released| seq <= released) {
             return Some(stream_class);
         }
@@ -151,7 +157,7 @@ impl Ordered {
 
     /// The lowest number that is neither in the file nor given up.
     pub(crate) fn next_stored(&self) -> Option<u64> {
-        (self.outstanding == 0).then(|| self.reorder.next_number())
+        self.outstanding.is_empty().then(|| self.reorder.next_number())
     }
 
     /// The same, if the sender was not told.
@@ -166,23 +172,33 @@ impl Ordered {
         self.end = Some(end);
     }
 
+    /// Whether its sender has said that it has ended.
+    pub(super) const fn has_end(&self) -> bool {
+        self.end.is_some()
+    }
+
     /// The balance of the stream, when it has ended and nothing is missing any more.
-    pub(crate) fn balance(&self) -> Option<Delivered> {
-        let end = self.end?;
-        (self.reorder.is_complete() && self.outstanding == 0).then(|| Delivered {
+    pub(super) fn balance(&mut self, view: &View, metadata: Option<&View>) -> Option<Delivered> {
+        let end = self.end.filter(|_| self.reorder.is_complete() && self.outstanding.is_empty())?;
+        let events = metadata.map_or(0, |metadata| self.tally.events(end.last, end.events_after, view, metadata));
+        Some(Delivered {
             handle: end.handle,
-            packets: self.delivered,
-            packets_lost: end.packets.saturating_sub(self.delivered),
-            events: 0,
-            events_lost: 0,
+            packets: self.tally.packets,
+            packets_lost: end.packets.saturating_sub(self.tally.packets),
+            events,
+            // Those that the sender itself has lost are among them, and it subtracts them.
+            events_lost: end.events_after.saturating_sub(events),
         })
     }
 
     /// Nothing more comes.
-    pub(super) fn finish(&mut self) -> Vec<(u64, (Packet, Index))> {
-        let rest = self.reorder.finish();
-        self.outstanding += rest.len() as u64;
-        rest
+    pub(super) fn finish(&mut self) -> Vec<(Packet, Index)> {
+        let rest = self.reorder.finish().into_iter();
+        rest.map(|(_, (packet, index, events_before))| {
+            self.outstanding.push_back(events_before);
+            (packet, index)
+        })
+        .collect()
     }
 
     /// Gives up what has waited too long, and adds what is to be asked for. Whether packets may go on.
@@ -216,7 +232,7 @@ mod tests {
     #[test]
     fn a_packet_is_stored_as_it_left_its_ring() {
         for padding in [0, 24] {
-            let (route, stored, index) = unwrap(wire(4, 2, |_| {}, padding), (3, 9), 4096).expect("a packet");
+            let (route, stored, index, _) = unwrap(wire(4, 2, |_| {}, padding), (3, 9), 4096).expect("a packet");
             assert_eq!((route.handle, route.seq, route.prev_seq), (7, 4, 2));
             assert_eq!((stored.len() as u64, index.packet_size), (104 + padding, (104 + padding) * 8));
             assert_eq!((index.begin, index.end, index.packet_number, index.stream_class), (10, 20, 4, 3));

@@ -8,6 +8,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Instant;
 use tracepoint_reader::net::relay::{IndexFile, METADATA_CHANNEL};
+use tracepoint_reader::net::stream::Delivered;
 
 /// Where the files of a stream are.
 #[derive(Clone, Debug)]
@@ -129,9 +130,14 @@ impl Stream {
         last.wrapping_add(1) <= self.stored
     }
 
-    /// Whether the storage closes its files.
-    pub(super) fn is_closing(&self) -> bool {
-        self.end == End::Closing
+    /// Whether its sender has said that it has ended, and the storage has not closed its files yet.
+    pub(super) fn is_ending(&self) -> bool {
+        self.end != End::Closing && self.ordered.as_ref().is_some_and(Ordered::has_end)
+    }
+
+    /// What of an ended stream was delivered, when nothing is missing any more.
+    pub(super) fn balance(&mut self, metadata: Option<&View>) -> Option<Delivered> {
+        self.ordered.as_mut()?.balance(&self.view, metadata)
     }
 
     /// The stream ends when this packet has come.
@@ -223,7 +229,7 @@ impl Stream {
         }
         if let Some(ordered) = &mut self.ordered {
             // What was given up was counted; what waits behind it is stored.
-            for (_, (packet, index)) in ordered.finish() {
+            for (packet, index) in ordered.finish() {
                 give(Job::Packet { sequence: index.sequence, packet, index: Some(index) });
             }
             give(Job::Release { upto: u64::MAX });

@@ -25,6 +25,8 @@ pub(crate) struct Streamed {
     pub(crate) fragments: Fragments<Option<OwnedSemaphorePermit>>,
     /// Data have come over this connection: the sender is to be told.
     pub(crate) has_data: bool,
+    /// The clock alignment that was written last, and its bound.
+    pub(crate) alignment: Option<(i64, u64)>,
     /// The account so far, and its whole length.
     pub(crate) account: (Vec<u8>, Option<u64>),
 }

@@ -7,16 +7,19 @@ pub(crate) use open::Opened;
 use super::Hub;
 use super::directory::make_directories;
 use super::ordered::{Ordered, unwrap};
+use super::stream::Stream;
 use super::streamed::Streamed;
 use crate::fragments::Fragments;
 use crate::reorder::Limits;
 use crate::storage::{Job, Packet};
 use std::collections::HashSet;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 use tracepoint_reader::net::stream::{
-    AckEntry, ClosedStream, Datagram, Delivered, NO_SEQ, NackEntry, SeqRange, SyncEntry,
+    AckEntry, ClosedStream, Datagram, Delivered, NO_BOUND, NO_SEQ, NackEntry, SeqRange, Sync, SyncEntry,
 };
 
 /// The largest metadata, as for readers.
@@ -75,12 +78,18 @@ impl Hub {
         let handle = tracepoint_reader::net::stream::route_of(&wire).map(|route| route.handle);
         let stream = handle.ok().and_then(|handle| self.stream_of(id, handle));
         let Some(ordered) = stream.and_then(|stream| stream.ordered.as_mut()) else { return false };
-        let Ok((route, bytes, index)) = unwrap(wire, ordered.key(), ordered.largest()) else {
+        let Ok((route, bytes, index, events_before)) = unwrap(wire, ordered.key(), ordered.largest()) else {
             self.counts.damaged += 1;
             return false;
         };
         let size = bytes.len() as u64;
-        ordered.reorder.push(route.seq, route.prev_seq, size, (Packet::new(bytes, 0, memory), index), now);
+        ordered.reorder.push(
+            route.seq,
+            route.prev_seq,
+            size,
+            (Packet::new(bytes, 0, memory), index, events_before),
+            now,
+        );
         self.advance(route.handle, now);
         true
     }
@@ -116,9 +125,12 @@ impl Hub {
         }
     }
 
-    /// A synchronisation message, for these streams.
-    pub(crate) fn sync(&mut self, id: u64, entries: &[SyncEntry], now: Instant) {
-        for entry in entries {
+    /// A synchronisation message.
+    pub(crate) fn sync(&mut self, id: u64, sync: &Sync, now: Instant) {
+        if let Err(error) = self.align(id, sync) {
+            self.say(format!("cannot write the clock alignment: {error}"));
+        }
+        for entry in &sync.entries {
             if let Some(ordered) = self.stream_of(id, entry.handle).and_then(|stream| stream.ordered.as_mut()) {
                 ordered.sync(entry.last, entry.time, now);
                 if entry.last != u64::MAX {
@@ -127,6 +139,21 @@ impl Hub {
                 self.advance(entry.handle, now);
             }
         }
+    }
+
+    /// Writes the clock alignment beside the account, when it has changed by more than its bound: time of the session, offset, bound.
+    fn align(&mut self, id: u64, sync: &Sync) -> io::Result<()> {
+        let Some(directory) = self.session(id).and_then(|session| session.directory.clone()) else { return Ok(()) };
+        let Some(streamed) = self.streamed(id).filter(|_| sync.bound != NO_BOUND) else { return Ok(()) };
+        let (offset, bound) = (sync.offset, sync.bound);
+        if streamed.alignment.is_some_and(|(known, least)| offset.abs_diff(known) <= bound && bound >= least) {
+            return Ok(());
+        }
+        streamed.alignment = Some((offset, bound));
+        let path = directory.borrow().path().to_owned();
+        make_directories(&path, Path::new("account"))?;
+        let file = OpenOptions::new().append(true).create(true).open(path.join("account/clock-alignment"));
+        file.and_then(|mut file| writeln!(file, "{} {offset} {bound}", sync.time))
     }
 
     /// Time has passed for a session: what to ask its sender for.
@@ -239,12 +266,19 @@ impl Hub {
 
     /// The streams among these that are complete, and closed by this.
     pub(crate) fn closed(&mut self, id: u64) -> Vec<Delivered> {
-        let handles: Vec<_> =
-            self.streamed(id).map_or_else(Vec::new, |streamed| streamed.streams.values().copied().collect());
+        let Some(streamed) = self.streamed(id) else { return Vec::new() };
+        let (metadata, handles) = (streamed.metadata, streamed.streams.values().copied().collect::<Vec<_>>());
         let mut closed = Vec::new();
         for handle in handles {
-            let Some(stream) = self.streams.get_mut(&handle).filter(|stream| !stream.is_closing()) else { continue };
-            let Some(balance) = stream.ordered.as_ref().and_then(Ordered::balance) else { continue };
+            // Apart from the others, for the metadata is one of them.
+            if !self.streams.get(&handle).is_some_and(Stream::is_ending) {
+                continue;
+            }
+            let Some(mut stream) = self.streams.remove(&handle) else { continue };
+            let metadata = self.streams.get(&metadata).map(|metadata| &metadata.view);
+            let balance = stream.balance(metadata);
+            let stream = self.streams.entry(handle).or_insert(stream);
+            let Some(balance) = balance else { continue };
             self.counts.missing += balance.packets_lost;
             stream.give_up(|job| self.storage.give(handle, job));
             closed.push(balance);

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
 use std::time::Instant;
-use tracepoint_collector::Addresses;
+use tracepoint_collector::{Addresses, Options};
 use tracepoint_reader::net::relay::{Command, IndexFile, Pending, Reply};
 
 /// In the environment of the process that is the collector: its output directory.
@@ -96,4 +96,25 @@ fn check(directory: &Path, name: &str, handle: u64, acknowledged: u64) {
     let index: PathBuf = [directory, Path::new("index"), Path::new(&format!("{name}.idx"))].iter().collect();
     let index = std::fs::read(index).expect("an index");
     assert_eq!(index.len() as u64, IndexFile::HEADER as u64 + 72 * count);
+}
+
+/// Senders wait while there is no room; when the collector ends, what is left is counted.
+#[test]
+fn a_used_up_quota_stops_senders_and_is_told() {
+    let place = tempfile::TempDir::new_in("/dev/shm").expect("a directory");
+    let mut collector = Running::with(Options::new(place.path()).quota(10_000));
+    let mut sender = Sender::connect(&collector.addresses);
+    let path = sender.open(session("full"));
+    let handle = sender.add(stream("c_0"));
+    for sequence in 0..4 {
+        sender.packet(handle, sequence);
+    }
+    let report = collector.until(|report| report.full.is_some());
+    assert_eq!(report.counts.stored, 2);
+    assert!(report.memory >= 4096 && report.disk <= 10_000, "{report:?}");
+    let (counts, messages) = collector.end();
+    assert_eq!((counts.stored, counts.unwritten), (2, 2));
+    assert!(messages.iter().any(|message| message.starts_with("cannot write: ")), "{messages:?}");
+    let file = place.path().join(path).join("trace/c_0");
+    assert_eq!(file.metadata().expect("a file").len(), 2 * 4096);
 }

@@ -206,7 +206,7 @@ impl StreamSender {
 
     /// Handles what has come. `false`: the connection has ended.
     pub(crate) fn listen(&mut self) -> bool {
-        let mut bytes = [0; 1 << 16];
+        let mut bytes = vec![0; 1 << 16];
         match self.control.read(&mut bytes) {
             Ok(0) => return false,
             Ok(count) => self.input.extend_from_slice(&bytes[..count]),
@@ -338,7 +338,7 @@ impl StreamSender {
                 handle: *handle,
                 last: self.last.get(handle).copied().unwrap_or(NO_SEQ),
                 packets: self.sent.get(handle).copied().unwrap_or_default(),
-                events_after: 0,
+                events_after: self.last.get(handle).map_or(0, |last| last + 1),
             })
             .collect();
         let count = entries.len();

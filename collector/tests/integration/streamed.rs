@@ -58,8 +58,11 @@ fn packets_over_tcp_are_stored_and_acknowledged() {
         sender.next.values().copied().eq([200, 399]) && sender.metadata == metadata && sender.synced == 4
     });
     assert_eq!(sender.nacks, 0);
-    let closed = sender.close();
+    let mut closed = sender.close();
     assert!(closed.iter().all(|closed| (closed.packets, closed.packets_lost) == (200, 0)), "{closed:?}");
+    closed.sort_by_key(|closed| closed.handle);
+    // What the headers say, by which each packet has one event; and 11 in each packet before a gap, which are counted in the file.
+    assert_eq!((closed[0].events, closed[1].events), (200, 199 * 11 + 1));
     let (counts, messages) = collector.end();
     assert_eq!((counts.stored, counts.late + counts.missing + counts.damaged), (400, 0), "{messages:?}");
     let directory = directory(&place);

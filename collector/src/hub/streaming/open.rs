@@ -6,6 +6,7 @@ use crate::hub::ordered::Ordered;
 use crate::hub::session::Session;
 use crate::hub::stream::Place;
 use crate::hub::streamed::Streamed;
+use crate::hub::tally::Tally;
 use crate::hub::{Hub, MOST_STREAMS};
 use crate::names::sanitised;
 use crate::storage::Files;
@@ -81,6 +82,7 @@ impl Hub {
             names: HashSet::new(),
             fragments: Fragments::default(),
             has_data: false,
+            alignment: None,
             account: (Vec::new(), None),
         });
         let id = self.open_session(session);
@@ -125,7 +127,8 @@ impl Hub {
         let handle = self.open_stream(id, place, files).ok_or("there is no session")?;
         if let Some(stream) = self.streams.get_mut(&handle) {
             stream.view.set_class(announce.class.into());
-            stream.ordered = Some(Ordered::new(key, announce.packet_size, next));
+            let tally = Tally::of(&stream.view);
+            stream.ordered = Some(Ordered::new(key, announce.packet_size, next, tally));
         }
         if let Some(streamed) = self.streamed(id) {
             streamed.streams.insert(key, handle);
