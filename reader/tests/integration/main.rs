@@ -10,6 +10,7 @@ mod seed;
 
 mod dt_hostile;
 mod foreign;
+mod follow;
 mod golden;
 mod golden_by_hand;
 mod hostile;
