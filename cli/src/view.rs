@@ -35,6 +35,7 @@ Examples:
   tracectl view net://localhost/host/web-1/shop
 
 {EXIT_CODES}"))]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct View {
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged into one trace. Or the URL of a live
     /// session, `net://HOST[:PORT]/host/HOSTNAME/SESSION`; without a session, lists those of the relay

@@ -44,7 +44,9 @@ impl Place {
     }
 
     fn follow(&self) -> Follow {
-        Follow::open(&[self.trace.clone()], i64::MIN).unwrap().run_directory(&self.directory.path().join("run"))
+        Follow::open(std::slice::from_ref(&self.trace), i64::MIN)
+            .unwrap()
+            .run_directory(&self.directory.path().join("run"))
     }
 }
 
@@ -52,11 +54,11 @@ impl Place {
 fn tracer(instance: u64) -> Tracer {
     let mut tracer = Tracer::new(Shape { instance, ..Shape::default() });
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
-    let start: u64 = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().parse().unwrap();
+    let ticks: u64 = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().parse().unwrap();
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().replace('-', "");
     let boot: Vec<u8> = (0..16).map(|at| u8::from_str_radix(&boot[2 * at..2 * at + 2], 16).unwrap()).collect();
     tracer.put(1024, &std::process::id().to_le_bytes());
-    tracer.put(1032, &start.to_le_bytes());
+    tracer.put(1032, &ticks.to_le_bytes());
     tracer.put(1040, &boot);
     tracer.put(1056, &fs::metadata("/proc/self/ns/pid").unwrap().ino().to_le_bytes());
     tracer

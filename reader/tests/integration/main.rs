@@ -9,8 +9,8 @@ mod ring_file;
 mod seed;
 
 mod dt_hostile;
-mod foreign;
 mod follow;
+mod foreign;
 mod golden;
 mod golden_by_hand;
 mod hostile;
