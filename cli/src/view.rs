@@ -35,13 +35,14 @@ Examples:
   tracectl view net://localhost/host/web-1/shop
 
 {EXIT_CODES}"))]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct View {
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged into one trace. Or the URL of a live
     /// session, `net://HOST[:PORT]/host/HOSTNAME/SESSION`; without a session, lists those of the relay
     #[arg(value_name = "PATH|URL", required = true)]
     paths: Vec<PathBuf>,
-    /// Go on with what sessions still write below PATH, until they have ended. An event appears when no earlier one can come any more: within
-    /// 3 seconds, as a rule
+    /// Go on with what sessions still write below PATH, until they have ended. An event appears when no earlier one can come any more: about
+    /// a second after it was recorded, or three without the run directory of the session
     #[arg(short, long)]
     follow: bool,
     /// Show only events from this time on

@@ -43,9 +43,9 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((kind, bytes)) = bytes.split_first() else { return };
     match kind % 10 {
         0 => check!(bytes, Request::decode),
-        1 => check!(bytes, |bytes: &[u8]| Ok(Connect::decode(bytes))),
-        2 => check!(bytes, |bytes: &[u8]| Ok(Created::decode(bytes))),
-        3 => check!(bytes, |bytes: &[u8]| Ok(Detached::decode(bytes))),
+        1 => check!(bytes, |bytes: &[u8]| Ok::<_, Malformed>(Connect::decode(bytes))),
+        2 => check!(bytes, |bytes: &[u8]| Ok::<_, Malformed>(Created::decode(bytes))),
+        3 => check!(bytes, |bytes: &[u8]| Ok::<_, Malformed>(Detached::decode(bytes))),
         4 => check!(bytes, Index::decode),
         5 => {
             if let Ok(Decoded::Whole(packet, size)) = PacketBytes::decode(bytes, 4096) {

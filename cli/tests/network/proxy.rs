@@ -238,16 +238,16 @@ mod tests {
         let proxy = TcpProxy::start("127.0.0.1", 0, server.local_addr().unwrap());
         for round in 1..=3 {
             let mut client = TcpStream::connect(proxy.address).unwrap();
-            let (mut served, _) = server.accept().unwrap();
+            let (mut peer, _) = server.accept().unwrap();
             let mut word = [0; 4];
             client.write_all(b"ping").unwrap();
-            served.read_exact(&mut word).unwrap();
-            served.write_all(b"pong").unwrap();
+            peer.read_exact(&mut word).unwrap();
+            peer.write_all(b"pong").unwrap();
             client.read_exact(&mut word).unwrap();
             assert_eq!((&word, proxy.connections()), (b"pong", round));
             proxy.cut();
             assert!(matches!(client.read(&mut word), Ok(0) | Err(_)), "the client sees the end");
-            assert!(matches!(served.read(&mut word), Ok(0) | Err(_)), "and so does the server");
+            assert!(matches!(peer.read(&mut word), Ok(0) | Err(_)), "and so does the server");
             let mut refused = TcpStream::connect(proxy.address).unwrap();
             wait_for(|| matches!(refused.read(&mut word), Ok(0) | Err(_)).then_some(()));
             proxy.restore();

@@ -9,6 +9,7 @@ mod ring_file;
 mod seed;
 
 mod dt_hostile;
+mod follow;
 mod foreign;
 mod golden;
 mod golden_by_hand;

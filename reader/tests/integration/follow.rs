@@ -1,0 +1,124 @@
+//! A trace that is followed while rings still hold a part of it: nothing is shown before what is older, however late that is written.
+
+use crate::ring_file::{Consumer, Shape, Tracer, metadata};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tracepoint_reader::{Follow, Item, Polled};
+
+/// How long to wait for what takes a moment.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A run directory with the rings of this process, and the directory that its sink writes.
+struct Place {
+    directory: TempDir,
+    rings: PathBuf,
+    trace: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let rings = directory.path().join("run/sessions/shop/rings/4242-777");
+        let trace = directory.path().canonicalize().unwrap().join("trace");
+        for made in [&rings, &trace] {
+            fs::create_dir_all(made).unwrap();
+            fs::write(made.join("metadata"), metadata()).unwrap();
+        }
+        fs::write(rings.join("outputs"), format!("ctf {}\n", trace.display())).unwrap();
+        Self { directory, rings, trace }
+    }
+
+    /// Writes the ring and the files of a thread as they are now. A sink writes before the packet is released.
+    fn put(&self, tracer: &Tracer) {
+        let instance = tracer.shape.instance;
+        if !tracer.output(0).is_empty() {
+            fs::write(self.trace.join(format!("channel0_{instance}")), tracer.output(0)).unwrap();
+        }
+        let ring = self.rings.join(format!("0-{instance}.ring"));
+        fs::write(ring.with_extension("new"), &tracer.bytes).unwrap();
+        fs::rename(ring.with_extension("new"), ring).unwrap();
+    }
+
+    fn follow(&self) -> Follow {
+        Follow::open(std::slice::from_ref(&self.trace), i64::MIN)
+            .unwrap()
+            .run_directory(&self.directory.path().join("run"))
+    }
+}
+
+/// A thread of this process.
+fn tracer(instance: u64) -> Tracer {
+    let mut tracer = Tracer::new(Shape { instance, ..Shape::default() });
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let ticks: u64 = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().parse().unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().replace('-', "");
+    let boot: Vec<u8> = (0..16).map(|at| u8::from_str_radix(&boot[2 * at..2 * at + 2], 16).unwrap()).collect();
+    tracer.put(1024, &std::process::id().to_le_bytes());
+    tracer.put(1032, &ticks.to_le_bytes());
+    tracer.put(1040, &boot);
+    tracer.put(1056, &fs::metadata("/proc/self/ns/pid").unwrap().ino().to_le_bytes());
+    tracer
+}
+
+/// The events that come until `time` has passed without one, or the trace has ended.
+fn events(follow: &mut Follow, time: Duration) -> Vec<i64> {
+    let (mut times, mut moved) = (Vec::new(), Instant::now());
+    while moved.elapsed() < time {
+        match follow.poll().unwrap() {
+            Polled::Item(Item::Event(event)) => times.push(event.time_ns),
+            Polled::Item(item) => panic!("{item:?}"),
+            Polled::Ended => break,
+            _ => {
+                sleep(Duration::from_millis(10));
+                continue;
+            }
+        }
+        moved = Instant::now();
+    }
+    times
+}
+
+/// Writes an account, with which a trace ends.
+fn end(directory: &Path) {
+    fs::create_dir_all(directory.join("account")).unwrap();
+    fs::write(directory.join("account/account.json"), "{}").unwrap();
+}
+
+#[test]
+fn events_in_rings_hold_back_later_ones() {
+    let place = Place::new();
+    let (mut slow, mut fast) = (tracer(0), tracer(2));
+    // One thread's packet stays open, or closed in its ring, while the other's are written.
+    (0..3).for_each(|_| slow.fire(8));
+    for _ in 0..60 {
+        fast.fire(8);
+        fast.flush();
+        fast.drain(Consumer::Keeps);
+    }
+    place.put(&slow);
+    place.put(&fast);
+    let mut follow = place.follow();
+    // Longer than the time for which events wait where nothing is known of the rings.
+    let mut shown = events(&mut follow, Duration::from_millis(2500));
+    assert!(shown.len() < 10, "{} events", shown.len());
+    slow.flush();
+    place.put(&slow);
+    shown.extend(events(&mut follow, Duration::from_millis(500)));
+    assert!(shown.len() < 10, "{} events", shown.len());
+    slow.drain(Consumer::Keeps);
+    place.put(&slow);
+    let deadline = Instant::now() + DEADLINE;
+    while shown.len() < 63 && Instant::now() < deadline {
+        shown.extend(events(&mut follow, Duration::from_millis(100)));
+    }
+    assert_eq!((shown.len(), shown.is_sorted(), follow.late()), (63, true, 0));
+    // The session ends.
+    fs::remove_dir_all(&place.rings).unwrap();
+    end(&place.trace);
+    assert!(events(&mut follow, DEADLINE).is_empty());
+    assert!(matches!(follow.poll().unwrap(), Polled::Ended));
+}
