@@ -61,8 +61,8 @@ fn the_romfile_names_the_traces_or_does_not() {
         let size = file.format().unwrap().unwrap().size();
         let entries = file.entries(size, 0).map(Result::unwrap).count() as u64;
         let counters = counters(&file);
-        let traced = ["received", "sent", "sent again", "acknowledged"].map(|what| counters.get(what).unwrap_or(&0));
-        assert_eq!(entries, traced.into_iter().sum::<u64>(), "{}", path.display());
+        let events = ["received", "sent", "sent again", "acknowledged"].map(|what| counters.get(what).unwrap_or(&0));
+        assert_eq!(entries, events.into_iter().sum::<u64>(), "{}", path.display());
     }
 }
 
