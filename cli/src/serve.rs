@@ -182,10 +182,10 @@ impl Serve {
         }
         let port = address.port();
         let host = if address.ip().is_unspecified() { "HOST".to_owned() } else { address.ip().to_string() };
-        let served = self.path.iter().chain(&self.events_from).map(|path| path.display().to_string());
+        let sources = self.path.iter().chain(&self.events_from).map(|path| path.display().to_string());
         message::note(&format!(
             "serving {} on {address}; read it with: tracectl read --server-address {host} --server-port {port}",
-            served.collect::<Vec<_>>().join(" and ")
+            sources.collect::<Vec<_>>().join(" and ")
         ));
         Ok(())
     }

@@ -5,6 +5,7 @@ mod file;
 mod in_rings;
 mod names;
 mod space;
+mod udp;
 
 pub(crate) use ctf::{Chunks, ctf};
 pub(crate) use file::shared_text;
@@ -17,13 +18,8 @@ use space::Watch;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 use tracepoint_sinks::stream::StreamWatch;
-use tracepoint_sinks::udp::{DropPolicy, UdpOptions, UdpSink};
 use tracepoint_sinks::{CtfSink, Sink, StreamSink, TextSink};
-
-/// How long a UDP server continues to serve its client after the session ends.
-const FLUSH: Duration = Duration::from_secs(2);
 
 /// Output of a sink: where it writes, and messages about it.
 #[derive(Debug, Default)]
@@ -80,15 +76,7 @@ pub(crate) fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Re
             Box::new(TextSink::new(file))
         }
         "udp" => {
-            let drops = match spec.drop.as_deref() {
-                Some("newest") => DropPolicy::Newest,
-                _ => DropPolicy::Oldest,
-            };
-            let mut options = UdpOptions::default().address(spec.socket_address()).drops(drops).flush(FLUSH);
-            if let Some(limit) = spec.limit {
-                options = options.limit(usize::try_from(limit).unwrap_or(usize::MAX));
-            }
-            let sink = UdpSink::bind(options).map_err(|error| error.to_string())?;
+            let sink = udp::server(spec).map_err(|error| error.to_string())?;
             output.server = Some(sink.address());
             Box::new(sink)
         }

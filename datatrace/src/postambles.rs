@@ -5,17 +5,21 @@ use crate::replaceable::Replaceable;
 use crate::storage::Storage;
 use std::collections::VecDeque;
 
-/// A list of buffers, of which the first `written` are in the file, one after the other.
+/// A list of buffers. Those that a flush has asked for stand in the file, one after the other: all but the `inserted` ones in front and those
+/// that were appended since.
 ///
 /// A postamble that is in the file is not written again. Appended postambles go behind it, so that a kill during the write leaves the
 /// earlier ones whole. An inserted postamble moves all others, and all are written again.
 #[derive(Debug, Default)]
 pub(crate) struct Postambles {
     list: VecDeque<Postamble>,
+    /// How many were inserted since the last flush.
+    inserted: usize,
+    /// How many behind these a flush has asked for: they belong in the file.
+    wanted: usize,
+    /// How many of those are in the file, and their bytes.
     written: usize,
     written_bytes: u64,
-    /// A flush has asked for them in the file, so they belong there.
-    wanted: bool,
 }
 
 #[derive(Debug)]
@@ -57,12 +61,12 @@ impl Postambles {
 
     pub(crate) fn insert(&mut self, postamble: Vec<u8>) {
         self.list.push_front(Postamble::Fixed(postamble));
-        (self.written, self.written_bytes) = (0, 0);
+        self.inserted += 1;
     }
 
     /// Whether bytes of them are, or may be, in the file.
     pub(crate) fn are_in_file(&self) -> bool {
-        self.wanted
+        self.wanted > 0
     }
 
     /// The file was cut at their beginning: none of them is in it now.
@@ -70,10 +74,18 @@ impl Postambles {
         (self.written, self.written_bytes) = (0, 0);
     }
 
-    /// Writes those that are not in the file, behind those that are. The first one begins at `location`.
+    /// A flush asks for all of them. Writes those that are not in the file, behind those that are. The first one begins at `location`.
     pub(crate) fn write<S: Storage>(&mut self, storage: &mut S, location: u64) -> Result<(), Error> {
-        self.wanted |= !self.list.is_empty();
-        for postamble in self.list.iter().skip(self.written) {
+        if std::mem::take(&mut self.inserted) > 0 {
+            self.displaced();
+        }
+        self.wanted = self.list.len();
+        self.restore(storage, location)
+    }
+
+    /// Writes those that belong in the file and are not there.
+    pub(crate) fn restore<S: Storage>(&mut self, storage: &mut S, location: u64) -> Result<(), Error> {
+        for postamble in self.list.range(self.inserted..self.inserted + self.wanted).skip(self.written) {
             if let Err(error) = storage.write_at(location + self.written_bytes, postamble.bytes()) {
                 return Err(Error::io(storage.path(), "write a postamble", error));
             }
@@ -146,6 +158,7 @@ impl Postambles {
         };
         if outcome.is_err() {
             self.list.truncate(place);
+            self.wanted = self.wanted.min(place);
         }
         outcome.map(|()| place)
     }

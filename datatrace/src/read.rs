@@ -26,7 +26,7 @@ pub use entries::{Entries, EntryBytes};
 pub use error::ReadError;
 pub use slots::{Slot, SlotPlace, Slots};
 
-use crate::header::{HEADER_SIZE, Header};
+use crate::header::{HEADER_SIZE, Header, Version};
 use source::Source;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -86,7 +86,7 @@ impl DtReader {
     }
 
     /// The entries of a file whose entries all have `size` bytes, from the oldest on. In a byte stream that has wrapped, the first
-    /// slot may begin within an entry: `skip` bytes are passed over there.
+    /// slot may begin within an entry: `skip` bytes are passed over there, as [`first_entry`](Self::first_entry) tells.
     ///
     /// # Panics
     ///
@@ -94,6 +94,27 @@ impl DtReader {
     pub fn entries(&self, size: usize, skip: u64) -> Entries<'_> {
         assert!(size > 0, "an entry has bytes");
         Entries::new(self, size, skip)
+    }
+
+    /// Where the first whole entry of the oldest slot begins, if all entries have `size` bytes: the last one ends with the stream. `None` in
+    /// a byte stream that has wrapped and does not end with an entry for certain: its last slot is full, or is being overwritten.
+    ///
+    /// # Panics
+    ///
+    /// If `size` is 0.
+    pub fn first_entry(&self, size: usize) -> Option<u64> {
+        assert!(size > 0, "an entry has bytes");
+        let (header, size) = (&self.header, size as u64);
+        let slot = u64::from(header.buffer_size());
+        let Some(last) = header.last().filter(|_| header.version() == Version::ByteStream && slot % size > 0) else {
+            return Some(0);
+        };
+        let full = u64::from(header.number_buffers()) - 1;
+        let used = u64::from(last.size);
+        let skip = (full * slot + used) % size;
+        // After a full slot the stream may go on within an entry, unless this is a first round of whole entries.
+        let ends = used != slot || (u64::from(last.index) == full && skip == 0);
+        (used > 0 && ends).then_some(skip)
     }
 
     /// Size of the postambles in bytes.

@@ -163,7 +163,7 @@ impl<S: Storage> Slots<S> {
         }
         if displaces {
             // The next flush with postambles retries, and returns the error.
-            let _ = self.write_postambles();
+            let _ = self.postambles.restore(&mut self.storage, self.header.postamble_location());
         }
         outcome
     }

@@ -131,7 +131,8 @@ impl<S: Storage> DtWriter<S> {
 
     /// Flushes the buffer to its slot, which later entries continue, and the postambles if `postambles`. The original's `dtFlushTraceObj`.
     ///
-    /// Flushed postambles stay at the end of the file: a slot that is added there moves them.
+    /// Flushed postambles stay at the end of the file: a slot that is added there moves them. Others are written by a flush with
+    /// postambles only.
     ///
     /// # Errors
     ///

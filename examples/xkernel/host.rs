@@ -134,14 +134,14 @@ impl<'a> Host<'a> {
 
     fn trace_packet(&self, tick: u32, way: Way, packet: &Packet) -> Result<()> {
         let Packet { source, destination, protocol, payload } = packet;
-        if let Some(trace) = self.stack.ip.trace() {
+        for trace in self.stack.ip.traces() {
             trace.trace6(tick, way as u8, *source, *destination, *protocol, payload.len() as u16)?;
         }
         Ok(())
     }
 
     fn trace_datagram(&self, tick: u32, way: Way, datagram: &Datagram) -> Result<()> {
-        if let Some(trace) = self.stack.udp.trace() {
+        for trace in self.stack.udp.traces() {
             let length = datagram.payload.len() as u16;
             trace.trace5(tick, way as u8, datagram.source, datagram.destination, length)?;
         }
@@ -150,7 +150,7 @@ impl<'a> Host<'a> {
 
     fn trace_segment(&self, tick: u32, way: Way, segment: &Segment) -> Result<()> {
         let Segment { sequence, acknowledged, flags, payload, .. } = segment;
-        if let Some(trace) = self.stack.tcp.trace() {
+        for trace in self.stack.tcp.traces() {
             let length = payload.len() as u16;
             datatrace::trace!(trace, tick, way as u8, self.address, *sequence, *acknowledged, *flags, length)?;
         }

@@ -36,7 +36,7 @@ fn main() -> Result<()> {
     // Traced entries are kept in every case.
     datatrace::close_all()?;
     outcome?;
-    println!("traces in {}; for one of them: tracectl dt dump {0}/tcp_trace.dt", directory.display());
+    println!("traces in {}; for one of them: tracectl dt dump {0}/FILE.dt", directory.display());
     Ok(())
 }
 

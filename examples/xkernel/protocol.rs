@@ -1,7 +1,7 @@
-//! What every protocol has: the trace object that the romfile gives it, and counters that end up behind its trace.
+//! What every protocol has: the trace objects that the romfile gives it, and counters that end up behind its traces.
 
 use anyhow::Result;
-use datatrace::{Format, TraceObject, get_trace_object, load_options_from, tagged};
+use datatrace::{Format, TraceObject, load_options_from, tagged};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 
 type Counters = Arc<Mutex<BTreeMap<&'static str, u64>>>;
 
-/// A protocol of both hosts: they trace into one object.
+/// A protocol of both hosts: they trace into the same objects.
 #[derive(Clone)]
 pub(crate) struct Protocol {
-    /// Without a line in the romfile there is none, and nothing is traced.
-    trace: Option<Arc<TraceObject>>,
+    /// One for each line of the romfile, with or without a name. Without a line there is none, and nothing is traced.
+    traces: Vec<Arc<TraceObject>>,
     counters: Counters,
 }
 
@@ -22,11 +22,12 @@ impl Protocol {
     pub(crate) fn new(name: &str, format: &str, romfile: &Path, directory: &Path) -> Result<Self> {
         let counters = Counters::default();
         let format: Format = format.parse()?;
-        for object in load_options_from(romfile, name, directory)? {
+        let traces = load_options_from(romfile, name, directory)?;
+        for object in &traces {
             object.insert_postamble(format.to_postamble())?;
             object.register_close_func(add_counters, Arc::clone(&counters))?;
         }
-        Ok(Self { trace: get_trace_object(&format!("{name}_trace")), counters })
+        Ok(Self { traces, counters })
     }
 
     pub(crate) fn count(&self, what: &'static str) {
@@ -37,9 +38,9 @@ impl Protocol {
         self.counters.lock().expect("no panic").get(what).copied().unwrap_or_default()
     }
 
-    /// The object to trace into.
-    pub(crate) fn trace(&self) -> Option<&TraceObject> {
-        self.trace.as_deref()
+    /// The objects to trace into.
+    pub(crate) fn traces(&self) -> impl Iterator<Item = &TraceObject> {
+        self.traces.iter().map(AsRef::as_ref)
     }
 }
 

@@ -33,3 +33,4 @@ pub use replay::Replay;
 pub use server::{Packet, UdpServer};
 pub use sink::UdpSink;
 pub use stats::{UdpStats, UdpWatch};
+pub use tracepoint_reader::udp::wire::SERVER_PORT as DEFAULT_PORT;

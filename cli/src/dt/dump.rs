@@ -4,7 +4,7 @@ use super::{finish, hex, report_damage};
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::{message, output};
 use clap::Args;
-use datatrace::{DtReader, EntryBytes, FieldValue, Format, ReadError, Slot, Version};
+use datatrace::{DtReader, EntryBytes, FieldValue, Format, ReadError, Slot};
 use serde_json::{Map, Value, json};
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::PathBuf;
@@ -36,9 +36,9 @@ pub(crate) struct Dump {
     /// Show only this slot, or the entries that begin in it
     #[arg(long, value_name = "N")]
     slot: Option<u32>,
-    /// Skip the first bytes of the oldest slot, if it begins within an entry
-    #[arg(long, value_name = "BYTES", default_value_t = 0, conflicts_with = "hex")]
-    skip: u64,
+    /// Skip the first bytes of the oldest slot [default: up to its first whole entry]
+    #[arg(long, value_name = "BYTES", conflicts_with = "hex")]
+    skip: Option<u64>,
     /// Write one JSON object per line: an entry, or a slot
     #[arg(long)]
     json: bool,
@@ -65,14 +65,11 @@ impl Dump {
 
     fn show_entries(&self, file: &DtReader, format: &Format) -> VerbResult {
         let size = format.size();
-        let header = file.header();
-        let slots = u64::from(header.number_buffers());
-        let wrapped = header.last().is_some_and(|last| u64::from(last.index) + 1 < slots);
-        let uneven = u64::from(header.buffer_size()) % size as u64 != 0;
-        if header.version() == Version::ByteStream && wrapped && uneven && self.skip == 0 {
-            message::note("the file has wrapped, and its oldest slot may begin within an entry: see --skip");
+        let first = self.skip.or_else(|| file.first_entry(size));
+        if first.is_none() {
+            message::note("the file was not closed, and its oldest slot may begin within an entry: see --skip");
         }
-        let mut entries = file.entries(size, self.skip);
+        let mut entries = file.entries(size, first.unwrap_or(0));
         let write = |out: &mut _, entry: &EntryBytes| self.write_entry(out, format, entry);
         let outcome = self.show_each(&mut entries, |entry| entry.slot, write)?;
         if entries.rest() > 0 {

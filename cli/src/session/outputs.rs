@@ -47,9 +47,19 @@ pub(crate) struct OutputArguments {
     /// Number of packets in a dt file [default: 256]
     #[arg(long, value_name = "N", requires = "dt", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     dt_slots: Option<u32>,
-    /// Serve the events of each process over UDP, for `tracectl read`. Without a port, or with port 0, each server prints its free port
-    #[arg(long, value_name = "ADDR[:PORT]", value_parser = socket_address)]
-    udp: Option<SocketAddr>,
+    /// Serve the events of each process over UDP, for `tracectl read`. Without a port the first process has the port 5556, and others have free
+    /// ones, as all have with port 0; the ports are printed
+    #[arg(long, value_name = "ADDR[:PORT]", value_parser = server_address)]
+    udp: Option<ServerAddress>,
+    /// Send single events to this address on another machine without a proof of address; may be given several times
+    #[arg(long, value_name = "ADDRESS", requires = "udp")]
+    udp_allow: Vec<IpAddr>,
+    /// Largest number of bytes per second [default: 4M for single events, 1M to other machines; no limit for batches]
+    #[arg(long, value_name = "SIZE", requires = "udp", value_parser = units::size)]
+    udp_rate: Option<u64>,
+    /// Largest number of single events per second [default: 4000]
+    #[arg(long, value_name = "N", requires = "udp", value_parser = clap::value_parser!(u32).range(1..))]
+    udp_pace: Option<u32>,
     /// Largest size of the events that wait for a client in each process [default: 64M]
     #[arg(long, value_name = "SIZE", requires = "udp", value_parser = units::size)]
     udp_limit: Option<u64>,
@@ -129,7 +139,11 @@ impl OutputArguments {
             });
         }
         if let Some(address) = self.udp {
-            let mut sink = SinkSpec::udp(address);
+            let mut sink = SinkSpec::udp(address.socket);
+            if !address.has_port {
+                sink.port = None;
+            }
+            (sink.allow, sink.rate, sink.pace) = (self.udp_allow.clone(), self.udp_rate, self.udp_pace);
             sink.limit = self.udp_limit;
             let end = self.udp_drop.and_then(|end| end.to_possible_value());
             sink.drop = end.map(|end| end.get_name().to_owned());
@@ -205,11 +219,25 @@ pub(super) fn is_relay(sink: &SinkSpec) -> bool {
     sink.stream.as_ref().is_some_and(|stream| stream.relay)
 }
 
+/// The address of a server.
+#[derive(Clone, Copy, Debug)]
+struct ServerAddress {
+    socket: SocketAddr,
+    has_port: bool,
+}
+
+fn server_address(text: &str) -> Result<ServerAddress, String> {
+    let socket = socket_address(text)?;
+    let has_port = text.parse::<IpAddr>().is_err() && !text.ends_with(']');
+    Ok(ServerAddress { socket, has_port })
+}
+
 /// Describes a sink in one line.
 pub(crate) fn describe(sink: &SinkSpec) -> String {
     let most = units::bytes(sink.max_size);
     let path = sink.path.display();
     match sink.kind.as_str() {
+        "udp" if sink.port.is_none() => format!("udp server on {}", sink.socket_address().ip()),
         "udp" => format!("udp server on {}", sink.socket_address()),
         "stream" => format!("stream to {}", peer_of(sink)),
         "dt" => format!("dt in {path}, {} packets", sink.dt_slots()),
@@ -241,6 +269,8 @@ mod tests {
             (":5556", "127.0.0.1:5556"),
         ] {
             assert_eq!(socket_address(text).map(|address| address.to_string()), Ok(expected.to_owned()), "{text}");
+            let has_port = server_address(text).map(|address| address.has_port);
+            assert_eq!(has_port, Ok(!expected.ends_with(":0")), "{text}");
         }
         for wrong in ["", "localhost", "127.0.0.1:", "127.0.0.1:65536", "5556x"] {
             assert!(socket_address(wrong).is_err(), "{wrong}");

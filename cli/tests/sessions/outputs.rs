@@ -102,12 +102,28 @@ fn the_address_of_a_server_is_printed_and_can_be_read() -> Outcome {
     }
     let place = Place::new();
     let _traced = place.start("outputs::the_address_of_a_server_is_printed_and_can_be_read");
-    place.well(&["create", "live", "-e", "shop:*", "--udp", "127.0.0.1", "--udp-limit", "1M", "--start"]);
+    place.well(&[
+        "create",
+        "live",
+        "-e",
+        "shop:*",
+        "--udp",
+        "127.0.0.1",
+        "--udp-limit",
+        "1M",
+        "--udp-rate",
+        "1G",
+        "--udp-pace",
+        "9",
+        "--udp-allow",
+        "192.0.2.7",
+        "--start",
+    ]);
     let status = json(&place.well(&["status", "--json"]))?;
     let server = status["sessions"][0]["processes"][0]["servers"][0].as_str().ok_or("no server")?;
     let port = server.strip_prefix("127.0.0.1:").ok_or("another address")?;
     let shown = place.well(&["status"]);
-    assert!(shown.contains("udp server on 127.0.0.1:0") && shown.contains(&format!("udp {server}\n")), "{shown}");
+    assert!(shown.contains("udp server on 127.0.0.1\n") && shown.contains(&format!("udp {server}\n")), "{shown}");
     let (_, lines, err) = place.tracectl(&["read", "--server-port", port, "--events-limit", "10"]);
     assert!(lines.lines().filter(|line| line.contains("shop:")).count() >= 10, "{lines}{err}");
 

@@ -47,7 +47,8 @@ pub struct SinkSpec {
     /// The address of a UDP server; the default is 127.0.0.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
-    /// The port of a UDP server, which only one process can use; by default, and for 0, any free port.
+    /// The port of a UDP server, which only one process can use; 0 for any free port. By default 5556 in the first process, and any free port
+    /// in the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// Maximum number of bytes of events that wait for a UDP client, in each process; the default is 64 MiB.
@@ -56,6 +57,16 @@ pub struct SinkSpec {
     /// The events to drop beyond that limit: `oldest` (the default) or `newest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drop: Option<String>,
+    /// Addresses of other machines that a UDP server sends single events to without a proof of address.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<IpAddr>,
+    /// Maximum number of bytes that a UDP server sends per second; the default is 4 MiB for single events, 1 MiB of them to other machines, and
+    /// no limit for batches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u64>,
+    /// Maximum number of single events that a UDP server sends per second; the default is 4,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<u32>,
     /// Size in bytes at which a CTF trace continues in a new chunk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotate_size: Option<u64>,
@@ -114,6 +125,9 @@ impl SinkSpec {
             port: None,
             limit: None,
             drop: None,
+            allow: Vec::new(),
+            rate: None,
+            pace: None,
             rotate_size: None,
             rotate_every_ms: None,
             keep: None,
@@ -172,7 +186,7 @@ impl SinkSpec {
         place(self) == place(other) && self.socket_address() == other.socket_address() && peer(self) == peer(other)
     }
 
-    /// The address of a UDP server.
+    /// The address of a UDP server; its port is 0 also if it has the default.
     pub fn socket_address(&self) -> SocketAddr {
         SocketAddr::new(self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), self.port.unwrap_or(0))
     }
@@ -224,6 +238,9 @@ impl SinkSpec {
             Self { drop: Some(end), .. } if !matches!(end.as_str(), "oldest" | "newest") => {
                 format!("`drop` must be `oldest` or `newest`, not `{end}`")
             }
+            Self { rate: Some(0), .. } | Self { pace: Some(0), .. } => {
+                "the `rate` and the `pace` of a server must be more than 0".to_owned()
+            }
             Self { rotate_size: Some(0), .. } | Self { rotate_every_ms: Some(0), .. } => {
                 "the size and the age of a chunk must be more than 0".to_owned()
             }
@@ -250,7 +267,7 @@ impl SinkSpec {
 
     /// The keys that are set and not valid for all kinds, with the kinds that they are valid for.
     fn keys(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
-        let keys: [(bool, &str, &[&str]); 11] = [
+        let keys: [(bool, &str, &[&str]); 14] = [
             (self.name.is_some(), "name", &[OBJECT]),
             (self.path != Path::new(""), "path", &["ctf", "dt", "text"]),
             (self.slots.is_some(), "slots", &["dt"]),
@@ -258,6 +275,9 @@ impl SinkSpec {
             (self.port.is_some(), "port", &["udp"]),
             (self.limit.is_some(), "limit", &["udp"]),
             (self.drop.is_some(), "drop", &["udp"]),
+            (!self.allow.is_empty(), "allow", &["udp"]),
+            (self.rate.is_some(), "rate", &["udp"]),
+            (self.pace.is_some(), "pace", &["udp"]),
             (self.rotate_size.is_some(), "rotate_size", &["ctf"]),
             (self.rotate_every_ms.is_some(), "rotate_every_ms", &["ctf"]),
             (self.keep.is_some(), "keep", &["ctf"]),
@@ -267,10 +287,11 @@ impl SinkSpec {
     }
 
     /// Its numbers that may exceed 63 bits.
-    pub(super) fn numbers(&self) -> [(&'static str, u64); 4] {
+    pub(super) fn numbers(&self) -> [(&'static str, u64); 5] {
         [
             ("max_size", self.max_size),
             ("limit", self.limit.unwrap_or(0)),
+            ("rate", self.rate.unwrap_or(0)),
             ("rotate_size", self.rotate_size.unwrap_or(0)),
             ("rotate_every_ms", self.rotate_every_ms.unwrap_or(0)),
         ]

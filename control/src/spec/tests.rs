@@ -151,6 +151,7 @@ fn sinks_of_each_kind_are_kept() -> Outcome {
     dt.slots = Some(7);
     let mut udp = SinkSpec::udp(([127, 0, 0, 1], 5556).into());
     (udp.limit, udp.drop) = (Some(1 << 20), Some("newest".to_owned()));
+    (udp.allow, udp.rate, udp.pace) = (vec![[192, 0, 2, 7].into(), "::1".parse()?], Some(1 << 20), Some(100));
     spec.sinks.extend([dt, udp, SinkSpec::text("/tmp/x.txt"), SinkSpec::standard_error()]);
     spec.rotations = 4;
     assert_eq!(SessionSpec::parse_strictly(spec.to_toml()?.as_bytes())?, spec);

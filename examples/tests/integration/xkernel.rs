@@ -47,6 +47,26 @@ fn traces_agree_with_the_protocol_counters() {
 }
 
 #[test]
+fn the_romfile_names_the_traces_or_does_not() {
+    let place = tempfile::tempdir().unwrap();
+    let romfile = "tcp trace name=wire logsize=10000 filesize=100;\nudp trace logsize=10000 filesize=100;\n\
+        udp trace name=second logsize=10000 filesize=100;";
+    let (success, output) = run(romfile, place.path(), "7");
+    assert!(success, "{output}");
+    let files: Vec<_> = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let traces: Vec<_> = files.iter().filter(|path| path.extension().is_some_and(|end| end == "dt")).collect();
+    assert_eq!(traces.len(), 3, "{traces:?}");
+    for path in traces {
+        let file = DtReader::open(path).unwrap();
+        let size = file.format().unwrap().unwrap().size();
+        let entries = file.entries(size, 0).map(Result::unwrap).count() as u64;
+        let counters = counters(&file);
+        let events = ["received", "sent", "sent again", "acknowledged"].map(|what| counters.get(what).unwrap_or(&0));
+        assert_eq!(entries, events.into_iter().sum::<u64>(), "{}", path.display());
+    }
+}
+
+#[test]
 fn a_protocol_without_an_option_line_is_not_traced() {
     let place = tempfile::tempdir().unwrap();
     let (success, output) = run("tcp trace name=tcp_trace logsize=1000 filesize=2;\n", place.path(), "7");

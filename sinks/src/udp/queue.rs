@@ -80,12 +80,18 @@ pub(super) struct State {
     pub(super) serving: Serving,
     /// How many events were pushed.
     pub(super) given: u64,
-    /// How many messages were ingested, and how many were too long.
+    pub(super) ingested: Ingested,
+    pub(super) lost: LostEvents,
+}
+
+/// What was ingested so far.
+#[derive(Debug, Default)]
+pub(super) struct Ingested {
     pub(super) messages: u64,
+    /// Messages that were too long.
     pub(super) overlong: u64,
     /// The file that they come from was read to its end.
-    pub(super) ingest_ended: bool,
-    pub(super) lost: LostEvents,
+    pub(super) ended: bool,
 }
 
 /// The queue, which the pushing threads and the server's thread share.
@@ -213,8 +219,8 @@ impl PacketQueue {
         if state.ended {
             return;
         }
-        state.messages += messages.events;
-        state.overlong = messages.overlong;
+        state.ingested.messages += messages.events;
+        state.ingested.overlong = messages.overlong;
         let Messages { stream, packet: bytes, events, kept, .. } = messages;
         let needs = state.metadata.len() as u32;
         self.add(&mut state, QueuedPacket { stream, bytes, events, done: 0, needs, is_message: true, kept });
@@ -257,7 +263,7 @@ impl State {
     /// All losses, in the categories of the protocol. Messages that were too long are in no stream.
     pub(super) fn losses(&self) -> Losses {
         let mut losses = self.lost.by_category();
-        losses.too_large += self.overlong;
+        losses.too_large += self.ingested.overlong;
         losses
     }
 

@@ -81,7 +81,7 @@ impl Replay {
     /// [`ReadError::NotATrace`]: never in a sound build.
     pub fn without_trace() -> Result<Self, ReadError> {
         let mut uuid = [0; 16];
-        uuid.chunks_mut(8).for_each(|half| half.copy_from_slice(&RandomState::new().hash_one(()).to_ne_bytes()));
+        uuid.chunks_mut(8).for_each(|half| half.copy_from_slice(&RandomState::new().hash_one(()).to_le_bytes()));
         let process = ProcessInfo { pid: std::process::id(), ..ProcessInfo::default() };
         let name = "events".to_owned();
         let mut account = Account::new(uuid, name.clone(), process.pid);

@@ -171,7 +171,7 @@ impl UdpServer {
 
     /// Whether the file of [`UdpOptions::events_from`] was read to its end; always `false` for a FIFO or a socket.
     pub fn has_read_events(&self) -> bool {
-        self.queue.lock().ingest_ended
+        self.queue.lock().ingested.ended
     }
 
     /// The stream of ingested messages, once the server was started, if there is one.
@@ -202,7 +202,8 @@ impl UdpServer {
         self.queue.end(|state| {
             let mut account = account?;
             if let Some(stream) = ingest {
-                let (recorded, too_long, lost) = (state.messages, state.overlong, state.lost.of(stream));
+                let (recorded, too_long, lost) =
+                    (state.ingested.messages, state.ingested.overlong, state.lost.of(stream));
                 ingest_account::add(&mut account, IngestCounts { stream, recorded, too_long, lost });
             }
             Some(account.to_json())
@@ -256,7 +257,7 @@ impl UdpServer {
     /// The number of messages that were ingested, and of those that were too long.
     pub fn messages(&self) -> (u64, u64) {
         let state = self.queue.lock();
-        (state.messages, state.overlong)
+        (state.ingested.messages, state.ingested.overlong)
     }
 }
 

@@ -108,7 +108,7 @@ impl Worker {
         }
         if ingest.has_ended() {
             self.ingest = None;
-            self.queue.lock().ingest_ended = true;
+            self.queue.lock().ingested.ended = true;
         }
     }
 

@@ -58,11 +58,8 @@ impl Model {
 
     /// Whether the call is accepted.
     pub(crate) fn run(&mut self, operation: &Operation) -> bool {
-        let before = self.slots();
         let accepted = self.run_alone(operation);
-        if self.slots() > before && self.posted.is_some() {
-            self.post();
-        }
+        // Only a flush with postambles puts them into the file; those stay behind a slot that is added.
         if matches!(operation, Operation::Flush(true)) && !self.list.is_empty() {
             self.post();
         }

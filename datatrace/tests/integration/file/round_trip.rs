@@ -80,6 +80,12 @@ proptest! {
         let total = u64::from(count) * size as u64;
         let held = reader.slots().map(|slot| u64::from(slot.unwrap().len())).sum::<u64>();
         let skip = if framed || !fits { 0 } else { (total - held).next_multiple_of(size as u64) - (total - held) };
+        if let Some(first) = reader.first_entry(size) {
+            prop_assert_eq!(first, if fits { skip } else { 0 });
+        } else {
+            let last = reader.header().last().map(|last| last.size);
+            prop_assert!(!framed && last == Some(logsize), "it ends with an entry: {:?}", reader.header());
+        }
         let mut entries = reader.entries(size, skip);
         let numbers: Vec<_> = entries.by_ref().map(|entry| {
             let entry = entry.unwrap();

@@ -28,24 +28,26 @@ fn session(numbers: &[u32]) -> (Vec<u32>, u64) {
     let mut client = Client::new(Options::default(), at(0));
     let [first, middle @ .., last] = numbers else { panic!("too few") };
     client.receive_aside(SECOND, &mark(*first, MarkKind::SessionBegin), at(1));
-    middle.iter().for_each(|seq| client.receive_aside(SECOND, &packet(*seq), at(2)));
+    for seq in middle {
+        client.receive_aside(SECOND, &packet(*seq), at(2));
+    }
     client.wake(at(1500));
     client.receive_aside(SECOND, &mark(*last, MarkKind::SessionEnd), at(1500));
     client.wake(at(2500));
     assert!(client.ending().is_some(), "{client:?}");
-    let (mut seen, mut lost) = (Vec::new(), 0);
+    let (mut seen, mut missing) = (Vec::new(), 0);
     while let Some(report) = client.report() {
         match report {
             Report::Event(event) => {
                 assert_eq!(event.content, event.seq.to_be_bytes());
                 seen.push(event.seq);
             }
-            Report::Lost(Lost::Messages { count, .. }) => lost += count,
+            Report::Lost(Lost::Messages { count, .. }) => missing += count,
             Report::Lost(other) => panic!("{other:?}"),
             _ => {}
         }
     }
-    (seen, lost)
+    (seen, missing)
 }
 
 #[test]
