@@ -105,6 +105,9 @@ impl TextWriter {
         match loss.kind {
             LossKind::Events(Some(count)) => counted(&mut self.line, count, "event")?,
             LossKind::Events(None) => self.line.extend_from_slice(b"perhaps events, their number is unknown"),
+            LossKind::Renumbered { previous, number } => {
+                write!(self.line, "perhaps packets: number {number} comes after {previous}")?;
+            }
             LossKind::Packets { packets, events } => {
                 match packets {
                     Some(count) => counted(&mut self.line, count, "packet")?,
