@@ -4,6 +4,7 @@
 mod bits;
 mod clocks;
 mod headers;
+mod metadata;
 mod order;
 mod types;
 
