@@ -111,7 +111,9 @@ fn enumeration(line: &mut Vec<u8>, int: &Int, ty: &EnumType) -> io::Result<()> {
 fn string(line: &mut Vec<u8>, bytes: &[u8]) {
     line.push(b'"');
     if bytes.is_ascii() {
-        bytes.iter().for_each(|byte| ascii(line, *byte));
+        for byte in bytes {
+            ascii(line, *byte);
+        }
     } else {
         for chunk in bytes.utf8_chunks() {
             for c in chunk.valid().chars() {
