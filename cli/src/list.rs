@@ -1,6 +1,7 @@
 //! `tracectl list`: the processes that can be traced, and their tracepoints.
 
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::output::in_line;
 use crate::session::acks::report_silent;
 use crate::session::{WaitArguments, controller, leftover};
 use crate::table::{Table, number, text};
@@ -62,6 +63,7 @@ impl List {
             let mut out = output::styled();
             processes.iter().try_for_each(|process| write(&mut out, process))?;
             for (session, Ack { process, name, .. }) in &dead {
+                let name = in_line(name);
                 writeln!(out, "{HEADING}{} {name}{HEADING:#}  dead; the session {session} recorded it", process.pid)?;
             }
             leftover::write(&mut out, &leftovers)?;
@@ -83,7 +85,7 @@ fn write(out: &mut impl Write, process: &Application) -> io::Result<()> {
     let info = process.info();
     // A process that has ended in the meantime has neither.
     let (status, tracepoints) = (process.status().unwrap_or_default(), process.tracepoints().unwrap_or_default());
-    writeln!(out, "{HEADING}{} {}{HEADING:#}  {}", info.pid, info.name, info.executable)?;
+    writeln!(out, "{HEADING}{} {}{HEADING:#}  {}", info.pid, in_line(&info.name), in_line(&info.executable))?;
     writeln!(out, "{FAINT}  {}{FAINT:#}", status.platform)?;
     if process.is_damaged() {
         writeln!(out, "  another program has damaged its description, and it has not written it again")?;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, StdoutLock, Write};
+use tracepoint_reader::text::is_control;
 
 /// The standard output for data, which is written unchanged, bytes that are not text included.
 pub(crate) fn raw() -> BufWriter<StdoutLock<'static>> {
@@ -48,7 +49,7 @@ pub(crate) fn escape(text: &str) -> String {
     while let Some(c) = rest.chars().next() {
         let colour = if c == '\u{1b}' { colour_sequence(rest) } else { None };
         let (taken, left) = rest.split_at(colour.unwrap_or(c.len_utf8()));
-        if c.is_control() && colour.is_none() && !matches!(c, '\n' | '\t') {
+        if is_control(c) && colour.is_none() && !matches!(c, '\n' | '\t') {
             let _ = write!(escaped, "{}", c.escape_unicode());
         } else {
             escaped.push_str(taken);
@@ -56,6 +57,11 @@ pub(crate) fn escape(text: &str) -> String {
         rest = left;
     }
     escaped
+}
+
+/// The text with line feeds escaped: a name or a path that a traced process chose must not look like a line of the output.
+pub(crate) fn in_line(text: &str) -> String {
+    text.replace('\n', "\\n")
 }
 
 /// The length of the escape sequence at the start of the text, if it is one that only selects colours (SGR).
@@ -78,6 +84,7 @@ mod tests {
             ("\u{1b}[2J", "\\u{1b}[2J"),
             ("\u{1b}[", "\\u{1b}["),
             ("\u{1b}", "\\u{1b}"),
+            ("\u{202e}cba\u{2066}", "\\u{202e}cba\\u{2066}"),
             ("\u{9b}2J\r\u{7f}", "\\u{9b}2J\\u{d}\\u{7f}"),
         ] {
             assert_eq!(escape(text), expected);

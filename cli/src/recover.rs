@@ -16,7 +16,9 @@ use tracepoint_reader::recover::{Progress, RecoveredProcess, recover_with, snaps
 ///
 /// Makes a CTF trace from the rings of a process (`sessions/NAME/rings/PID-START` in the run directory), with the account of lost events.
 /// It has every event that was committed before the process was killed. If there are several processes below DIR, each gets a directory of
-/// its own in OUT. A process that is still running gives a snapshot, which is reported as incomplete. DIR is not changed.
+/// its own in OUT. A process that is still running gives a snapshot, which is reported as incomplete. A process that was
+/// killed before any of its events was switched on has nothing to recover: it is passed over, and a failure (3) if there is no other. DIR is
+/// not changed.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -32,7 +34,7 @@ pub(crate) struct Recover {
     /// The output: a directory that is empty, or does not exist
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Write one JSON object: `path`, `output`, `complete`, `processes` and `failed`
+    /// Write one JSON object: `path`, `output`, `complete`, `processes`, `failed` and `not_begun`
     #[arg(long)]
     json: bool,
     /// Whether processes are expected to be running, so that an incomplete trace is a success
@@ -69,6 +71,10 @@ impl Recover {
             write_text(&recovered)?;
         }
         recovered.processes.iter().flat_map(|process| &process.notes).for_each(|note| message::note(note));
+        for directory in &recovered.not_begun {
+            let path = directory.display();
+            message::note(&format!("{path}: no event of the process was switched on yet; nothing is lost"));
+        }
         recovered.failed.iter().for_each(|process| message::error(&process.reason));
         let missing = recovered.missing();
         if (recovered.is_complete() && missing == 0) || (self.snapshot && recovered.failed.is_empty()) {
@@ -92,6 +98,7 @@ impl Recover {
             "complete": recovered.is_complete(),
             "processes": recovered.processes,
             "failed": recovered.failed,
+            "not_begun": recovered.not_begun,
         }))
     }
 }

@@ -1,5 +1,6 @@
 //! Tables for people: columns of equal width, never wrapped, so that each row stays one line, also in a pipe.
 
+use crate::output::in_line;
 use anstyle::Style;
 use comfy_table::presets::NOTHING;
 use comfy_table::{Cell, CellAlignment, ContentArrangement};
@@ -53,7 +54,7 @@ impl Table {
 
 /// A cell with text; line feeds in it are escaped.
 pub(crate) fn text(text: impl Display) -> Cell {
-    Cell::new(text.to_string().replace('\n', "\\n"))
+    Cell::new(in_line(&text.to_string()))
 }
 
 /// A cell with a number.

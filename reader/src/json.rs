@@ -3,7 +3,8 @@
 //! An event is `{"type":"event","time_ns":…,"time":"…","name":"…","loglevel":…,"stream":{…},"packet_context":{…},
 //! "stream_context":{…},"context":{…},"fields":{…}}`; parts that an event does not have are left out. `time_ns` counts
 //! from the epoch, `time` is the same in RFC 3339 and UTC; a stream without a clock has no times. A loss is `{"type":"loss","from_ns":…,"to_ns":…,"stream":…}`
-//! with `"events"`, and for missing packets `"packets"`; a number that is not known is `null`. Damage is
+//! with `"events"`, and for missing packets `"packets"`; a number that is not known is `null`. Where the number of a packet does not rise,
+//! it has `"previous_number"` and `"number"`. Damage is
 //! `{"type":"damage","file":…,"offset":…,"reason":…}`.
 //!
 //! Values: integers are numbers of up to 64 bits. Floating-point numbers that JSON cannot hold are the strings `"NaN"`,
@@ -85,6 +86,11 @@ impl Serialize for Loss {
             LossKind::Packets { packets, events } => {
                 map.serialize_entry("packets", &packets)?;
                 map.serialize_entry("events", &events)?;
+            }
+            LossKind::Renumbered { previous, number } => {
+                map.serialize_entry("packets", &())?;
+                map.serialize_entry("previous_number", &previous)?;
+                map.serialize_entry("number", &number)?;
             }
         }
         map.end()

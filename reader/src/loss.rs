@@ -35,6 +35,14 @@ pub enum LossKind {
         /// The number of events in them, if packets have `events_before`.
         events: Option<u64>,
     },
+    /// The number of a packet is not above that of the previous one: packets are repeated or out of order, or the numbers began anew. How many
+    /// are missing is not known.
+    Renumbered {
+        /// The number of the previous packet.
+        previous: u64,
+        /// The number of this one.
+        number: u64,
+    },
 }
 
 /// A part of a stream that is damaged and left out: a packet, or all that follows. Other streams are not affected.

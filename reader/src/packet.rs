@@ -55,6 +55,11 @@ impl Packet {
         self.packet_bits / 8
     }
 
+    /// Size in bits of packet numbers, 1 to 64.
+    pub(crate) fn sequence_bits(&self) -> u8 {
+        self.class.packet_context.as_ref().map_or(64, |ty| width_of(ty, "packet_seq_num"))
+    }
+
     /// Whether it has a place for a checksum.
     pub(crate) fn is_checkable(&self, metadata: &Metadata) -> bool {
         has_place(metadata, &self.class, self.header_bits)

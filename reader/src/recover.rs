@@ -56,7 +56,7 @@ const MAX_READINGS: u32 = 3;
 /// ```
 ///
 /// # Errors
-/// [`RecoverError::NoRings`] if there is nothing to recover, [`RecoverError::NotEmpty`] if `out` is not empty,
+/// [`RecoverError::NoRings`] if there is nothing to recover, [`RecoverError::NotBegun`] if no process had begun, [`RecoverError::NotEmpty`] if `out` is not empty,
 /// [`RecoverError::Write`] if it cannot be written, [`RecoverError::Read`] if nothing can be read. Damage in a part is not an error.
 pub fn recover(dir: &Path, out: &Path) -> Result<Recovered, RecoverError> {
     recover_with(dir, out, |_| {})
@@ -84,7 +84,12 @@ fn recover_since(
     let mut first_error = None;
     for (index, (directory, target)) in processes.iter().zip(&targets).enumerate() {
         let meter = Meter::new(&mut report, index, processes.len());
-        match process::recover(ProcessSource::Directory(directory), target, since, meter) {
+        let source = ProcessSource::Directory(directory);
+        if source.has_not_begun() {
+            recovered.not_begun.push(directory.clone());
+            continue;
+        }
+        match process::recover(source, target, since, meter) {
             Ok(process) => recovered.processes.push(process),
             Err(error @ RecoverError::Write { .. }) => return Err(error),
             Err(error) => {
@@ -95,6 +100,7 @@ fn recover_since(
     }
     match first_error {
         Some(error) if recovered.processes.is_empty() => Err(error),
+        None if recovered.processes.is_empty() => Err(RecoverError::NotBegun { path: dir.to_owned() }),
         _ => Ok(recovered),
     }
 }
@@ -135,7 +141,7 @@ pub fn snapshot_memory(rings: impl Fn() -> MemoryRings, out: &Path) -> Result<Re
         let mut ignore = |_| {};
         let rings = rings();
         let process = process::recover(ProcessSource::Memory(&rings), temporary, 0, Meter::new(&mut ignore, 0, 1))?;
-        Ok(Recovered { processes: vec![process], failed: Vec::new() })
+        Ok(Recovered { processes: vec![process], ..Recovered::default() })
     })
 }
 

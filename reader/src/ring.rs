@@ -86,7 +86,7 @@ impl Ring {
     /// [`ReadError::Io`] if it cannot be read; [`ReadError::Ring`] if it is not a ring file, of an unknown version, cut short, or
     /// contradicts itself.
     pub fn open(path: &Path) -> Result<Option<Self>, ReadError> {
-        let file = source::open(path).map_err(|error| ReadError::io(path, error))?;
+        let file = source::open_unlinked(path).map_err(|error| ReadError::io(path, error))?;
         Self::of(path, Box::new(file))
     }
 
@@ -257,6 +257,13 @@ impl Ring {
         }
         let reason = "the number of packets that were taken does not fit its packets".to_owned();
         Err(ReadError::Ring { path: self.path.clone(), offset: side.released_at(), reason })
+    }
+
+    /// Whether no event has fired for it.
+    pub(crate) fn is_unused(&self) -> Result<bool, ReadError> {
+        let is_unwritten = |side| Ok::<_, ReadError>(self.counters(side)? == StreamCounters::default());
+        let has_no_counts = self.account()?.iter().all(|counters| *counters == EventCounters::default());
+        Ok(has_no_counts && is_unwritten(Side::Main)? && is_unwritten(Side::Nested)?)
     }
 
     /// The counters of each event, by its id, as they are now.

@@ -2,6 +2,8 @@
 //!
 //! A file is not mapped: another process may cut it short at any time, which must cause an error and no signal.
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -128,11 +130,32 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
+/// Opens a regular file of another user's directory, which root may be reading: a link in its place could lead to any file.
+pub(crate) fn open_unlinked(path: &Path) -> io::Result<File> {
+    // A FIFO must not block.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|error| match error {
+        Errno::LOOP => io::Error::new(io::ErrorKind::InvalidInput, "a link, which is not followed"),
+        error => error.into(),
+    })?);
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+}
+
 /// Reads a whole file, up to `most + 1` bytes, so that the caller can refuse a longer one.
 pub(crate) fn read_bounded(path: &Path, most: usize) -> Result<Vec<u8>, ReadError> {
+    open(path).and_then(|file| read(file, most)).map_err(|error| ReadError::io(path, error))
+}
+
+/// The same, of a file that [`open_unlinked`] opens.
+pub(crate) fn read_unlinked(path: &Path, most: usize) -> Result<Vec<u8>, ReadError> {
+    open_unlinked(path).and_then(|file| read(file, most)).map_err(|error| ReadError::io(path, error))
+}
+
+fn read(file: File, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path)
-        .and_then(|file| file.take(most as u64 + 1).read_to_end(&mut bytes))
-        .map_err(|error| ReadError::io(path, error))?;
+    file.take(most as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -105,6 +105,9 @@ impl TextWriter {
         match loss.kind {
             LossKind::Events(Some(count)) => counted(&mut self.line, count, "event")?,
             LossKind::Events(None) => self.line.extend_from_slice(b"perhaps events, their number is unknown"),
+            LossKind::Renumbered { previous, number } => {
+                write!(self.line, "perhaps packets: number {number} comes after {previous}")?;
+            }
             LossKind::Packets { packets, events } => {
                 match packets {
                     Some(count) => counted(&mut self.line, count, "packet")?,
@@ -175,10 +178,18 @@ fn origin(metadata: &Metadata) -> Vec<u8> {
     line
 }
 
+/// Whether a terminal acts on this character instead of showing it: control characters (C0, DEL and C1), line and paragraph separators, and
+/// those that change the direction of text, by which a line can be made to read as another one.
+pub fn is_control(c: char) -> bool {
+    let is_directional =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || is_directional
+}
+
 /// Text from the metadata without quotes. Control characters are shown as `\u{1b}`: a hostile trace must not control the terminal.
 fn plain(line: &mut Vec<u8>, text: &str) {
     for c in text.chars() {
-        if c.is_control() {
+        if is_control(c) {
             line.extend(c.escape_unicode().map(|c| c as u8));
         } else {
             line.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());

@@ -8,6 +8,7 @@ mod skip;
 
 mod channels;
 mod exit_codes;
+mod hostile_names;
 mod leftover;
 mod many_processes;
 mod many_sessions;

@@ -110,12 +110,25 @@ impl StreamCursor {
 }
 
 fn missing_packets(previous: &Previous, packet: &Packet) -> Option<LossKind> {
-    let numbers = previous.packet.sequence.zip(packet.sequence);
-    let packets = numbers.map(|(before, now)| now.wrapping_sub(before).wrapping_sub(1));
+    let packets = match previous.packet.sequence.zip(packet.sequence) {
+        Some((previous, number)) => match step(previous, number, packet.sequence_bits()) {
+            Some(step) => Some(step - 1),
+            None => return Some(LossKind::Renumbered { previous, number }),
+        },
+        None => None,
+    };
     let totals = previous.packet.events_before.zip(packet.events_before);
     let events = totals.map(|(before, now)| now.saturating_sub(before.saturating_add(previous.end.events)));
     let any = packets.is_some_and(|n| n > 0) || events.is_some_and(|n| n > 0);
     any.then_some(LossKind::Packets { packets, events })
+}
+
+/// The distance between two packet numbers of this many bits, which run over; `None` if the number does not rise.
+fn step(previous: u64, number: u64, bits: u8) -> Option<u64> {
+    let unused = 64 - u32::from(bits);
+    // The number before and the number after share the upper bits, which drop out.
+    let distance = (number.wrapping_sub(previous) << unused).cast_signed() >> unused;
+    u64::try_from(distance).ok().filter(|distance| *distance > 0)
 }
 
 fn discarded_events(before: Option<u64>, packet: &Packet) -> Option<LossKind> {
@@ -126,5 +139,17 @@ fn discarded_events(before: Option<u64>, packet: &Packet) -> Option<LossKind> {
         Some(_) => None,
         // The counter may have begun before the first packet of this file.
         None => (now > 0).then_some(LossKind::Events(None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::step;
+
+    #[test]
+    fn packet_numbers_run_over_and_do_not_go_back() {
+        assert_eq!([step(5, 6, 64), step(5, 9, 32), step(u64::MAX, 1, 64)], [Some(1), Some(4), Some(2)]);
+        assert_eq!([step(0xFFFF_FFFF, 1, 32), step(255, 0, 8)], [Some(2), Some(1)]);
+        assert_eq!([step(5, 5, 64), step(6, 3, 64), step(6, 3, 8)], [None; 3]);
     }
 }

@@ -57,6 +57,13 @@ pub(super) struct Blocks {
     pub(super) events: Vec<EventBlock>,
 }
 
+impl Blocks {
+    /// Whether they declare nothing that packets could be of.
+    pub(super) fn is_empty(&self) -> bool {
+        self.packet_header.is_none() && self.streams.is_empty() && self.events.is_empty()
+    }
+}
+
 /// The whole text.
 pub(super) fn blocks(input: &mut Input<'_>) -> Parsed<Blocks> {
     let mut blocks = Blocks::default();

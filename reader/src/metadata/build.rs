@@ -27,6 +27,10 @@ pub(super) fn build(text: &str) -> Result<Metadata, ParseError> {
         ErrMode::Cut(error) | ErrMode::Backtrack(error) => error,
         ErrMode::Incomplete(_) => ParseError::from_input(&input),
     })?;
+    if blocks.is_empty() {
+        let reason = "it declares nothing: the tracer was killed before it wrote it, or has not written it yet";
+        return Err(ParseError { offset: 0, reason: reason.to_owned() });
+    }
     let declared = std::mem::take(&mut blocks.clocks);
     let mut clocks =
         order_clocks(&input.state.clocks, declared).map_err(|reason| ParseError { offset: text.len(), reason })?;

@@ -6,6 +6,10 @@ use std::borrow::Cow;
 const HEADER: usize = 37;
 const MAGIC: u32 = 0x75D1_1D57;
 
+/// The reason why a trace of the next version is not read.
+const CTF_2: &str = "this is CTF 2, and CTF 1.8 is what is understood; convert the trace (babeltrace2 2.1 does, by the parameter `ctf-version` \
+                     of its component `sink.ctf.fs`)";
+
 /// A fault in the wrapping, and its offset in the file.
 pub(super) struct BadPacket {
     pub(super) offset: usize,
@@ -18,6 +22,10 @@ pub(super) fn unwrap(bytes: &[u8]) -> Result<Cow<'_, [u8]>, BadPacket> {
     let decode = match word(0) {
         Some(magic) if u32::from_le_bytes(magic) == MAGIC => u32::from_le_bytes,
         Some(magic) if u32::from_be_bytes(magic) == MAGIC => u32::from_be_bytes,
+        // A JSON text sequence: each object has a record separator in front.
+        _ if matches!(bytes.trim_ascii_start(), [0x1E | b'{', ..]) => {
+            return Err(BadPacket { offset: 0, reason: CTF_2.to_owned() });
+        }
         _ => return Ok(Cow::Borrowed(bytes)),
     };
     let mut text = Vec::with_capacity(bytes.len());
@@ -33,7 +41,7 @@ pub(super) fn unwrap(bytes: &[u8]) -> Result<Cow<'_, [u8]>, BadPacket> {
             return Err(bad("compressed, encrypted or checksummed metadata is not understood"));
         }
         if header[35..37] != [1, 8] {
-            return Err(bad("not version 1.8; convert the trace to CTF 1.8"));
+            return Err(bad(if header[35] == 2 { CTF_2 } else { "not version 1.8; convert the trace to CTF 1.8" }));
         }
         let content = field(24) as usize / 8;
         let packet = field(28) as usize / 8;

@@ -26,6 +26,12 @@ pub enum RecoverError {
         /// What was found instead.
         reason: String,
     },
+    /// No process had begun to record, so that there is nothing to make a trace of.
+    #[error("{}: no event of the process was switched on yet: nothing is lost, and there is no trace to make", path.display())]
+    NotBegun {
+        /// The path as it was given.
+        path: PathBuf,
+    },
     /// The output is not empty.
     #[error("{} is not empty (it holds `{found}`); name a new directory, or remove what is in it", path.display())]
     NotEmpty {

@@ -4,8 +4,9 @@ use super::{find, liveness};
 use crate::error::ReadError;
 use crate::metadata::MAX_METADATA;
 use crate::ring::{Bytes, Identity, Ring};
-use crate::source::read_bounded;
+use crate::source::read_unlinked;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -52,7 +53,7 @@ impl<'a> ProcessSource<'a> {
 
     pub(super) fn metadata(self) -> Result<Vec<u8>, ReadError> {
         match self {
-            Self::Directory(path) => read_bounded(&path.join("metadata"), MAX_METADATA),
+            Self::Directory(path) => read_unlinked(&path.join("metadata"), MAX_METADATA),
             Self::Memory(rings) => Ok(rings.metadata.clone()),
         }
     }
@@ -64,10 +65,8 @@ impl<'a> ProcessSource<'a> {
             Self::Memory(rings) => return Ok(rings.outputs.clone()),
         };
         let path = directory.join("outputs");
-        if !path.exists() {
-            return Ok(Vec::new());
-        }
-        match read_bounded(&path, MAX_OUTPUTS) {
+        match read_unlinked(&path, MAX_OUTPUTS) {
+            Err(ReadError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Ok(text) if text.len() <= MAX_OUTPUTS => Ok(text),
             Ok(_) => Err(format!("{}: longer than {MAX_OUTPUTS} bytes", path.display())),
             Err(error) => Err(error.to_string()),
@@ -94,6 +93,23 @@ impl<'a> ProcessSource<'a> {
                 Ok(rings.rings.iter().map(place).collect())
             }
         }
+    }
+
+    /// Whether the process has not begun to record: it writes its metadata before any event is switched on. Nothing of it is lost.
+    pub(super) fn has_not_begun(self) -> bool {
+        let Self::Directory(path) = self else { return false };
+        let is_described = match read_unlinked(&path.join("metadata"), 1) {
+            Ok(text) => !text.is_empty(),
+            Err(ReadError::Io { source, .. }) => source.kind() != io::ErrorKind::NotFound,
+            Err(_) => true,
+        };
+        // Metadata that was removed later is no such case.
+        let is_unused = |ring: &PathBuf| match Ring::open(ring) {
+            Ok(Some(ring)) => ring.is_unused().unwrap_or(false),
+            Ok(None) => true,
+            Err(_) => false,
+        };
+        !is_described && find::rings(path).is_ok_and(|rings| rings.iter().all(is_unused))
     }
 
     /// Whether the process of this identity may still record.

@@ -12,6 +12,9 @@ pub struct Recovered {
     pub processes: Vec<RecoveredProcess>,
     /// Each process that could not be recovered, if others could.
     pub failed: Vec<FailedProcess>,
+    /// The directory of each process of which no event was switched on yet, if others could be recovered. Nothing of it is lost.
+    #[serde(serialize_with = "all_lossy")]
+    pub not_begun: Vec<PathBuf>,
 }
 
 impl Recovered {
@@ -96,6 +99,10 @@ pub struct Progress {
     pub done: u64,
     /// The number of these bytes.
     pub total: u64,
+}
+
+fn all_lossy<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(paths.iter().map(|path| path.to_string_lossy()))
 }
 
 /// A path as text; other bytes are replaced.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{decimal, float};
+use super::{decimal, float, is_control};
 use crate::metadata::types::{Base, EnumType};
 use crate::value::{Int, StructValue, Value};
 
@@ -107,34 +107,50 @@ fn enumeration(line: &mut Vec<u8>, int: &Int, ty: &EnumType) -> io::Result<()> {
     Ok(())
 }
 
-/// Text in quotes, with C's escapes. Bytes beyond ASCII are unchanged.
+/// Text in quotes, with C's escapes. Beyond ASCII, what a terminal would act on is escaped, which babeltrace2 does not do: the rest is unchanged.
 fn string(line: &mut Vec<u8>, bytes: &[u8]) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
     line.push(b'"');
-    for &byte in bytes {
-        let escape = match byte {
-            b'\\' | b'\'' | b'"' | b'?' => byte,
-            0x07 => b'a',
-            0x08 => b'b',
-            b'\t' => b't',
-            b'\n' => b'n',
-            0x0B => b'v',
-            0x0C => b'f',
-            b'\r' => b'r',
-            0x1B => b'e',
-            0..0x20 | 0x7F => {
-                line.extend_from_slice(b"\\x");
-                line.push(HEX[usize::from(byte >> 4)]);
-                line.push(HEX[usize::from(byte & 15)]);
-                continue;
+    if bytes.is_ascii() {
+        for byte in bytes {
+            ascii(line, *byte);
+        }
+    } else {
+        for chunk in bytes.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                match u8::try_from(c) {
+                    Ok(byte @ 0..0x80) => ascii(line, byte),
+                    _ if is_control(c) => line.extend(c.escape_unicode().map(|c| c as u8)),
+                    _ => line.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+                }
             }
-            _ => {
-                line.push(byte);
-                continue;
+            for &byte in chunk.invalid() {
+                // Control characters of a terminal that is not in the mode of UTF-8.
+                if byte < 0xA0 { hexadecimal(line, byte) } else { line.push(byte) }
             }
-        };
-        line.push(b'\\');
-        line.push(escape);
+        }
     }
     line.push(b'"');
+}
+
+/// A character of ASCII.
+fn ascii(line: &mut Vec<u8>, byte: u8) {
+    let escape = match byte {
+        b'\\' | b'\'' | b'"' | b'?' => byte,
+        0x07 => b'a',
+        0x08 => b'b',
+        b'\t' => b't',
+        b'\n' => b'n',
+        0x0B => b'v',
+        0x0C => b'f',
+        b'\r' => b'r',
+        0x1B => b'e',
+        0..0x20 | 0x7F => return hexadecimal(line, byte),
+        _ => return line.push(byte),
+    };
+    line.extend([b'\\', escape]);
+}
+
+fn hexadecimal(line: &mut Vec<u8>, byte: u8) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    line.extend([b'\\', b'x', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
 }

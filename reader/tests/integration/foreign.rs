@@ -4,6 +4,7 @@
 mod bits;
 mod clocks;
 mod headers;
+mod metadata;
 mod order;
 mod types;
 
@@ -13,7 +14,7 @@ use std::process::Command;
 use tempfile::TempDir;
 use tracepoint_reader::metadata::types::ByteOrder::{self, Big, Little};
 
-pub const ORDERS: [ByteOrder; 2] = [Little, Big];
+const ORDERS: [ByteOrder; 2] = [Little, Big];
 const MAGIC: u64 = 0xC1FC_1FC1;
 
 /// Metadata of one stream without packet header, packet context and event header, in either byte order: `fields` of its only event.

@@ -50,6 +50,17 @@ fn losses_are_reported_between_their_packets() {
 }
 
 #[test]
+fn a_packet_number_that_does_not_rise_is_reported_as_it_is() {
+    let one = |number, time| Packet { number, before: number, ..Packet::of(&[(0, time, &[1])]) }.bytes();
+    let directory = trace(&one_event("u8 a;"), &[("s_0", &[one(5, 1000), one(3, 2000), one(3, 3000), one(4, 4000)])]);
+    let kinds = |from: u64, previous: u64, number: u64| {
+        format!("Renumbered {{ previous: {previous}, number: {number} }} from {from} to {}", from + 1000)
+    };
+    let expected = ["event 1000", &kinds(1000, 5, 3), "event 2000", &kinds(2000, 3, 3), "event 3000", "event 4000"];
+    assert_eq!(outline(directory.path()), expected);
+}
+
+#[test]
 fn packets_of_other_tracers_have_no_event_counts() {
     let metadata =
         one_event("u8 a;").replace("u32 tid; integer { size = 64; align = 64; signed = false; } events_before;", "");

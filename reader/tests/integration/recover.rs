@@ -365,8 +365,63 @@ fn an_empty_directory_is_an_error() {
     let remains = Remains::of(&spare);
     let error = recover(&remains.process, &remains.out()).unwrap_err().to_string();
     assert!(error.contains("had not begun to record"), "{error}");
+}
+
+/// A process writes its metadata before it switches on any event.
+#[test]
+fn a_process_that_was_killed_before_its_metadata_has_lost_nothing() {
+    let mut spare = Tracer::new(Shape::default());
+    spare.put(0, &[0; 8]);
+    for spare in [spare, Tracer::new(Shape::default())] {
+        let remains = Remains::of(&spare);
+        fs::write(remains.process.join("metadata"), "").unwrap();
+        assert!(matches!(recover(&remains.process, &remains.out()), Err(RecoverError::NotBegun { .. })));
+        fs::remove_file(remains.process.join("metadata")).unwrap();
+        assert!(matches!(recover(&remains.process, &remains.out()), Err(RecoverError::NotBegun { .. })));
+        // Another one beside it is all that there is.
+        let other = remains.process.with_file_name("7-7");
+        let mut tracer = Tracer::new(Shape::default());
+        tracer.fire(0);
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("metadata"), crate::ring_file::metadata()).unwrap();
+        fs::write(other.join("0-0.ring"), &tracer.bytes).unwrap();
+        let recovered = recover(other.parent().unwrap(), &remains.out()).unwrap();
+        assert_eq!((recovered.processes.len(), recovered.is_complete(), recovered.missing()), (1, true, 0));
+        assert_eq!(recovered.not_begun, [remains.process.clone()]);
+    }
+}
+
+/// Metadata that was removed is missing, where a ring has events.
+#[test]
+fn events_without_metadata_are_an_error() {
+    let mut tracer = Tracer::new(Shape::default());
+    tracer.fire(0);
+    let remains = Remains::of(&tracer);
     fs::remove_file(remains.process.join("metadata")).unwrap();
     assert!(matches!(recover(&remains.process, &remains.out()), Err(RecoverError::Read(_))));
+}
+
+/// Root recovers the rings of any user, who could name any file by a link.
+#[test]
+fn links_in_place_of_files_are_not_followed() {
+    let mut tracer = Tracer::new(Shape::default());
+    tracer.fire(0);
+    for name in ["metadata", "outputs", "0-0.ring"] {
+        let remains = Remains::of(&tracer);
+        let secret = remains.process.with_file_name("secret");
+        let path = remains.process.join(name);
+        fs::copy(&path, &secret).unwrap_or_else(|_| fs::write(&secret, "ctf relative/secret\n").map(|()| 0).unwrap());
+        let _ = fs::remove_file(&path);
+        std::os::unix::fs::symlink(&secret, &path).unwrap();
+        let told = match recover(&remains.process, &remains.out()) {
+            Ok(recovered) => recovered.processes[0].notes.join("\n"),
+            Err(error) => error.to_string(),
+        };
+        // A link is no ring at all.
+        let expected =
+            if name == "0-0.ring" { "there are no ring files in it" } else { "a link, which is not followed" };
+        assert!(told.contains(expected) && !told.contains("relative/secret"), "{name}: {told}");
+    }
 }
 
 #[test]

@@ -102,9 +102,9 @@ fn strings_and_their_extremes() {
     let mut data = vec![0];
     data.extend(1..=127);
     data.push(0);
-    data.extend(128..=255);
+    data.extend(0xA0..=255);
     data.push(0);
-    data.extend("héllo ☃ \u{85} \"quoted\" back\\slash ?? 'x' \u{1b}[1m\0".bytes());
+    data.extend("héllo ☃ \"quoted\" back\\slash ?? 'x' \u{1b}[1m\0".bytes());
     data.extend("x".repeat(4096).bytes());
     data.push(0);
     data.extend(b"\xff\xfe\xc3(\0");
@@ -112,6 +112,20 @@ fn strings_and_their_extremes() {
         "string empty; string ascii; string high; string text; string { encoding = UTF8; } lengthy; string bad;",
         &data,
     );
+}
+
+/// babeltrace2 writes them to the terminal as they are.
+#[test]
+fn characters_that_a_terminal_acts_on_are_escaped() {
+    let data = "a\u{9b}2J\u{85}\u{202e}cba\u{2066}\u{200f}é☃\0".as_bytes();
+    let data = [data, b"\x9b2J\xff\0"].concat();
+    let metadata = one_event("string valid; string bytes;").replace("\"box\"", "\"b\u{202e}\u{9c}x\"");
+    let text = ours(trace(&metadata, &[("s_0", &[Packet::of(&[(0, 1000, &data)]).bytes()])]).path());
+    let expected: String =
+        "valid = \"a\\u{9b}2J\\u{85}\\u{202e}cba\\u{2066}\\u{200f}é☃\", bytes = \"\\x9b2J\u{ff}\"".to_owned();
+    // The bytes are not UTF-8, so that each is a character here.
+    let expected: String = expected.replace("é☃", "\u{c3}\u{a9}\u{e2}\u{98}\u{83}");
+    assert!(text.contains(&expected) && text.contains(" b\\u{202e}\\u{9c}x:"), "{text}");
 }
 
 #[test]

@@ -3,18 +3,18 @@
 use tracepoint_reader::metadata::types::ByteOrder::{self, Little};
 
 /// Bits of a packet, from its start.
-pub struct Bits {
+pub(super) struct Bits {
     order: ByteOrder,
     bits: Vec<bool>,
 }
 
 impl Bits {
-    pub fn new(order: ByteOrder) -> Self {
+    pub(super) fn new(order: ByteOrder) -> Self {
         Self { order, bits: Vec::new() }
     }
 
     /// Appends the low `size` bits of a number, behind padding to a multiple of `align` bits.
-    pub fn put(&mut self, number: u64, size: usize, align: usize) -> &mut Self {
+    pub(super) fn put(&mut self, number: u64, size: usize, align: usize) -> &mut Self {
         self.align(align);
         for bit in 0..size {
             // In little endian, the least significant bit comes first.
@@ -24,13 +24,13 @@ impl Bits {
         self
     }
 
-    pub fn align(&mut self, align: usize) -> &mut Self {
+    pub(super) fn align(&mut self, align: usize) -> &mut Self {
         self.bits.resize(self.bits.len().next_multiple_of(align), false);
         self
     }
 
     /// Appends whole bytes.
-    pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+    pub(super) fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.align(8);
         for byte in bytes {
             self.put(u64::from(*byte), 8, 8);
@@ -38,12 +38,12 @@ impl Bits {
         self
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.bits.len()
     }
 
     /// The bytes: within one, the first bit is the least significant one in little endian, the most significant one in big endian.
-    pub fn done(&self) -> Vec<u8> {
+    pub(super) fn done(&self) -> Vec<u8> {
         let byte = |bits: &[bool]| {
             let weight = |at: usize| if self.order == Little { 1u8 << at } else { 0x80 >> at };
             bits.iter().enumerate().filter(|(_, bit)| **bit).fold(0, |byte, (at, _)| byte | weight(at))
