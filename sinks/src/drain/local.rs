@@ -237,9 +237,9 @@ impl Drain<LocalRings> {
     /// The word on which the thread sleeps that drains these channels. Where packets are left to another process, that thread's work is to supply
     /// rings.
     pub fn wake_word(&self) -> Arc<WakeWord> {
-        let word = |channel: &Arc<OpenChannel>| match self.source.leaves_packets {
-            true => channel.supply_wake_word(),
-            false => channel.wake_word(),
+        let leaves_packets = self.source.leaves_packets;
+        let word = |channel: &Arc<OpenChannel>| {
+            if leaves_packets { channel.supply_wake_word() } else { channel.wake_word() }
         };
         self.source.channels.first().map(word).unwrap_or_default()
     }

@@ -62,7 +62,7 @@ impl ReorderBuffer {
         }
         while !entries.is_empty() {
             let turn = entries.windows(2).position(|pair| pair[1].0 < pair[0].0).map_or(entries.len(), |last| last + 1);
-            let mut run = std::mem::replace(&mut entries, Vec::new());
+            let mut run = std::mem::take(&mut entries);
             entries = run.split_off(turn);
             let mut rest = run.into_iter();
             self.arrivals += 1;

@@ -52,7 +52,9 @@ fn variants_within_variants_and_structures() {
         } body;";
     for order in ORDERS {
         let mut packet = begin(order);
-        let head = |packet: &mut super::Bits, kind| drop(packet.put(kind, 8, 16).put(513, 16, 16));
+        let head = |packet: &mut super::Bits, kind| {
+            packet.put(kind, 8, 16).put(513, 16, 16);
+        };
         // The structure of the fields is aligned as its widest member; those of a variant are aligned by themselves.
         packet.align(16);
         head(&mut packet, 4);
