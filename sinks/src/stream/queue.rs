@@ -224,8 +224,9 @@ mod tests {
         assert!(!queue.is_full());
         assert!(queue.push(packet(10)));
         queue.change(State::abandon);
-        assert_eq!((queue.lock().bytes, queue.lock().items.len()), (0, 0));
-        assert_eq!(queue.lock().lost[&StreamId { class: 0, instance: 1 }][&LostPackets::Network], 4);
+        let state = queue.lock();
+        assert_eq!((state.bytes, state.items.len()), (0, 0));
+        assert_eq!(state.lost[&StreamId { class: 0, instance: 1 }][&LostPackets::Network], 4);
     }
 
     #[test]
