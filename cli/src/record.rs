@@ -284,7 +284,7 @@ impl Record {
         Ok(Some(command.spawn().map_err(failed)?))
     }
 
-    fn write_report(&self, report: &Report, out: Option<&Path>) -> std::io::Result<()> {
+    fn write_report(&self, report: &Report, out: Option<&Path>) -> io::Result<()> {
         if self.json { report.write_json(out) } else { report.write_text(out) }
     }
 }
@@ -341,6 +341,6 @@ fn show(line: &mut LiveLine, acks: &[Ack]) {
 }
 
 /// The default directory for traces.
-fn default_output() -> std::io::Result<PathBuf> {
+fn default_output() -> io::Result<PathBuf> {
     std::path::absolute(format!("tracepoint-{}", std::process::id()))
 }
