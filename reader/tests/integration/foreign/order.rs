@@ -7,7 +7,9 @@ use std::path::Path;
 fn write(directory: &Path, metadata: &str, files: &[(&str, Vec<u8>)]) {
     fs::create_dir_all(directory).unwrap();
     fs::write(directory.join("metadata"), metadata).unwrap();
-    files.iter().for_each(|(name, bytes)| fs::write(directory.join(name), bytes).unwrap());
+    for (name, bytes) in files {
+        fs::write(directory.join(name), bytes).unwrap();
+    }
 }
 
 /// Packets that end with an event, where the next one of this or another stream begins.

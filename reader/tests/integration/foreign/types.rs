@@ -52,7 +52,9 @@ fn variants_within_variants_and_structures() {
         } body;";
     for order in ORDERS {
         let mut packet = begin(order);
-        let head = |packet: &mut super::Bits, kind| drop(packet.put(kind, 8, 16).put(513, 16, 16));
+        let head = |packet: &mut super::Bits, kind| {
+            packet.put(kind, 8, 16).put(513, 16, 16);
+        };
         // The structure of the fields is aligned as its widest member; those of a variant are aligned by themselves.
         packet.align(16);
         head(&mut packet, 4);
@@ -81,12 +83,18 @@ fn arrays_and_sequences_of_structures() {
             }
             for k in 0..n {
                 packet.put(k, 8, 16);
-                (0..k).for_each(|x| drop(packet.put(0x0506 + x, 16, 16)));
+                for x in 0..k {
+                    packet.put(0x0506 + x, 16, 16);
+                }
                 packet.bytes(b"s\0");
             }
             packet.put(5, 3, 1);
-            (0..5).for_each(|nibble| drop(packet.put(nibble * 3, 4, 1)));
-            (0..3).for_each(|nibble| drop(packet.put(nibble * 5, 4, 1)));
+            for nibble in 0..5 {
+                packet.put(nibble * 3, 4, 1);
+            }
+            for nibble in 0..3 {
+                packet.put(nibble * 5, 4, 1);
+            }
         }
         // The packet has its sizes in front, which say where its last bit is.
         let metadata = bare(order, fields)
