@@ -14,7 +14,7 @@ use winnow::combinator::preceded;
 use winnow::error::{ErrMode, ParserError};
 
 /// How many types are searched for the clock of a stream.
-pub(super) const CLOCK_SEARCH: u32 = 4096;
+const CLOCK_SEARCH: u32 = 4096;
 
 /// Events by id, by stream.
 type Events = BTreeMap<u64, BTreeMap<u64, Arc<EventClass>>>;

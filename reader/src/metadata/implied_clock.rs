@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use super::Clock;
 use super::block::StreamBlock;
-use super::build::CLOCK_SEARCH;
 use super::types::{Field, StructType, Type};
+
+/// How many types of a structure are searched for times.
+const MAX_SEARCH: u32 = 4096;
 
 /// Maps the times of all streams. Adds the implied clock if none is declared and one is needed.
 pub(super) fn map(streams: &mut [StreamBlock], clocks: &mut Vec<Clock>) {
@@ -20,7 +22,7 @@ pub(super) fn map(streams: &mut [StreamBlock], clocks: &mut Vec<Clock>) {
             (&mut stream.event_header, &["timestamp"][..]),
             (&mut stream.packet_context, &["timestamp_begin", "timestamp_end"]),
         ] {
-            let changed = ty.as_ref().and_then(|ty| members(&ty.fields, names, &mut { CLOCK_SEARCH }));
+            let changed = ty.as_ref().and_then(|ty| members(&ty.fields, names, &mut { MAX_SEARCH }));
             if let (Some(fields), Some(ty)) = (changed, ty) {
                 *ty = Arc::new(StructType { fields, ..**ty });
                 is_needed = true;

@@ -387,7 +387,7 @@ fn a_process_that_was_killed_before_its_metadata_has_lost_nothing() {
         fs::write(other.join("0-0.ring"), &tracer.bytes).unwrap();
         let recovered = recover(other.parent().unwrap(), &remains.out()).unwrap();
         assert_eq!((recovered.processes.len(), recovered.is_complete(), recovered.missing()), (1, true, 0));
-        assert_eq!(recovered.not_begun, [remains.process.clone()]);
+        assert_eq!(recovered.not_begun, std::slice::from_ref(&remains.process));
     }
 }
 

@@ -82,7 +82,7 @@ event {{ name = \"p:far\"; id = 70000; stream_id = 3; fields := struct {{ {u16} 
                     body.put(0xABCD, 16, natural(16));
                 } else {
                     body.put(0, self.tag, header);
-                    let align = if self.time.is_multiple_of(8) { natural(self.time) } else { 1 };
+                    let align = if self.tag == 16 { natural(self.time) } else { 1 };
                     body.put(time, self.time, align).put(index as u64, 8, 8);
                 }
             }

@@ -83,12 +83,18 @@ fn arrays_and_sequences_of_structures() {
             }
             for k in 0..n {
                 packet.put(k, 8, 16);
-                (0..k).for_each(|x| drop(packet.put(0x0506 + x, 16, 16)));
+                for x in 0..k {
+                    packet.put(0x0506 + x, 16, 16);
+                }
                 packet.bytes(b"s\0");
             }
             packet.put(5, 3, 1);
-            (0..5).for_each(|nibble| drop(packet.put(nibble * 3, 4, 1)));
-            (0..3).for_each(|nibble| drop(packet.put(nibble * 5, 4, 1)));
+            for nibble in 0..5 {
+                packet.put(nibble * 3, 4, 1);
+            }
+            for nibble in 0..3 {
+                packet.put(nibble * 5, 4, 1);
+            }
         }
         // The packet has its sizes in front, which say where its last bit is.
         let metadata = bare(order, fields)
