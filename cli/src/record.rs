@@ -75,7 +75,6 @@ Examples:
   tracectl record -e '*' --fail-on-loss --duration 1m -o /tmp/trace || echo \"exit code $?\"
 
 {EXIT_CODES}"))]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Record {
     #[command(flatten)]
     rules: RuleArguments,

@@ -113,7 +113,7 @@ fn a_recorder_watches_its_session() -> Outcome {
     let mut record = Traced(record.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
     let session = format!("record-{}", record.0.id());
     // It watches before it has an output. What has ended before is no occurrence.
-    until(|| fs::read_dir(place.path("trace")).ok()?.next());
+    let _ = until(|| fs::read_dir(place.path("trace")).ok()?.next());
     let mark = place.path("mark");
     let run =
         ["trigger", "-s", &session, "killed", "run", "--", "/bin/sh", "-c", "echo $TRACEPOINT_TRIGGER_PID > \"$0\""];

@@ -78,7 +78,7 @@ mod tests {
         for offset in [77_000, 5_000_000_000, 1_000] {
             let (reply, now) = reply(1_000_000, 100, 100, offset);
             alignment.observe(&reply, now);
-            assert!(alignment.at(now).0.abs_diff(offset as i64) <= 100);
+            assert!(alignment.at(now).0.abs_diff(offset.cast_signed()) <= 100);
         }
     }
 

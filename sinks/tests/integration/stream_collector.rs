@@ -85,7 +85,7 @@ fn a_collector_stores_the_packets_and_the_account() -> Outcome {
     assert_eq!((sum(&account, |s| s.written), account.complete), (number, true));
     assert!(files.syncs.is_sorted_by(|a, b| a.number < b.number && a.time <= b.time));
     let last = files.syncs.last().expect("some");
-    let expected = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_nanos() as i128;
+    let expected = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_nanos().cast_signed();
     let true_offset = expected - i128::from(tracepoint_ring::clock::now());
     assert!(last.bound != NO_BOUND && last.bound < 1_000_000_000, "{last:?}");
     let error = (i128::from(last.offset) - true_offset).unsigned_abs();

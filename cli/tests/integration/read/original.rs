@@ -20,7 +20,8 @@ fn the_original_server_is_read_whatever_its_padding_is() {
     for padding in [0, 0x5a, LIKE_AN_OFFER] {
         let server = OriginalServer::start(0, padding, PACE, events(50));
         let (code, out, err) = result_of(&read(server.port, &[]).output().unwrap());
-        let lines: String = (0..50).map(|n| format!("(1.{n:06}): size=4, content=e {n:02}\n")).collect();
+        let lines: Vec<_> = (0..50).map(|n| format!("(1.{n:06}): size=4, content=e {n:02}\n")).collect();
+        let lines = lines.concat();
         let expected = format!("Receive session begins.\nTrace begins.\n{lines}Trace ends.\nReceive session ends.\n");
         assert_eq!(out, expected, "padding {padding:x}: {err}");
         assert_eq!(code, Some(0), "padding {padding:x}: {err}");

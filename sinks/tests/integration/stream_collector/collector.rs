@@ -10,8 +10,8 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracepoint_reader::net::relay::{Command, ControlHeader, Reply, ReturnCode, Version};
 use tracepoint_reader::net::stream::{
-    Ack, AckEntry, Announced, Attach, Capabilities, ClockReply, Delivered, FRAME_HEADER, FrameHeader, NO_SEQ, Ready,
-    RecordHeader, Sync, ToCollector, ToSender, Welcome, route_of, stored_packet,
+    Ack, AckEntry, Announced, Attach, Capabilities, ClockReply, Close, Delivered, FRAME_HEADER, FrameHeader, NO_SEQ,
+    Ready, RecordHeader, Sync, ToCollector, ToSender, Welcome, route_of, stored_packet,
 };
 use tracepoint_ring::channel::PacketHeader;
 
@@ -113,7 +113,8 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64
 }
 
-fn serve_control(mut socket: TcpStream, files: &Mutex<Files>, data_port: u16) -> std::io::Result<()> {
+/// Answers how a sender finds out what it talks to.
+fn be_found(socket: &mut TcpStream) -> std::io::Result<()> {
     for _ in 0..2 {
         let mut header = [0; ControlHeader::SIZE];
         socket.read_exact(&mut header)?;
@@ -132,24 +133,39 @@ fn serve_control(mut socket: TcpStream, files: &Mutex<Files>, data_port: u16) ->
         reply.encode(13, &mut out);
         socket.write_all(&out)?;
     }
+    Ok(())
+}
+
+fn next_message(socket: &mut TcpStream, payload: &mut Vec<u8>) -> std::io::Result<FrameHeader> {
+    let mut header = [0; FRAME_HEADER];
+    socket.read_exact(&mut header)?;
+    let header = FrameHeader::decode(&header).expect("whole").expect("a frame");
+    payload.resize(header.size, 0);
+    socket.read_exact(payload)?;
+    Ok(header)
+}
+
+/// Waits until the packets that a sender counts are in, which are on their way on the other connection.
+fn wait_for_packets(close: &Close, files: &Mutex<Files>) {
+    let is_in = |files: &Files| {
+        close.entries.iter().all(|entry| {
+            entry.last == NO_SEQ
+                || files.handles.get(&entry.handle).is_none_or(|key| files.streams[key].next > entry.last)
+        })
+    };
+    while !is_in(&files.lock().expect("no panic")) {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn serve_control(mut socket: TcpStream, files: &Mutex<Files>, data_port: u16) -> std::io::Result<()> {
+    be_found(&mut socket)?;
+    let mut payload = Vec::new();
     loop {
-        let mut header = [0; FRAME_HEADER];
-        socket.read_exact(&mut header)?;
-        let header = FrameHeader::decode(&header).expect("whole").expect("a frame");
-        let mut payload = vec![0; header.size];
-        socket.read_exact(&mut payload)?;
+        let header = next_message(&mut socket, &mut payload)?;
         let message = ToCollector::decode(header.kind, &payload).expect("a message");
         if let ToCollector::Close(close) = &message {
-            // What is on its way on the other connection comes first.
-            let is_in = |files: &Files| {
-                close.entries.iter().all(|entry| {
-                    entry.last == NO_SEQ
-                        || files.handles.get(&entry.handle).is_none_or(|key| files.streams[key].next > entry.last)
-                })
-            };
-            while !is_in(&files.lock().expect("no panic")) {
-                thread::sleep(Duration::from_millis(1));
-            }
+            wait_for_packets(close, files);
         }
         let mut files = files.lock().expect("no panic");
         if !matches!(message, ToCollector::Hello(_)) && !files.sockets.iter().any(|other| is_same(other, &socket)) {
@@ -288,7 +304,7 @@ fn serve_data(mut socket: TcpStream, files: &Mutex<Files>, acknowledges: &Atomic
         }
         drop(files);
         // Now and then it is slow.
-        if next % 7 == 0 {
+        if next.is_multiple_of(7) {
             thread::sleep(Duration::from_millis(1));
         }
     }
