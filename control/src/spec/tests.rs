@@ -87,7 +87,7 @@ fn unknown_values_are_reported() -> Outcome {
         ("cpu_percent = 1.5", "cpu_percent = 0", "no valid budget"),
         ("bytes_per_second = 10485760", "bytes_per_second = -1", "-1"),
         ("bytes_per_second = 10485760", "bytes_per_hour = 1", "unknown field"),
-        ("kind = \"ctf\"", "kind = \"tape\"", "there are ctf, dt, text, udp"),
+        ("kind = \"ctf\"", "kind = \"tape\"", "there are ctf, dt, stream, text, udp"),
         ("path = \"/tmp/out\"", "path = \"out\"", "must be absolute"),
         ("path = \"/tmp/out\"", "", "must be absolute"),
         ("kind = \"ctf\"", "kind = \"ctf\"\nslots = 7", "`slots` is for sinks of the kind dt, not for `ctf`"),

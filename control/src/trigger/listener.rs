@@ -91,7 +91,7 @@ impl Listener {
     pub fn bind(run_dir: RunDir) -> Result<Self, TriggerError> {
         let path = run_dir.path().to_owned();
         let socket = OwnedSocket::bind(run_dir.into_dir())?;
-        let watcher = Watcher::new(&path);
+        let watcher = Watcher::new(&path, None);
         Ok(Self { socket, run_dir: path, programs: Programs::new(true), watcher })
     }
 

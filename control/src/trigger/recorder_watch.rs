@@ -35,7 +35,7 @@ impl RecorderWatch {
     pub(crate) fn start(run_dir: &Path, session: &str, may_run: bool) -> io::Result<Self> {
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let (own, run_dir, session) = (Arc::clone(&stop), run_dir.to_owned(), session.to_owned());
-        let mut watcher = Watcher::new(&run_dir);
+        let mut watcher = Watcher::new(&run_dir, Some(&session));
         let watch = move || {
             leave_signals_to_the_program();
             let waiting = Arc::new(Waiting::default());

@@ -48,7 +48,10 @@ pub(super) struct Seen {
 #[derive(Debug)]
 pub(super) struct Watcher {
     run_dir: PathBuf,
+    /// The session that it is about; `None` for all, also those that come.
+    only: Option<String>,
     processes: Processes,
+    watches_processes: bool,
     sessions: BTreeMap<String, SessionOutputs>,
     /// Tells of new entries in `apps/`; `None` if the system has no inotify instance left.
     changes: Option<OwnedFd>,
@@ -58,21 +61,38 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    pub(super) fn new(run_dir: &Path) -> Self {
+    /// Watches this session, or all. For a session without a trigger on the end of processes no handle is held.
+    pub(super) fn new(run_dir: &Path, only: Option<&str>) -> Self {
         let mut watcher = Self {
             run_dir: run_dir.to_owned(),
+            only: only.map(str::to_owned),
             processes: Processes::default(),
+            watches_processes: false,
             sessions: BTreeMap::new(),
             changes: changes_of(&run_dir.join(APPS)),
             next_look: Instant::now(),
             since: SystemTime::now(),
         };
-        // The processes that are there already are known before this returns. Ends that nobody has seen are none of its occurrences.
+        // The processes that are there already are known before this returns.
         if let Some(controller) = watcher.controller() {
-            watcher.processes.look(controller.apps());
-            watcher.processes.ignore_ended();
+            watcher.look_at_processes(&controller);
         }
         watcher
+    }
+
+    /// Looks for processes, if their ends can be an occurrence. A recorder of many processes has few descriptors.
+    fn look_at_processes(&mut self, controller: &Controller) -> Vec<Ended> {
+        if self.only.as_ref().is_some_and(|session| !has_trigger(controller, session, &When::Killed)) {
+            self.processes = Processes::default();
+            self.watches_processes = false;
+            return Vec::new();
+        }
+        let ended = self.processes.look(controller.apps());
+        if !std::mem::replace(&mut self.watches_processes, true) {
+            // Ends that nobody has seen are none of its occurrences.
+            self.processes.ignore_ended();
+        }
+        ended
     }
 
     /// Waits for the next occurrences, at most until the next look; `None` when `end` can be read.
@@ -116,10 +136,7 @@ impl Watcher {
             return Vec::new();
         }
         let Some(controller) = self.controller() else { return Vec::new() };
-        let has_trigger = |name: &String| {
-            let triggers = controller.session(name).ok().and_then(|session| session.spec().ok());
-            triggers.is_some_and(|spec| spec.triggers().flatten().any(|trigger| trigger.when == When::Killed))
-        };
+        let has_trigger = |name: &String| has_trigger(&controller, name, &When::Killed);
         let sessions: Vec<_> = controller.sessions().unwrap_or_default().into_iter().filter(has_trigger).collect();
         let mut seen = Vec::new();
         for process in ended {
@@ -144,7 +161,7 @@ impl Watcher {
         if self.changes.is_none() {
             self.changes = changes_of(&self.run_dir.join(APPS));
         }
-        let ended = self.processes.look(controller.apps());
+        let ended = self.look_at_processes(&controller);
         let mut seen = self.deaths(ended);
         let names = controller.sessions().unwrap_or_default();
         self.sessions.retain(|name, _| names.contains(name));
@@ -168,6 +185,12 @@ impl Watcher {
     fn controller(&self) -> Option<Controller> {
         Controller::at(RunDir::open(&self.run_dir).ok()?).ok()
     }
+}
+
+/// Whether a session has a trigger with this condition.
+fn has_trigger(controller: &Controller, session: &str, when: &When) -> bool {
+    let spec = controller.session(session).ok().and_then(|session| session.spec().ok());
+    spec.is_some_and(|spec| spec.triggers().flatten().any(|trigger| trigger.when == *when))
 }
 
 /// An inotify instance for new entries in a directory.

@@ -55,7 +55,8 @@ impl Survey {
         })?;
         for place in places {
             match place.open() {
-                Ok(None) => journal.note(format!("{}: not begun", place.path().display())),
+                // Its process was killed before it was a ring: nothing was in it.
+                Ok(None) => {}
                 Ok(Some(ring)) => match survey.check(metadata, &ring) {
                     Ok(()) => survey.add(source, place, &ring, outputs, journal),
                     Err(error) => {
