@@ -17,7 +17,7 @@ mod processes;
 use super::core_handler::has_core_handler;
 use super::occurrence::{Detail, Occurrence};
 use super::state;
-use crate::app::APPS;
+use crate::app::{APPS, SESSIONS};
 use crate::controller::Controller;
 use crate::rundir::RunDir;
 use crate::spec::{State, TriggerSpec, When};
@@ -28,6 +28,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
+use std::iter;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -53,7 +54,7 @@ pub(super) struct Watcher {
     processes: Processes,
     watches_processes: bool,
     sessions: BTreeMap<String, SessionOutputs>,
-    /// Tells of new entries in `apps/`; `None` if the system has no inotify instance left.
+    /// Tells of new entries in `apps/` and of changes of the session; `None` if the system has no inotify instance left.
     changes: Option<OwnedFd>,
     next_look: Instant,
     /// When it was made.
@@ -69,10 +70,11 @@ impl Watcher {
             processes: Processes::default(),
             watches_processes: false,
             sessions: BTreeMap::new(),
-            changes: changes_of(&run_dir.join(APPS)),
+            changes: None,
             next_look: Instant::now(),
             since: SystemTime::now(),
         };
+        watcher.changes = watcher.subscribe_to_changes();
         // The processes that are there already are known before this returns.
         if let Some(controller) = watcher.controller() {
             watcher.look_at_processes(&controller);
@@ -159,7 +161,7 @@ impl Watcher {
         self.next_look = Instant::now() + LOOK;
         let Some(controller) = self.controller() else { return Vec::new() };
         if self.changes.is_none() {
-            self.changes = changes_of(&self.run_dir.join(APPS));
+            self.changes = self.subscribe_to_changes();
         }
         let ended = self.look_at_processes(&controller);
         let mut seen = self.deaths(ended);
@@ -182,6 +184,18 @@ impl Watcher {
         seen
     }
 
+    /// An inotify instance for new processes, and for a new description of the only session: it may have a trigger for them.
+    fn subscribe_to_changes(&self) -> Option<OwnedFd> {
+        let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
+        let sessions = self.run_dir.join(SESSIONS);
+        let session = self.only.as_ref().map(|session| sessions.join(session));
+        for dir in iter::once(self.run_dir.join(APPS)).chain(session) {
+            let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
+            inotify::add_watch(&changes, dir, flags).ok()?;
+        }
+        Some(changes)
+    }
+
     fn controller(&self) -> Option<Controller> {
         Controller::at(RunDir::open(&self.run_dir).ok()?).ok()
     }
@@ -191,13 +205,6 @@ impl Watcher {
 fn has_trigger(controller: &Controller, session: &str, when: &When) -> bool {
     let spec = controller.session(session).ok().and_then(|session| session.spec().ok());
     spec.is_some_and(|spec| spec.triggers().flatten().any(|trigger| trigger.when == *when))
-}
-
-/// An inotify instance for new entries in a directory.
-fn changes_of(dir: &Path) -> Option<OwnedFd> {
-    let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
-    inotify::add_watch(&changes, dir, WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR).ok()?;
-    Some(changes)
 }
 
 fn killed(process: &Ended, name: &str) -> Occurrence {
