@@ -5,10 +5,10 @@
 //!                                        bounded     connects, reconnects              Relay
 //! ```
 //!
-//! The drain puts packets into a [queue](queue) that is bounded by bytes; a packet is copied there once, out of its ring, and sent from there
-//! behind a header of its own by gather I/O. The [worker](worker) connects, and has a session with the peer: [`relay`] speaks the protocol of
+//! The drain puts packets into a queue that is bounded by bytes; a packet is copied there once, out of its ring, and sent from there
+//! behind a header of its own by gather I/O. The worker connects, and has a session with the peer: `relay` speaks the protocol of
 //! `lttng-relayd`. While the queue is full the drain leaves packets in the rings, whose policy then decides; no site waits for the network.
-//! [`promise`] keeps the times that were promised to viewers: packets that begin earlier are mended, or dropped and counted.
+//! `promise` keeps the times that were promised to viewers: packets that begin earlier are mended, or dropped and counted.
 //!
 //! The protocols and the states are in `docs/format-stream.md`; their bytes are in [`tracepoint_reader::net`].
 

@@ -20,7 +20,7 @@
 //! | [`Metadata`](Request::Metadata) | [`MetadataBytes`] |
 //! | [`Detach`](Request::Detach) | [`Detached`] |
 //!
-//! Each type decodes from the start of the bytes that have arrived so far ([`Decoded`]), and says how many bytes it still needs, so that a
+//! Each type decodes from the start of the bytes that have arrived so far (`Decoded`), and says how many bytes it still needs, so that a
 //! reader never waits for more than the message has, and allocates no more than was sent.
 
 mod reply;
