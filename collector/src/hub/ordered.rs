@@ -183,9 +183,10 @@ impl Ordered {
         self.end.is_some()
     }
 
-    /// The balance of the stream, when it has ended and nothing is missing any more.
+    /// The balance of the stream, when it has ended, nothing is missing any more, and the view has all packets.
     pub(super) fn balance(&mut self, view: &View, metadata: Option<&View>) -> Option<Delivered> {
-        let end = self.end.filter(|_| self.reorder.is_complete() && self.outstanding.is_empty())?;
+        let is_whole = self.reorder.is_complete() && self.outstanding.is_empty() && self.hidden.is_empty();
+        let end = self.end.filter(|_| is_whole)?;
         let events = metadata.map_or(0, |metadata| self.tally.events(end.last, end.events_after, view, metadata));
         Some(Delivered {
             handle: end.handle,

@@ -221,6 +221,8 @@ impl Hub {
     pub(crate) fn end_stream(&mut self, id: u64, end: ClosedStream, now: Instant) {
         if let Some(ordered) = self.stream_of(id, end.handle).and_then(|stream| stream.ordered.as_mut()) {
             ordered.end(end, now);
+            // No further synchronisation releases the last packets, and their events are counted like those of others.
+            self.storage().give(end.handle, Job::Release { upto: u64::MAX });
         }
     }
 
