@@ -17,12 +17,13 @@
 //! ```
 //!
 //! A gap is as old as the arrival of the packet behind it. At the end of what was sent there is no such packet: a synchronisation message says what
-//! the last number is. What comes after it was given up is late, so nothing that leaves is ever behind its successor.
+//! the last number is. What comes after it was given up is late, so nothing that leaves is ever behind its successor. The ranges given up are kept
+//! until the sender is told, which counts their events.
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 use tracepoint_reader::net::stream::NO_SEQ;
 
@@ -32,6 +33,8 @@ const RETRY: Duration = Duration::from_millis(100);
 const GONE_TIME: Duration = Duration::from_millis(200);
 /// The most ranges of numbers that are remembered as gone, and that are asked for at once.
 const MOST_RANGES: usize = 256;
+/// The most ranges that were given up and that the sender was not told of: it may not be connected. The sums at the end tell of further ones.
+const MOST_LOST: usize = 1024;
 
 /// How long a gap is waited for.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +97,8 @@ pub(crate) struct Reorder<P> {
     last: Option<(u64, Gap)>,
     /// Ranges that the sender does not have, by their first numbers: the last ones, and since when.
     gone: BTreeMap<u64, (u64, Instant)>,
+    /// Ranges that were given up, first and last, and that the sender was not told of; in order.
+    lost: VecDeque<(u64, u64)>,
     /// Packets that came late or twice.
     pub(crate) late: u64,
     /// Gaps that were given up.
@@ -103,7 +108,16 @@ pub(crate) struct Reorder<P> {
 impl<P> Reorder<P> {
     /// A stream of which the numbers below `next` are stored.
     pub(crate) const fn new(next: u64) -> Self {
-        Self { next, queue: BTreeMap::new(), bytes: 0, last: None, gone: BTreeMap::new(), late: 0, given_up: 0 }
+        Self {
+            next,
+            queue: BTreeMap::new(),
+            bytes: 0,
+            last: None,
+            gone: BTreeMap::new(),
+            lost: VecDeque::new(),
+            late: 0,
+            given_up: 0,
+        }
     }
 
     /// The lowest number that has not left and was not given up.
@@ -162,13 +176,31 @@ impl<P> Reorder<P> {
                 break;
             }
             range.remove();
-            self.next = self.next.max(last + 1);
+            self.pass(last);
         }
         // Packets that were queued and are passed over: the sender has contradicted itself.
         while let Some(first) = self.queue.first_entry().filter(|first| *first.key() < self.next) {
             self.bytes -= first.remove().size;
             self.late += 1;
         }
+    }
+
+    /// Gives up what is missing up to this number.
+    fn pass(&mut self, last: u64) {
+        if last < self.next {
+            return;
+        }
+        if let Some((_, end)) = self.lost.back_mut().filter(|(_, end)| *end + 1 == self.next) {
+            *end = last;
+        } else if self.lost.len() < MOST_LOST {
+            self.lost.push_back((self.next, last));
+        }
+        self.next = last + 1;
+    }
+
+    /// The next range that was given up, which the sender is told of by this.
+    pub(crate) fn pop_lost(&mut self) -> Option<(u64, u64)> {
+        self.lost.pop_front()
     }
 
     /// Whether something is missing, so that time matters.
@@ -207,7 +239,7 @@ impl<P> Reorder<P> {
             }
         };
         if let Some(last) = upto {
-            self.next = last + 1;
+            self.pass(last);
             self.given_up += 1;
         }
         upto.is_some()

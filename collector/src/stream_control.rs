@@ -12,8 +12,8 @@ use crate::reorder::Limits;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::OwnedSemaphorePermit;
 use tracepoint_reader::net::stream::{
-    Ack, AckEntry, Announced, ClockReply, ErrorCode, MOST_ENTRIES, MOST_NACKS, Nack, Ready, Sync, ToCollector,
-    ToSender, VERSION, Welcome,
+    Ack, Announced, ClockReply, ErrorCode, MOST_ENTRIES, MOST_NACKS, Nack, Ready, Sync, ToCollector, ToSender, VERSION,
+    Welcome,
 };
 
 /// The time between two acknowledgements without news.
@@ -209,7 +209,11 @@ impl StreamControl {
         }
         let metadata = hub.stored_metadata(id);
         let is_due = self.told.is_none_or(|(at, _)| now.saturating_duration_since(at) >= ACK_TIME);
-        let entries: Vec<AckEntry> = hub.stored_numbers(id, is_due);
+        let (entries, lost) = hub.stored_numbers(id, is_due);
+        // In one piece with the acknowledgement, behind which the sender has no such packets.
+        for range in lost {
+            ToSender::Lost(range).encode(out);
+        }
         if !is_due && entries.is_empty() && self.told.is_some_and(|(_, told)| told == metadata) {
             return;
         }

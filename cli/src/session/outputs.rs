@@ -86,8 +86,8 @@ pub(crate) struct OutputArguments {
     /// Pause between two synchronisation points of a stream, from 10ms to 60s: how late viewers see events of idle threads [default: 1s]
     #[arg(long, value_name = "TIME", requires = "streaming", value_parser = units::duration)]
     sync_interval: Option<Duration>,
-    /// Largest size of the packets that wait to be sent, in each process [default: 16M]
-    #[arg(long, value_name = "SIZE", requires = "streaming", value_parser = units::size)]
+    /// Largest size of the packets that wait to be sent or to be acknowledged, in each process; 0: nothing is sent again [default: 16M]
+    #[arg(long, value_name = "SIZE", requires = "streaming", value_parser = units::size_or_none)]
     resend_buffer: Option<u64>,
     /// Try for this time to reach the peer before recording starts [default: once]
     #[arg(long, value_name = "TIME", requires = "streaming", value_parser = units::duration)]

@@ -3,11 +3,13 @@
 //! The traced programs are further instances of this program. The tests need root, or rights to make network namespaces.
 #![forbid(unsafe_code)]
 
+mod datagrams;
 mod hosts;
 #[path = "../../../reader/tests/integration/udp/link.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the tests of UDP use more of it")]
 mod link;
 mod proxy;
+mod running;
 #[path = "../../../tests/support/seed.rs"]
 mod seed;
 #[path = "../../../tests/support/skip.rs"]

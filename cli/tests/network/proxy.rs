@@ -30,9 +30,9 @@ struct Client {
 }
 
 impl UdpProxy {
-    /// Listens at `address`. `faults` are those of the two directions, to the server and back.
-    pub(crate) fn start(address: &str, server: SocketAddr, seed: u64, faults: [Faults; 2]) -> Self {
-        let front = UdpSocket::bind((address, 0)).expect("a socket");
+    /// Listens at `address`, on a free port if its port is 0. `faults` are those of the two directions, to the server and back.
+    pub(crate) fn start(address: SocketAddr, server: SocketAddr, seed: u64, faults: [Faults; 2]) -> Self {
+        let front = UdpSocket::bind(address).expect("a socket");
         front.set_read_timeout(Some(IDLE)).expect("a timeout");
         let stop = Arc::new(AtomicBool::new(false));
         let [received, lost] = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
@@ -191,7 +191,8 @@ mod tests {
     fn arrived(seed: u64, faults: Faults) -> Vec<u32> {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         server.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-        let proxy = UdpProxy::start("127.0.0.1", server.local_addr().unwrap(), seed, [faults, Faults::NONE]);
+        let any = "127.0.0.1:0".parse().unwrap();
+        let proxy = UdpProxy::start(any, server.local_addr().unwrap(), seed, [faults, Faults::NONE]);
         let client = UdpSocket::bind("127.0.0.1:0").unwrap();
         client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let serve = move || {

@@ -2,41 +2,17 @@
 
 use crate::hosts::Hosts;
 use crate::proxy::TcpProxy;
+use crate::running::{Running, TRACECTL};
 use crate::{TRACED, is_traced, wait_for};
 use serde_json::Value;
 use std::env;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 use tempfile::TempDir;
-
-const TRACECTL: &str = env!("CARGO_BIN_EXE_tracectl");
-
-/// A program that is killed when a test fails.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Running {
-    fn start(command: &mut Command, output: &Path) -> Self {
-        let errors = fs::File::create(output.with_extension("errors")).unwrap();
-        let out = fs::File::create(output).unwrap();
-        Self(command.stdout(out).stderr(errors).stdin(Stdio::null()).spawn().unwrap())
-    }
-
-    fn interrupt(&self) {
-        let pid = nix::unistd::Pid::from_raw(self.0.id().cast_signed());
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
-    }
-}
 
 /// Records a program with `events` events of each of its two threads on a host, and streams them to `relay`.
 fn record(hosts: &Hosts, host: u8, place: &Path, relay: &str, test: &str, events: u64) -> Running {

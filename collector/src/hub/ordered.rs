@@ -26,6 +26,8 @@ pub(crate) struct Ordered {
     largest: u32,
     /// Packets that were given to the storage, and that it has not done: the records of the stream before each.
     outstanding: VecDeque<u64>,
+    /// The numbers of packets that the storage could not write, and that the sender was not told of.
+    unwritten: Vec<u64>,
     /// What is stored.
     tally: Tally,
     /// Packets that viewers may not read yet: their numbers and stream classes.
@@ -91,6 +93,7 @@ impl Ordered {
             key,
             largest,
             outstanding: VecDeque::new(),
+            unwritten: Vec::new(),
             tally,
             hidden: VecDeque::new(),
             released: None,
@@ -119,6 +122,7 @@ impl Ordered {
     pub(super) fn stored(&mut self, seq: u64, is_stored: bool, stream_class: u64) -> Option<u64> {
         let events_before = self.outstanding.pop_front();
         if !is_stored {
+            self.unwritten.push(seq);
             return None;
         }
         self.tally.add(seq, events_before.unwrap_or_default());
@@ -160,9 +164,11 @@ impl Ordered {
         self.outstanding.is_empty().then(|| self.reorder.next_number())
     }
 
-    /// The same, if the sender was not told.
-    pub(crate) fn news(&mut self, all: bool) -> Option<u64> {
+    /// The same, if the sender was not told. Adds the ranges that were given up before it, which the sender is to be told of first.
+    pub(crate) fn news(&mut self, all: bool, lost: &mut Vec<(u64, u64)>) -> Option<u64> {
         let next = self.next_stored()?;
+        lost.extend(std::iter::from_fn(|| self.reorder.pop_lost()));
+        lost.extend(self.unwritten.drain(..).map(|seq| (seq, seq)));
         let is_news = self.acknowledged.replace(next) != Some(next);
         (is_news || all).then_some(next)
     }
@@ -177,9 +183,10 @@ impl Ordered {
         self.end.is_some()
     }
 
-    /// The balance of the stream, when it has ended and nothing is missing any more.
+    /// The balance of the stream, when it has ended, nothing is missing any more, and the view has all packets.
     pub(super) fn balance(&mut self, view: &View, metadata: Option<&View>) -> Option<Delivered> {
-        let end = self.end.filter(|_| self.reorder.is_complete() && self.outstanding.is_empty())?;
+        let is_whole = self.reorder.is_complete() && self.outstanding.is_empty() && self.hidden.is_empty();
+        let end = self.end.filter(|_| is_whole)?;
         let events = metadata.map_or(0, |metadata| self.tally.events(end.last, end.events_after, view, metadata));
         Some(Delivered {
             handle: end.handle,

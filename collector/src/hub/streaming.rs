@@ -221,6 +221,8 @@ impl Hub {
     pub(crate) fn end_stream(&mut self, id: u64, end: ClosedStream, now: Instant) {
         if let Some(ordered) = self.stream_of(id, end.handle).and_then(|stream| stream.ordered.as_mut()) {
             ordered.end(end, now);
+            // No further synchronisation releases the last packets, and their events are counted like those of others.
+            self.storage().give(end.handle, Job::Release { upto: u64::MAX });
         }
     }
 
@@ -234,10 +236,15 @@ impl Hub {
         streams.filter_map(|(handle, stream)| Some((*handle, stream.ordered.as_mut()?))).collect()
     }
 
-    /// The lowest numbers that are neither stored nor given up, of streams with news, or of all.
-    pub(crate) fn stored_numbers(&mut self, id: u64, all: bool) -> Vec<AckEntry> {
-        let news = |(handle, ordered): (u64, &mut Ordered)| Some(AckEntry { handle, next: ordered.news(all)? });
-        self.ordered(id).into_iter().filter_map(news).collect()
+    /// The lowest numbers that are neither stored nor given up, of streams with news, or of all; and what was given up before them.
+    pub(crate) fn stored_numbers(&mut self, id: u64, all: bool) -> (Vec<AckEntry>, Vec<SeqRange>) {
+        let (mut entries, mut lost) = (Vec::new(), Vec::new());
+        for (handle, ordered) in self.ordered(id) {
+            let mut ranges = Vec::new();
+            entries.extend(ordered.news(all, &mut ranges).map(|next| AckEntry { handle, next }));
+            lost.extend(ranges.into_iter().map(|(first, last)| SeqRange { handle, first, last }));
+        }
+        (entries, lost)
     }
 
     /// Bytes of metadata that are stored.

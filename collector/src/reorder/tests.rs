@@ -48,6 +48,7 @@ fn a_gap_is_asked_for_and_given_up() {
     assert_eq!(popped(&mut reorder, start + GONE_TIME), [2]);
     assert!(reorder.tick(asked_at + LIMITS.time, &LIMITS, &mut asked));
     assert_eq!((popped(&mut reorder, start + GONE_TIME), reorder.given_up), (vec![4, 7], 1));
+    assert_eq!(reorder.lost, [(3, 3), (5, 6)], "the sender is told of these, and not of 1, which was never sent");
     reorder.push(3, 2, 1, 3, start);
     assert_eq!((popped(&mut reorder, start + GONE_TIME), reorder.late), (vec![], 1));
 }
@@ -189,6 +190,12 @@ fn bad_networks_cost_no_order_and_no_packet_that_can_be_sent_again() {
                 let told = format!("seed {seed}, loss {loss} %, resends: {resends}");
                 assert!(out.is_sorted_by(|a, b| a < b), "{told}: each once, in order");
                 assert!(out.iter().all(|number| sent.binary_search(number).is_ok()), "{told}");
+                let missing = |number: &u64| out.binary_search(number).is_err();
+                let told_of = |number: &u64| reorder.lost.iter().any(|(first, last)| (first..=last).contains(&number));
+                assert!(
+                    sent.iter().all(|number| missing(number) == told_of(number)),
+                    "{told}: lost is what is missing"
+                );
                 assert!(reorder.is_complete() && reorder.next_number() == sent[399] + 1, "{told}: it ends");
                 if loss == 0 || loss <= 5 && resends {
                     assert_eq!(out, sent, "{told}: nothing is lost");

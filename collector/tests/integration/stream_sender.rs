@@ -114,6 +114,8 @@ pub(crate) struct StreamSender {
     is_ready: bool,
     announced: Vec<(u64, u64)>,
     pub(crate) nacks: usize,
+    /// Packets that the collector says are lost: handle and number.
+    pub(crate) lost: Vec<(u64, u64)>,
     /// Whether the session is resumed, the bytes of metadata that the collector has, and the token.
     pub(crate) welcome: Option<(bool, u64, [u8; 16])>,
 }
@@ -157,6 +159,7 @@ impl StreamSender {
             is_ready: false,
             announced: Vec::new(),
             nacks: 0,
+            lost: Vec::new(),
             welcome: None,
         };
         let hello = Hello {
@@ -245,6 +248,12 @@ impl StreamSender {
                 self.is_ready = true;
             }
             ToSender::Closed(closed) => self.closed.extend(closed),
+            ToSender::Lost(SeqRange { handle, first, last }) => {
+                let told = self.next.get(&handle).copied().unwrap_or_default();
+                assert!(told <= first, "{first} to {last} are lost, and {told} was acknowledged");
+                let sent = self.store.range((handle, first)..=(handle, last)).map(|(packet, _)| *packet);
+                self.lost.extend(sent);
+            }
             ToSender::Done => self.is_done = true,
             ToSender::Error(code, text) => panic!("{code:?}: {text}"),
             _ => {}
@@ -330,7 +339,7 @@ impl StreamSender {
     }
 
     /// Ends the session; the balances of its streams.
-    pub(crate) fn close(mut self) -> Vec<Delivered> {
+    pub(crate) fn close(&mut self) -> Vec<Delivered> {
         let entries: Vec<_> = self
             .announced
             .iter()
@@ -346,6 +355,6 @@ impl StreamSender {
         self.until(|sender| sender.closed.len() == count);
         self.say(&ToCollector::Account(Piece { offset: 0, bytes: b"{}" }, 2));
         self.until(|sender| sender.is_done);
-        self.closed
+        std::mem::take(&mut self.closed)
     }
 }

@@ -105,6 +105,8 @@ fn bad_networks_lose_what_cannot_be_sent_again_and_say_so() {
                 (stored.len() as u64, 100),
                 "{told}"
             );
+            let missing = (0..100).filter(|seq| stored.binary_search(seq).is_err());
+            assert!(sender.lost.iter().copied().eq(missing.map(|seq| (handle, seq))), "{told} {:?}", sender.lost);
             if loss <= 5 && resends {
                 assert_eq!(stored.len(), 100, "{told}");
             }

@@ -52,6 +52,11 @@ impl RemoteProcess {
         self.key
     }
 
+    /// The name of its directory.
+    pub(super) fn directory(&self) -> &str {
+        self.dir.name()
+    }
+
     /// Whether the process or its recording has ended.
     pub(super) fn has_ended(&self) -> bool {
         !self.dir.is_recorded_into()

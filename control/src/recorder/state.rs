@@ -37,8 +37,9 @@ pub(super) struct State {
     processes: BTreeMap<String, RemoteProcess>,
     /// Processes whose sinks could not be created, by the name of their directory.
     refused: BTreeMap<String, Refused>,
-    /// Threads that finish sinks which may block.
-    ending: Vec<JoinHandle<Recorded>>,
+    /// Threads that finish sinks which may block, by the name of the process's directory. A lease does not exclude this recorder itself, so a
+    /// directory must not be attached again before its thread has ended.
+    ending: BTreeMap<String, JoinHandle<Recorded>>,
     done: Vec<Recorded>,
     on_change: Option<OnChange>,
 }
@@ -71,7 +72,7 @@ impl State {
             rights,
             processes: BTreeMap::new(),
             refused: BTreeMap::new(),
-            ending: Vec::new(),
+            ending: BTreeMap::new(),
             done: Vec::new(),
             on_change: None,
         }
@@ -148,7 +149,8 @@ impl State {
                 self.end(process, false);
             }
         }
-        let (ended, ending) = std::mem::take(&mut self.ending).into_iter().partition(JoinHandle::is_finished);
+        let ending = std::mem::take(&mut self.ending).into_iter();
+        let (ended, ending) = ending.partition::<BTreeMap<_, _>, _>(|(_, thread)| thread.is_finished());
         self.ending = ending;
         self.join(ended);
         result
@@ -174,7 +176,7 @@ impl State {
         self.refused.retain(|name, _| names.contains(name));
         for name in names {
             let waits = self.refused.get(&name).is_some_and(|refused| refused.again > now);
-            if waits || self.processes.contains_key(&name) {
+            if waits || self.processes.contains_key(&name) || self.ending.contains_key(&name) {
                 continue;
             }
             let Some(rings) = &self.rings else { return };
@@ -208,12 +210,13 @@ impl State {
         if !process.may_block_at_end() {
             return self.done.push(process.end(runs, rings.as_ref(), &self.rights));
         }
+        let name = process.directory().to_owned();
         let slot = Arc::new(Mutex::new(Some(process)));
         let (own, rights) = (Arc::clone(&slot), self.rights.clone());
         let take = |slot: &Mutex<Option<RemoteProcess>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         let finish = move || take(&own).map(|process| process.end(runs, rings.as_ref(), &rights)).unwrap_or_default();
         if let Ok(thread) = Builder::new().name(NAME.to_owned()).spawn(finish) {
-            self.ending.push(thread);
+            self.ending.insert(name, thread);
         } else {
             let rings = RemoteRingDirs::open(&self.session);
             self.done.extend(take(&slot).map(|process| process.end(runs, rings.as_ref(), &self.rights)));
@@ -232,7 +235,7 @@ impl State {
         }
     }
 
-    fn join(&mut self, ended: Vec<JoinHandle<Recorded>>) {
-        self.done.extend(ended.into_iter().filter_map(|thread| thread.join().ok()));
+    fn join(&mut self, ended: BTreeMap<String, JoinHandle<Recorded>>) {
+        self.done.extend(ended.into_values().filter_map(|thread| thread.join().ok()));
     }
 }

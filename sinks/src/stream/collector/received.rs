@@ -162,8 +162,9 @@ impl Collector {
         for delivered in closed.iter().filter(|delivered| open.remove(&delivered.handle)) {
             let Some(number) = self.numbers.get(&delivered.handle) else { continue };
             let sent = streams.get(*number);
-            // Once, though the connection may be lost before the account is stored. What was given up is counted already.
-            let is_counted = delivered.packets_lost > 0 && delivered.events > 0;
+            // Once, though the connection may be lost before the account is stored. What was given up is counted already. Without an event in
+            // its packets, the collector does not count events.
+            let is_counted = delivered.packets_lost > 0 && (delivered.events > 0 || delivered.packets == 0);
             let missing = if is_counted { sent.events.saturating_sub(delivered.events) } else { 0 };
             let events = missing.saturating_sub(sent.lost);
             sent.lost += events;

@@ -1,0 +1,210 @@
+//! Programs are recorded and streamed in datagrams, through a network that loses, repeats and reorders them, to a collector, which may be killed.
+//! What is stored is what babeltrace2 reads; it balances with the account of the sender and with what the program has traced.
+//!
+//! ```text
+//!   record ── control: 127.0.0.1, TCP ──────────────────────────▶ collect
+//!          ── data: 127.0.0.1, UDP ──▶ proxy ── 127.0.0.2, UDP ──▶
+//! ```
+//!
+//! A sender sends datagrams to the host of the control connection and the port that the collector names, so the proxy has that port, at
+//! another address of the loopback interface.
+
+use crate::link::{Faults, Random};
+use crate::proxy::UdpProxy;
+use crate::running::{Running, TRACECTL};
+use crate::{TRACED, is_traced, seed, wait_for};
+use serde_json::Value;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// The events of each of the two threads of a program.
+const EVENTS: u64 = 4000;
+
+/// A collector, and where it listens: control, data.
+struct Collect {
+    program: Running,
+    addresses: [SocketAddr; 2],
+}
+
+impl Collect {
+    /// Starts a collector at these addresses, whose output has this name.
+    fn start(place: &Path, name: &str, addresses: [&str; 2], gap_time: &str) -> Self {
+        let mut command = Command::new(TRACECTL);
+        command.args(["collect", "--json", "--live", "127.0.0.1:0", "--gap-time", gap_time, "-o"]);
+        command.arg(place.join("stored")).args(["--control", addresses[0], "--data", addresses[1]]);
+        let output = place.join(name);
+        let program = Running::start(&mut command, &output);
+        let first = wait_for(|| fs::read_to_string(&output).ok().filter(|text| text.contains('\n')));
+        let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
+        let address = |name: &str| first[name].as_str().unwrap().parse().unwrap();
+        Self { program, addresses: [address("control"), address("data")] }
+    }
+
+    /// Ends it as Ctrl-C does.
+    fn end(mut self) {
+        self.program.interrupt();
+        let status = wait_for(|| self.program.0.try_wait().unwrap());
+        // 1: something came late or not at all.
+        assert!(matches!(status.code(), Some(0 | 1)), "{status}");
+    }
+}
+
+/// Records a program, with a pause of so many microseconds after each event, and streams it.
+fn record(place: &Path, control: SocketAddr, test: &str, pause: u64, options: &[&str]) -> Running {
+    let mut command = Command::new(TRACECTL);
+    command.args(["record", "-e", "network:*", "--stream-udp", "--sync-interval", "100ms"]);
+    command.args(["--add-channel", "small:ring-size=256K,packets=64", "--channel", "small"]);
+    command.args(["--stream", &control.to_string()]).args(options).arg("--");
+    command.arg(std::env::current_exe().unwrap()).args([test, "--exact", "--nocapture"]);
+    command.env("TRACEPOINT_RUN_DIR", place.join("run")).env(TRACED, format!("{EVENTS} {pause}"));
+    Running::start(&mut command, &place.join("record"))
+}
+
+/// Waits for the end of a recording.
+fn finish(mut record: Running, place: &Path, told: &str) {
+    let status = wait_for(|| record.0.try_wait().unwrap());
+    assert!(status.success(), "{told}: {status}: {}", fs::read_to_string(place.join("record.errors")).unwrap());
+}
+
+/// The only trace below a directory.
+fn trace_below(directory: &Path) -> PathBuf {
+    let mut found = directory.to_owned();
+    while !found.join("metadata").exists() {
+        let mut entries = fs::read_dir(&found).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+        let only = entries.next().expect("a directory");
+        let other = entries.next();
+        assert!(other.is_none(), "more than one trace: {} and {other:?}", only.display());
+        found = only;
+    }
+    found
+}
+
+/// The numbers of the events that babeltrace2 reads, by thread, in order.
+fn stored(trace: &Path, told: &str) -> [Vec<u64>; 2] {
+    let output = Command::new("babeltrace2").arg(trace).output().expect("babeltrace2 runs");
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{told}: {messages}");
+    assert!(messages.lines().all(|line| line.is_empty() || line.contains("discarded")), "{told}: {messages}");
+    let mut threads = [Vec::new(), Vec::new()];
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let fields = line.rsplit_once("{ thread = ").and_then(|(_, fields)| fields.strip_suffix(" }")).expect(line);
+        let (thread, n) = fields.split_once(", n = ").expect(line);
+        threads[thread.parse::<usize>().expect(line)].push(n.parse().expect(line));
+    }
+    let rises = |numbers: &Vec<u64>| numbers.is_sorted_by(|a, b| a < b);
+    assert!(threads.iter().all(rises), "{told}: each event once and in order");
+    threads
+}
+
+/// What an account says of the events of all streams.
+#[derive(Debug, Default)]
+struct Sums {
+    written: u64,
+    network: u64,
+    /// Lost otherwise.
+    other: u64,
+}
+
+fn account(trace: &Path) -> Sums {
+    let text = fs::read_to_string(trace.join("account/account.json")).expect("an account");
+    let account: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(account["complete"], true, "{text}");
+    let mut sums = Sums::default();
+    for channel in account["channels"].as_array().unwrap() {
+        for event in channel["events"].as_array().unwrap() {
+            sums.other += event["lost"].as_object().unwrap().values().filter_map(Value::as_u64).sum::<u64>();
+        }
+        for stream in channel["streams"].as_array().unwrap() {
+            let count = |value: &Value| value.as_u64().unwrap_or_default();
+            let network = count(&stream["sink_lost"]["network"]);
+            sums.written += count(&stream["written"]);
+            sums.network += network;
+            sums.other += count(&stream["sink"]) - network + count(&stream["overwritten"]);
+        }
+    }
+    sums
+}
+
+/// Streams a program through a network with these faults; how many of its events are not stored.
+fn lost(test: &str, seed: u64, faults: Faults, gap_time: &str, options: &[&str]) -> u64 {
+    let place = TempDir::new_in("/dev/shm").unwrap();
+    let collect = Collect::start(place.path(), "collect", ["127.0.0.1:0", "127.0.0.2:0"], gap_time);
+    let [control, data] = collect.addresses;
+    let proxy = UdpProxy::start(SocketAddr::new(control.ip(), data.port()), data, seed, [faults, Faults::NONE]);
+    let told = format!("TRACEPOINT_SEED={seed}, {faults:?}, {gap_time}, {options:?}");
+    finish(record(place.path(), control, test, 50, options), place.path(), &told);
+    collect.end();
+    let trace = trace_below(&place.path().join("stored"));
+    let threads = stored(&trace, &told);
+    let sums = account(&trace);
+    let told = format!("{told}: {sums:?}, {} datagrams, {} lost", proxy.received(), proxy.lost());
+    println!("{told}");
+    let delivered: u64 = threads.iter().map(|numbers| numbers.len() as u64).sum();
+    assert_eq!(delivered, sums.written, "{told}");
+    assert_eq!(sums.written + sums.network + sums.other, 2 * EVENTS, "{told}");
+    assert!(proxy.lost() > 0 || faults.loss == 0, "{told}: the network loses datagrams");
+    2 * EVENTS - delivered
+}
+
+#[test]
+fn what_bad_networks_lose_is_sent_again_or_counted() {
+    if is_traced() {
+        return;
+    }
+    let test = "datagrams::what_bad_networks_lose_is_sent_again_or_counted";
+    for seed in seed::campaign(3) {
+        let mut random = Random::new(seed);
+        let mut faults = |loss| {
+            let (duplicates, reordering) = (10 + random.below(100), 1 + random.below(30));
+            Faults { loss, duplicates, reordering, ..Faults::NONE }
+        };
+        for loss in [0, 10, 50] {
+            assert_eq!(lost(test, seed, faults(loss), "2s", &[]), 0, "TRACEPOINT_SEED={seed}: {loss} per mille");
+        }
+        // Given up before it is sent again often enough; and never sent again.
+        lost(test, seed, faults(300), "10ms", &[]);
+        assert!(lost(test, seed, faults(100), "2s", &["--resend-buffer", "0"]) > 0, "TRACEPOINT_SEED={seed}");
+    }
+}
+
+#[test]
+fn a_killed_collector_loses_and_repeats_no_event() {
+    if is_traced() {
+        return;
+    }
+    let test = "datagrams::a_killed_collector_loses_and_repeats_no_event";
+    for seed in seed::campaign(3) {
+        let mut random = Random::new(seed);
+        let place = TempDir::new_in("/dev/shm").unwrap();
+        let mut collect = Collect::start(place.path(), "collect", ["127.0.0.1:0", "127.0.0.2:0"], "2s");
+        let [control, data] = collect.addresses;
+        let faults = Faults { loss: 30, duplicates: 30, reordering: 10, ..Faults::NONE };
+        let front = SocketAddr::new(control.ip(), data.port());
+        let _proxy = UdpProxy::start(front, data, seed, [faults, Faults::NONE]);
+        let told = format!("TRACEPOINT_SEED={seed}");
+        let mut record = record(place.path(), control, test, 1000, &[]);
+        wait_for(|| fs::read_dir(place.path().join("stored")).is_ok_and(|mut it| it.next().is_some()).then_some(()));
+        for kill in 1..=3 {
+            sleep(Duration::from_millis(300 + random.below(700)));
+            assert!(record.0.try_wait().unwrap().is_none(), "{told}: killed while it records");
+            collect.program.0.kill().unwrap();
+            collect.program.0.wait().unwrap();
+            let addresses = [control, data].map(|address| address.to_string());
+            let addresses = [&*addresses[0], &*addresses[1]];
+            collect = Collect::start(place.path(), &format!("collect{kill}"), addresses, "2s");
+        }
+        finish(record, place.path(), &told);
+        collect.end();
+        let trace = trace_below(&place.path().join("stored"));
+        let threads = stored(&trace, &told);
+        let sums = account(&trace);
+        let each: Vec<u64> = (0..EVENTS).collect();
+        assert!(threads.iter().all(|numbers| *numbers == each), "{told}: {sums:?}, {:?}", threads.map(|it| it.len()));
+        assert_eq!((sums.written, sums.network, sums.other), (2 * EVENTS, 0, 0), "{told}");
+    }
+}
