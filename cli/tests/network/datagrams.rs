@@ -147,7 +147,8 @@ fn lost(test: &str, seed: u64, faults: Faults, gap_time: &str, options: &[&str])
     let delivered: u64 = threads.iter().map(|numbers| numbers.len() as u64).sum();
     assert_eq!(delivered, sums.written, "{told}");
     assert_eq!(sums.written + sums.network + sums.other, 2 * EVENTS, "{told}");
-    assert!(proxy.lost() > 0 || faults.loss == 0, "{told}: the network loses datagrams");
+    // Of 200 datagrams, one in a hundred may be none.
+    assert!(proxy.lost() > 0 || faults.loss < 50, "{told}: the network loses datagrams");
     2 * EVENTS - delivered
 }
 
