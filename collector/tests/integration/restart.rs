@@ -45,7 +45,8 @@ fn what_a_killed_collector_has_acknowledged_is_whole() {
         let mut acknowledged = [0_u64; 2];
         let mut sent = 0_u64;
         let deadline = Instant::now() + PATIENCE;
-        let mut step = || -> Option<()> {
+        // Whether of each stream something has been acknowledged.
+        let mut step = || -> Option<bool> {
             for (handle, acknowledged) in handles.iter().zip(&mut acknowledged) {
                 let (bytes, index) = packet(*handle, *handle, sent, 3000);
                 sender.data(*handle, sent, &bytes).ok()?;
@@ -57,11 +58,14 @@ fn what_a_killed_collector_has_acknowledged_is_whole() {
                 }
             }
             sent += 1;
-            Some(())
+            Some(!acknowledged.contains(&0))
         };
         // At a moment that differs from round to round.
         for _ in 0..20 + round * 37 {
             step().expect("the collector answers");
+        }
+        while !step().expect("the collector answers") {
+            assert!(Instant::now() < deadline, "nothing is acknowledged");
         }
         let killer = std::thread::spawn(move || {
             child.kill().expect("it runs");

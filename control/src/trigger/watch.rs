@@ -27,6 +27,7 @@ use processes::{Ended, Processes};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
 use std::iter;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -62,7 +63,7 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Watches this session, or all. For a session without a trigger on the end of processes no handle is held.
+    /// Watches this session, or all.
     pub(super) fn new(run_dir: &Path, only: Option<&str>) -> Self {
         let mut watcher = Self {
             run_dir: run_dir.to_owned(),
@@ -82,9 +83,14 @@ impl Watcher {
         watcher
     }
 
-    /// Looks for processes, if their ends can be an occurrence. A recorder of many processes has few descriptors.
+    /// Looks for processes. A recorder that has few descriptors holds their handles only if their ends are an occurrence: what has ended
+    /// just before such a trigger is looked at is then no occurrence.
     fn look_at_processes(&mut self, controller: &Controller) -> Vec<Ended> {
-        if self.only.as_ref().is_some_and(|session| !has_trigger(controller, session, &When::Killed)) {
+        let is_needless = |session: &String| {
+            let processes = controller.apps().names().map_or(0, |names| names.len());
+            !has_descriptors(processes) && !has_trigger(controller, session, &When::Killed)
+        };
+        if self.only.as_ref().is_some_and(is_needless) {
             self.processes = Processes::default();
             self.watches_processes = false;
             return Vec::new();
@@ -199,6 +205,11 @@ impl Watcher {
     fn controller(&self) -> Option<Controller> {
         Controller::at(RunDir::open(&self.run_dir).ok()?).ok()
     }
+}
+
+/// Whether handles of so many processes take less than a quarter of the descriptors that this process may have.
+fn has_descriptors(processes: usize) -> bool {
+    getrlimit(Resource::Nofile).current.is_none_or(|most| (processes as u64) < most / 4)
 }
 
 /// Whether a session has a trigger with this condition.

@@ -82,7 +82,8 @@ fn ended_processes_leave_only_recoverable_directories() -> Outcome {
     assert_eq!(names(&rings).len(), KEEP.min(processes.div_ceil(KILLED) as usize));
     for (n, process) in process_dirs(&dir).iter().enumerate() {
         let bytes: u64 = ring_files(process).iter().map(|file| file.metadata().map_or(0, |file| file.len())).sum();
-        assert!(bytes < 2 * RING, "{bytes} in {}", process.display());
+        // Its thread's ring, and at most three spare ones: one is configured, and two are made for each thread that appears.
+        assert!(bytes < 7 * RING, "{bytes} in {}", process.display());
         let out = place.path().join(format!("out-{n}"));
         let recovered = recover(process, &out)?;
         assert!(recovered.is_complete(), "{recovered:?}");
