@@ -4,7 +4,7 @@ use tracepoint_ring::field::{Fields, Value};
 
 /// Integers from a lowest to a highest one in a field of an event, or all others.
 ///
-/// An aggregate [in a range](super::Subscriber::in_range) costs an event outside of it about two nanoseconds, a fraction of what a filter costs.
+/// An aggregate [in a range](super::Subscriber::in_range) costs an event outside of it one to two nanoseconds, a fraction of what a filter costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldRange {
     index: usize,
