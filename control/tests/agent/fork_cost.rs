@@ -56,8 +56,8 @@ fn between_marks(log: &Path) -> Result<[Vec<String>; 2], Box<dyn std::error::Err
     let (parent, _) = calls.iter().find(|(_, call)| is_mark(call)).ok_or("no mark")?;
     let (child, _) = calls.iter().rfind(|(thread, call)| thread != parent && is_mark(call)).ok_or("no child")?;
     let name = |call: &str| call.trim_start().split(['(', ' ']).next().unwrap_or_default().to_owned();
-    // A call that others interrupt in the log has a second line.
-    let is_call = |call: &&str| !call.trim_start().starts_with("<...");
+    // A call that others interrupt in the log has a second line; signals and ends have lines of their own.
+    let is_call = |call: &&str| !["<...", "---", "+++"].iter().any(|other| call.trim_start().starts_with(other));
     let of = |thread: &str| -> Vec<&str> {
         calls.iter().filter(|(other, _)| *other == thread).map(|(_, call)| *call).collect()
     };
