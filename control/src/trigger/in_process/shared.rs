@@ -85,8 +85,9 @@ impl Shared {
     /// The body of the thread.
     pub(super) fn run(&self) {
         loop {
-            let is_last = self.is_stopped.load(Ordering::Relaxed);
             self.word.announce();
+            // Behind the announcement, so that `stop`, which stores this and then wakes, is either seen here or ends the sleep below.
+            let is_last = self.is_stopped.load(Ordering::Relaxed);
             let began = Instant::now();
             // A panic in an action leaves the rest to the next round.
             self.is_acting.store(true, Ordering::Relaxed);

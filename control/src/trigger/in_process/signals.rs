@@ -2,8 +2,8 @@
 //!
 //! The handler is installed while a session has such a trigger, and only then. It adds to a counter, wakes the threads of the triggers, and
 //! calls the handler that was there before, if the program had one. All of that is async-signal-safe. The handler that was there before is put
-//! back when the last such trigger is gone, unless the program has installed another one meanwhile; ours then does no harm where it is still
-//! called.
+//! back when the last such trigger is gone, unless the program has installed another one meanwhile. That one may call ours from then on, so that
+//! ours is never installed in front of it: the two would call each other without an end. A later trigger with this signal is refused.
 #![expect(
     unsafe_code,
     reason = "handlers of signals have no safe interface, and this file guarantees what its handler does"
@@ -28,8 +28,16 @@ const SIGNALS: usize = 65;
 static COUNTS: [AtomicU64; SIGNALS] = [const { AtomicU64::new(0) }; SIGNALS];
 /// What handled each signal before, for the handler. Never freed: a handler may still be running.
 static PREVIOUS: [AtomicPtr<libc::sigaction>; SIGNALS] = [const { AtomicPtr::new(null_mut()) }; SIGNALS];
-/// How many triggers have each signal. Held while handlers are installed and removed; never in a handler.
-static TRIGGERS: Mutex<BTreeMap<i32, usize>> = Mutex::new(BTreeMap::new());
+/// The signals that triggers have or had. Held while handlers are installed and removed; never in a handler.
+static USES: Mutex<BTreeMap<i32, Use>> = Mutex::new(BTreeMap::new());
+
+/// The use of a signal by triggers.
+#[derive(Debug, Default)]
+struct Use {
+    triggers: usize,
+    /// Whether the program had replaced the handler when the last trigger was gone.
+    was_replaced: bool,
+}
 
 /// A signal that a trigger has.
 #[derive(Debug)]
@@ -44,12 +52,17 @@ impl SignalWatch {
     /// Installs the handler, unless another trigger has done so.
     pub(super) fn start(name: &str) -> Result<Self, String> {
         let signal = signal_number(name).ok_or_else(|| format!("there is no signal `{name}`"))?;
-        let mut triggers = TRIGGERS.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = triggers.entry(signal).or_default();
-        if *count == 0 {
+        let mut uses = USES.lock().unwrap_or_else(PoisonError::into_inner);
+        let uses = uses.entry(signal).or_default();
+        if uses.was_replaced {
+            return Err(format!(
+                "the program has replaced the handler of an earlier trigger for {name}, and its own may call that; use another signal"
+            ));
+        }
+        if uses.triggers == 0 {
             install(signal).map_err(|error| format!("no handler can be installed for {name}: {error}"))?;
         }
-        *count += 1;
+        uses.triggers += 1;
         let seen = AtomicU64::new(COUNTS[index(signal)].load(Ordering::Relaxed));
         Ok(Self { signal, seen, is_off: AtomicBool::new(false) })
     }
@@ -59,11 +72,11 @@ impl SignalWatch {
         if self.is_off.swap(true, Ordering::Relaxed) {
             return;
         }
-        let mut triggers = TRIGGERS.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = triggers.entry(self.signal).or_default();
-        *count = count.saturating_sub(1);
-        if *count == 0 {
-            remove(self.signal);
+        let mut uses = USES.lock().unwrap_or_else(PoisonError::into_inner);
+        let uses = uses.entry(self.signal).or_default();
+        uses.triggers = uses.triggers.saturating_sub(1);
+        if uses.triggers == 0 {
+            uses.was_replaced = !remove(self.signal);
         }
     }
 
@@ -99,29 +112,39 @@ type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_voi
 
 fn install(signal: i32) -> std::io::Result<()> {
     // SAFETY: all bytes zero is a valid structure.
-    let mut action: libc::sigaction = unsafe { zeroed() };
-    action.sa_sigaction = handle as Handler as usize;
-    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-    // SAFETY: as above.
-    let previous = Box::into_raw(Box::new(unsafe { zeroed::<libc::sigaction>() }));
+    let mut previous: libc::sigaction = unsafe { zeroed() };
     // SAFETY: asks for the present action alone, and writes it into the structure.
-    check(unsafe { libc::sigaction(signal, null(), previous) })?;
+    check(unsafe { libc::sigaction(signal, null(), &raw mut previous) })?;
+    // A handler goes on with its mask, and interrupts system calls as before.
+    let mut action = previous;
+    action.sa_sigaction = handle as Handler as usize;
+    let restart =
+        if is_handler(previous.sa_sigaction) { previous.sa_flags & libc::SA_RESTART } else { libc::SA_RESTART };
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | restart;
     // E3: Release pairs with the Acquire in `handle`. The former structure, if any, is leaked: a handler may be reading it.
-    PREVIOUS[index(signal)].store(previous, Ordering::Release);
+    PREVIOUS[index(signal)].store(Box::into_raw(Box::new(previous)), Ordering::Release);
     // SAFETY: the handler has the signature that SA_SIGINFO asks for, is async-signal-safe, and lives as long as the program.
     check(unsafe { libc::sigaction(signal, &raw const action, null_mut()) })
 }
 
-fn remove(signal: i32) {
+/// Puts back what handled the signal before; `false`, with nothing done, if the program has replaced our handler.
+fn remove(signal: i32) -> bool {
     let previous = PREVIOUS[index(signal)].load(Ordering::Relaxed);
     // SAFETY: all bytes zero is a valid structure.
     let mut present: libc::sigaction = unsafe { zeroed() };
     // SAFETY: asks for the present action alone.
     let is_known = unsafe { libc::sigaction(signal, null(), &raw mut present) } == 0;
-    if is_known && present.sa_sigaction == handle as Handler as usize && !previous.is_null() {
+    let is_ours = is_known && present.sa_sigaction == handle as Handler as usize && !previous.is_null();
+    if is_ours {
         // SAFETY: what handled the signal before, as the system has returned it.
         let _ = unsafe { libc::sigaction(signal, previous, null_mut()) };
     }
+    is_ours
+}
+
+/// Whether this is the address of a handler, not one of the kernel's own actions.
+fn is_handler(address: libc::sighandler_t) -> bool {
+    address != libc::SIG_DFL && address != libc::SIG_IGN
 }
 
 fn check(result: libc::c_int) -> std::io::Result<()> {
@@ -137,7 +160,7 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     // SAFETY: null, or a structure that was completely written and is never freed.
     let Some(previous) = (unsafe { previous.as_ref() }) else { return };
     let address = previous.sa_sigaction;
-    if address == libc::SIG_DFL || address == libc::SIG_IGN || address == handle as Handler as usize {
+    if !is_handler(address) || address == handle as Handler as usize {
         return;
     }
     if previous.sa_flags & libc::SA_SIGINFO != 0 {
@@ -146,5 +169,47 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     } else {
         // SAFETY: the system had this address as a handler that takes the signal alone.
         unsafe { std::mem::transmute::<usize, extern "C" fn(libc::c_int)>(address)(signal) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What handled the signal before the program's handler.
+    static CHAINED: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+
+    extern "C" fn program(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the test has stored the action that was there before, which is that of the trigger.
+        let handler = unsafe { (*CHAINED.load(Ordering::Acquire)).sa_sigaction };
+        // SAFETY: as above; it has this signature.
+        unsafe { std::mem::transmute::<usize, Handler>(handler)(signal, info, context) }
+    }
+
+    /// A program's handler calls that of a trigger: the next trigger does not call the program's.
+    #[test]
+    fn handlers_never_call_each_other() {
+        let name = "RTMIN+7";
+        let signal = signal_number(name).expect("a signal");
+        let first = SignalWatch::start(name).expect("a handler");
+        // SAFETY: all bytes zero is a valid structure.
+        let (mut action, mut before): (libc::sigaction, libc::sigaction) = unsafe { (zeroed(), zeroed()) };
+        (action.sa_sigaction, action.sa_flags) = (program as Handler as usize, libc::SA_SIGINFO);
+        // SAFETY: asks for the present action alone.
+        check(unsafe { libc::sigaction(signal, null(), &raw mut before) }).expect("an action");
+        CHAINED.store(Box::into_raw(Box::new(before)), Ordering::Release);
+        // SAFETY: the handler has the signature that SA_SIGINFO asks for.
+        check(unsafe { libc::sigaction(signal, &raw const action, null_mut()) }).expect("installed");
+        first.switch_off();
+        let error = SignalWatch::start(name).expect_err("the program's handler may call ours");
+        assert!(error.contains("use another signal"), "{error}");
+        // SAFETY: sends the signal to this thread.
+        assert_eq!(unsafe { libc::raise(signal) }, 0);
+        assert_eq!(CALLS.load(Ordering::Relaxed), 1, "once");
+        // SAFETY: asks for the present action alone.
+        check(unsafe { libc::sigaction(signal, null(), &raw mut before) }).expect("an action");
+        assert_eq!(before.sa_sigaction, program as Handler as usize, "the program's handler stays");
     }
 }
