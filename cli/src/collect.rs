@@ -14,8 +14,8 @@ use tracepoint_collector::{Addresses, Collector, Counts, DEFAULT_GAP_PACKETS, DE
 /// Receives traces over a network, stores them below a directory, and serves them to live viewers
 ///
 /// Takes the place of `lttng-relayd`, on the same ports: LTTng's senders and live viewers connect to it. Each session gets a directory
-/// HOST/SESSION-TIME. It listens on the loopback interface unless addresses are given; whoever can connect can store and read traces. Ends with
-/// Ctrl-C; what a killed collector has left incomplete is repaired by the next one with the same directory.
+/// HOST/SESSION-TIME. It listens on the loopback interface unless addresses are given: every peer that can connect can store and read traces.
+/// Ctrl-C ends it. Files that a killed collector left incomplete are repaired by the next collector with the same directory.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

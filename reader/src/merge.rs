@@ -29,7 +29,6 @@ use cursor::StreamCursor;
 use whole::Whole;
 
 pub use directory::stream_files;
-#[allow(unused)]
 pub(crate) use directory::traces;
 pub(crate) use incremental::IncrementalMerge;
 pub use incremental::Polled;

@@ -194,7 +194,7 @@ impl Trigger {
     }
 }
 
-/// The absolute path of a program. It is found now: whoever runs it later has another `PATH` and another working directory.
+/// The absolute path of a program. It is resolved when the trigger is set, because the process that runs it later can have another `PATH` and working directory.
 fn find_program(name: &str) -> Result<String, Failure> {
     let found = if name.contains('/') {
         Some(std::path::absolute(name)?)

@@ -156,7 +156,7 @@ impl Place {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// As root, whoever the user is.
+    /// Runs the command as the user of the tests, who is root.
     fn as_root(&self, arguments: &[&str]) -> Result<(Option<i32>, String), Box<dyn std::error::Error>> {
         let output = Command::new(self.path("tracectl")).args(arguments).stdin(Stdio::null()).output()?;
         Ok((output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned()))

@@ -210,7 +210,7 @@ mod tests {
         };
         let serving = thread::spawn(serve);
         for number in 0..2000_u32 {
-            // A socket takes some 250 datagrams that nobody has read. Up to 100 are repeated.
+            // The receive buffer of a socket holds about 250 of these datagrams. Up to 100 are repeated.
             let settled = || received.load(Ordering::Relaxed) + proxy.lost();
             wait_for(|| (settled() + 50 > u64::from(number)).then_some(()));
             client.send_to(&number.to_be_bytes(), proxy.address).unwrap();

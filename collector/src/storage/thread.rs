@@ -24,9 +24,9 @@ pub(crate) struct Storage {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// What does not fit is dropped instead of tried again: the collector ends.
+    /// What does not fit is dropped instead of tried again: the collector ends. Relaxed: the flag publishes nothing but itself.
     gives_up: AtomicBool,
-    /// Bytes in the output directory.
+    /// Bytes in the output directory. Relaxed: only the writing thread changes it, others show it.
     used: AtomicU64,
 }
 
