@@ -137,6 +137,33 @@ fn a_trace_on_a_full_disk_continues_once_there_is_room() -> Outcome {
     Ok(())
 }
 
+/// The final counters need room that no other file got meanwhile.
+#[test]
+fn a_trace_on_a_disk_that_stays_full_has_its_counters() -> Outcome {
+    own_process!();
+    let Some(small) = mounted() else {
+        with_mounted("a_trace_on_a_disk_that_stays_full_has_its_counters", "1m");
+        return Ok(());
+    };
+    let trace = small.join("trace");
+    let session = session().in_memory().sink(CtfSink::create(&trace)?).start()?;
+    let mut n = 0;
+    while session.status().sinks[0].refused < 20 {
+        (n..n + 1000).for_each(|n| tracepoint::trace!(seen(n)));
+        n += 1000;
+        thread::sleep(Duration::from_millis(5));
+    }
+    fill_up(&small)?;
+    let error = session.stop().err().ok_or("nothing is said")?;
+    let SessionError::Sinks { failures, summary } = error else { return Err(error.into()) };
+    assert!(!failures[0].error.to_string().contains("account"), "{failures:?}");
+    let stream = &summary.account().ok_or("no account")?.channels[0].streams[0];
+    let viewed = view(&[&trace]);
+    assert_eq!((viewed.lines.len() as u64, viewed.discarded_packets()), (stream.written, failures[0].refused));
+    assert_balances(&trace);
+    Ok(())
+}
+
 #[test]
 fn unwritable_outputs_are_refused_at_the_start() -> Outcome {
     own_process!();

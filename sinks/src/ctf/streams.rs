@@ -2,9 +2,13 @@
 //!
 //! Space is reserved before a piece is written: a disk that is full refuses pieces as a whole, and the piece that ends a stream always fits.
 //! Behind a large file, more is reserved than the piece needs, so that few pieces need a system call for it; [`Streams::cut`] gives it back.
+//!
+//! A file system in memory reserves page by page, which takes as long as the write, and the write then finds each page once more. There, no
+//! space is reserved for the piece: a write that fails is taken back. The space for another header is mostly in the last page of the piece,
+//! and reserved where it is not.
 
 use super::directory::Directory;
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::collections::HashMap;
@@ -17,6 +21,10 @@ const RESERVE: u64 = HEADER_SIZE as u64;
 /// How much more is reserved: this part of the file, and at most so many bytes.
 const AHEAD_PART: u64 = 4;
 const MOST_AHEAD: u64 = 4 << 20;
+/// The type of tmpfs, as `statfs` tells it.
+const TMPFS_MAGIC: u64 = 0x0102_1994;
+/// The smallest page: what reaches beyond the last page of a piece reaches beyond a multiple of this.
+const PAGE: u64 = 4096;
 
 /// The files of a directory, by name. Only one is open at a time, to leave file descriptors to the traced program.
 #[derive(Debug, Default)]
@@ -33,6 +41,8 @@ struct Length {
     reserved: u64,
     /// Whether a part of a failed write may follow the pieces.
     dirty: bool,
+    /// Whether the file is in memory.
+    in_memory: bool,
 }
 
 impl Streams {
@@ -44,7 +54,10 @@ impl Streams {
             other => {
                 let known = self.lengths.contains_key(name);
                 let file = if known { directory.open_file(name)? } else { directory.create_file(name)? };
-                self.lengths.entry(name.to_owned()).or_default();
+                let in_memory = || fstatfs(&file).is_ok_and(|of| u64::try_from(of.f_type) == Ok(TMPFS_MAGIC));
+                self.lengths
+                    .entry(name.to_owned())
+                    .or_insert_with(|| Length { in_memory: in_memory(), ..Length::default() });
                 &mut other.insert((name.to_owned(), file)).1
             }
         };
@@ -56,7 +69,7 @@ impl Streams {
         if let Err(error) = file.write_all(bytes) {
             length.dirty = true;
             // If this fails, it is tried again before the next piece.
-            let _ = length.cut(file);
+            let _ = length.cut(file).and_then(|()| length.reserve_end(file));
             return Err(error);
         }
         length.whole += bytes.len() as u64;
@@ -104,11 +117,17 @@ impl Length {
         Ok(())
     }
 
+    /// Reserves the space for the packet that ends the stream.
+    fn reserve_end(&mut self, file: &File) -> io::Result<()> {
+        fallocate(file, FallocateFlags::KEEP_SIZE, self.whole, RESERVE)?;
+        self.reserved = self.whole + RESERVE;
+        Ok(())
+    }
+
     /// Reserves the space for a piece before any of it is written.
     fn make_room(&mut self, file: &File, len: u64) -> io::Result<()> {
         let reserve = if len > RESERVE { RESERVE } else { 0 };
-        let wanted = len + reserve;
-        let end = self.whole + wanted;
+        let end = self.whole + len + reserve;
         // A write beyond the limit on file sizes would not just fail: it would send SIGXFSZ to the traced program, which may change its limit at
         // any time.
         let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
@@ -118,11 +137,20 @@ impl Length {
         if reserve == 0 || end <= self.reserved {
             return Ok(());
         }
-        let ahead = (self.whole / AHEAD_PART).min(MOST_AHEAD).min(limit - end);
-        let allocate = |len| fallocate(file, FallocateFlags::KEEP_SIZE, self.whole, len);
+        let (from, ahead) = if self.in_memory {
+            let next_page = (self.whole + len).next_multiple_of(PAGE);
+            if end <= next_page {
+                self.reserved = end;
+                return Ok(());
+            }
+            (next_page, 0)
+        } else {
+            (self.whole, (self.whole / AHEAD_PART).min(MOST_AHEAD).min(limit - end))
+        };
+        let allocate = |ahead| fallocate(file, FallocateFlags::KEEP_SIZE, from, end + ahead - from);
         let is_full = |errno| matches!(errno, Errno::NOSPC | Errno::DQUOT);
-        self.reserved = match allocate(wanted + ahead) {
-            Err(errno) if is_full(errno) => match allocate(wanted) {
+        self.reserved = match allocate(ahead) {
+            Err(errno) if is_full(errno) => match allocate(0) {
                 Err(errno) if is_full(errno) => return Err(errno.into()),
                 _ => end,
             },
@@ -161,6 +189,22 @@ mod tests {
         assert!(space().0 == 4_096_000 && space().1 <= 4_096_000 + 8192, "{:?}", space());
         streams.append(&directory, "stream", &PIECE[..96]).expect("room");
         assert_eq!(space().0, 4_096_096);
+    }
+
+    /// On a disk, in memory, and where it is in another page than the end of the piece.
+    #[test]
+    fn room_for_the_end_is_reserved() {
+        let places = [tempfile::tempdir(), tempfile::tempdir_in("/dev/shm")].map(|place| place.expect("a directory"));
+        for place in places {
+            let directory = Directory::create(place.path()).expect("an empty directory");
+            let mut streams = Streams::default();
+            for (number, len) in [97, 3900, 3999, 4000, 4001, 4050, 4095, 4096].into_iter().enumerate() {
+                let name = number.to_string();
+                streams.append(&directory, &name, &PIECE[..len]).expect("room");
+                let space = place.path().join(&name).metadata().expect("a file").blocks() * 512;
+                assert!(space >= len as u64 + RESERVE, "{len} in {place:?}: {space}");
+            }
+        }
     }
 
     /// A file whose space was given back must reserve it again.
