@@ -114,7 +114,7 @@ impl Collect {
 }
 
 /// The rest of the status line.
-fn status(report: &Report) -> String {
+pub(crate) fn status(report: &Report) -> String {
     let Report { sessions, streams, viewers, .. } = report;
     let [stored, memory] = [report.counts.stored_bytes, report.memory].map(units::bytes);
     let full = report.full.as_ref().map_or_else(String::new, |why| format!("; CANNOT WRITE: {why}"));

@@ -69,11 +69,17 @@ impl Outcome {
         ),
     ];
 
-    fn code(self) -> u8 {
+    pub(crate) fn code(self) -> u8 {
         match self {
             Self::Command(status) => status.get(),
             other => Self::ALL.iter().position(|(outcome, _)| *outcome == other).unwrap_or_default() as u8,
         }
+    }
+
+    /// The outcome with this exit code.
+    pub(crate) fn of_code(code: u8) -> Self {
+        let known = Self::ALL.get(usize::from(code)).map(|(outcome, _)| *outcome);
+        known.or_else(|| NonZero::new(code).map(Self::Command)).unwrap_or(Self::Success)
     }
 }
 
@@ -175,13 +181,17 @@ impl Failure {
 
 /// The exit code; prints the error, if there is one.
 pub(crate) fn exit_code(result: VerbResult) -> ExitCode {
-    let outcome = result.unwrap_or_else(|failure| match failure {
+    outcome(result).into()
+}
+
+/// How a verb ended; prints the error, if there is one.
+pub(crate) fn outcome(result: VerbResult) -> Outcome {
+    result.unwrap_or_else(|failure| match failure {
         // The reader of the output has closed it, as `head` does.
         Failure::Write(error) if error.kind() == io::ErrorKind::BrokenPipe => Outcome::Success,
         failure => {
             message::error(&failure.to_string());
             failure.outcome()
         }
-    });
-    outcome.into()
+    })
 }

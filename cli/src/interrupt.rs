@@ -96,6 +96,15 @@ impl WaitingInterrupt {
         Ok(move || drop((&wakes).write(&[0])))
     }
 
+    /// A function that does what a signal does.
+    pub(crate) fn requester(&self) -> Result<impl FnOnce() + Send + use<>, Failure> {
+        let (requested, wake) = (self.interrupt.flag(), self.waker()?);
+        Ok(move || {
+            requested.store(true, Ordering::Relaxed);
+            wake();
+        })
+    }
+
     /// Waits until a signal arrives, a child has ended, or a [waker](Self::waker) is called, for at most `time`.
     pub(crate) fn wait(&mut self, time: Duration) {
         // A timeout of zero is an error, and means no timeout to the system.

@@ -65,6 +65,7 @@ struct Arguments {
 verbs! {
     List(list::List),
     Record(record::Record),
+    Remote(record::remote::Remote),
     Create(session::create::Create),
     Enable(session::enable::Enable),
     Disable(session::disable::Disable),
@@ -98,6 +99,13 @@ verbs! {
 
 fn main() -> ExitCode {
     let Arguments { user, beside_root, mut verb } = Arguments::parse();
+    if let Verb::Record(record) = &verb
+        && user.is_some()
+        && record.is_on_hosts()
+    {
+        let text = "`--user` does not apply to hosts of `--on`; name the user there: `--on USER@HOST`";
+        return failure::exit_code(Err(failure::Failure::Usage(text.to_owned())));
+    }
     let stays_root = matches!(&verb, Verb::Record(record) if !record.starts_a_command());
     if let Some(Err(failure)) = user.as_deref().map(|user| user::become_user(user, stays_root)) {
         return failure::exit_code(Err(failure));

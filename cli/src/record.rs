@@ -1,6 +1,9 @@
 //! `tracectl record`: records running processes, or a command.
 
+mod command;
+mod hosts;
 mod recorded;
+pub(crate) mod remote;
 mod report;
 mod servers;
 mod stop;
@@ -16,18 +19,15 @@ use crate::session::outputs::OutputArguments;
 use crate::session::rules::{RouteArguments, RuleArguments, add, require_matches};
 use crate::{message, units};
 use clap::Args;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use hosts::HostArguments;
 use recorded::RecordedProcesses;
+use remote::Side;
 use report::Report;
 use servers::Servers;
 use std::fs;
 use std::io;
-use std::num::NonZero;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
-use std::thread::sleep;
+use std::process::Child;
 use std::time::{Duration, Instant};
 use stop::StopCondition;
 use tracepoint_control::{
@@ -72,6 +72,7 @@ Examples:
   tracectl record -e 'net:*' --udp 127.0.0.1 -p 4242
   tracectl record -e 'net:*' --stream collector.lan --retry 10s -p 4242
   tracectl record -e 'net:*' --relay relay.lan -- ./server
+  tracectl record -e 'net:*' --on web1,web2,db1 --duration 1m -o /var/tmp/trace
   tracectl record -e '*' --fail-on-loss --duration 1m -o /tmp/trace || echo \"exit code $?\"
 
 {EXIT_CODES}"))]
@@ -83,6 +84,8 @@ pub(crate) struct Record {
     output: Option<PathBuf>,
     #[command(flatten)]
     outputs: OutputArguments,
+    #[command(flatten)]
+    hosts: HostArguments,
     /// Stop after this time [default: at Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     duration: Option<Duration>,
@@ -112,15 +115,25 @@ pub(crate) struct Record {
     /// The rights with which the traced processes are accessed. Output is written with those of this process
     #[arg(skip)]
     pub(crate) rights: Rights,
+    #[arg(skip)]
+    side: Side,
 }
 
 impl Record {
+    /// Whether this verb records on other hosts.
+    pub(crate) const fn is_on_hosts(&self) -> bool {
+        self.hosts.any()
+    }
+
     /// Whether this verb starts a command.
     pub(crate) fn starts_a_command(&self) -> bool {
         !self.command.is_empty()
     }
 
     pub(crate) fn run(&self) -> VerbResult {
+        if self.hosts.any() {
+            return self.run_on_hosts();
+        }
         let rights = &self.rights;
         let controller = self.rules.controller()?;
         let process = self.rules.pid.map(|pid| controller.process(pid)).transpose()?;
@@ -142,6 +155,9 @@ impl Record {
         }
         // Before any event is switched on, so that Ctrl-C never leaves one on.
         let mut stop = StopCondition::new(self.duration, process)?;
+        if self.side == Side::Remote {
+            stop.end_after(remote::wait_for_the_end)?;
+        }
         rights.as_self(|| out.as_deref().map_or(Ok(()), make_output))?;
         let session = controller.create(&name, &spec)?;
         let recorded = self.record(&controller, &session, &spec, sinks, &mut stop);
@@ -165,13 +181,27 @@ impl Record {
                 );
             }
             match child.try_wait()? {
-                Some(status) => outcome = outcome.max(status_of(status)),
+                Some(status) => outcome = outcome.max(command::status_of(status)),
                 None => message::note(&format!("the command is still running, as process {}", child.id())),
             }
         } else if report.any_died() {
             outcome = Outcome::Killed;
         }
         Ok(outcome)
+    }
+
+    /// Records on other hosts, and collects here.
+    fn run_on_hosts(&self) -> VerbResult {
+        let out = self.output.clone().map_or_else(default_output, std::path::absolute)?;
+        make_output(&out)?;
+        let end_time = self.wait_arguments.timeout.max(END_TIMEOUT) * 4;
+        let result = self.hosts.record(&out, self.max_size, end_time);
+        // If it is empty.
+        let _ = fs::remove_dir(&out);
+        let report = result?;
+        let written = if self.json { report.write_json(&out) } else { report.write_text(&out) };
+        written?;
+        Ok(report.outcome())
     }
 
     /// The absolute path of the directory for CTF; `None` if there are other outputs only.
@@ -217,7 +247,7 @@ impl Record {
         let recorder = Recorder::start(session, sinks, self.max_size, self.rights.clone())?;
         recorder.on_change(stop.waker()?);
         self.require_one_process(&waited, &recorder)?;
-        let mut child = self.start(controller, spec)?;
+        let mut child = command::start(&self.command, controller, spec, self.side)?;
         // The command keeps the limit that it was given.
         Recorder::raise_file_limit();
         let mut line = LiveLine::new();
@@ -247,7 +277,7 @@ impl Record {
             }
         }
         if let Some(child) = child.as_mut().filter(|_| stop.is_interrupted()) {
-            terminate(child)?;
+            command::terminate(child)?;
         }
         Ok((recorder, unrecorded, child))
     }
@@ -274,37 +304,9 @@ impl Record {
         Err(Failure::Refused(reasons.join("\n")))
     }
 
-    fn start(&self, controller: &Controller, spec: &SessionSpec) -> Result<Option<Child>, Failure> {
-        let [program, arguments @ ..] = &self.command[..] else { return Ok(None) };
-        let mut command = Command::new(program);
-        command.args(arguments).env("TRACEPOINT_RUN_DIR", std::path::absolute(controller.path())?);
-        command.envs(spec.tag.as_ref().map(|tag| ("TRACEPOINT_TAG", tag)));
-        let failed = |error| Failure::Refused(format!("cannot start {program}: {error}"));
-        Ok(Some(command.spawn().map_err(failed)?))
-    }
-
     fn write_report(&self, report: &Report, out: Option<&Path>) -> io::Result<()> {
         if self.json { report.write_json(out) } else { report.write_text(out) }
     }
-}
-
-/// Asks a command to end, and waits for some time until it has. Its last events are recorded meanwhile.
-fn terminate(child: &mut Child) -> io::Result<()> {
-    let asked = Instant::now();
-    // It has not been waited for, so that the id is its own.
-    if child.try_wait()?.is_none() {
-        kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM)?;
-    }
-    while child.try_wait()?.is_none() && asked.elapsed() < END_TIMEOUT {
-        sleep(Duration::from_millis(10));
-    }
-    Ok(())
-}
-
-/// The outcome of a command, as a shell tells it: its status, or 128 and the number of the signal that ended it.
-fn status_of(status: ExitStatus) -> Outcome {
-    let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or_default();
-    u8::try_from(code).ok().and_then(NonZero::new).map_or(Outcome::Success, Outcome::Command)
 }
 
 fn make_output(out: &Path) -> Result<(), Failure> {

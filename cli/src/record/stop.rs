@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::interrupt::WaitingInterrupt;
 use std::process::Child;
+use std::thread;
 use std::time::{Duration, Instant};
 use tracepoint_control::Application;
 
@@ -23,6 +24,16 @@ impl StopCondition {
     /// A function that ends the present wait, or the next one.
     pub(super) fn waker(&self) -> Result<impl Fn() + Send + use<>, Failure> {
         self.interrupt.waker()
+    }
+
+    /// From here on the recording ends as by a signal when `wait` returns.
+    pub(super) fn end_after(&self, wait: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+        let request = self.interrupt.requester()?;
+        thread::Builder::new().spawn(move || {
+            wait();
+            request();
+        })?;
+        Ok(())
     }
 
     /// Whether a signal ended the recording.

@@ -78,7 +78,7 @@ pub(crate) struct OutputArguments {
     #[arg(long, value_name = "HOST[:PORT[:DATA_PORT]]", value_parser = peer, group = "streaming")]
     relay: Option<String>,
     /// Send packets to the collector in UDP datagrams in place of a data connection
-    #[arg(long, requires = "stream")]
+    #[arg(long, requires = "streaming", conflicts_with = "relay")]
     stream_udp: bool,
     /// Largest datagram, from 576 to 65507 bytes [default: 1400]
     #[arg(long, value_name = "BYTES", requires = "stream_udp", value_parser = clap::value_parser!(u32).range(576..=65507))]

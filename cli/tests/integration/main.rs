@@ -15,6 +15,7 @@ mod convert;
 mod dt;
 mod live;
 mod read;
+mod record_on;
 mod recover;
 mod serve;
 mod systemd;

@@ -54,7 +54,8 @@ impl Hosts {
         Ok(())
     }
 
-    fn namespace(&self, host: u8) -> String {
+    /// The name of a host for `ip netns exec`; 0 is the middle.
+    pub(crate) fn namespace(&self, host: u8) -> String {
         format!("{}-{host}", self.name)
     }
 

@@ -8,6 +8,7 @@ mod hosts;
 #[path = "../../../reader/tests/integration/udp/link.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the tests of UDP use more of it")]
 mod link;
+mod on_hosts;
 mod proxy;
 mod running;
 #[path = "../../../tests/support/seed.rs"]

@@ -1,0 +1,62 @@
+//! The collector of this command, on a thread of its own.
+
+use crate::failure::Failure;
+use crate::progress::LiveLine;
+use crate::{collect, message};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use tracepoint_collector::{Addresses, CollectError, Collector, Counts, Options};
+
+/// A collector that runs.
+#[derive(Debug)]
+pub(super) struct Collecting {
+    addresses: Addresses,
+    thread: JoinHandle<Result<Counts, CollectError>>,
+    /// Set by this command, read by the collector.
+    is_over: Arc<AtomicBool>,
+    /// Set by the collector, when the traces have the largest size.
+    is_full: Arc<AtomicBool>,
+}
+
+impl Collecting {
+    /// Collects below `output`.
+    pub(super) fn start(output: &Path, [control, data]: [SocketAddr; 2], max_size: u64) -> Result<Self, Failure> {
+        let viewers = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let collector = Collector::bind(Options::new(output).control(control).data(data).live(viewers))?;
+        let addresses = collector.addresses();
+        let (is_over, is_full) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (over, full) = (Arc::clone(&is_over), Arc::clone(&is_full));
+        // Relaxed, here and below: the flags guard no other memory.
+        let thread = thread::Builder::new().spawn(move || {
+            let mut line = LiveLine::new();
+            collector.run(|report| {
+                report.messages.iter().for_each(|text| message::note(text));
+                line.show_packets(report.counts.stored, || collect::status(report));
+                if report.disk >= max_size {
+                    full.store(true, Ordering::Relaxed);
+                }
+                !over.load(Ordering::Relaxed)
+            })
+        })?;
+        Ok(Self { addresses, thread, is_over, is_full })
+    }
+
+    pub(super) const fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// Whether the traces have the largest size, or nothing can be collected.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed) || self.thread.is_finished()
+    }
+
+    /// Completes the files.
+    pub(super) fn finish(self) -> Result<Counts, Failure> {
+        self.is_over.store(true, Ordering::Relaxed);
+        let ended = self.thread.join();
+        Ok(ended.map_err(|_| Failure::Refused("the collector has failed by a panic".to_owned()))??)
+    }
+}

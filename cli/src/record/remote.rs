@@ -1,0 +1,99 @@
+//! `tracectl remote`: the part of `record --on` that runs on each host.
+//!
+//! ```text
+//!   record --on                        remote
+//!     RSH HOST tracectl remote  ─────▶   starts
+//!                               ◀─────   Ready, a line on its standard output
+//!     Request, a line           ─────▶   records, and streams to the collector of `record --on`
+//!     end of the standard input ─────▶   ends the recording, as Ctrl-C does
+//!                               ◀─────   the report of `record --json`, a line, unless it has failed; Ended, a line
+//! ```
+//!
+//! The arguments are sent as data, so that no shell on the way has to be quoted for. When the connection breaks, the standard input ends, and with it
+//! the recording.
+
+use crate::failure::{self, Failure, VerbResult};
+use crate::{Arguments, Verb, output};
+use clap::{Args, Parser};
+use serde::{Deserialize, Serialize};
+use std::env;
+use std::io::{BufRead, Read, stdin};
+use std::iter;
+use std::net::IpAddr;
+
+/// The version of this dialogue.
+pub(super) const FORMAT: u32 = 1;
+/// Set by sshd: the address and port of the client, as seen here, then those of the server.
+const SSH_CONNECTION: &str = "SSH_CONNECTION";
+
+/// Records for `record --on`, which starts this verb on each host
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(crate) struct Remote {}
+
+/// Where a recording runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Side {
+    /// On the host of its user.
+    #[default]
+    Own,
+    /// On a host of `record --on`, whose dialogue has the standard input and output.
+    Remote,
+}
+
+/// The first line of the remote side.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Ready {
+    /// [`FORMAT`].
+    pub(super) remote: u32,
+    /// The version of the program, for messages.
+    pub(super) version: String,
+    /// The address at which the host sees the other side, if it knows.
+    pub(super) seen_as: Option<IpAddr>,
+}
+
+/// What is to be recorded.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Request {
+    /// The arguments of `tracectl`, from `record` on.
+    pub(super) arguments: Vec<String>,
+}
+
+/// The last line of the remote side. Processes that the command has left running may hold the connection open for longer.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Ended {
+    /// The exit code of `record`.
+    pub(super) exit_code: u8,
+}
+
+impl Remote {
+    #[expect(clippy::unused_self, reason = "every verb has it")]
+    pub(crate) fn run(&self) -> VerbResult {
+        let seen_as = env::var(SSH_CONNECTION).ok().and_then(|text| text.split(' ').next()?.parse().ok());
+        output::json(&Ready { remote: FORMAT, version: env!("CARGO_PKG_VERSION").to_owned(), seen_as })?;
+        let outcome = failure::outcome(Self::record());
+        output::json(&Ended { exit_code: outcome.code() })?;
+        Ok(outcome)
+    }
+
+    fn record() -> VerbResult {
+        let mut line = String::new();
+        stdin().lock().read_line(&mut line)?;
+        let request: Request = serde_json::from_str(&line).map_err(|_| {
+            Failure::Refused("no request came: this verb is started by `tracectl record --on`".to_owned())
+        })?;
+        let arguments = iter::once("tracectl").chain(request.arguments.iter().map(String::as_str));
+        let parsed = Arguments::try_parse_from(arguments).map_err(|error| Failure::Usage(error.to_string()))?;
+        let Verb::Record(mut record) = parsed.verb else {
+            return Err(Failure::Usage("only `record` can be requested".to_owned()));
+        };
+        record.side = Side::Remote;
+        record.run()
+    }
+}
+
+/// Waits until the other side has closed the standard input, or is gone.
+pub(super) fn wait_for_the_end() {
+    let mut bytes = [0; 64];
+    while stdin().lock().read(&mut bytes).is_ok_and(|count| count > 0) {}
+}

@@ -1,0 +1,107 @@
+//! `record --on`: one command in the middle records on two hosts, and collects there.
+
+use crate::hosts::Hosts;
+use crate::running::{Running, TRACECTL};
+use crate::{TRACED, is_traced, wait_for};
+use serde_json::Value;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// `record --on` for two hosts, each of which runs a program with `events` events of each of its two threads. The program's name has what a
+/// shell would change.
+fn record(hosts: &Hosts, place: &Path, test: &str, events: u64) -> Running {
+    let program = place.join("a program's $name; `x` \"y\"");
+    fs::copy(env::current_exe().unwrap(), &program).unwrap();
+    let mut command = hosts.command(0, TRACECTL);
+    let names = [1, 2].map(|host| hosts.namespace(host)).join(",");
+    command.args(["record", "--on", &names, "--rsh", "ip netns exec", "--remote-tracectl", TRACECTL, "--json"]);
+    command.args(["--collect-at", &Hosts::middle(1), "-e", "network:*", "--filter", "n >= 0 && thread < 2"]);
+    command.args(["--sync-interval", "50ms", "-o"]).arg(place.join("stored")).arg("--").arg(program);
+    command.args([test, "--exact", "--nocapture"]);
+    command.env("TRACEPOINT_RUN_DIR", place.join("run")).env(TRACED, format!("{events} 1000"));
+    Running::start(&mut command, &place.join("record"))
+}
+
+/// The number of events in `view --json`, which are in the order of time.
+fn viewed(stored: &Path) -> u64 {
+    let view = Command::new(TRACECTL).args(["view", "--json"]).arg(stored).output().unwrap();
+    assert!(view.status.success(), "{}", String::from_utf8_lossy(&view.stderr));
+    let (mut last, mut count) = (i64::MIN, 0);
+    for line in String::from_utf8(view.stdout).unwrap().lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        if event["type"] == "event" {
+            let time = event["time_ns"].as_i64().unwrap();
+            assert!(time >= last, "time goes back: {event}");
+            (last, count) = (time, count + 1);
+        }
+    }
+    count
+}
+
+/// The traces below the output: one for each process.
+fn traces(stored: &Path) -> Vec<PathBuf> {
+    let below = |dir: PathBuf| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    below(stored.to_owned()).flat_map(below).flat_map(below).collect()
+}
+
+fn report(place: &Path) -> Value {
+    let text = fs::read_to_string(place.join("record")).unwrap();
+    let errors = fs::read_to_string(place.join("record.errors")).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}{errors}"))
+}
+
+#[test]
+fn one_command_records_on_two_hosts_and_one_view_merges_them() {
+    if is_traced() {
+        return;
+    }
+    let Some(hosts) = Hosts::new(2) else { return };
+    let place = TempDir::new_in("/dev/shm").unwrap();
+    let test = "on_hosts::one_command_records_on_two_hosts_and_one_view_merges_them";
+    let mut record = record(&hosts, place.path(), test, 500);
+    let status = wait_for(|| record.0.try_wait().unwrap());
+    let report = report(place.path());
+    assert!(status.success(), "{status}: {report}");
+    for (index, host) in [1, 2].into_iter().enumerate() {
+        let host_report = &report["hosts"][index];
+        assert_eq!(host_report["host"], hosts.namespace(host));
+        assert_eq!(host_report["exit_code"], 0, "{host_report}");
+        assert_eq!(
+            (host_report["report"]["recorded"].as_u64(), host_report["report"]["lost"].as_u64()),
+            (Some(1000), Some(0))
+        );
+    }
+    let errors = fs::read_to_string(place.path().join("record.errors")).unwrap();
+    let printed = format!("{}: test {test} ... ok", hosts.namespace(1));
+    assert!(errors.contains(&printed), "what a program prints comes with the name of its host: {errors}");
+    let stored = place.path().join("stored");
+    assert_eq!(traces(&stored).iter().map(|trace| viewed(trace)).collect::<Vec<_>>(), [1000, 1000]);
+    assert_eq!(viewed(&stored), 2000, "one view merges both");
+}
+
+#[test]
+fn an_interrupt_ends_it_on_all_hosts() {
+    if is_traced() {
+        return;
+    }
+    let Some(hosts) = Hosts::new(2) else { return };
+    let place = TempDir::new_in("/dev/shm").unwrap();
+    let test = "on_hosts::an_interrupt_ends_it_on_all_hosts";
+    let mut record = record(&hosts, place.path(), test, u64::MAX);
+    let stored = place.path().join("stored");
+    let has_packets = |trace: &PathBuf| fs::read_dir(trace.join("index")).is_ok_and(|files| files.count() > 0);
+    wait_for(|| (traces(&stored).iter().filter(|trace| has_packets(trace)).count() == 2).then_some(()));
+    record.interrupt();
+    let status = wait_for(|| record.0.try_wait().unwrap());
+    assert_eq!(status.code(), Some(143), "the programs were ended by SIGTERM: {status}");
+    let report = report(place.path());
+    let mut recorded = [0, 1].map(|host| report["hosts"][host]["report"]["recorded"].as_u64().unwrap());
+    assert!(recorded.iter().all(|count| *count > 0), "{report}");
+    let mut viewed: Vec<_> = traces(&stored).iter().map(|trace| viewed(trace)).collect();
+    viewed.sort_unstable();
+    recorded.sort_unstable();
+    assert_eq!(viewed, recorded, "what the hosts report is what is here");
+}
