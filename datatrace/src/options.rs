@@ -15,13 +15,13 @@ pub struct TraceOptions {
     layout: Layout,
     instance: Option<String>,
     directory: PathBuf,
-    positional: bool,
+    maps_header: bool,
 }
 
 impl TraceOptions {
     /// An object with this layout and its file in the current directory.
     pub fn new(layout: Layout) -> Self {
-        Self { layout, instance: None, directory: PathBuf::from("."), positional: false }
+        Self { layout, instance: None, directory: PathBuf::from("."), maps_header: false }
     }
 
     /// Sets the instance, which distinguishes objects of the same name: the file is `NAME_INSTANCE.dt`.
@@ -36,10 +36,11 @@ impl TraceOptions {
         self
     }
 
-    /// Makes all writes positional: the header is not stored through a [mapping](FileStorage::map_header), and no signal handler is installed
-    /// for it. Files with small buffers are written at 0.6 to 0.8 of the rate.
-    pub fn positional(mut self) -> Self {
-        self.positional = true;
+    /// Stores the header through a [mapping](FileStorage::map_header), and installs a handler of SIGBUS for the process, which keeps the
+    /// program alive when another process truncates the file. Saves two system calls per buffer: files with buffers of 10,000 bytes are written
+    /// at 1.2 to 1.4 times the rate, those with buffers of 64 KiB or more hardly faster.
+    pub fn map_header(mut self) -> Self {
+        self.maps_header = true;
         self
     }
 
@@ -81,7 +82,7 @@ impl TraceOptions {
 
     fn make(self, id: u64, name: Option<String>, path: PathBuf, replace: bool) -> Result<Arc<TraceObject>, Error> {
         let made = FileStorage::begin(&path).and_then(|storage| {
-            let storage = if self.positional { storage } else { storage.map_header() };
+            let storage = if self.maps_header { storage.map_header() } else { storage };
             let mut writer = DtWriter::create(storage, self.layout)?;
             writer.publish(replace)?;
             Ok(writer)

@@ -98,8 +98,8 @@ assert_eq!((paid.fired, paid.recorded), (1, 1));
 //!   patched: a relaxed load and a predicted branch.
 //! * On: no lock, no allocation, and no system call of this library but one: a thread whose ring gets half full wakes the drain if
 //!   that sleeps (`Channel::no_wake` switches it off). Memory is bounded; an event that does not fit is lost, and counted by reason.
-//! * A panic in a probe or in a field expression does not reach the traced code: it is caught, its message suppressed, and
-//!   counted; a probe that panicked is disconnected. Under `panic = "abort"` the program ends.
+//! * A panic in a probe or in a field expression does not reach the traced code: it is caught and counted; a probe that
+//!   panicked is disconnected. The program's panic hook sees it, unless [`silence_panics`] was called. Under `panic = "abort"` the program ends.
 //! * Sites may be hit in signal handlers, in destructors of thread-locals, and inside probes.
 //!
 //! # Limits
@@ -148,7 +148,7 @@ pub use tracepoint_core::private;
 pub use tracepoint_core::{
     Argument, Level, Location, MAX_PROBE_DEPTH, MAX_THREADS, Marker, NotFound, ParseLevelError, Platform, Probe,
     RegisterError, SwitchError, Tracepoint, context, define_trace, find, in_probe, marker, markers, platform, probe,
-    synchronize, trace, trace_mark, tracepoints, unserved_events,
+    silence_panics, synchronize, trace, trace_mark, tracepoints, unserved_events,
 };
 
 /// The clock that gives events their times.

@@ -26,12 +26,13 @@ pub(crate) fn compare(place: &Path, rounds: usize) {
 
 fn line(place: &Path, rounds: usize, kind: &str, logsize: u32, filesize: u32) {
     let layout = Layout::new(logsize, filesize);
-    let options = |layout| TraceOptions::new(layout).directory(place);
+    let positional = |layout| TraceOptions::new(layout).directory(place);
+    let options = |layout| positional(layout).map_header();
     let sides: [Side; 7] = [
         ("plain", &|place| plain(place, logsize, filesize, 0)),
         ("plain, from byte 20", &|place| plain(place, logsize, filesize, HEADER_SIZE)),
         ("locked", &|_| locked(options(layout))),
-        ("positional", &|_| locked(options(layout).positional())),
+        ("positional", &|_| locked(positional(layout))),
         ("shared", &|_| shared(options(layout))),
         ("framed", &|_| locked(options(layout.version(Version::Framed)))),
         ("mapped", &|place| mapped(place, logsize, filesize)),

@@ -21,6 +21,7 @@ mod clocks;
 mod concurrent_starts;
 mod contexts;
 mod cut_off_rings;
+mod debug;
 mod discard;
 mod drain_is_not_traced;
 mod drop_in_panic;

@@ -46,7 +46,6 @@ impl Subscription {
         subscribers: impl IntoIterator<Item = (&'static Marker, Subscriber)>,
     ) -> Result<Vec<Self>, SwitchError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        tracepoint_ring::panic::install_silent_hook();
         let subscribers: Vec<_> = subscribers.into_iter().collect();
         let locked = update::lock();
         for channel in subscribers.iter().filter_map(|(_, subscriber)| subscriber.channel()) {

@@ -193,7 +193,6 @@ impl ProbeSet {
         F: for<'a, 'b> Fn(&'b T::Args<'a>) + Send + Sync + 'static,
     {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        tracepoint_ring::panic::install_silent_hook();
         let ticket = NEXT.fetch_add(1, Ordering::Relaxed);
         let head = NodeHead { set: self, dead: AtomicBool::new(false) };
         let node = Box::into_raw(Box::new(Node { head, probe })).cast::<()>();

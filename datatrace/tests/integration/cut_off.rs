@@ -7,10 +7,10 @@ use std::fs::File;
 fn a_truncated_file_continues_from_its_end() {
     own_process!();
     for version in [Version::ByteStream, Version::Framed] {
-        for (length, positional) in [(0, false), (7, false), (20, false), (30, false), (0, true)] {
+        for (length, maps_header) in [(0, true), (7, true), (20, true), (30, true), (0, false)] {
             let (_alone, place) = crate::object::alone();
             let options = TraceOptions::new(Layout::new(48, 2).version(version)).directory(place.path());
-            let options = if positional { options.positional() } else { options };
+            let options = if maps_header { options.map_header() } else { options };
             let object = options.create("cut").unwrap();
             object.trace_buf(&[b'a'; 30]).unwrap();
             object.flush(true).unwrap();
@@ -27,4 +27,31 @@ fn a_truncated_file_continues_from_its_end() {
             }
         }
     }
+}
+
+/// The handler of SIGBUS.
+fn handler() -> usize {
+    // SAFETY: an action is integers and a pointer that may be null, of which zero is a value; the call changes nothing but `action`.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        assert_eq!(libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut action), 0);
+        action.sa_sigaction
+    }
+}
+
+#[test]
+fn a_signal_handler_is_installed_on_request_only() {
+    own_process!();
+    let before = handler();
+    let (_alone, place) = crate::object::alone();
+    let options = TraceOptions::new(Layout::new(48, 2)).directory(place.path());
+    let write = |options: TraceOptions, name: &str| {
+        let object = options.create(name).unwrap();
+        object.trace1(1u64).unwrap();
+        object.flush(true).unwrap();
+    };
+    write(options.clone(), "unasked");
+    assert_eq!(handler(), before);
+    write(options.map_header(), "asked");
+    assert_ne!(handler(), before, "the header of a file in {} is mapped", place.path().display());
 }

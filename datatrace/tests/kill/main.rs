@@ -18,8 +18,8 @@ struct Round {
     logsize: u32,
     filesize: u32,
     full_size: bool,
-    /// Whether the header is written by `pwrite` instead of through a mapping.
-    positional: bool,
+    /// Whether the header is stored through a mapping instead of by `pwrite`.
+    maps_header: bool,
 }
 
 impl kills::Round for Round {
@@ -35,7 +35,7 @@ impl kills::Round for Round {
             logsize,
             filesize,
             full_size: framed && (number / 2).is_multiple_of(3),
-            positional: number / 24 % 2 == 1,
+            maps_header: (number / 24).is_multiple_of(2),
         }
     }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 /// beside it has the flushed bytes of entries and the number of flushed postambles.
 pub(crate) fn write_for_ever(directory: &Path, round: Round) -> ! {
     let options = TraceOptions::new(round.layout()).directory(directory);
-    let options = if round.positional { options.positional() } else { options };
+    let options = if round.maps_header { options.map_header() } else { options };
     let object = options.create("victim").expect("a file");
     let flushed = File::create(directory.join("flushed")).expect("a file");
     let write_flushed = |entries: u64, postambles: u64| {

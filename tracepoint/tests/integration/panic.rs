@@ -79,23 +79,32 @@ fn a_panicking_condition_is_false() {
     drop(probe);
 }
 
+/// What a process prints that panics inside a probe and outside.
+fn heard(silenced: bool) -> String {
+    let output = Command::new(std::env::current_exe().expect("has a path"))
+        .args(["--exact", "panic::panics_in_probes_reach_the_panic_hook_unless_silenced", "--nocapture"])
+        .env("PANIC_CHILD", silenced.to_string())
+        .output()
+        .expect("runs");
+    let heard = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{heard}");
+    heard
+}
+
 #[test]
-fn panics_outside_probes_reach_the_panic_hook() {
+fn panics_in_probes_reach_the_panic_hook_unless_silenced() {
     own_process!();
-    if std::env::var_os("PANIC_CHILD").is_some() {
+    if let Some(silenced) = std::env::var_os("PANIC_CHILD") {
+        if silenced == "true" {
+            tracepoint::silence_panics();
+        }
         let probe = register_trace_hooked(|_| panic!("inside a probe")).expect("registers");
         trace_hooked(1);
         drop(probe);
         let _ = catch_unwind(AssertUnwindSafe(|| panic!("outside of any probe")));
         return;
     }
-    let output = Command::new(std::env::current_exe().expect("has a path"))
-        .args(["--exact", "panic::panics_outside_probes_reach_the_panic_hook", "--nocapture"])
-        .env("PANIC_CHILD", "1")
-        .output()
-        .expect("runs");
-    let heard = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{heard}");
-    assert!(heard.contains("outside of any probe"), "{heard}");
-    assert!(!heard.contains("inside a probe"), "{heard}");
+    let (unasked, silenced) = (heard(false), heard(true));
+    assert!(unasked.contains("outside of any probe") && unasked.contains("inside a probe"), "{unasked}");
+    assert!(silenced.contains("outside of any probe") && !silenced.contains("inside a probe"), "{silenced}");
 }

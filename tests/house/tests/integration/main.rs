@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod circles;
+mod debug;
 mod dependencies;
 mod errors;
 mod facade;
