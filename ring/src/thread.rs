@@ -17,6 +17,7 @@ mod exit;
 mod slot;
 mod table;
 
+pub use crate::counter::add_local;
 pub use slot::{ThreadSlot, claimed, enter_fast, exit_fast};
 pub(crate) use table::{
     current, in_section, poll_grace_period, restrict_current_to, start_poll_grace_period, wait_for_grace_period,
@@ -77,6 +78,24 @@ pub(crate) fn fence_owners() -> bool {
 /// Whether the calling thread is not inside an event that is nested in another one.
 pub(crate) fn is_outermost() -> bool {
     claimed().is_none_or(|slot| !slot.is_nested())
+}
+
+/// Where the calling thread is, inside an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The index of its slot, in `0..MAX_THREADS`. Small indices are given first. A thread that gets a slot sees all that the previous owner
+    /// of the slot wrote (T1).
+    pub index: usize,
+    /// The kernel's thread id.
+    pub tid: u32,
+    /// Whether its running event is nested in another one, as an event of a signal handler or of a probe can be.
+    pub is_nested: bool,
+}
+
+/// Where the calling thread is; `None` if it has no slot, because it has not fired, or no longer does.
+#[inline]
+pub fn position() -> Option<Position> {
+    claimed().map(|slot| Position { index: slot.index(), tid: slot.tid(), is_nested: slot.is_nested() })
 }
 
 /// The number of threads in the table for whose slot's index `is_counted` holds.

@@ -193,3 +193,7 @@ pub mod sinks {
         TraceStart, UdpSink, account, decode, stream, udp,
     };
 }
+
+#[cfg(feature = "session")]
+#[doc(inline)]
+pub use tracepoint_probes as probes;

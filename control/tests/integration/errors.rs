@@ -15,6 +15,8 @@ fn errors_cross_threads() {
     is_error::<tracepoint_ring::channel::FinishError>();
     is_error::<tracepoint_ring::channel::TooManyEvents>();
     is_error::<tracepoint_ring::clock::ClockInUse>();
+    is_error::<tracepoint::probes::FormatError>();
+    is_error::<tracepoint::probes::StatisticError>();
     is_error::<tracepoint_reader::ReadError>();
     is_error::<tracepoint_reader::RecoverError>();
     is_error::<tracepoint_reader::convert::ConvertError>();

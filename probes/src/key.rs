@@ -1,0 +1,200 @@
+//! The value of a field as a key: its 64-bit identity, and its form in the memory of a statistic.
+
+use crate::memory::load;
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tracepoint_core::field::Value;
+
+/// The words of a stored key: one that describes it, and its number or the first bytes of its text.
+pub(crate) const KEY_WORDS: usize = 9;
+/// The bytes of a text that are stored.
+const TEXT_BYTES: usize = (KEY_WORDS - 1) * 8;
+
+/// A value that can be a key.
+#[derive(Clone, Copy)]
+pub(crate) enum Key<'a> {
+    Unsigned(u64),
+    Signed(i64),
+    Float(f64),
+    Bool(bool),
+    Text(&'a str),
+    Path(&'a [u8]),
+}
+
+impl<'a> Key<'a> {
+    /// `None` for arrays and sequences.
+    pub(crate) fn of(value: &Value<'a>) -> Option<Self> {
+        match *value {
+            Value::Unsigned(number) => Some(Self::Unsigned(number)),
+            Value::Signed(number) => Some(Self::Signed(number)),
+            Value::Float(number) => Some(Self::Float(number)),
+            Value::Bool(value) => Some(Self::Bool(value)),
+            Value::Text(text) => Some(Self::Text(text)),
+            Value::Path(bytes) => Some(Self::Path(bytes)),
+            _ => None,
+        }
+    }
+
+    /// A bijection of a number, so that no two numbers share one; a hash of a text, by a key that nobody outside can know.
+    pub(crate) fn identity(&self, hasher: &RandomState) -> u64 {
+        match *self {
+            Self::Unsigned(number) => scramble(number),
+            Self::Signed(number) => scramble(number.cast_unsigned()),
+            Self::Float(number) => scramble(number.to_bits()),
+            Self::Bool(value) => scramble(u64::from(value)),
+            Self::Text(text) => hasher.hash_one(text),
+            Self::Path(bytes) => hasher.hash_one(bytes),
+        }
+    }
+
+    /// Stores the key. The descriptive word is stored last.
+    pub(crate) fn store(&self, words: &[AtomicU64]) {
+        let (kind, kept, is_whole) = match *self {
+            Self::Unsigned(number) => (1, store_number(words, number), true),
+            Self::Signed(number) => (2, store_number(words, number.cast_unsigned()), true),
+            Self::Float(number) => (3, store_number(words, number.to_bits()), true),
+            Self::Bool(value) => (4, store_number(words, u64::from(value)), true),
+            Self::Text(text) => (5, store_bytes(words, text.as_bytes()), text.len() <= TEXT_BYTES),
+            Self::Path(bytes) => (6, store_bytes(words, bytes), bytes.len() <= TEXT_BYTES),
+        };
+        // K1: Release pairs with the Acquire load in `GroupKey::load`: who sees the description sees the number or the text.
+        words[0].store(kind | (kept as u64) << 8 | u64::from(is_whole) << 16, Ordering::Release);
+    }
+}
+
+fn store_number(words: &[AtomicU64], number: u64) -> usize {
+    words[1].store(number, Ordering::Relaxed);
+    8
+}
+
+fn store_bytes(words: &[AtomicU64], bytes: &[u8]) -> usize {
+    let kept = &bytes[..bytes.len().min(TEXT_BYTES)];
+    for (word, chunk) in words[1..].iter().zip(kept.chunks(8)) {
+        let mut whole = [0; 8];
+        whole[..chunk.len()].copy_from_slice(chunk);
+        word.store(u64::from_le_bytes(whole), Ordering::Relaxed);
+    }
+    kept.len()
+}
+
+/// The finalizer of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators"): a bijection.
+const fn scramble(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ (number >> 31)
+}
+
+/// The identity of two keys together.
+pub(crate) fn combine(first: u64, second: u64) -> u64 {
+    scramble(first.rotate_left(32) ^ scramble(second ^ 0x9E37_79B9_7F4A_7C15))
+}
+
+/// The value of a field that all events of a group have in common.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum GroupKey {
+    /// An unsigned integer, or an enumeration over one.
+    Unsigned(u64),
+    /// A signed integer, or an enumeration over one.
+    Signed(i64),
+    /// A floating-point number, compared by its bits.
+    Float(f64),
+    /// A boolean.
+    Bool(bool),
+    /// Text.
+    Text {
+        /// The text, or its first bytes: at most 64.
+        text: String,
+        /// Whether this is the complete value.
+        whole: bool,
+    },
+    /// The bytes of a path.
+    Path {
+        /// The bytes: at most the first 64.
+        bytes: Vec<u8>,
+        /// Whether this is the complete value.
+        whole: bool,
+    },
+}
+
+impl GroupKey {
+    /// The key in these words; `None` if it is not stored yet, or malformed.
+    pub(crate) fn load(words: &[AtomicU64]) -> Option<Self> {
+        // K1: Acquire pairs with the Release store in `Key::store`.
+        let description = words[0].load(Ordering::Acquire);
+        let (kind, kept, whole) = (description & 0xFF, (description >> 8 & 0xFF) as usize, description >> 16 & 1 == 1);
+        let number = load(words, 1);
+        let bytes = || -> Option<Vec<u8>> {
+            let all: Vec<u8> =
+                words[1..KEY_WORDS].iter().flat_map(|w| w.load(Ordering::Relaxed).to_le_bytes()).collect();
+            all.get(..kept).map(<[u8]>::to_vec)
+        };
+        Some(match kind {
+            1 => Self::Unsigned(number),
+            2 => Self::Signed(number.cast_signed()),
+            3 => Self::Float(f64::from_bits(number)),
+            4 => Self::Bool(number != 0),
+            5 => {
+                let bytes = bytes()?;
+                // The kept bytes may end inside a character.
+                let text = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid()).to_owned();
+                Self::Text { text, whole }
+            }
+            6 => Self::Path { bytes: bytes()?, whole },
+            _ => return None,
+        })
+    }
+
+    /// The number, if it is one.
+    pub fn number(&self) -> Option<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "documented: the nearest one")]
+        match *self {
+            Self::Unsigned(number) => Some(number as f64),
+            Self::Signed(number) => Some(number as f64),
+            Self::Float(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The order for display. Keys of one field have the same type.
+    pub(crate) fn order(&self, other: &Self) -> std::cmp::Ordering {
+        match (self, other) {
+            (Self::Unsigned(a), Self::Unsigned(b)) => a.cmp(b),
+            (Self::Signed(a), Self::Signed(b)) => a.cmp(b),
+            (Self::Float(a), Self::Float(b)) => a.total_cmp(b),
+            (Self::Bool(a), Self::Bool(b)) => a.cmp(b),
+            (Self::Text { text: a, .. }, Self::Text { text: b, .. }) => a.cmp(b),
+            (Self::Path { bytes: a, .. }, Self::Path { bytes: b, .. }) => a.cmp(b),
+            _ => std::cmp::Ordering::Equal,
+        }
+    }
+}
+
+impl fmt::Display for GroupKey {
+    /// Writes the value, with `…` behind a text that is not complete.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsigned(number) => number.fmt(f),
+            Self::Signed(number) => number.fmt(f),
+            Self::Float(number) => number.fmt(f),
+            Self::Bool(value) => value.fmt(f),
+            Self::Text { text, whole } => write!(f, "{text}{}", if *whole { "" } else { "…" }),
+            Self::Path { bytes, whole } => write!(f, "{}{}", bytes.escape_ascii(), if *whole { "" } else { "…" }),
+        }
+    }
+}
+
+impl Serialize for GroupKey {
+    /// A number or a boolean as such, all else as the text of `Display`.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Self::Unsigned(number) => serializer.serialize_u64(number),
+            Self::Signed(number) => serializer.serialize_i64(number),
+            Self::Float(number) => serializer.serialize_f64(number),
+            Self::Bool(value) => serializer.serialize_bool(value),
+            Self::Text { .. } | Self::Path { .. } => serializer.collect_str(self),
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Where everything stands in the memory of a statistic. All in words of 64 bits; `docs/format-statistics.md` is for readers elsewhere.
+//!
+//! ```text
+//!   header (80) │ operations in flight │ groups │ cell 0 │ … │ cell N-1 │ shared cell
+//!                                                  └ counters (8) │ row 0 │ row 1 │ …
+//! ```
+//!
+//! A row has the counters of one group. The last two rows of a grouped statistic are those of events whose group found no room (overflow),
+//! and of events without a key (ungrouped). A statistic without groups has one row.
+
+use crate::buckets::Scale;
+use crate::key::KEY_WORDS;
+use crate::memory::{Memory, OWN_CELLS, load};
+use crate::spec::{MAX_GROUPS, MAX_IN_FLIGHT, MAX_KEPT, Measure, StatisticError, StatisticSpec};
+use std::sync::atomic::Ordering;
+
+/// "TPSTAT1\0" in the first word, stored last.
+const MAGIC: u64 = u64::from_le_bytes(*b"TPSTAT1\0");
+pub(crate) const HEADER: usize = 80;
+/// The header's words.
+const KIND: usize = 1;
+const SIZE: usize = 2;
+const OWN: usize = 3;
+const GROUPS: usize = 4;
+const KEYS: usize = 5;
+const PARAMETER: usize = 6;
+const TEXT_SIZE: usize = 7;
+const TEXT: usize = 8;
+const TEXT_BYTES: usize = (HEADER - TEXT) * 8;
+
+/// The ways of a set of a hash table: their identities fill a cache line.
+pub(crate) const WAYS: usize = 8;
+/// The words of an operation in flight: its identity and its time.
+const FLIGHT_WORDS: usize = 2;
+/// The words of an entry of [`Measure::Last`]: sequence, time, value.
+pub(crate) const LAST_WORDS: usize = 2 + KEY_WORDS;
+/// The words of an entry of [`Measure::Top`]: identity, count, error, value.
+pub(crate) const TOP_WORDS: usize = 3 + KEY_WORDS;
+/// The words of a group: its identity and its keys.
+fn group_words(keys: usize) -> usize {
+    1 + keys * KEY_WORDS
+}
+/// The seconds of [`Measure::Rate`], a power of two.
+pub(crate) const SECONDS: usize = 64;
+/// Statistics whose cells would take more than this have fewer of their own.
+const CELLS_BUDGET: usize = (1 << 20) / 8;
+
+/// The counters at the beginning of a cell.
+pub(crate) mod counter {
+    /// All events.
+    pub(crate) const EVENTS: usize = 0;
+    /// Events without a usable value: a negative number or a NaN in a histogram, an array among the last or the most frequent values.
+    pub(crate) const UNUSABLE: usize = 1;
+    /// Operations that began.
+    pub(crate) const BEGUN: usize = 2;
+    /// Operations that began while one with an equal key was in flight, which they replaced.
+    pub(crate) const REPLACED: usize = 3;
+    /// Ends without a beginning.
+    pub(crate) const UNMATCHED: usize = 4;
+    /// Beginnings for which there was no room.
+    pub(crate) const NO_ROOM: usize = 5;
+    /// A lock that is only tried, for the cells that several threads may change; odd while it is held.
+    pub(crate) const LOCK: usize = 6;
+    /// Events that were left out because another one held the lock, or wrote the same entry.
+    pub(crate) const SKIPPED: usize = 7;
+    pub(crate) const ALL: usize = 8;
+}
+
+/// What is computed, as a number in the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Count,
+    Histogram(Scale),
+    Latency,
+    Rate,
+    Last,
+    Top,
+}
+
+impl Kind {
+    const ALL: [(u64, Self); 7] = [
+        (1, Self::Count),
+        (2, Self::Histogram(Scale::Integer)),
+        (3, Self::Histogram(Scale::Float)),
+        (4, Self::Latency),
+        (5, Self::Rate),
+        (6, Self::Last),
+        (7, Self::Top),
+    ];
+}
+
+/// The sizes from which all places follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) kind: Kind,
+    /// Cells that belong to one thread each.
+    pub(crate) own_cells: usize,
+    pub(crate) groups: usize,
+    pub(crate) keys: usize,
+    /// The values that are kept by last and top.
+    parameter: usize,
+}
+
+impl Layout {
+    pub(crate) fn of(spec: &StatisticSpec, scale: Scale) -> Result<Self, StatisticError> {
+        spec.check()?;
+        let (kind, parameter) = match &spec.measure {
+            Measure::Count => (Kind::Count, 0),
+            Measure::Histogram { .. } => (Kind::Histogram(scale), 0),
+            Measure::Latency { .. } => (Kind::Latency, 0),
+            Measure::Rate => (Kind::Rate, 0),
+            Measure::Last { count, .. } => (Kind::Last, *count),
+            Measure::Top { count, .. } => (Kind::Top, *count),
+        };
+        let keys = spec.by.len();
+        let groups = if keys == 0 { 0 } else { spec.max_groups };
+        let mut layout = Self { kind, own_cells: OWN_CELLS, groups, keys, parameter };
+        layout.own_cells = (CELLS_BUDGET / layout.cell_words()).saturating_sub(1).min(OWN_CELLS);
+        Ok(layout)
+    }
+
+    /// The kept values of [`Measure::Top`] in one cell, and of [`Measure::Last`]: twice as many frequent values as are asked for, in whole sets.
+    pub(crate) fn entries(&self) -> usize {
+        match self.kind {
+            Kind::Top => (self.parameter * 2).next_multiple_of(WAYS).max(4 * WAYS),
+            _ => self.parameter,
+        }
+    }
+
+    pub(crate) fn parameter(&self) -> usize {
+        self.parameter
+    }
+
+    pub(crate) fn row_words(&self) -> usize {
+        match self.kind {
+            Kind::Count => 1,
+            Kind::Histogram(scale) => scale.buckets(),
+            Kind::Latency => Scale::Integer.buckets(),
+            Kind::Rate => SECONDS,
+            Kind::Last => 1 + self.entries() * LAST_WORDS,
+            Kind::Top => self.entries() * TOP_WORDS,
+        }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        if self.keys == 0 { 1 } else { self.groups + 2 }
+    }
+
+    /// The row of a group, or that of the overflow.
+    pub(crate) fn row(&self, group: Option<usize>) -> usize {
+        counter::ALL + group.unwrap_or(self.groups) * self.row_words()
+    }
+
+    /// The row of events without a key.
+    pub(crate) fn ungrouped_row(&self) -> usize {
+        counter::ALL + (self.groups + 1) * self.row_words()
+    }
+
+    /// Whole cache lines.
+    pub(crate) fn cell_words(&self) -> usize {
+        (counter::ALL + self.rows() * self.row_words()).next_multiple_of(8)
+    }
+
+    /// Room for operations in flight.
+    pub(crate) fn flights(&self) -> usize {
+        if self.kind == Kind::Latency { MAX_IN_FLIGHT } else { 0 }
+    }
+
+    pub(crate) fn group_at(&self, group: usize) -> usize {
+        HEADER + self.flights() * FLIGHT_WORDS + group * group_words(self.keys)
+    }
+
+    pub(crate) fn group_words(&self) -> usize {
+        group_words(self.keys)
+    }
+
+    pub(crate) fn cells_at(&self) -> usize {
+        self.group_at(self.groups).next_multiple_of(8)
+    }
+
+    /// The size of the whole in words.
+    pub(crate) fn words(&self) -> usize {
+        self.cells_at() + (self.own_cells + 1) * self.cell_words()
+    }
+
+    /// Writes the header, for readers.
+    pub(crate) fn store(&self, memory: &dyn Memory, text: &str) {
+        let words = memory.words();
+        let number = Kind::ALL.iter().find(|(_, kind)| *kind == self.kind).map_or(0, |(number, _)| *number);
+        let set = |at: usize, value: u64| words[at].store(value, Ordering::Relaxed);
+        set(KIND, number);
+        set(SIZE, self.words() as u64);
+        set(OWN, self.own_cells as u64);
+        set(GROUPS, self.groups as u64);
+        set(KEYS, self.keys as u64);
+        set(PARAMETER, self.parameter as u64);
+        let text = &text.as_bytes()[..text.len().min(TEXT_BYTES)];
+        set(TEXT_SIZE, text.len() as u64);
+        for (at, chunk) in text.chunks(8).enumerate() {
+            let mut whole = [0; 8];
+            whole[..chunk.len()].copy_from_slice(chunk);
+            set(TEXT + at, u64::from_le_bytes(whole));
+        }
+        // L1: Release pairs with the Acquire load in `Layout::load`: who sees the magic number sees the header.
+        words[0].store(MAGIC, Ordering::Release);
+    }
+
+    /// The layout and the text of a header that may be malformed.
+    pub(crate) fn load(memory: &dyn Memory) -> Option<(Self, String)> {
+        let words = memory.words();
+        // L1: Acquire pairs with the Release store in `Layout::store`.
+        if words.len() < HEADER || words[0].load(Ordering::Acquire) != MAGIC {
+            return None;
+        }
+        let below = |at: usize, limit: usize| usize::try_from(load(words, at)).ok().filter(|value| *value <= limit);
+        let (_, kind) = *Kind::ALL.iter().find(|(number, _)| *number == load(words, KIND))?;
+        let layout = Self {
+            kind,
+            own_cells: below(OWN, OWN_CELLS)?,
+            groups: below(GROUPS, MAX_GROUPS)?,
+            keys: below(KEYS, 2)?,
+            parameter: below(PARAMETER, MAX_KEPT)?,
+        };
+        let is_consistent = (layout.keys == 0) == (layout.groups == 0)
+            && load(words, SIZE) == layout.words() as u64
+            && words.len() >= layout.words();
+        let size = below(TEXT_SIZE, TEXT_BYTES)?;
+        let bytes: Vec<u8> = words[TEXT..HEADER].iter().flat_map(|w| w.load(Ordering::Relaxed).to_le_bytes()).collect();
+        is_consistent.then(|| (layout, String::from_utf8_lossy(&bytes[..size]).into_owned()))
+    }
+}

@@ -1,0 +1,194 @@
+//! Statistics over the events of this process.
+
+use crate::snapshot::{Distribution, FrequentValue, LastValue, Operations, Rate, Results, Rows, Snapshot};
+use crate::spec::{Measure, StatisticError, StatisticSpec};
+use crate::statistic::{Columns, FieldKind, Moment, Statistic};
+use std::sync::Arc;
+use tracepoint_core::marker::{Aggregate, FieldView, Marker, Subscriber, Subscription};
+use tracepoint_ring::thread::position;
+
+/// A statistic as the subscriber of one marker, whose fields it knows by their indices.
+#[derive(Debug)]
+struct Observer {
+    statistic: Arc<Statistic>,
+    columns: Columns,
+}
+
+impl Aggregate for Observer {
+    fn observe(&self, time: u64, event: FieldView<'_>) {
+        let tid = position().map_or(0, |position| position.tid);
+        self.statistic.record(&self.columns, Moment { time, tid }, |index| event.get(index));
+    }
+}
+
+fn fields(marker: &Marker) -> Vec<(&'static str, FieldKind)> {
+    marker.descriptor().fields().iter().map(|field| (field.name, FieldKind::from(&field.ty))).collect()
+}
+
+/// What a statistic subscribes to a marker: two subscribers if the event both ends and begins operations of a latency.
+///
+/// # Errors
+///
+/// If the event lacks a field, or the field cannot be used so.
+pub fn subscribers(statistic: &Arc<Statistic>, marker: &'static Marker) -> Result<Vec<Subscriber>, StatisticError> {
+    let (name, fields) = (marker.full_name(), fields(marker));
+    let subscriber = |role| {
+        let columns = statistic.spec().columns(role, &name, &fields)?;
+        Ok(Subscriber::aggregate(Arc::new(Observer { statistic: Arc::clone(statistic), columns })))
+    };
+    statistic.spec().roles(&name).into_iter().map(subscriber).collect()
+}
+
+/// A statistic that runs until it is dropped.
+#[derive(Debug)]
+pub struct Running {
+    statistic: Arc<Statistic>,
+    _subscriptions: Vec<Subscription>,
+}
+
+impl Running {
+    /// Starts a statistic over the events called `events` (`provider:name`). When this returns, their sites are on.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such event, a field is missing or cannot be used so, or the sites cannot be switched on.
+    pub fn start(spec: StatisticSpec, events: &[&str]) -> Result<Self, StatisticError> {
+        let find = |name: &&str| {
+            let marker = tracepoint_core::find(name)?.marker();
+            marker.ok_or_else(|| StatisticError::NoFields { event: (*name).to_owned() })
+        };
+        let markers: Vec<&'static Marker> = events.iter().map(find).collect::<Result<_, _>>()?;
+        let is_float = markers.iter().any(|marker| spec.is_float(&fields(marker)));
+        let statistic = Arc::new(Statistic::new(spec, is_float)?);
+        let mut all = Vec::new();
+        for marker in markers {
+            all.extend(subscribers(&statistic, marker)?.into_iter().map(|subscriber| (marker, subscriber)));
+        }
+        Ok(Self { statistic, _subscriptions: Subscription::start_all(all)? })
+    }
+
+    /// The results so far.
+    pub fn snapshot(&self) -> Snapshot {
+        self.statistic.snapshot()
+    }
+}
+
+/// Defines the statistic of one kind, whose results have a type of their own.
+macro_rules! typed {
+    ($(#[$doc:meta])* $name:ident, $results:ty, $pattern:pat => $value:expr) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name(Running);
+
+        impl $name {
+            fn start(measure: Measure, by: &[&str], events: &[&str]) -> Result<Self, StatisticError> {
+                Running::start(StatisticSpec::new(measure).by(by.iter().copied()), events).map(Self)
+            }
+
+            /// The results so far. Takes no lock; events that fire meanwhile may be in it.
+            pub fn snapshot(&self) -> $results {
+                match self.0.snapshot().results {
+                    $pattern => $value,
+                    other => unreachable!("{other:?}"),
+                }
+            }
+        }
+    };
+}
+
+typed! {
+    /// Counts events.
+    Count, Rows<u64>, Results::Count(rows) => { let mut rows = rows; rows.sort_by_rank(|count| *count); rows }
+}
+typed! {
+    /// The distribution of a numeric field.
+    Histogram, Rows<Distribution>, Results::Histogram(rows) => { let mut rows = rows; rows.sort_by_rank(Distribution::count); rows }
+}
+typed! {
+    /// The distribution of the time between two events, in nanoseconds.
+    Latency, (Rows<Distribution>, Operations),
+    Results::Latency { mut durations, operations } => { durations.sort_by_rank(Distribution::count); (durations, operations) }
+}
+typed! {
+    /// The number of events in each second.
+    EventRate, Rate, Results::Rate(rate) => rate
+}
+typed! {
+    /// The last values of a field.
+    Last, Vec<LastValue>, Results::Last { values } => values
+}
+typed! {
+    /// The most frequent values of a field.
+    Top, Vec<FrequentValue>, Results::Top { values } => values
+}
+
+impl Count {
+    /// Counts the event, by the values of up to two fields.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Running::start`].
+    pub fn of(event: &str, by: &[&str]) -> Result<Self, StatisticError> {
+        Self::start(Measure::Count, by, &[event])
+    }
+}
+
+impl Histogram {
+    /// The distribution of a field of the event, by the values of up to two other fields.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Running::start`].
+    pub fn of(event: &str, field: &str, by: &[&str]) -> Result<Self, StatisticError> {
+        Self::start(Measure::Histogram { field: field.to_owned() }, by, &[event])
+    }
+}
+
+impl Latency {
+    /// The time from the event `begin` to the event `end` with the same value of the field `key` (`None`: in the same thread), by the values of
+    /// up to two fields of `end`.
+    ///
+    /// Up to 4,096 operations can be in flight. One that begins again before it has ended is measured from its last beginning.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Running::start`].
+    pub fn between(begin: &str, end: &str, key: Option<&str>, by: &[&str]) -> Result<Self, StatisticError> {
+        let measure = Measure::Latency { begin: begin.to_owned(), end: end.to_owned(), by: key.map(str::to_owned) };
+        let events = if begin == end { vec![begin] } else { vec![begin, end] };
+        Self::start(measure, by, &events)
+    }
+}
+
+impl EventRate {
+    /// The rate of the event over the last 60 seconds.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Running::start`].
+    pub fn of(event: &str) -> Result<Self, StatisticError> {
+        Self::start(Measure::Rate, &[], &[event])
+    }
+}
+
+impl Last {
+    /// The last `count` values of a field of the event.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Running::start`].
+    pub fn of(event: &str, field: &str, count: usize) -> Result<Self, StatisticError> {
+        Self::start(Measure::Last { field: field.to_owned(), count }, &[], &[event])
+    }
+}
+
+impl Top {
+    /// The `count` most frequent values of a field of the event, each with the bound of its error.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Running::start`].
+    pub fn of(event: &str, field: &str, count: usize) -> Result<Self, StatisticError> {
+        Self::start(Measure::Top { field: field.to_owned(), count }, &[], &[event])
+    }
+}

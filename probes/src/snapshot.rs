@@ -1,0 +1,327 @@
+//! The results of a statistic, read from its memory: in the process itself, in another one, or after its end.
+
+mod distribution;
+mod rows;
+
+pub use distribution::{Bucket, Distribution};
+pub use rows::{Row, Rows};
+
+use crate::buckets::Scale;
+use crate::flights;
+use crate::groups;
+use crate::kept;
+use crate::key::GroupKey;
+use crate::layout::{HEADER, Kind, Layout, SECONDS, counter};
+use crate::memory::{Memory, load};
+use serde::Serialize;
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+
+/// The results of a statistic at one time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// The statistic, as rules of sessions name it.
+    pub statistic: String,
+    /// The results.
+    #[serde(flatten)]
+    pub results: Results,
+    /// Events without a usable value: a negative number or a NaN in a histogram, an array as a key.
+    pub unusable: u64,
+    /// Events that were left out of the last or the most frequent values, because another one was just being kept.
+    pub skipped: u64,
+}
+
+/// The results by the kind of the statistic.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Results {
+    /// How many events there were.
+    Count(Rows<u64>),
+    /// How the values are distributed.
+    Histogram(Rows<Distribution>),
+    /// How the durations are distributed, in nanoseconds.
+    Latency {
+        /// The durations.
+        #[serde(flatten)]
+        durations: Rows<Distribution>,
+        /// What became of beginnings and ends.
+        operations: Operations,
+    },
+    /// The events of each second.
+    Rate(Rate),
+    /// The last values, the newest last.
+    Last {
+        /// The values.
+        values: Vec<LastValue>,
+    },
+    /// The most frequent values, the most frequent first.
+    Top {
+        /// The values.
+        values: Vec<FrequentValue>,
+    },
+}
+
+/// What became of the operations of a latency. `begun` = ended + `replaced` + `no_room` + `in_flight`, where ended is the number of durations,
+/// once no event is fired any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Operations {
+    /// Operations that began.
+    pub begun: u64,
+    /// Beginnings that were forgotten, because an operation with an equal key began.
+    pub replaced: u64,
+    /// Beginnings for which there was no room.
+    pub no_room: u64,
+    /// Operations that have not ended.
+    pub in_flight: u64,
+    /// Ends without a beginning.
+    pub unmatched: u64,
+}
+
+impl Operations {
+    fn add(&mut self, other: Self) {
+        let Self { begun, replaced, no_room, in_flight, unmatched } = other;
+        let own = [&mut self.begun, &mut self.replaced, &mut self.no_room, &mut self.in_flight, &mut self.unmatched];
+        for (own, other) in own.into_iter().zip([begun, replaced, no_room, in_flight, unmatched]) {
+            *own = own.saturating_add(other);
+        }
+    }
+}
+
+/// The events of each of the last seconds with events, at most 60.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Rate {
+    /// All events since the statistic was made.
+    pub events: u64,
+    /// The seconds on the clock of the process (32 bits of them), ascending, and the number of events in each.
+    pub seconds: Vec<(u64, u64)>,
+}
+
+impl Rate {
+    /// Events per second over the `window` whole seconds before the one of `time` (nanoseconds on the clock of the process); at most 60.
+    #[expect(clippy::cast_precision_loss, reason = "a rate")]
+    pub fn per_second(&self, time: u64, window: u64) -> f64 {
+        let now = (time / 1_000_000_000) & 0xFFFF_FFFF;
+        let window = window.clamp(1, 60);
+        let counted = self.seconds.iter().filter(|(second, _)| (1..=window).contains(&now.wrapping_sub(*second)));
+        counted.map(|(_, count)| count).sum::<u64>() as f64 / window as f64
+    }
+}
+
+/// One of the last values.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct LastValue {
+    /// The time of the event, in nanoseconds on the clock of the process.
+    pub time: u64,
+    /// The value.
+    pub value: GroupKey,
+}
+
+/// One of the most frequent values.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct FrequentValue {
+    /// The value.
+    pub value: GroupKey,
+    /// The number of events with it, or more.
+    pub count: u64,
+    /// At most so much more: the true number is in `count - error..=count`.
+    pub error: u64,
+}
+
+/// The memory has no statistic of this version, or was changed by someone else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FormatError;
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("this is no statistic of a version that can be read, or it is damaged")
+    }
+}
+
+impl std::error::Error for FormatError {}
+
+impl Snapshot {
+    /// Reads the results from the memory of a statistic that this or another process has made. The contents may be anything.
+    ///
+    /// # Errors
+    ///
+    /// If there is no statistic in it.
+    pub fn read(memory: &dyn Memory) -> Result<Self, FormatError> {
+        let (layout, text) = Layout::load(memory).ok_or(FormatError)?;
+        Ok(Self::of(memory, &layout, text))
+    }
+
+    pub(crate) fn of(memory: &dyn Memory, layout: &Layout, statistic: String) -> Self {
+        let reader = Reader { words: memory.words(), layout };
+        let sum = |at| reader.sum(at);
+        let results = match layout.kind {
+            Kind::Count => Results::Count(reader.rows(|row| Some(reader.sum(row)).filter(|count| *count > 0))),
+            Kind::Histogram(scale) => Results::Histogram(reader.distributions(scale)),
+            Kind::Latency => Results::Latency {
+                durations: reader.distributions(Scale::Integer),
+                operations: Operations {
+                    begun: sum(counter::BEGUN),
+                    replaced: sum(counter::REPLACED),
+                    no_room: sum(counter::NO_ROOM),
+                    in_flight: flights::in_flight(&reader.words[HEADER..layout.group_at(0)]),
+                    unmatched: sum(counter::UNMATCHED),
+                },
+            },
+            Kind::Rate => Results::Rate(reader.rate()),
+            Kind::Last => Results::Last { values: reader.last() },
+            Kind::Top => Results::Top { values: reader.top() },
+        };
+        Self { statistic, results, unusable: sum(counter::UNUSABLE), skipped: sum(counter::SKIPPED) }
+    }
+
+    /// Adds the results of the same statistic in another process.
+    ///
+    /// Of last and top, as many values are kept as there are in the longer one. A value that is missing in one of two lists of frequent values
+    /// may have been counted there as often as the last in that list, which is added to its count and its error.
+    ///
+    /// # Errors
+    ///
+    /// If it is another statistic; nothing is added then.
+    pub fn merge(&mut self, other: Self) -> Result<(), FormatError> {
+        match (&mut self.results, other.results) {
+            (Results::Count(own), Results::Count(other)) => {
+                own.merge(other, |own, other| *own = own.saturating_add(other));
+            }
+            (Results::Histogram(own), Results::Histogram(other)) => own.merge(other, Distribution::merge),
+            (
+                Results::Latency { durations, operations },
+                Results::Latency { durations: other, operations: other_operations },
+            ) => {
+                durations.merge(other, Distribution::merge);
+                operations.add(other_operations);
+            }
+            (Results::Rate(own), Results::Rate(other)) => {
+                own.events = own.events.saturating_add(other.events);
+                own.seconds.extend(other.seconds);
+                own.seconds = add_seconds(std::mem::take(&mut own.seconds));
+            }
+            (Results::Last { values }, Results::Last { values: other }) => {
+                let most = values.len().max(other.len());
+                values.extend(other);
+                values.sort_by_key(|value| value.time);
+                values.drain(..values.len().saturating_sub(most));
+            }
+            (Results::Top { values }, Results::Top { values: other }) => merge_frequent(values, other),
+            _ => return Err(FormatError),
+        }
+        self.unusable = self.unusable.saturating_add(other.unusable);
+        self.skipped = self.skipped.saturating_add(other.skipped);
+        Ok(())
+    }
+}
+
+/// Equal seconds together, ascending; the last 60.
+fn add_seconds(mut seconds: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    seconds.sort_unstable();
+    let mut sums: Vec<(u64, u64)> = Vec::new();
+    for (second, count) in seconds {
+        match sums.last_mut() {
+            Some(last) if last.0 == second => last.1 = last.1.saturating_add(count),
+            _ => sums.push((second, count)),
+        }
+    }
+    let newest = sums.last().map_or(0, |last| last.0);
+    sums.retain(|(second, _)| newest - second < 60);
+    sums
+}
+
+fn merge_frequent(own: &mut Vec<FrequentValue>, other: Vec<FrequentValue>) {
+    let most = own.len().max(other.len());
+    // A list that is not full has every value that there was, but its length does not say so: the bound is then larger than it must be.
+    let least = |values: &[FrequentValue]| values.iter().map(|value| value.count).min().unwrap_or(0);
+    let (least_own, least_other) = (least(own), least(&other));
+    let is_in =
+        |values: &[FrequentValue], value: &FrequentValue| values.iter().position(|one| one.value == value.value);
+    for value in own.iter_mut() {
+        let (count, error) =
+            is_in(&other, value).map_or((least_other, least_other), |at| (other[at].count, other[at].error));
+        value.count = value.count.saturating_add(count);
+        value.error = value.error.saturating_add(error);
+    }
+    let new: Vec<_> = other.into_iter().filter(|value| is_in(own, value).is_none()).collect();
+    own.extend(new.into_iter().map(|value| FrequentValue {
+        count: value.count.saturating_add(least_own),
+        error: value.error.saturating_add(least_own),
+        ..value
+    }));
+    own.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.value.order(&b.value)));
+    own.truncate(most);
+}
+
+struct Reader<'a> {
+    words: &'a [AtomicU64],
+    layout: &'a Layout,
+}
+
+impl<'a> Reader<'a> {
+    fn cells(&self) -> impl Iterator<Item = &'a [AtomicU64]> + use<'a> {
+        let cells = &self.words[self.layout.cells_at()..self.layout.words()];
+        cells.chunks_exact(self.layout.cell_words())
+    }
+
+    /// A counter's sum over all cells. What others have written into the memory may be anything.
+    fn sum(&self, at: usize) -> u64 {
+        self.cells().fold(0, |sum, cell| sum.wrapping_add(load(cell, at)))
+    }
+
+    /// The rows with something in them.
+    fn rows<T>(&self, read: impl Fn(usize) -> Option<T>) -> Rows<T>
+    where
+        T: Default,
+    {
+        let layout = self.layout;
+        if layout.keys == 0 {
+            return Rows { all: Some(read(layout.row(Some(0))).unwrap_or_default()), ..Rows::default() };
+        }
+        let group = |group| {
+            let keys = groups::keys(self.words, layout, group)?;
+            Some(Row { keys, value: read(layout.row(Some(group)))? })
+        };
+        Rows {
+            all: None,
+            events: self.sum(counter::EVENTS),
+            groups: (0..layout.groups).filter_map(group).collect(),
+            overflow: read(layout.row(None)),
+            ungrouped: read(layout.ungrouped_row()),
+        }
+    }
+
+    fn distributions(&self, scale: Scale) -> Rows<Distribution> {
+        let read = |row| {
+            let counts = (0..scale.buckets()).map(|bucket| (bucket, self.sum(row + bucket)));
+            let distribution = Distribution::new(scale, counts.filter(|(_, count)| *count > 0).collect());
+            (distribution.count() > 0).then_some(distribution)
+        };
+        self.rows(read)
+    }
+
+    fn rate(&self) -> Rate {
+        let row = self.layout.row(Some(0));
+        let seconds =
+            self.cells().flat_map(|cell| &cell[row..row + SECONDS]).map(|word| load(std::slice::from_ref(word), 0));
+        let seconds = seconds.filter(|word| *word != 0).map(|word| (word >> 32, word & 0xFFFF_FFFF));
+        Rate { events: self.sum(counter::EVENTS), seconds: add_seconds(seconds.collect()) }
+    }
+
+    fn last(&self) -> Vec<LastValue> {
+        let mut values: Vec<_> = self.cells().flat_map(|cell| kept::last_values(cell, self.layout)).collect();
+        values.sort_by_key(|(time, _)| *time);
+        let surplus = values.len().saturating_sub(self.layout.parameter());
+        values.into_iter().skip(surplus).map(|(time, value)| LastValue { time, value }).collect()
+    }
+
+    fn top(&self) -> Vec<FrequentValue> {
+        let values = kept::top_values(self.cells(), self.layout).into_iter().take(self.layout.parameter());
+        values.map(|kept::Frequent { key, count, error }| FrequentValue { value: key, count, error }).collect()
+    }
+}

@@ -1,0 +1,114 @@
+//! How values are distributed over the buckets of a histogram.
+
+use crate::buckets::Scale;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+/// The values of a histogram, by bucket.
+///
+/// A value is known by its bucket alone: those that the methods return are the middles of buckets, within 1/64 (1.6 %) of the exact ones;
+/// integers below 64 are exact. Floating-point numbers below 2^-64 count as 0, and those from 2^64 on as 2^64.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distribution {
+    scale: Scale,
+    /// Buckets that have values, ascending.
+    counts: Vec<(usize, u64)>,
+}
+
+impl Default for Distribution {
+    fn default() -> Self {
+        Self { scale: Scale::Integer, counts: Vec::new() }
+    }
+}
+
+/// A bucket with values.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Bucket {
+    /// The first value in it.
+    pub from: f64,
+    /// The first value above it.
+    pub to: f64,
+    /// How many values are in it.
+    pub count: u64,
+}
+
+impl Distribution {
+    pub(super) fn new(scale: Scale, counts: Vec<(usize, u64)>) -> Self {
+        Self { scale, counts }
+    }
+
+    /// The number of values.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
+    }
+
+    /// The value that `percent` of all values are not above (nearest rank), for example 99.9; `None` if there are no values.
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank")]
+    pub fn percentile(&self, percent: f64) -> Option<f64> {
+        let rank = ((percent.clamp(0.0, 100.0) / 100.0 * self.count() as f64).ceil() as u64).max(1);
+        let mut below = 0_u64;
+        let reached = |(_, count): &&(usize, u64)| {
+            below = below.saturating_add(*count);
+            below >= rank
+        };
+        let last = self.counts.last();
+        self.counts.iter().find(reached).or(last).map(|(bucket, _)| self.scale.middle(*bucket))
+    }
+
+    /// The smallest value.
+    pub fn min(&self) -> Option<f64> {
+        self.counts.first().map(|(bucket, _)| self.scale.middle(*bucket))
+    }
+
+    /// The largest value.
+    pub fn max(&self) -> Option<f64> {
+        self.counts.last().map(|(bucket, _)| self.scale.middle(*bucket))
+    }
+
+    /// The mean of the values.
+    #[expect(clippy::cast_precision_loss, reason = "a mean")]
+    pub fn mean(&self) -> Option<f64> {
+        let sum: f64 = self.counts.iter().map(|(bucket, count)| self.scale.middle(*bucket) * *count as f64).sum();
+        (!self.counts.is_empty()).then(|| sum / self.count() as f64)
+    }
+
+    /// The buckets that have values, ascending.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> {
+        self.counts.iter().map(|(bucket, count)| {
+            let (from, to) = self.scale.bounds(*bucket);
+            Bucket { from, to, count: *count }
+        })
+    }
+
+    /// Adds the values of another distribution of the same field.
+    pub fn merge(&mut self, other: Self) {
+        if self.counts.is_empty() {
+            self.scale = other.scale;
+        }
+        self.counts.extend(other.counts);
+        self.counts.sort_unstable();
+        self.counts.dedup_by(|next, own| {
+            let is_same = next.0 == own.0;
+            if is_same {
+                own.1 = own.1.saturating_add(next.1);
+            }
+            is_same
+        });
+    }
+}
+
+impl Serialize for Distribution {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Distribution", 10)?;
+        fields.serialize_field("count", &self.count())?;
+        fields.serialize_field("min", &self.min())?;
+        fields.serialize_field("mean", &self.mean())?;
+        for (name, percent) in [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p999", 99.9)] {
+            fields.serialize_field(name, &self.percentile(percent))?;
+        }
+        fields.serialize_field("max", &self.max())?;
+        fields.serialize_field("buckets", &self.buckets().collect::<Vec<_>>())?;
+        fields.end()
+    }
+}

@@ -1,0 +1,73 @@
+//! Results by group.
+
+use crate::key::GroupKey;
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// Results: one for all events, or one for each group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Rows<T> {
+    /// The result for all events, of a statistic without groups.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all: Option<T>,
+    /// The events that were grouped, overflow and ungrouped ones included, from a counter of its own: once no event is fired any more, it is
+    /// equal to the sum over the rows.
+    pub events: u64,
+    /// The groups with events, in no order.
+    pub groups: Vec<Row<T>>,
+    /// Events whose group found no room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overflow: Option<T>,
+    /// Events without a key, because the field is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ungrouped: Option<T>,
+}
+
+/// The result of a group.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Row<T> {
+    /// The values of the fields that group the events.
+    pub keys: Vec<GroupKey>,
+    /// The result.
+    pub value: T,
+}
+
+impl<T> Rows<T> {
+    /// Every result: that of all events, or those of the groups, the overflow and the ungrouped events.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        let groups = self.groups.iter().map(|row| &row.value);
+        self.all.iter().chain(groups).chain(&self.overflow).chain(&self.ungrouped)
+    }
+
+    /// Sorts the groups: the one with the largest `rank` first, equal ones by their keys.
+    pub fn sort_by_rank(&mut self, rank: impl Fn(&T) -> u64) {
+        self.groups.sort_by(|a, b| {
+            let by_keys = || a.keys.iter().zip(&b.keys).map(|(a, b)| a.order(b)).find(|order| order.is_ne());
+            rank(&b.value).cmp(&rank(&a.value)).then_with(|| by_keys().unwrap_or(std::cmp::Ordering::Equal))
+        });
+    }
+
+    pub(crate) fn merge(&mut self, other: Self, add: impl Fn(&mut T, T)) {
+        let add_option = |own: &mut Option<T>, other: Option<T>| match (own, other) {
+            (Some(own), Some(other)) => add(own, other),
+            (own @ None, other) => *own = other,
+            (Some(_), None) => {}
+        };
+        add_option(&mut self.all, other.all);
+        add_option(&mut self.overflow, other.overflow);
+        add_option(&mut self.ungrouped, other.ungrouped);
+        self.events = self.events.saturating_add(other.events);
+        let name = |keys: &[GroupKey]| format!("{keys:?}");
+        let mut places: HashMap<String, usize> =
+            self.groups.iter().enumerate().map(|(at, row)| (name(&row.keys), at)).collect();
+        for row in other.groups {
+            let at = *places.entry(name(&row.keys)).or_insert(self.groups.len());
+            match self.groups.get_mut(at) {
+                Some(own) => add(&mut own.value, row.value),
+                None => self.groups.push(row),
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What a statistic computes: the description that code, sessions and `tracectl` share.
+
+use serde::Serialize;
+use std::fmt;
+
+/// The largest number of values that [`Measure::Last`] and [`Measure::Top`] keep.
+pub const MAX_KEPT: usize = 4096;
+/// The largest number of groups.
+pub const MAX_GROUPS: usize = 65_536;
+/// The groups of a statistic whose number is not given.
+pub const DEFAULT_GROUPS: usize = 100;
+/// The begun operations that a latency can have at the same time.
+pub const MAX_IN_FLIGHT: usize = 4096;
+
+/// What is computed from events.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Measure {
+    /// The number of events.
+    Count,
+    /// The distribution of a numeric field.
+    Histogram {
+        /// The field.
+        field: String,
+    },
+    /// The distribution of the time from an event to the next one with an equal key.
+    Latency {
+        /// `provider:name` of the event that begins an operation.
+        begin: String,
+        /// `provider:name` of the event that ends it.
+        end: String,
+        /// The field of both that identifies the operation; `None`: the thread.
+        by: Option<String>,
+    },
+    /// The number of events in each of the last 60 seconds.
+    Rate,
+    /// The last values of a field.
+    Last {
+        /// The field.
+        field: String,
+        /// How many, at most [`MAX_KEPT`].
+        count: usize,
+    },
+    /// The most frequent values of a field.
+    Top {
+        /// The field.
+        field: String,
+        /// How many, at most [`MAX_KEPT`].
+        count: usize,
+    },
+}
+
+/// A measure and the fields that group it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct StatisticSpec {
+    pub(crate) measure: Measure,
+    pub(crate) by: Vec<String>,
+    pub(crate) max_groups: usize,
+}
+
+impl StatisticSpec {
+    /// A statistic without groups.
+    pub fn new(measure: Measure) -> Self {
+        Self { measure, by: Vec::new(), max_groups: DEFAULT_GROUPS }
+    }
+
+    /// Groups the events by the values of one or two fields. Count, histogram and latency have groups; those of a latency are by fields of
+    /// the event that ends the operation.
+    #[must_use]
+    pub fn by<S: Into<String>>(mut self, fields: impl IntoIterator<Item = S>) -> Self {
+        self.by = fields.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The largest number of groups, 100 if it is not given. Events with further values are counted together, as the overflow row.
+    #[must_use]
+    pub fn max_groups(mut self, groups: usize) -> Self {
+        self.max_groups = groups;
+        self
+    }
+
+    /// What is computed.
+    pub fn measure(&self) -> &Measure {
+        &self.measure
+    }
+
+    /// The fields that group the events.
+    pub fn group_fields(&self) -> &[String] {
+        &self.by
+    }
+
+    pub(crate) fn check(&self) -> Result<(), StatisticError> {
+        let refuse = |why: &str| Err(StatisticError::Unsupported { what: self.to_string(), why: why.to_owned() });
+        match &self.measure {
+            Measure::Rate | Measure::Last { .. } | Measure::Top { .. } if !self.by.is_empty() => {
+                refuse("only count, hist and latency have groups")
+            }
+            Measure::Last { count, .. } | Measure::Top { count, .. } if !(1..=MAX_KEPT).contains(count) => {
+                refuse("1 to 4096 values can be kept")
+            }
+            _ if self.by.len() > 2 => refuse("at most two fields can group events"),
+            _ if !self.by.is_empty() && !(1..=MAX_GROUPS).contains(&self.max_groups) => {
+                refuse("there can be 1 to 65536 groups")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for StatisticSpec {
+    /// Writes the statistic as rules of sessions name it: `hist(size) by route`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.measure {
+            Measure::Count => write!(f, "count")?,
+            Measure::Histogram { field } => write!(f, "hist({field})")?,
+            Measure::Latency { begin, end, by } => {
+                write!(f, "latency({begin}, {end} by {})", by.as_deref().unwrap_or("thread"))?;
+            }
+            Measure::Rate => write!(f, "rate")?,
+            Measure::Last { field, count } => write!(f, "last({field}, {count})")?,
+            Measure::Top { field, count } => write!(f, "top({field}, {count})")?,
+        }
+        if !self.by.is_empty() {
+            write!(f, " by {}", self.by.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a statistic cannot be computed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StatisticError {
+    /// No tracepoint has this name.
+    NoEvent(tracepoint_core::NotFound),
+    /// The tracepoint has no fields, because it is a bare hook.
+    NoFields {
+        /// `provider:name`.
+        event: String,
+    },
+    /// The event has no such field.
+    NoField {
+        /// `provider:name`.
+        event: String,
+        /// The field that was looked for.
+        field: String,
+        /// The fields that it has.
+        fields: Vec<String>,
+    },
+    /// The field cannot be used in this way.
+    FieldType {
+        /// `provider:name`.
+        event: String,
+        /// The field.
+        field: String,
+        /// What it would have to be.
+        wanted: &'static str,
+    },
+    /// The description is not one of a statistic.
+    Unsupported {
+        /// The statistic.
+        what: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The memory is smaller than the statistic, or not zero.
+    Memory,
+    /// The sites cannot be switched on.
+    Switch(tracepoint_core::SwitchError),
+}
+
+impl fmt::Display for StatisticError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoEvent(error) => error.fmt(f),
+            Self::NoFields { event } => write!(f, "{event} has no fields: give it a field block in `define_trace!`"),
+            Self::NoField { event, field, fields } => {
+                write!(f, "{event} has no field `{field}`; its fields: {}", fields.join(", "))
+            }
+            Self::FieldType { event, field, wanted } => write!(f, "the field `{field}` of {event} is not {wanted}"),
+            Self::Unsupported { what, why } => write!(f, "`{what}`: {why}"),
+            Self::Memory => write!(f, "the memory of the statistic is too small, or in use"),
+            Self::Switch(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for StatisticError {}
+
+impl From<tracepoint_core::NotFound> for StatisticError {
+    fn from(error: tracepoint_core::NotFound) -> Self {
+        Self::NoEvent(error)
+    }
+}
+
+impl From<tracepoint_core::SwitchError> for StatisticError {
+    fn from(error: tracepoint_core::SwitchError) -> Self {
+        Self::Switch(error)
+    }
+}

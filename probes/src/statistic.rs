@@ -1,0 +1,310 @@
+//! A statistic: what it computes, its memory, and what an event does to it.
+
+use crate::buckets::{Scale, of_float, of_integer};
+use crate::flights::{self, Begun};
+use crate::groups;
+use crate::kept;
+use crate::key::Key;
+use crate::layout::{HEADER, Kind, Layout, SECONDS, counter};
+use crate::memory::{Cell, Memory, allocate, load};
+use crate::snapshot::Snapshot;
+use crate::spec::{Measure, StatisticError, StatisticSpec};
+use std::hash::RandomState;
+use std::sync::atomic::Ordering;
+use tracepoint_core::field::{FieldType, Value};
+
+/// A statistic over events, updated by the threads that fire them.
+///
+/// It may observe several events. Its memory is taken when it is made and never grows: [`words`](Self::words) tells how much it is.
+pub struct Statistic {
+    spec: StatisticSpec,
+    layout: Layout,
+    memory: Box<dyn Memory>,
+    hasher: RandomState,
+}
+
+impl std::fmt::Debug for Statistic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Statistic")
+            .field("spec", &self.spec.to_string())
+            .field("words", &self.words())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a field holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FieldKind {
+    /// An integer or an enumeration.
+    Integer,
+    /// A floating-point number.
+    Float,
+    /// A boolean, a text or a path.
+    Other,
+    /// An array or a sequence.
+    List,
+}
+
+impl From<&FieldType> for FieldKind {
+    fn from(ty: &FieldType) -> Self {
+        match ty {
+            FieldType::Integer(_) | FieldType::Enum { .. } => Self::Integer,
+            FieldType::Float { .. } => Self::Float,
+            FieldType::Array { .. } | FieldType::Sequence { .. } => Self::List,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// What an event is for a statistic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Role {
+    /// It is observed. Of a latency: it ends an operation.
+    Observed,
+    /// It begins an operation of a latency.
+    Begin,
+}
+
+/// The fields of an event that a statistic uses, by their indices, and what the event is for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns {
+    role: Role,
+    /// The field that is measured, or that identifies an operation.
+    value: Option<usize>,
+    keys: [usize; 2],
+}
+
+/// When and where an event happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// Nanoseconds on the clock of the process.
+    pub time: u64,
+    /// The id of the thread.
+    pub tid: u32,
+}
+
+impl StatisticSpec {
+    /// What the event called `name` (`provider:name`) is for the statistic: an event of a latency can both end an operation and begin the next.
+    pub fn roles(&self, name: &str) -> Vec<Role> {
+        match &self.measure {
+            Measure::Latency { begin, end, .. } => {
+                let roles = [(end, Role::Observed), (begin, Role::Begin)];
+                roles.into_iter().filter(|(event, _)| *event == name).map(|(_, role)| role).collect()
+            }
+            _ => vec![Role::Observed],
+        }
+    }
+
+    /// Finds the fields that the statistic uses among those of an event, and checks their types.
+    ///
+    /// # Errors
+    ///
+    /// If a field is missing, or cannot be used so. The message names the event and its fields.
+    pub fn columns(&self, role: Role, event: &str, fields: &[(&str, FieldKind)]) -> Result<Columns, StatisticError> {
+        let find = |name: &str, wanted: &'static str, fits: fn(FieldKind) -> bool| {
+            let Some(index) = fields.iter().position(|(field, _)| *field == name) else {
+                let fields = fields.iter().map(|(field, _)| (*field).to_owned()).collect();
+                return Err(StatisticError::NoField { event: event.to_owned(), field: name.to_owned(), fields });
+            };
+            if fits(fields[index].1) {
+                Ok(index)
+            } else {
+                Err(StatisticError::FieldType { event: event.to_owned(), field: name.to_owned(), wanted })
+            }
+        };
+        let number = |name| find(name, "a number", |kind| matches!(kind, FieldKind::Integer | FieldKind::Float));
+        let single = |name| find(name, "a single value", |kind| kind != FieldKind::List);
+        let value = match &self.measure {
+            Measure::Count | Measure::Rate | Measure::Latency { by: None, .. } => None,
+            Measure::Histogram { field } => Some(number(field)?),
+            Measure::Latency { by: Some(field), .. } | Measure::Last { field, .. } | Measure::Top { field, .. } => {
+                Some(single(field)?)
+            }
+        };
+        let mut keys = [0; 2];
+        if role == Role::Observed {
+            for (key, name) in keys.iter_mut().zip(&self.by) {
+                *key = single(name)?;
+            }
+        }
+        Ok(Columns { role, value, keys })
+    }
+
+    /// Whether the measured field is a floating-point number in an event with these fields.
+    pub fn is_float(&self, fields: &[(&str, FieldKind)]) -> bool {
+        matches!(&self.measure, Measure::Histogram { field } if fields.contains(&(field, FieldKind::Float)))
+    }
+}
+
+impl Statistic {
+    /// A statistic in memory of the heap, all of it touched. `is_float`: the histogram is one of a floating-point field.
+    ///
+    /// # Errors
+    ///
+    /// If the description is not one of a statistic.
+    pub fn new(spec: StatisticSpec, is_float: bool) -> Result<Self, StatisticError> {
+        let words = Self::words_for(&spec, is_float)?;
+        Self::in_memory(spec, is_float, Box::new(allocate(words)))
+    }
+
+    /// The number of 64-bit words that the statistic needs.
+    ///
+    /// # Errors
+    ///
+    /// If the description is not one of a statistic.
+    pub fn words_for(spec: &StatisticSpec, is_float: bool) -> Result<usize, StatisticError> {
+        Ok(Layout::of(spec, scale(is_float))?.words())
+    }
+
+    /// A statistic in memory that is zero.
+    ///
+    /// # Errors
+    ///
+    /// If the description is not one of a statistic, or the memory is too small or has a statistic already.
+    pub fn in_memory(spec: StatisticSpec, is_float: bool, memory: Box<dyn Memory>) -> Result<Self, StatisticError> {
+        let layout = Layout::of(&spec, scale(is_float))?;
+        if memory.words().len() < layout.words() || load(memory.words(), 0) != 0 {
+            return Err(StatisticError::Memory);
+        }
+        layout.store(memory.as_ref(), &spec.to_string());
+        Ok(Self { spec, layout, memory, hasher: RandomState::new() })
+    }
+
+    /// What is computed.
+    pub fn spec(&self) -> &StatisticSpec {
+        &self.spec
+    }
+
+    /// The size of the memory in 64-bit words.
+    pub fn words(&self) -> usize {
+        self.layout.words()
+    }
+
+    /// The results so far. All events that happened before (by a join, or by the end of a subscription) are in it; of events that fire
+    /// concurrently, some may be.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::of(self.memory.as_ref(), &self.layout, self.spec.to_string())
+    }
+
+    /// Takes an event, whose fields `get` returns by index. Takes no lock and allocates nothing; may run in a signal handler.
+    #[inline]
+    pub fn record<'v>(&self, columns: &Columns, moment: Moment, get: impl Fn(usize) -> Option<Value<'v>>) {
+        let words = self.memory.words();
+        let layout = &self.layout;
+        let cells = &words[layout.cells_at()..];
+        let cell = Cell::current(cells, layout.own_cells, layout.cell_words());
+        let value = || columns.value.and_then(&get);
+        match layout.kind {
+            Kind::Count => cell.add(self.row(cell, columns, &get), 1),
+            Kind::Histogram(_) => match value().and_then(|value| bucket(layout.kind, &value)) {
+                Some(bucket) => cell.add(self.row(cell, columns, &get) + bucket, 1),
+                None => cell.add(counter::UNUSABLE, 1),
+            },
+            Kind::Latency => {
+                let identity = match columns.value {
+                    None => Some(groups::identity(&[Key::Unsigned(u64::from(moment.tid))], &self.hasher)),
+                    Some(index) => {
+                        get(index).and_then(|value| Key::of(&value)).map(|key| groups::identity(&[key], &self.hasher))
+                    }
+                };
+                let Some(identity) = identity else { return cell.add(counter::UNUSABLE, 1) };
+                let flights = &words[HEADER..layout.group_at(0)];
+                if columns.role == Role::Begin {
+                    cell.add(counter::BEGUN, 1);
+                    match flights::begin(flights, identity, moment.time) {
+                        Begun::New => {}
+                        Begun::Replaced => cell.add(counter::REPLACED, 1),
+                        Begun::NoRoom => cell.add(counter::NO_ROOM, 1),
+                    }
+                    return;
+                }
+                match flights::end(flights, identity) {
+                    // Threads may read the clock in another order than that in which they get here.
+                    Some(begin) => {
+                        let bucket = of_integer(moment.time.saturating_sub(begin));
+                        cell.add(self.row(cell, columns, &get) + bucket, 1);
+                    }
+                    None => cell.add(counter::UNMATCHED, 1),
+                }
+            }
+            Kind::Rate => {
+                cell.add(counter::EVENTS, 1);
+                count_second(cell.from(layout.row(Some(0))), moment.time);
+            }
+            Kind::Last | Kind::Top => {
+                cell.add(counter::EVENTS, 1);
+                let Some(key) = value().and_then(|value| Key::of(&value)) else {
+                    return cell.add(counter::UNUSABLE, 1);
+                };
+                let is_kept = if layout.kind == Kind::Last {
+                    kept::last(cell, layout, moment.time, &key)
+                } else {
+                    kept::top(cell, layout, groups::identity(&[key], &self.hasher), &key)
+                };
+                if !is_kept {
+                    cell.add(counter::SKIPPED, 1);
+                }
+            }
+        }
+    }
+
+    /// The row of the event's group.
+    #[inline]
+    fn row<'v>(&self, cell: Cell<'_>, columns: &Columns, get: impl Fn(usize) -> Option<Value<'v>>) -> usize {
+        let layout = &self.layout;
+        if layout.keys == 0 {
+            return layout.row(Some(0));
+        }
+        // A second count, which is independent of the groups.
+        cell.add(counter::EVENTS, 1);
+        let key = |at: usize| get(columns.keys[at]).and_then(|value| Key::of(&value));
+        let words = self.memory.words();
+        let group = match (key(0), layout.keys) {
+            (Some(first), 1) => groups::find(words, layout, &[first], &self.hasher),
+            (Some(first), _) => match key(1) {
+                Some(second) => groups::find(words, layout, &[first, second], &self.hasher),
+                None => return layout.ungrouped_row(),
+            },
+            (None, _) => return layout.ungrouped_row(),
+        };
+        layout.row(group)
+    }
+}
+
+fn scale(is_float: bool) -> Scale {
+    if is_float { Scale::Float } else { Scale::Integer }
+}
+
+/// The bucket of a value; `None` if it is negative or no number.
+#[inline]
+fn bucket(kind: Kind, value: &Value<'_>) -> Option<usize> {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "the nearest number, when an event has an integer where another one has a float"
+    )]
+    match (kind, value) {
+        (Kind::Histogram(Scale::Integer), Value::Unsigned(number)) => Some(of_integer(*number)),
+        (Kind::Histogram(Scale::Integer), Value::Signed(number)) => u64::try_from(*number).ok().map(of_integer),
+        (Kind::Histogram(Scale::Float), Value::Float(number)) if *number >= 0.0 => Some(of_float(*number)),
+        (Kind::Histogram(Scale::Float), Value::Unsigned(number)) => Some(of_float(*number as f64)),
+        (Kind::Histogram(Scale::Float), Value::Signed(number)) if *number >= 0 => Some(of_float(*number as f64)),
+        _ => None,
+    }
+}
+
+/// Counts in the second of `time`: a word has the second in its upper half, and the count in its lower one.
+fn count_second(row: Cell<'_>, time: u64) {
+    let second = time / 1_000_000_000;
+    let at = second as usize % SECONDS;
+    let word = &row.words[at];
+    let before = word.load(Ordering::Relaxed);
+    if before >> 32 == second & 0xFFFF_FFFF {
+        return row.add(at, 1);
+    }
+    // An event of the same second that comes in between, from another thread or a signal handler, is added to.
+    if word.compare_exchange(before, second << 32 | 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        row.add(at, 1);
+    }
+}

@@ -1,0 +1,114 @@
+//! Latencies: matched, lost and reused keys, across threads.
+
+use crate::{Random, in_threads, seed};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+use tracepoint_probes::{GroupKey, Latency, MAX_IN_FLIGHT};
+
+tracepoint::define_trace! {
+    provider = "latency";
+
+    begin(id: u64) { id: u64 = id }
+    end(id: u64, status: u32) { id: u64 = id, status: u32 = status }
+    busy_begin(id: u64) { id: u64 = id }
+    busy_end(id: u64) { id: u64 = id }
+    work_begin(n: u64) { n: u64 = n }
+    work_end(n: u64) { n: u64 = n }
+    full_begin(id: u64) { id: u64 = id }
+    full_end(id: u64) { id: u64 = id }
+    tick(id: u64) { id: u64 = id }
+}
+
+#[test]
+fn an_operation_lasts_from_its_begin_to_its_end() {
+    let latency = Latency::between("latency:begin", "latency:end", Some("id"), &["status"]).unwrap();
+    let (to_end, ends) = channel();
+    let thread = std::thread::spawn(move || {
+        for id in ends {
+            tracepoint::trace!(end(id, 200 + (id % 2) as u32));
+        }
+    });
+    for id in 0..6 {
+        tracepoint::trace!(begin(id));
+    }
+    std::thread::sleep(Duration::from_millis(20));
+    tracepoint::trace!(begin(5)); // again
+    (0..6).for_each(|id| to_end.send(id).unwrap());
+    to_end.send(77).unwrap(); // never began
+    to_end.send(5).unwrap(); // ended already
+    drop(to_end);
+    thread.join().unwrap();
+    tracepoint::trace!(begin(9)); // never ends
+    let (durations, operations) = latency.snapshot();
+    let groups: Vec<_> = durations.groups.iter().map(|row| (row.keys[0].clone(), row.value.count())).collect();
+    assert_eq!(groups, [(GroupKey::Unsigned(200), 3), (GroupKey::Unsigned(201), 3)]);
+    let min = durations.groups[0].value.min().unwrap();
+    assert!(min >= 0.98 * 20e6, "{min} ns from begin to end, with 20 ms of sleep between them");
+    assert!(durations.groups[1].value.min().unwrap() < durations.groups[1].value.max().unwrap(), "5 began again");
+    assert_eq!((operations.begun, operations.replaced, operations.unmatched), (8, 1, 2));
+    assert_eq!((operations.in_flight, operations.no_room), (1, 0));
+}
+
+#[test]
+fn the_accounts_of_crossing_threads_balance() {
+    let latency = Latency::between("latency:busy_begin", "latency:busy_end", Some("id"), &[]).unwrap();
+    let seed = seed::or(3);
+    // Threads begin and end each other's operations, with few ids, so that all of them meet in few ways.
+    in_threads(6, |thread| {
+        let mut random = Random(seed + thread);
+        for _ in 0..30_000 {
+            let id = random.next() % 16;
+            if random.next().is_multiple_of(2) {
+                tracepoint::trace!(busy_begin(id));
+            } else {
+                tracepoint::trace!(busy_end(id));
+            }
+        }
+    });
+    let (durations, operations) = latency.snapshot();
+    let ended = durations.all.unwrap().count();
+    assert!(ended > 10_000, "{ended}");
+    assert_eq!(
+        operations.begun,
+        ended + operations.replaced + operations.no_room + operations.in_flight,
+        "{operations:?}"
+    );
+    assert!(operations.in_flight <= 6 * 16, "{operations:?}");
+}
+
+#[test]
+fn without_a_key_the_thread_is_the_key() {
+    let latency = Latency::between("latency:work_begin", "latency:work_end", None, &[]).unwrap();
+    in_threads(20, |_| {
+        for n in 0..500 {
+            tracepoint::trace!(work_begin(n));
+            tracepoint::trace!(work_end(n));
+        }
+    });
+    let (durations, operations) = latency.snapshot();
+    assert_eq!(durations.all.unwrap().count(), 10_000);
+    assert_eq!((operations.begun, operations.unmatched, operations.in_flight), (10_000, 0, 0));
+}
+
+#[test]
+fn operations_beyond_the_table_are_counted() {
+    let latency = Latency::between("latency:full_begin", "latency:full_end", Some("id"), &[]).unwrap();
+    let all = 2 * MAX_IN_FLIGHT as u64;
+    (0..all).for_each(|id| tracepoint::trace!(full_begin(id)));
+    let (_, operations) = latency.snapshot();
+    assert_eq!((operations.begun, operations.in_flight + operations.no_room), (all, all));
+    assert!(operations.in_flight > all / 4, "{operations:?}");
+    (0..all).for_each(|id| tracepoint::trace!(full_end(id)));
+    let (durations, ended) = latency.snapshot();
+    assert_eq!((durations.all.unwrap().count(), ended.in_flight), (operations.in_flight, 0));
+    assert_eq!(ended.unmatched, operations.no_room);
+}
+
+#[test]
+fn an_event_can_end_one_operation_and_begin_the_next() {
+    let latency = Latency::between("latency:tick", "latency:tick", Some("id"), &[]).unwrap();
+    (0..10).for_each(|n| tracepoint::trace!(tick(n % 2)));
+    let (durations, operations) = latency.snapshot();
+    assert_eq!((durations.all.unwrap().count(), operations.begun), (8, 10));
+    assert_eq!((operations.unmatched, operations.in_flight, operations.replaced), (2, 2, 0));
+}

@@ -1,0 +1,43 @@
+//! Statistics against numbers that are known.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::float_cmp,
+    reason = "exact percentiles"
+)]
+
+mod count;
+mod histogram;
+mod kept;
+mod latency;
+mod memory;
+#[path = "../../../tests/support/seed.rs"]
+mod seed;
+
+use std::sync::Barrier;
+
+/// Numbers of a linear congruential generator (Knuth's MMIX), the upper half of each.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 32
+    }
+}
+
+/// Runs `act` in this many threads at once.
+fn in_threads(threads: u64, act: impl Fn(u64) + Sync) {
+    let barrier = Barrier::new(threads as usize);
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (barrier, act) = (&barrier, &act);
+            scope.spawn(move || {
+                barrier.wait();
+                act(thread);
+            });
+        }
+    });
+}
