@@ -6,6 +6,7 @@
 mod application;
 mod error;
 pub(crate) mod find;
+mod in_code;
 mod leftover;
 mod matching;
 mod named;
@@ -15,6 +16,7 @@ mod wait;
 
 pub use application::Application;
 pub use error::ControlError;
+pub use in_code::SessionInCode;
 pub use leftover::Leftover;
 pub use matching::Unmatched;
 pub(crate) use named::log_line;
@@ -183,13 +185,16 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// [`ControlError::NoSession`] if there is none, [`ControlError::Name`] if the name is invalid.
+    /// [`ControlError::NoSession`] if there is none, [`ControlError::InCode`] if a program has started it in code, [`ControlError::Name`] if the name is invalid.
     pub fn session(&self, name: &str) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
         // A session that goes on needs no look at the others.
         if self.sessions.open_subdir(name).is_ok_and(|dir| read_spec(&dir).is_ok_and(|spec| !spec.is_left_behind(&dir)))
         {
             return Ok(NamedSession::new(self, name));
+        }
+        if let Some(error) = self.is_in_code(name) {
+            return Err(error);
         }
         let names = self.sessions()?;
         if !names.iter().any(|known| known == name) {
@@ -207,13 +212,16 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// [`ControlError::Exists`] if there is one of that name; [`ControlError::Name`] or [`ControlError::Spec`] if the name or the
+    /// [`ControlError::Exists`] or [`ControlError::InCode`] if there is one of that name; [`ControlError::Name`] or [`ControlError::Spec`] if the name or the
     /// description is invalid.
     pub fn create(&self, name: &str, spec: &SessionSpec) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
         spec.check().map_err(|error| ControlError::Spec { session: name.to_owned(), error })?;
         if self.sessions()?.iter().any(|known| known == name) {
             return Err(ControlError::Exists { name: name.to_owned() });
+        }
+        if let Some(error) = self.is_in_code(name) {
+            return Err(error);
         }
         let _lock = self.lock()?;
         let mut made = self.make(name, spec);

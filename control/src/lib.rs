@@ -83,7 +83,8 @@ pub use agent::{Agent, AgentBuilder, AgentError};
 pub use app::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
 pub use consumer_loop::DrainCounters;
 pub use controller::{
-    Acknowledged, Application, ControlError, Controller, Leftover, NamedSession, Removed, Rotation, Unmatched,
+    Acknowledged, Application, ControlError, Controller, Leftover, NamedSession, Removed, Rotation, SessionInCode,
+    Unmatched,
 };
 pub use limit::{Limit, LimitError};
 pub use notice::Notice;

@@ -30,7 +30,7 @@ pub(crate) use remote::{RemoteDir, RemoteRingDirs};
 pub(crate) use wake::{WAKE, WAKE_SIZE, open as open_wake_file};
 
 use crate::private_dir::{DirError, PrivateDir};
-use crate::process;
+use crate::process::{self, ProcessKey};
 use crate::rundir::RunDir;
 use ledger::Ledger;
 use lock::{Lock, is_turn_to_clean, lock_own};
@@ -44,7 +44,7 @@ use std::time::Duration;
 /// Number of attempts to make a directory while other processes remove its parent.
 pub(crate) const TRIES: u32 = 100;
 
-const SESSIONS: &str = "sessions";
+pub(crate) const SESSIONS: &str = "sessions";
 pub(crate) const RINGS: &str = "rings";
 const METADATA: &str = "metadata";
 const OUTPUTS: &str = "outputs";
@@ -236,6 +236,12 @@ pub(crate) fn remove_dead(session: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> 
     session.remove_empty(RINGS);
     ledger::remove_unused(session);
     kept
+}
+
+/// The living processes that have started a session of this directory in code, each with its directory, and whether it is in this process's
+/// pid namespace.
+pub(crate) fn living_in_code(session: &PrivateDir) -> Vec<(ProcessKey, PrivateDir, bool)> {
+    session.open_subdir(RINGS).map_or_else(|_| Vec::new(), |rings| dead::living_in_code(&rings))
 }
 
 /// Removes one directory that `remove_dead` returned as `path`, if its process is dead.

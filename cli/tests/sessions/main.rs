@@ -9,6 +9,7 @@ mod skip;
 mod channels;
 mod exit_codes;
 mod hostile_names;
+mod in_code;
 mod leftover;
 mod many_processes;
 mod many_sessions;
