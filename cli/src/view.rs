@@ -1,5 +1,6 @@
 //! `tracectl view`: the events of a trace as text, from files or live.
 
+mod clocks;
 mod live;
 mod printer;
 mod stored;
@@ -17,6 +18,7 @@ use tracepoint_reader::text::TextOptions;
 ///
 /// Reads CTF 1.8 directories, also those of other tracers, dt files of sessions, and live sessions of a collector or of `lttng-relayd`.
 /// Several traces below PATH are merged into one, and the chunks of a trace into the whole. Events are printed as `babeltrace2` prints them.
+/// Times of traces that a collector has stored are those of its clock, as far as it knows how that of the other host differs.
 /// Damage, and the packets that a dt file no longer holds, are reported on the standard error; the rest is shown.
 ///
 /// A time is `10s ago`, `+5s` (after the beginning of the trace), `-5s` (before its end), `16:24:31.8` (of the day on which the trace begins),
@@ -28,6 +30,7 @@ Examples:
   tracectl view --follow --tail 10 /tmp/trace
   tracectl view --since '5m ago' --until '4m ago' /tmp/trace
   tracectl view /var/tmp/shop.dt --tail 100
+  tracectl view --clocks /var/tmp/traces
   tracectl view /tmp/trace/chunk-000003 /tmp/trace/chunk-000004
   tracectl view --utc --date /tmp/trace | less
   tracectl view --json /tmp/trace | jq 'select(.name == \"treehash:error\").fields'
@@ -63,6 +66,10 @@ pub(crate) struct View {
     /// Show times in UTC instead of the local time zone
     #[arg(long, conflicts_with = "json")]
     utc: bool,
+    /// Show, in place of events, how the clock of each trace was aligned with that of the collector which has stored it: what is added to
+    /// its times, and the error bound
+    #[arg(long, conflicts_with_all = ["follow", "head", "tail", "since", "until", "utc", "date"])]
+    clocks: bool,
     /// Show the date before each time
     #[arg(long, conflicts_with = "json")]
     date: bool,
@@ -73,6 +80,9 @@ impl View {
         let mut urls = self.paths.iter().filter_map(|path| path.to_str()).filter(|path| LiveUrl::is_url(path));
         match urls.next() {
             None => self.stored(),
+            Some(_) if self.clocks => {
+                Err(Failure::Usage("`--clocks` shows those of stored traces: name a directory".to_owned()))
+            }
             Some(url) if self.paths.len() == 1 => self.live(&url.parse()?),
             Some(_) => Err(Failure::Usage("a live session is viewed alone: name one URL and nothing else".to_owned())),
         }

@@ -30,6 +30,7 @@ pub mod account;
 mod checked_packet;
 mod checksum;
 mod chunk;
+mod clock_alignment;
 pub mod convert;
 mod decode;
 mod directories;
@@ -60,6 +61,7 @@ pub mod verify;
 mod window;
 
 pub use chunk::{chunk_name, chunk_number};
+pub use clock_alignment::ClockAlignment;
 pub use dt::{DtSummary, DtTrace};
 pub use error::ReadError;
 pub use event::{Event, Stream};

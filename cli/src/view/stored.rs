@@ -1,6 +1,7 @@
 //! The events of traces in files.
 
 use super::View;
+use super::clocks;
 use super::printer::{Printer, Wanted};
 use super::time::Context;
 use crate::failure::{Failure, VerbResult};
@@ -18,6 +19,12 @@ const PAUSE: Duration = Duration::from_millis(50);
 impl View {
     pub(super) fn stored(&self) -> VerbResult {
         let trace = Trace::open_all(&self.paths)?;
+        if self.clocks {
+            return clocks::write(&trace, self.json);
+        }
+        for note in clocks::far_off(&trace) {
+            message::note(&note);
+        }
         let mut printer = self.printer();
         // The headers of all packets are read only for times that refer to them.
         let range = [self.since, self.until].iter().flatten().any(|time| time.refers_to_the_trace());

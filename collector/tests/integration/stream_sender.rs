@@ -104,6 +104,8 @@ pub(crate) struct StreamSender {
     last: BTreeMap<u64, u64>,
     sent: BTreeMap<u64, u64>,
     syncs: u64,
+    /// What the next synchronisation says about the clock: offset and bound.
+    pub(crate) alignment: (i64, u64),
     pub(crate) resends: bool,
     /// What the collector has acknowledged.
     pub(crate) next: BTreeMap<u64, u64>,
@@ -150,6 +152,7 @@ impl StreamSender {
             last: BTreeMap::new(),
             sent: BTreeMap::new(),
             syncs: 0,
+            alignment: (0, NO_BOUND),
             resends: true,
             next: BTreeMap::new(),
             metadata: 0,
@@ -329,12 +332,13 @@ impl StreamSender {
     /// Sends a synchronisation message; what comes later begins at or after `time`.
     pub(crate) fn sync(&mut self, time: u64) {
         self.syncs += 1;
+        let (offset, bound) = self.alignment;
         let entries = self.announced.iter().map(|(handle, _)| SyncEntry {
             handle: *handle,
             last: self.last.get(handle).copied().unwrap_or(NO_SEQ),
             time,
         });
-        let sync = Sync { number: self.syncs, time, offset: 0, bound: NO_BOUND, entries: entries.collect() };
+        let sync = Sync { number: self.syncs, time, offset, bound, entries: entries.collect() };
         self.say(&ToCollector::Sync(sync));
     }
 

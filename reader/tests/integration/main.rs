@@ -8,6 +8,7 @@ mod ring_file;
 #[path = "../../../tests/support/seed.rs"]
 mod seed;
 
+mod clocks;
 mod dt_hostile;
 mod follow;
 mod foreign;

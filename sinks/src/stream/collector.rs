@@ -276,7 +276,7 @@ impl Collector {
     }
 
     /// Closes the streams, once everything is sent.
-    fn close_if_done(&mut self, queue: &Queue, streams: &mut Streams, kept: &Kept) {
+    fn close_if_done(&mut self, queue: &Queue, streams: &mut Streams, kept: &mut Kept) {
         let state = queue.lock();
         let is_sent = state.ended && state.items.is_empty() && self.sending.is_none() && self.again.is_empty();
         if self.phase != Phase::Streaming || !is_sent || self.handles.values().any(Option::is_none) {
@@ -284,6 +284,10 @@ impl Collector {
         }
         self.send_metadata(&state.metadata);
         drop(state);
+        if self.has_system_clock {
+            // Nothing comes any more. A short session has not told the alignment of its clock before.
+            self.synchronise(clock::now(), streams, kept);
+        }
         let closed = self.handles.iter().filter_map(|(number, handle)| {
             let (handle, sent) = ((*handle)?, streams.get(*number));
             let (packets, events_after) = (sent.packets, sent.events_after);
