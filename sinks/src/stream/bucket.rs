@@ -88,8 +88,10 @@ impl Bucket {
         self.words().charged.load(Ordering::Relaxed)
     }
 
-    /// Reserves the time for these bytes, if it begins at `latest` or before: when they may be sent.
-    pub(super) fn reserve(&self, bytes: usize, now: u64, depth: Duration, latest: u64) -> Option<u64> {
+    /// Reserves the time for these bytes, if it begins at `latest` or before: when they may be sent. Times are in ns of `CLOCK_MONOTONIC`; `depth`
+    /// is how much unused time is left for a burst.
+    #[doc(hidden)]
+    pub fn reserve(&self, bytes: usize, now: u64, depth: Duration, latest: u64) -> Option<u64> {
         let words = self.words();
         let mut send_at = now;
         if let Some(rate) = self.rate() {
