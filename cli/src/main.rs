@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bandwidth;
 mod clean;
 mod collect;
 mod completions;
@@ -84,6 +85,7 @@ verbs! {
     Notifications(trigger::notifications::Notifications),
     Notify(core_dump::notify::Notify),
     InstallCoreHandler(core_dump::install::InstallCoreHandler),
+    Bandwidth(bandwidth::Bandwidth),
     Clean(clean::Clean),
     View(view::View),
     Verify(verify::Verify),

@@ -26,6 +26,7 @@ pub use wait::Acknowledged;
 
 use crate::ack::{Ack, AckState};
 use crate::app::{self, APPS, PROCESS, SESSION, SESSIONS};
+use crate::bandwidth::{self, BandwidthUse};
 use crate::bell::{RingResult, ring};
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
@@ -90,6 +91,32 @@ impl Controller {
     /// The run directory.
     pub fn path(&self) -> &Path {
         self.run_dir.path()
+    }
+
+    /// The cap on the bandwidth of all senders of the run directory, and its use.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read.
+    pub fn bandwidth(&self) -> Result<BandwidthUse, ControlError> {
+        Ok(bandwidth::read(self.run_dir.dir())?)
+    }
+
+    /// Sets the cap on the bandwidth of all senders of the run directory, in bytes per second; `None`: no limit. It holds for senders at once.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::Spec`] if a packet of a session that streams would take more than 10 s, and then nothing is changed; and if the file
+    /// cannot be written.
+    pub fn set_bandwidth(&self, rate: Option<u64>) -> Result<(), ControlError> {
+        if let Some(rate) = rate {
+            for name in self.sessions()? {
+                let Ok(spec) = NamedSession::new(self, &name).spec() else { continue };
+                spec.check_bandwidth(&name, rate)
+                    .map_err(|error| ControlError::Spec { session: name.clone(), error })?;
+            }
+        }
+        Ok(bandwidth::set(self.run_dir.dir(), rate)?)
     }
 
     /// The living traced processes, ordered by process id. Stale entries are removed.

@@ -40,6 +40,7 @@
 mod ack;
 mod agent;
 mod app;
+mod bandwidth;
 mod bell;
 mod boot_file;
 mod budget;
@@ -81,6 +82,7 @@ mod tsc;
 pub use ack::{Ack, AckState, Counters, OverBudget, Rotated, RuleAck, TriggerAck};
 pub use agent::{Agent, AgentBuilder, AgentError};
 pub use app::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
+pub use bandwidth::BandwidthUse;
 pub use consumer_loop::DrainCounters;
 pub use controller::{
     Acknowledged, Application, ControlError, Controller, Leftover, NamedSession, Removed, Rotation, SessionInCode,

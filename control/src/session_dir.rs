@@ -4,6 +4,7 @@
 //!   sessions/NAME/            in the run directory; or a directory that the session's configuration names
 //!       wake                  the word on which a remote consumer sleeps
 //!       memory                what the rings take together, if there is a cap
+//!       bandwidth             the token bucket of its streams, if they have a cap
 //!       rings/                locked while a process removes what dead ones left
 //!           PID-START/        locked while the process records; holds metadata, outputs, *.ring
 //! ```
@@ -45,6 +46,8 @@ use std::time::Duration;
 pub(crate) const TRIES: u32 = 100;
 
 pub(crate) const SESSIONS: &str = "sessions";
+/// The file with the token bucket of senders, here and in the run directory.
+pub(crate) const BANDWIDTH: &str = "bandwidth";
 pub(crate) const RINGS: &str = "rings";
 const METADATA: &str = "metadata";
 const OUTPUTS: &str = "outputs";
@@ -155,6 +158,11 @@ impl ProcessDir {
         self.path.join(METADATA)
     }
 
+    /// The directory of the session.
+    pub(crate) const fn session(&self) -> &PrivateDir {
+        &self.session
+    }
+
     pub(crate) const fn dir(&self) -> &PrivateDir {
         &self.dir
     }
@@ -219,6 +227,9 @@ impl ProcessDir {
         }
         self.session.remove_empty(RINGS);
         ledger::remove_unused(&self.session);
+        if self.session.open_subdir(RINGS).is_err() {
+            self.session.remove_file(BANDWIDTH);
+        }
         if let Some((sessions, name)) = &self.sessions {
             sessions.remove_empty(name);
         }

@@ -6,6 +6,7 @@ mod seed;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 
+mod bandwidth;
 mod channels;
 mod exit_codes;
 mod hostile_names;

@@ -1,7 +1,11 @@
 //! A session's packets are streamed to a collector: nothing is lost with a connection, and nothing is stored twice.
 
+#[path = "stream_collector/bandwidth.rs"]
+mod bandwidth;
 #[path = "stream_collector/collector.rs"]
 mod collector;
+#[path = "stream_collector/datagrams.rs"]
+mod datagrams;
 
 use crate::common::{Outcome, Recording, alone, place, view};
 use collector::Collector;
