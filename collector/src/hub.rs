@@ -267,7 +267,11 @@ impl Hub {
             Done::Packet { size: None, .. } => self.counts.unwritten += 1,
             _ => {}
         }
-        self.counts.stored_bytes += stream.done(&done, |job| self.storage.give(handle, job));
+        let bytes = stream.done(&done, |job| self.storage.give(handle, job));
+        self.counts.stored_bytes += bytes;
+        if let Some(streamed) = self.sessions.get_mut(&stream.session).and_then(|it| it.streamed.as_mut()) {
+            streamed.stored(bytes);
+        }
         if done == Done::Closed {
             let session = stream.session;
             self.tidy(session, now);

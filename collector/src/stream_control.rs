@@ -9,8 +9,9 @@
 
 use crate::hub::{Hub, Opened};
 use crate::reorder::Limits;
+use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tracepoint_reader::net::stream::{
     Ack, Announced, ClockReply, ErrorCode, MOST_ENTRIES, MOST_NACKS, Nack, Ready, Sync, ToCollector, ToSender, VERSION,
     Welcome,
@@ -83,6 +84,11 @@ impl StreamControl {
     /// Whether the connection is to be closed: everything was said.
     pub(crate) fn has_ended(&self) -> bool {
         self.phase == Phase::Ended
+    }
+
+    /// What wakes the connection when much was stored, once there is a session.
+    pub(crate) fn progress(&self, hub: &mut Hub) -> Option<Rc<Notify>> {
+        hub.streamed(self.open?.session).map(|streamed| Rc::clone(&streamed.progress))
     }
 
     /// Takes a message. Answers are appended to `out`. `memory` is the share of metadata; `token` is random.
