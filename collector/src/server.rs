@@ -172,7 +172,7 @@ impl Collector {
         let Self { options, runtime, listeners, metrics, datagrams, addresses, found } = self;
         raise_file_limit();
         let (sender, done) = tokio::sync::mpsc::unbounded_channel();
-        let storage = Storage::start(found.bytes, options.quota, sender);
+        let storage = Storage::start(found.bytes, options.quota, options.write_rate, sender);
         let storage = storage.map_err(|error| CollectError::new("start the thread that writes", error))?;
         let mut hub = Hub::new(options.output.clone(), storage);
         if found.sessions > 0 {
@@ -189,7 +189,7 @@ impl Collector {
             largest: u32::try_from(memory / 2).unwrap_or(u32::MAX),
             offer: Offer {
                 ports: (addresses.data.port(), addresses.data.port()),
-                window: memory as u64 / 4,
+                window: memory as u64 / 16,
                 name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
                 limits: Limits {
                     packets: options.gap_packets,

@@ -48,7 +48,8 @@ pub(crate) struct StreamControl {
     synced: u64,
     /// What the sender was told last: when, and the bytes of metadata.
     told: Option<(Instant, u64)>,
-    told_full: bool,
+    /// Whether the sender was told to wait.
+    is_held: bool,
     told_ready: bool,
     is_udp: bool,
     phase: Phase,
@@ -74,7 +75,7 @@ impl StreamControl {
             sync: None,
             synced: 0,
             told: None,
-            told_full: false,
+            is_held: false,
             told_ready: false,
             is_udp: false,
             phase: Phase::Open,
@@ -194,9 +195,10 @@ impl StreamControl {
             ToSender::Nack(Nack { entries: nacks.to_vec() }).encode(out);
         }
         self.acknowledge(hub, id, now, out);
-        if self.told_full != hub.full.is_some() {
-            self.told_full = hub.full.is_some();
-            ToSender::Flow(hub.full.as_deref()).encode(out);
+        let hold = hub.hold(id, self.is_held, now);
+        if self.is_held != hold.is_some() {
+            self.is_held = hold.is_some();
+            ToSender::Flow(hold.as_deref()).encode(out);
         }
         for closed in hub.closed(id).chunks(MOST_ENTRIES) {
             ToSender::Closed(closed.to_vec()).encode(out);
@@ -237,6 +239,7 @@ impl StreamControl {
     /// The connection has ended.
     pub(crate) fn ended(&self, hub: &mut Hub, now: Instant) {
         let Some(opened) = self.open else { return };
+        hub.pacing.leave(opened.session);
         if self.phase >= Phase::Closing {
             hub.close_session(opened.session, now);
         } else if let Some(streamed) = hub.streamed(opened.session).filter(|it| it.connection == opened.connection) {
