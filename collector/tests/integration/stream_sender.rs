@@ -118,6 +118,9 @@ pub(crate) struct StreamSender {
     pub(crate) nacks: usize,
     /// Packets that the collector says are lost: handle and number.
     pub(crate) lost: Vec<(u64, u64)>,
+    /// Why nothing is to be sent, and how many bytes may be sent without acknowledgement.
+    pub(crate) hold: Option<String>,
+    pub(crate) window: u64,
     /// Whether the session is resumed, the bytes of metadata that the collector has, and the token.
     pub(crate) welcome: Option<(bool, u64, [u8; 16])>,
 }
@@ -163,6 +166,8 @@ impl StreamSender {
             announced: Vec::new(),
             nacks: 0,
             lost: Vec::new(),
+            hold: None,
+            window: 0,
             welcome: None,
         };
         let hello = Hello {
@@ -233,7 +238,11 @@ impl StreamSender {
 
     fn handle(&mut self, message: ToSender<'_>) {
         match message {
-            ToSender::Welcome(welcome) => self.welcome = Some((welcome.resumed, welcome.metadata, welcome.token)),
+            ToSender::Welcome(welcome) => {
+                self.welcome = Some((welcome.resumed, welcome.metadata, welcome.token));
+                self.window = welcome.window;
+            }
+            ToSender::Flow(why) => self.hold = why.map(str::to_owned),
             ToSender::Announced(announced) => self.announced.push((announced.handle, announced.next)),
             ToSender::Ack(ack) => {
                 (self.metadata, self.synced) = (ack.metadata, ack.sync);
@@ -296,6 +305,13 @@ impl StreamSender {
         *self.sent.entry(handle).or_default() += 1;
         self.transmit(handle, seq, prev, &packet, None);
         self.store.insert((handle, seq), (prev, packet));
+    }
+
+    /// Sends a packet that is not kept.
+    pub(crate) fn send_once(&mut self, handle: u64, seq: u64, packet: &[u8]) {
+        let prev = self.last.insert(handle, seq).unwrap_or(NO_SEQ);
+        *self.sent.entry(handle).or_default() += 1;
+        self.transmit(handle, seq, prev, packet, None);
     }
 
     /// Sends a packet, or a part of it over UDP.
