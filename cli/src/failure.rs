@@ -7,9 +7,9 @@ use std::num::NonZero;
 use std::process::ExitCode;
 use thiserror::Error;
 use tracepoint_collector::CollectError;
-use tracepoint_control::ControlError;
 use tracepoint_control::core_dump::CoreHandlerError;
 use tracepoint_control::trigger::TriggerError;
+use tracepoint_control::{ControlError, TraceFilterError};
 use tracepoint_reader::convert::ConvertError;
 use tracepoint_reader::live::LiveError;
 use tracepoint_reader::udp::DirectoryError;
@@ -131,6 +131,9 @@ pub(crate) enum Failure {
     /// There is nothing to convert, or the output cannot be written.
     #[error(transparent)]
     Convert(#[from] ConvertError),
+    /// The events of a trace cannot be selected as asked.
+    #[error(transparent)]
+    Selection(#[from] TraceFilterError),
     /// There is no such session or process, or it is damaged.
     #[error(transparent)]
     Control(#[from] ControlError),
@@ -173,7 +176,9 @@ impl Failure {
     const fn outcome(&self) -> Outcome {
         match self {
             Self::NoServer(_) | Self::Live(LiveError::Connect { .. }) => Outcome::NoServer,
-            Self::Usage(_) | Self::Live(LiveError::Url { .. }) => Outcome::Usage,
+            Self::Usage(_)
+            | Self::Live(LiveError::Url { .. })
+            | Self::Selection(TraceFilterError::Pattern { .. } | TraceFilterError::Level { .. }) => Outcome::Usage,
             _ => Outcome::Failed,
         }
     }

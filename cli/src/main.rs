@@ -58,6 +58,9 @@ struct Arguments {
     /// The form of `--user` for `record`, which writes as root
     #[arg(long = user::BESIDE, hide = true, value_name = "USER:GROUP", value_parser = user::beside)]
     beside_root: Option<(u32, u32)>,
+    /// When to colour the output: `auto` is on a terminal, unless `NO_COLOR` is set
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    color: output::Color,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -98,7 +101,8 @@ verbs! {
 }
 
 fn main() -> ExitCode {
-    let Arguments { user, beside_root, mut verb } = Arguments::parse();
+    let Arguments { user, beside_root, color, mut verb } = Arguments::parse();
+    color.apply();
     if let Verb::Record(record) = &verb
         && user.is_some()
         && record.is_on_hosts()

@@ -8,6 +8,7 @@ mod ring_file;
 #[path = "../../../tests/support/seed.rs"]
 mod seed;
 
+mod compact;
 mod dt_hostile;
 mod follow;
 mod foreign;
