@@ -1,7 +1,6 @@
 //! How a verb ends, and the exit code for it.
 
 use crate::message;
-use std::fmt::{self, Display, Formatter};
 use std::io;
 use std::num::NonZero;
 use std::process::ExitCode;
@@ -69,6 +68,16 @@ impl Outcome {
         ),
     ];
 
+    /// All outcomes but [`Outcome::Command`].
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().map(|(outcome, _)| outcome)
+    }
+
+    /// What it means, as in `--help`.
+    pub(crate) fn text(self) -> &'static str {
+        Self::ALL.into_iter().find(|(outcome, _)| *outcome == self).map_or("", |(_, text)| text)
+    }
+
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Command(status) => status.get(),
@@ -89,32 +98,8 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-/// The exit codes, printed at the end of `--help`.
-pub(crate) const EXIT_CODES: ExitCodes = ExitCodes;
-
-/// Displays [`Outcome::ALL`].
-pub(crate) struct ExitCodes;
-
-impl Display for ExitCodes {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        // `clap` wraps at 100 columns.
-        const WIDTH: usize = 94;
-        write!(f, "Exit codes:")?;
-        for (outcome, text) in Outcome::ALL {
-            write!(f, "\n  {} ", outcome.code())?;
-            let mut width = 0;
-            for word in text.split(' ') {
-                if width + word.len() > WIDTH {
-                    write!(f, "\n    ")?;
-                    width = 0;
-                }
-                write!(f, " {word}")?;
-                width += word.len() + 1;
-            }
-        }
-        Ok(())
-    }
-}
+/// Stands for the exit codes of a verb at the end of its [help](crate::help).
+pub(crate) const EXIT_CODES: &str = "{exit codes}";
 
 /// A verb could not do its work.
 #[derive(Debug, Error)]
