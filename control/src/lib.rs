@@ -76,6 +76,7 @@ mod spec;
 mod state;
 mod syntax;
 pub mod testing;
+mod trace_filter;
 pub mod trigger;
 mod tsc;
 
@@ -103,6 +104,7 @@ pub use spec::{
     SessionSpec, SinkSpec, SpecError, State, StreamSpec, TriggerSpec, When,
 };
 pub use state::{Dump, StateDump, StateDumpStatus, state_dump};
+pub use trace_filter::{TraceFilter, TraceFilterError, check_fields};
 pub use tracepoint_core::channel::Channel;
 pub use tracepoint_core::clock::Clock;
 /// Why a snapshot cannot be taken.

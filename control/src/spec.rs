@@ -53,7 +53,7 @@ pub use channel::{ChannelSpec, Limits};
 pub use drain::DrainedBy;
 pub use error::SpecError;
 pub(crate) use owner::Owner;
-pub(crate) use rule::{Compiled, NameRule, RuleEntry};
+pub(crate) use rule::{Compiled, LevelRule, NameRule, RuleEntry};
 pub use rule::{Rule, RuleError, RuleProblem};
 pub use sink::SinkSpec;
 pub use stream::StreamSpec;

@@ -58,7 +58,7 @@ impl Clock {
 }
 
 /// A value in the trace's environment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EnvValue {
     /// A number; within the range of 64-bit numbers, signed or unsigned.

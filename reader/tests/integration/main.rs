@@ -9,6 +9,7 @@ mod ring_file;
 mod seed;
 
 mod clocks;
+mod compact;
 mod dt_hostile;
 mod follow;
 mod foreign;
