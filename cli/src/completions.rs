@@ -1,8 +1,8 @@
 //! `tracectl completions`: shell completions.
 
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
-use crate::{Arguments, output};
-use clap::{Args, CommandFactory};
+use crate::{help, output};
+use clap::Args;
 use clap_complete::{Shell, generate};
 use std::io::Write;
 
@@ -24,7 +24,7 @@ impl Completions {
     pub(crate) fn run(&self) -> VerbResult {
         // Into memory first: `generate` panics when a pipe is closed.
         let mut text = Vec::new();
-        generate(self.shell, &mut Arguments::command(), "tracectl", &mut text);
+        generate(self.shell, &mut help::command(), "tracectl", &mut text);
         let mut out = output::raw();
         out.write_all(&text)?;
         out.flush()?;

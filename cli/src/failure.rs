@@ -1,15 +1,14 @@
 //! How a verb ends, and the exit code for it.
 
 use crate::message;
-use std::fmt::{self, Display, Formatter};
 use std::io;
 use std::num::NonZero;
 use std::process::ExitCode;
 use thiserror::Error;
 use tracepoint_collector::CollectError;
-use tracepoint_control::ControlError;
 use tracepoint_control::core_dump::CoreHandlerError;
 use tracepoint_control::trigger::TriggerError;
+use tracepoint_control::{ControlError, TraceFilterError};
 use tracepoint_reader::convert::ConvertError;
 use tracepoint_reader::live::LiveError;
 use tracepoint_reader::udp::DirectoryError;
@@ -69,6 +68,16 @@ impl Outcome {
         ),
     ];
 
+    /// All outcomes but [`Outcome::Command`].
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().map(|(outcome, _)| outcome)
+    }
+
+    /// What it means, as in `--help`.
+    pub(crate) fn text(self) -> &'static str {
+        Self::ALL.into_iter().find(|(outcome, _)| *outcome == self).map_or("", |(_, text)| text)
+    }
+
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Command(status) => status.get(),
@@ -89,32 +98,8 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-/// The exit codes, printed at the end of `--help`.
-pub(crate) const EXIT_CODES: ExitCodes = ExitCodes;
-
-/// Displays [`Outcome::ALL`].
-pub(crate) struct ExitCodes;
-
-impl Display for ExitCodes {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        // `clap` wraps at 100 columns.
-        const WIDTH: usize = 94;
-        write!(f, "Exit codes:")?;
-        for (outcome, text) in Outcome::ALL {
-            write!(f, "\n  {} ", outcome.code())?;
-            let mut width = 0;
-            for word in text.split(' ') {
-                if width + word.len() > WIDTH {
-                    write!(f, "\n    ")?;
-                    width = 0;
-                }
-                write!(f, " {word}")?;
-                width += word.len() + 1;
-            }
-        }
-        Ok(())
-    }
-}
+/// Stands for the exit codes of a verb at the end of its [help](crate::help).
+pub(crate) const EXIT_CODES: &str = "{exit codes}";
 
 /// A verb could not do its work.
 #[derive(Debug, Error)]
@@ -131,6 +116,9 @@ pub(crate) enum Failure {
     /// There is nothing to convert, or the output cannot be written.
     #[error(transparent)]
     Convert(#[from] ConvertError),
+    /// The events of a trace cannot be selected as asked.
+    #[error(transparent)]
+    Selection(#[from] TraceFilterError),
     /// There is no such session or process, or it is damaged.
     #[error(transparent)]
     Control(#[from] ControlError),
@@ -173,7 +161,9 @@ impl Failure {
     const fn outcome(&self) -> Outcome {
         match self {
             Self::NoServer(_) | Self::Live(LiveError::Connect { .. }) => Outcome::NoServer,
-            Self::Usage(_) | Self::Live(LiveError::Url { .. }) => Outcome::Usage,
+            Self::Usage(_)
+            | Self::Live(LiveError::Url { .. })
+            | Self::Selection(TraceFilterError::Pattern { .. } | TraceFilterError::Level { .. }) => Outcome::Usage,
             _ => Outcome::Failed,
         }
     }

@@ -3,7 +3,7 @@
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::output::in_line;
 use crate::session::acks::report_silent;
-use crate::session::{WaitArguments, controller, leftover};
+use crate::session::{WaitArguments, controller, in_code, leftover};
 use crate::table::{Table, number, text};
 use crate::{message, output};
 use anstyle::{AnsiColor, Style};
@@ -27,7 +27,7 @@ pub(crate) struct List {
     /// Only this process, in the run directory that this process uses
     #[arg(short, long, value_name = "PID")]
     pid: Option<u32>,
-    /// Write one JSON object: `run_dir`, `processes`, `dead` (processes that died while a session recorded them), and `leftovers` (rings of sessions that are over)
+    /// Write one JSON object: `run_dir`, `processes`, `in_code` (sessions in the code of programs), `dead` (processes that died while a session recorded them), and `leftovers` (rings of sessions that are over)
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -47,6 +47,8 @@ impl List {
         };
         let silent = controller.refresh_processes(processes()?, self.wait.timeout)?;
         let processes = processes()?;
+        let mut in_code = controller.sessions_in_code();
+        in_code.retain(|session| self.pid.is_none() || processes.iter().any(|one| one.info().key() == session.process));
         let (mut dead, mut leftovers) = (Vec::new(), Vec::new());
         if self.pid.is_none() {
             (dead, leftovers) = (controller.dead()?, controller.leftovers()?);
@@ -56,12 +58,14 @@ impl List {
             output::json(&json!({
                 "run_dir": controller.path().to_string_lossy(),
                 "processes": objects,
+                "in_code": in_code.iter().map(in_code::as_json).collect::<Vec<_>>(),
                 "dead": dead.iter().map(dead_as_json).collect::<Vec<_>>(),
                 "leftovers": leftovers.iter().map(leftover::as_json).collect::<Vec<_>>(),
             }))?;
         } else {
             let mut out = output::styled();
             processes.iter().try_for_each(|process| write(&mut out, process))?;
+            in_code::write(&mut out, &in_code)?;
             for (session, Ack { process, name, .. }) in &dead {
                 let name = in_line(name);
                 writeln!(out, "{HEADING}{} {name}{HEADING:#}  dead; the session {session} recorded it", process.pid)?;

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bandwidth;
 mod clean;
 mod collect;
 mod completions;
@@ -11,6 +12,7 @@ mod convert;
 mod core_dump;
 mod dt;
 mod failure;
+mod help;
 mod interrupt;
 mod list;
 mod man;
@@ -30,10 +32,13 @@ mod verbs;
 mod verify;
 mod view;
 
-use clap::Parser;
+use clap::{FromArgMatches, Parser};
 use std::process::ExitCode;
 use tracepoint_control::Rights;
 use verbs::verbs;
+
+/// Above the options that are not those of one verb.
+const GLOBAL: &str = "Global options";
 
 /// Records running processes, and reads, verifies and converts their traces
 #[derive(Debug, Parser)]
@@ -42,7 +47,7 @@ use verbs::verbs;
     version,
     after_help = format!("\
 Examples:
-  tracectl list                                                     list the processes that can be traced
+  tracectl list                                                     list processes
   tracectl record -e 'net:*' -p 4242 --duration 10s -o /tmp/trace   record a running process
   tracectl view /tmp/trace                                          read the trace
   tracectl verify /tmp/trace                                        check that no event is missing
@@ -53,11 +58,14 @@ Examples:
 )]
 struct Arguments {
     /// Control the processes of USER, a name or number (root only); output of `record` stays owned by root
-    #[arg(long, global = true, value_name = "USER")]
+    #[arg(long, global = true, value_name = "USER", help_heading = GLOBAL)]
     user: Option<String>,
     /// The form of `--user` for `record`, which writes as root
     #[arg(long = user::BESIDE, hide = true, value_name = "USER:GROUP", value_parser = user::beside)]
     beside_root: Option<(u32, u32)>,
+    /// When to colour the output: `auto` is on a terminal, unless `NO_COLOR` is set
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t, help_heading = GLOBAL)]
+    color: output::Color,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -84,6 +92,7 @@ verbs! {
     Notifications(trigger::notifications::Notifications),
     Notify(core_dump::notify::Notify),
     InstallCoreHandler(core_dump::install::InstallCoreHandler),
+    Bandwidth(bandwidth::Bandwidth),
     Clean(clean::Clean),
     View(view::View),
     Verify(verify::Verify),
@@ -98,7 +107,9 @@ verbs! {
 }
 
 fn main() -> ExitCode {
-    let Arguments { user, beside_root, mut verb } = Arguments::parse();
+    let Arguments { user, beside_root, color, mut verb } =
+        Arguments::from_arg_matches(&help::command().get_matches()).unwrap_or_else(|error| error.exit());
+    color.apply();
     if let Verb::Record(record) = &verb
         && user.is_some()
         && record.is_on_hosts()

@@ -1,8 +1,8 @@
 //! `tracectl man`: manual pages.
 
-use crate::Arguments;
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
-use clap::{Args, CommandFactory};
+use crate::help;
+use clap::Args;
 use std::fs;
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ impl Man {
             Failure::Refused(format!("cannot write manual pages to {directory}: {error}; name another directory"))
         };
         fs::create_dir_all(&self.directory).map_err(failed)?;
-        clap_mangen::generate_to(Arguments::command(), &self.directory).map_err(failed)?;
+        clap_mangen::generate_to(help::command(), &self.directory).map_err(failed)?;
         Ok(Outcome::Success)
     }
 }

@@ -1,5 +1,7 @@
 //! The standard output, buffered. Messages go to the [standard error](crate::message).
 
+use anstream::{AutoStream, ColorChoice};
+use clap::ValueEnum;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -10,9 +12,35 @@ pub(crate) fn raw() -> BufWriter<StdoutLock<'static>> {
     BufWriter::with_capacity(1 << 16, io::stdout().lock())
 }
 
+/// When output is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl Color {
+    /// Has it hold for all further output and messages.
+    pub(crate) fn apply(self) {
+        let choice = match self {
+            Self::Auto => ColorChoice::Auto,
+            Self::Always => ColorChoice::Always,
+            Self::Never => ColorChoice::Never,
+        };
+        choice.write_global();
+    }
+}
+
+/// Whether data on the standard output is coloured.
+pub(crate) fn has_color() -> bool {
+    AutoStream::choice(&io::stdout()) != ColorChoice::Never
+}
+
 /// The standard output for text that people read: with colours on a terminal, unless `NO_COLOR` is set.
 pub(crate) fn styled() -> impl Write {
-    Escaped(BufWriter::new(anstream::AutoStream::auto(io::stdout()).lock()))
+    Escaped(BufWriter::new(AutoStream::auto(io::stdout()).lock()))
 }
 
 /// Writes a JSON object to the standard output, in one line.

@@ -7,6 +7,7 @@ pub(crate) mod create;
 pub(crate) mod destroy;
 pub(crate) mod disable;
 pub(crate) mod enable;
+pub(crate) mod in_code;
 pub(crate) mod leftover;
 pub(crate) mod load;
 pub(crate) mod memory;

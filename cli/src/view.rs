@@ -1,23 +1,31 @@
 //! `tracectl view`: the events of a trace as text, from files or live.
 
+mod clocks;
 mod live;
 mod printer;
 mod stored;
 mod time;
 
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
-use clap::Args;
-use printer::Printer;
+use crate::output;
+use clap::{Args, ValueEnum};
+use printer::{Printer, Selection};
 use std::path::PathBuf;
-use time::TimePoint;
+use time::{Context, TimePoint};
+use tracepoint_control::TraceFilter;
+use tracepoint_control::filter::Expression;
 use tracepoint_reader::live::LiveUrl;
-use tracepoint_reader::text::TextOptions;
+use tracepoint_reader::text::{self, TextOptions, TimeFormat};
 
 /// Shows the events of a trace, merged by time, one per line, and losses where they happened
 ///
 /// Reads CTF 1.8 directories, also those of other tracers, dt files of sessions, and live sessions of a collector or of `lttng-relayd`.
-/// Several traces below PATH are merged into one, and the chunks of a trace into the whole. Events are printed as `babeltrace2` prints them.
-/// Damage, and the packets that a dt file no longer holds, are reported on the standard error; the rest is shown.
+/// Several traces below PATH are merged into one, and the chunks of a trace into the whole. Times of traces that a collector has stored are
+/// those of its clock, as far as it knows how that of the other host differs. Damage, and the packets that a dt file no longer holds, are
+/// reported on the standard error; the rest is shown.
+///
+/// A line is the time, the program (or the thread, if its name is known) with the ids of the process and the thread, the event, and its
+/// fields: `16:24:31.821593164 app[19270/19275] shop:answered path="/" status=200`.
 ///
 /// A time is `10s ago`, `+5s` (after the beginning of the trace), `-5s` (before its end), `16:24:31.8` (of the day on which the trace begins),
 /// `2026-11-23 16:24:31` (local time, or UTC with --utc), `2026-11-23T16:24:31Z`, or nanoseconds since 1970, as `time_ns` of --json.
@@ -25,9 +33,12 @@ use tracepoint_reader::text::TextOptions;
 #[command(after_help = format!("\
 Examples:
   tracectl view /tmp/trace
+  tracectl view -e 'shop:*' --filter 'status >= 500' /tmp/trace
+  tracectl view --fields path,status --time relative /tmp/trace
   tracectl view --follow --tail 10 /tmp/trace
   tracectl view --since '5m ago' --until '4m ago' /tmp/trace
   tracectl view /var/tmp/shop.dt --tail 100
+  tracectl view --clocks /var/tmp/traces
   tracectl view /tmp/trace/chunk-000003 /tmp/trace/chunk-000004
   tracectl view --utc --date /tmp/trace | less
   tracectl view --json /tmp/trace | jq 'select(.name == \"treehash:error\").fields'
@@ -41,6 +52,18 @@ pub(crate) struct View {
     /// session, `net://HOST[:PORT]/host/HOSTNAME/SESSION`; without a session, lists those of the relay
     #[arg(value_name = "PATH|URL", required = true)]
     paths: Vec<PathBuf>,
+    /// Show only events with this `provider:name`, with `*`, `?` and `[a-z]`; `!…` leaves events out. May be given several times
+    #[arg(short = 'e', long = "event", value_name = "RULE")]
+    events: Vec<String>,
+    /// Show only events of these levels: `<=info` or `info` for those that are at least as important, `==err`, `>=debug`
+    #[arg(long, value_name = "LEVEL")]
+    level: Option<String>,
+    /// Show only events whose fields fulfil a condition, for example `size > 4096 && path == "*.rs"` (docs/filters.md)
+    #[arg(long, value_name = "EXPR", allow_hyphen_values = true)]
+    filter: Option<Expression>,
+    /// Show only these fields
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', conflicts_with_all = ["json", "style"])]
+    fields: Option<Vec<String>>,
     /// Go on with what sessions still write below PATH, until they have ended. An event appears when no earlier one can come any more: about
     /// a second after it was recorded, or three without the run directory of the session
     #[arg(short, long)]
@@ -60,12 +83,42 @@ pub(crate) struct View {
     /// Write one JSON object per line: events, losses, damage, and the number of packets without a checksum; `type` distinguishes them
     #[arg(long)]
     json: bool,
-    /// Show times in UTC instead of the local time zone
-    #[arg(long, conflicts_with = "json")]
+    /// The form of a line: brief, or as `babeltrace2` prints it
+    #[arg(long, value_name = "STYLE", value_enum, default_value_t, conflicts_with = "json")]
+    style: Style,
+    /// The form of times: of day in the local time zone or in UTC, seconds since the beginning of the trace or since the event before, or
+    /// nanoseconds since 1970
+    #[arg(long, value_name = "FORM", value_enum, default_value_t, conflicts_with = "json")]
+    time: Time,
+    /// The same as `--time utc`
+    #[arg(long, conflicts_with_all = ["json", "time"])]
     utc: bool,
+    /// Show, in place of events, how the clock of each trace was aligned with that of the collector which has stored it: what is added to
+    /// its times, and the error bound
+    #[arg(long, conflicts_with_all = ["follow", "head", "tail", "since", "until", "utc", "date"])]
+    clocks: bool,
     /// Show the date before each time
     #[arg(long, conflicts_with = "json")]
     date: bool,
+}
+
+/// The form of a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Style {
+    #[default]
+    Compact,
+    Babeltrace,
+}
+
+/// The form of times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Time {
+    #[default]
+    Local,
+    Utc,
+    Relative,
+    Delta,
+    Epoch,
 }
 
 impl View {
@@ -73,15 +126,48 @@ impl View {
         let mut urls = self.paths.iter().filter_map(|path| path.to_str()).filter(|path| LiveUrl::is_url(path));
         match urls.next() {
             None => self.stored(),
+            Some(_) if self.clocks => {
+                Err(Failure::Usage("`--clocks` shows those of stored traces: name a directory".to_owned()))
+            }
             Some(url) if self.paths.len() == 1 => self.live(&url.parse()?),
             Some(_) => Err(Failure::Usage("a live session is viewed alone: name one URL and nothing else".to_owned())),
         }
     }
 
-    fn printer(&self) -> Printer {
-        let mut options = TextOptions::default();
-        options.utc = self.utc;
+    /// Prints the selected events. `several_hosts`: the name of the host stands on each line.
+    fn printer(&self, context: &Context, several_hosts: bool) -> Result<Printer, Failure> {
+        let resolve = |time: Option<TimePoint>| time.map(|time| time.resolve(context)).transpose();
+        let mut filter = TraceFilter::new(&self.events)?;
+        if let Some(level) = &self.level {
+            filter = filter.level(level)?;
+        }
+        if let Some(condition) = &self.filter {
+            filter = filter.condition(condition.clone());
+        }
+        let (since, until) = (resolve(self.since)?, resolve(self.until)?);
+        let selection = Selection { filter, since, until, head: self.head };
+        let mut options = TextOptions::from(match self.style {
+            Style::Compact => text::Style::Compact,
+            Style::Babeltrace => text::Style::Babeltrace,
+        });
+        options.time = match self.time {
+            Time::Utc => TimeFormat::Utc,
+            Time::Local if self.utc => TimeFormat::Utc,
+            Time::Local => TimeFormat::Local,
+            Time::Relative => TimeFormat::Relative,
+            Time::Delta => TimeFormat::Delta,
+            Time::Epoch => TimeFormat::Epoch,
+        };
+        options.origin_ns = context.range.map(|(begin, _)| begin).filter(|_| self.time == Time::Relative);
         options.date = self.date;
-        Printer::new((!self.json).then_some(options))
+        options.host = several_hosts;
+        options.fields.clone_from(&self.fields);
+        options.color = output::has_color();
+        Ok(Printer::new((!self.json).then_some(options), selection))
+    }
+
+    /// Whether times are in UTC, those of the command line too.
+    fn is_utc(&self) -> bool {
+        self.utc || self.time == Time::Utc
     }
 }

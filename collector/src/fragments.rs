@@ -23,12 +23,27 @@ pub(crate) struct Fragments<M> {
 #[derive(Debug)]
 struct Partial<M> {
     unit: u32,
+    total: u32,
+    /// Up to the last fragment that has come, with room for all.
     bytes: Vec<u8>,
     /// A bit for each fragment that has come.
     have: Vec<u64>,
     left: u32,
     latest: Instant,
     memory: M,
+}
+
+impl<M> Partial<M> {
+    /// Fragments mostly come in order, so that each is appended.
+    fn put(&mut self, offset: usize, bytes: &[u8]) {
+        let end = offset + bytes.len();
+        if offset < self.bytes.len() {
+            self.bytes[offset..end].copy_from_slice(bytes);
+        } else {
+            self.bytes.resize(offset, 0);
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
 }
 
 impl<M> Default for Fragments<M> {
@@ -64,13 +79,14 @@ impl<M> Fragments<M> {
                 return None;
             };
             let have = vec![0; count.div_ceil(64) as usize];
-            let partial = Partial { unit, bytes: vec![0; total as usize], have, left: count, latest: now, memory };
+            let bytes = Vec::with_capacity(total as usize);
+            let partial = Partial { unit, total, bytes, have, left: count, latest: now, memory };
             self.partial.insert(key, partial);
         }
         let partial = self.partial.get_mut(&key)?;
         let number = offset / unit;
         let (word, bit) = ((number / 64) as usize, 1 << (number % 64));
-        let fits = partial.unit == unit && partial.bytes.len() == total as usize;
+        let fits = partial.unit == unit && partial.total == total;
         if !fits || partial.have[word] & bit != 0 {
             self.dropped += 1;
             return None;
@@ -78,7 +94,7 @@ impl<M> Fragments<M> {
         partial.have[word] |= bit;
         partial.left -= 1;
         partial.latest = now;
-        partial.bytes[offset as usize..][..datagram.bytes.len()].copy_from_slice(datagram.bytes);
+        partial.put(offset as usize, datagram.bytes);
         if partial.left > 0 {
             return None;
         }
@@ -88,7 +104,7 @@ impl<M> Fragments<M> {
     /// The bytes of a packet that have not come, as offset and length; `None` if nothing of it is there.
     pub(crate) fn missing(&self, handle: u64, seq: u64) -> Option<Vec<(u32, u32)>> {
         let partial = self.partial.get(&(handle, seq))?;
-        let total = partial.bytes.len() as u32;
+        let total = partial.total;
         let mut ranges: Vec<(u32, u32)> = Vec::new();
         for number in 0..total.div_ceil(partial.unit) {
             if partial.have[(number / 64) as usize] & 1 << (number % 64) != 0 {

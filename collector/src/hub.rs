@@ -21,6 +21,7 @@ pub(crate) use stream::{Place, Stream};
 pub(crate) use streaming::Opened;
 
 use crate::counts::Counts;
+use crate::pacing::Pacing;
 use crate::storage::{Done, Packet, Storage};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -51,6 +52,7 @@ pub(crate) struct Hub {
     pub(crate) counts: Counts,
     /// Why nothing can be written now.
     pub(crate) full: Option<String>,
+    pub(crate) pacing: Pacing,
     messages: Vec<String>,
 }
 
@@ -67,6 +69,7 @@ impl Hub {
             last_trace: 0,
             counts: Counts::default(),
             full: None,
+            pacing: Pacing::default(),
             messages: Vec::new(),
         }
     }
@@ -95,6 +98,13 @@ impl Hub {
 
     pub(crate) fn storage(&self) -> &Storage {
         &self.storage
+    }
+
+    /// Why the sender of a session, which waits or does not, sends no packets from now on.
+    pub(crate) fn hold(&mut self, session: u64, is_waiting: bool, now: Instant) -> Option<String> {
+        let waits = self.pacing.waits(session, is_waiting, self.storage.work(), now);
+        let slow = || "the disk of the collector is slower than its senders".to_owned();
+        self.full.clone().or_else(|| waits.then(slow))
     }
 
     /// A message to the user.
@@ -267,7 +277,11 @@ impl Hub {
             Done::Packet { size: None, .. } => self.counts.unwritten += 1,
             _ => {}
         }
-        self.counts.stored_bytes += stream.done(&done, |job| self.storage.give(handle, job));
+        let bytes = stream.done(&done, |job| self.storage.give(handle, job));
+        self.counts.stored_bytes += bytes;
+        if let Some(streamed) = self.sessions.get_mut(&stream.session).and_then(|it| it.streamed.as_mut()) {
+            streamed.stored(bytes);
+        }
         if done == Done::Closed {
             let session = stream.session;
             self.tidy(session, now);

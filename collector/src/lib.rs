@@ -27,6 +27,7 @@ mod hub;
 mod metadata;
 mod names;
 mod options;
+mod pacing;
 mod pairing;
 mod relay;
 mod reorder;

@@ -27,6 +27,7 @@ pub struct Options {
     pub(crate) metrics: Option<SocketAddr>,
     pub(crate) memory: u64,
     pub(crate) quota: Option<u64>,
+    pub(crate) write_rate: Option<u64>,
     pub(crate) gap_packets: usize,
     pub(crate) gap_time: Duration,
 }
@@ -46,6 +47,7 @@ impl Options {
             metrics: None,
             memory: DEFAULT_MEMORY,
             quota: None,
+            write_rate: None,
             gap_packets: DEFAULT_GAP_PACKETS,
             gap_time: DEFAULT_GAP_TIME,
         }
@@ -91,6 +93,13 @@ impl Options {
     /// How long a packet that was asked for is waited for, before it is given up; 2 s by default. Viewers see later packets that much later.
     pub const fn gap_time(mut self, time: Duration) -> Self {
         self.gap_time = time;
+        self
+    }
+
+    /// For tests: writes as a disk would that takes so many bytes per second.
+    #[doc(hidden)]
+    pub const fn write_rate(mut self, bytes: u64) -> Self {
+        self.write_rate = Some(bytes);
         self
     }
 

@@ -18,8 +18,8 @@ use crate::reorder::Limits;
 use crate::storage::repair::{Found, repair};
 use crate::storage::{Done, Storage};
 use crate::stream_control::Offer;
+use rustix::net::sockopt;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use socket2::SockRef;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
@@ -139,8 +139,9 @@ impl Collector {
         let datagrams = UdpSocket::bind(of_data).and_then(|it| it.set_nonblocking(true).map(|()| it));
         let datagrams =
             datagrams.map_err(|error| CollectError::new(format!("listen on {of_data} for datagrams"), error))?;
-        // As much as the system allows; datagrams beyond it are lost, and asked for again.
-        let _ = SockRef::from(&datagrams).set_recv_buffer_size(RECEIVE_BUFFER);
+        // Beyond net.core.rmem_max with CAP_NET_ADMIN, else as much as that allows. Datagrams that find no room are lost, and asked for again.
+        let _ = sockopt::set_socket_recv_buffer_size_force(&datagrams, RECEIVE_BUFFER)
+            .or_else(|_| sockopt::set_socket_recv_buffer_size(&datagrams, RECEIVE_BUFFER));
         let address = |listener: &TcpListener| {
             listener.local_addr().map_err(|error| CollectError::new("find an address of this machine", error))
         };
@@ -171,7 +172,7 @@ impl Collector {
         let Self { options, runtime, listeners, metrics, datagrams, addresses, found } = self;
         raise_file_limit();
         let (sender, done) = tokio::sync::mpsc::unbounded_channel();
-        let storage = Storage::start(found.bytes, options.quota, sender);
+        let storage = Storage::start(found.bytes, options.quota, options.write_rate, sender);
         let storage = storage.map_err(|error| CollectError::new("start the thread that writes", error))?;
         let mut hub = Hub::new(options.output.clone(), storage);
         if found.sessions > 0 {
@@ -188,7 +189,7 @@ impl Collector {
             largest: u32::try_from(memory / 2).unwrap_or(u32::MAX),
             offer: Offer {
                 ports: (addresses.data.port(), addresses.data.port()),
-                window: memory as u64 / 4,
+                window: memory as u64 / 16,
                 name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
                 limits: Limits {
                     packets: options.gap_packets,

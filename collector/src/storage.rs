@@ -63,6 +63,16 @@ pub(crate) enum Job {
     Close,
 }
 
+impl Job {
+    /// The bytes that are written.
+    fn size(&self) -> u64 {
+        match self {
+            Self::Packet { packet, .. } | Self::Metadata { packet } => packet.size(),
+            _ => 0,
+        }
+    }
+}
+
 /// What was done.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Done {

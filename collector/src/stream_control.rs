@@ -9,8 +9,9 @@
 
 use crate::hub::{Hub, Opened};
 use crate::reorder::Limits;
+use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tracepoint_reader::net::stream::{
     Ack, Announced, ClockReply, ErrorCode, MOST_ENTRIES, MOST_NACKS, Nack, Ready, Sync, ToCollector, ToSender, VERSION,
     Welcome,
@@ -47,7 +48,8 @@ pub(crate) struct StreamControl {
     synced: u64,
     /// What the sender was told last: when, and the bytes of metadata.
     told: Option<(Instant, u64)>,
-    told_full: bool,
+    /// Whether the sender was told to wait.
+    is_held: bool,
     told_ready: bool,
     is_udp: bool,
     phase: Phase,
@@ -73,7 +75,7 @@ impl StreamControl {
             sync: None,
             synced: 0,
             told: None,
-            told_full: false,
+            is_held: false,
             told_ready: false,
             is_udp: false,
             phase: Phase::Open,
@@ -83,6 +85,11 @@ impl StreamControl {
     /// Whether the connection is to be closed: everything was said.
     pub(crate) fn has_ended(&self) -> bool {
         self.phase == Phase::Ended
+    }
+
+    /// What wakes the connection when much was stored, once there is a session.
+    pub(crate) fn progress(&self, hub: &mut Hub) -> Option<Rc<Notify>> {
+        hub.streamed(self.open?.session).map(|streamed| Rc::clone(&streamed.progress))
     }
 
     /// Takes a message. Answers are appended to `out`. `memory` is the share of metadata; `token` is random.
@@ -188,9 +195,10 @@ impl StreamControl {
             ToSender::Nack(Nack { entries: nacks.to_vec() }).encode(out);
         }
         self.acknowledge(hub, id, now, out);
-        if self.told_full != hub.full.is_some() {
-            self.told_full = hub.full.is_some();
-            ToSender::Flow(hub.full.as_deref()).encode(out);
+        let hold = hub.hold(id, self.is_held, now);
+        if self.is_held != hold.is_some() {
+            self.is_held = hold.is_some();
+            ToSender::Flow(hold.as_deref()).encode(out);
         }
         for closed in hub.closed(id).chunks(MOST_ENTRIES) {
             ToSender::Closed(closed.to_vec()).encode(out);
@@ -231,6 +239,7 @@ impl StreamControl {
     /// The connection has ended.
     pub(crate) fn ended(&self, hub: &mut Hub, now: Instant) {
         let Some(opened) = self.open else { return };
+        hub.pacing.leave(opened.session);
         if self.phase >= Phase::Closing {
             hub.close_session(opened.session, now);
         } else if let Some(streamed) = hub.streamed(opened.session).filter(|it| it.connection == opened.connection) {

@@ -6,6 +6,7 @@
 mod application;
 mod error;
 pub(crate) mod find;
+mod in_code;
 mod leftover;
 mod matching;
 mod named;
@@ -15,6 +16,7 @@ mod wait;
 
 pub use application::Application;
 pub use error::ControlError;
+pub use in_code::SessionInCode;
 pub use leftover::Leftover;
 pub use matching::Unmatched;
 pub(crate) use named::log_line;
@@ -24,6 +26,7 @@ pub use wait::Acknowledged;
 
 use crate::ack::{Ack, AckState};
 use crate::app::{self, APPS, PROCESS, SESSION, SESSIONS};
+use crate::bandwidth::{self, BandwidthUse};
 use crate::bell::{RingResult, ring};
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
@@ -88,6 +91,32 @@ impl Controller {
     /// The run directory.
     pub fn path(&self) -> &Path {
         self.run_dir.path()
+    }
+
+    /// The cap on the bandwidth of all senders of the run directory, and its use.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read.
+    pub fn bandwidth(&self) -> Result<BandwidthUse, ControlError> {
+        Ok(bandwidth::read(self.run_dir.dir())?)
+    }
+
+    /// Sets the cap on the bandwidth of all senders of the run directory, in bytes per second; `None`: no limit. It holds for senders at once.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::Spec`] if a packet of a session that streams would take more than 10 s, and then nothing is changed; and if the file
+    /// cannot be written.
+    pub fn set_bandwidth(&self, rate: Option<u64>) -> Result<(), ControlError> {
+        if let Some(rate) = rate {
+            for name in self.sessions()? {
+                let Ok(spec) = NamedSession::new(self, &name).spec() else { continue };
+                spec.check_bandwidth(&name, rate)
+                    .map_err(|error| ControlError::Spec { session: name.clone(), error })?;
+            }
+        }
+        Ok(bandwidth::set(self.run_dir.dir(), rate)?)
     }
 
     /// The living traced processes, ordered by process id. Stale entries are removed.
@@ -183,13 +212,16 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// [`ControlError::NoSession`] if there is none, [`ControlError::Name`] if the name is invalid.
+    /// [`ControlError::NoSession`] if there is none, [`ControlError::InCode`] if a program has started it in code, [`ControlError::Name`] if the name is invalid.
     pub fn session(&self, name: &str) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
         // A session that goes on needs no look at the others.
         if self.sessions.open_subdir(name).is_ok_and(|dir| read_spec(&dir).is_ok_and(|spec| !spec.is_left_behind(&dir)))
         {
             return Ok(NamedSession::new(self, name));
+        }
+        if let Some(error) = self.is_in_code(name) {
+            return Err(error);
         }
         let names = self.sessions()?;
         if !names.iter().any(|known| known == name) {
@@ -207,13 +239,16 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// [`ControlError::Exists`] if there is one of that name; [`ControlError::Name`] or [`ControlError::Spec`] if the name or the
+    /// [`ControlError::Exists`] or [`ControlError::InCode`] if there is one of that name; [`ControlError::Name`] or [`ControlError::Spec`] if the name or the
     /// description is invalid.
     pub fn create(&self, name: &str, spec: &SessionSpec) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
         spec.check().map_err(|error| ControlError::Spec { session: name.to_owned(), error })?;
         if self.sessions()?.iter().any(|known| known == name) {
             return Err(ControlError::Exists { name: name.to_owned() });
+        }
+        if let Some(error) = self.is_in_code(name) {
+            return Err(error);
         }
         let _lock = self.lock()?;
         let mut made = self.make(name, spec);

@@ -31,6 +31,7 @@
 
 mod check;
 mod error;
+mod field;
 mod literal;
 mod number;
 mod parser;
@@ -38,6 +39,7 @@ mod program;
 mod step;
 
 pub use error::FilterError;
+pub(crate) use field::{FieldKind, FilterField, Label};
 pub use program::Program;
 
 use std::fmt;
@@ -69,6 +71,11 @@ impl Expression {
     /// If the event has no field of a name in the filter, or has it with a type that the operator does not take; if more than 32 operands
     /// wait for their operators.
     pub fn compile(&self, fields: &[FieldDescriptor]) -> Result<Program, FilterError> {
+        self.compile_for(&fields.iter().map(FilterField::from).collect::<Vec<_>>())
+    }
+
+    /// The same for fields of any origin.
+    pub(crate) fn compile_for(&self, fields: &[FilterField<'_>]) -> Result<Program, FilterError> {
         check::check(&self.text, &self.steps, fields)
     }
 

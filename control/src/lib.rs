@@ -40,6 +40,7 @@
 mod ack;
 mod agent;
 mod app;
+mod bandwidth;
 mod bell;
 mod boot_file;
 mod budget;
@@ -75,15 +76,18 @@ mod spec;
 mod state;
 mod syntax;
 pub mod testing;
+mod trace_filter;
 pub mod trigger;
 mod tsc;
 
 pub use ack::{Ack, AckState, Counters, OverBudget, Rotated, RuleAck, TriggerAck};
 pub use agent::{Agent, AgentBuilder, AgentError};
 pub use app::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
+pub use bandwidth::BandwidthUse;
 pub use consumer_loop::DrainCounters;
 pub use controller::{
-    Acknowledged, Application, ControlError, Controller, Leftover, NamedSession, Removed, Rotation, Unmatched,
+    Acknowledged, Application, ControlError, Controller, Leftover, NamedSession, Removed, Rotation, SessionInCode,
+    Unmatched,
 };
 pub use limit::{Limit, LimitError};
 pub use notice::Notice;
@@ -100,6 +104,7 @@ pub use spec::{
     SessionSpec, SinkSpec, SpecError, State, StreamSpec, TriggerSpec, When,
 };
 pub use state::{Dump, StateDump, StateDumpStatus, state_dump};
+pub use trace_filter::{TraceFilter, TraceFilterError, check_fields};
 pub use tracepoint_core::channel::Channel;
 pub use tracepoint_core::clock::Clock;
 /// Why a snapshot cannot be taken.

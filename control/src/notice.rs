@@ -116,6 +116,13 @@ pub enum Notice {
         /// The settings that differ, by their keys in `session.toml`.
         settings: Vec<String>,
     },
+    /// There is a session of that name from outside, so this one, which a program has started in code, is called otherwise.
+    NameTaken {
+        /// The name that the program has given.
+        session: String,
+        /// The name that it is listed and recorded by.
+        recorded: String,
+    },
     /// Limits of the session have changed, and the running recording continues with those that it began with.
     LimitsPending {
         /// The session.
@@ -153,6 +160,7 @@ impl Notice {
             Self::CountersOutOfDate { .. } => "counters_out_of_date",
             Self::NoRing { .. } => "no_ring",
             Self::ChannelSettingsPending { .. } => "channel_settings_pending",
+            Self::NameTaken { .. } => "name_taken",
             Self::LimitsPending { .. } => "limits_pending",
             Self::Reported { kind, .. } => kind,
         }
@@ -227,6 +235,9 @@ impl fmt::Display for Notice {
             }
             Self::ChannelSettingsPending { session, channel, settings } => {
                 write!(f, "channel `{channel}`: {}", Pending { session, settings })
+            }
+            Self::NameTaken { session, recorded } => {
+                write!(f, "there is a session {session} from outside: this one is called {recorded}")
             }
             Self::LimitsPending { session, settings } => write!(f, "limits: {}", Pending { session, settings }),
             Self::Reported { text, .. } => f.write_str(text),

@@ -77,7 +77,9 @@ impl Recorder {
         let word = wake_word(&dir);
         let longest = if word.is_some() { LONGEST } else { LONGEST_WITHOUT_WORD };
         let interval = PollInterval::new(longest);
-        let mut state = State::new(dir, sinks, Arc::clone(&allowance), rights);
+        let streams = sinks.iter().find_map(|sink| sink.stream.as_ref());
+        let buckets = streams.map(|stream| session.buckets(stream.max_bandwidth.is_some())).transpose()?;
+        let mut state = State::new(dir, (sinks, buckets), Arc::clone(&allowance), rights);
         state.round();
         let failed = |source| thread_error(&session.path(), source);
         let state = Arc::new(Mutex::new(state));

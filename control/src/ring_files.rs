@@ -25,6 +25,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tracepoint_core::channel::{MemorySource, RING_IDENTITY, RingMemory, RingRequest};
+use tracepoint_sinks::stream::Bucket;
 
 /// Suffix of the names of ring files.
 pub(crate) const RING_SUFFIX: &str = ".ring";
@@ -77,6 +78,13 @@ pub(crate) fn map_wake_file(file: &File, cut_off: Option<&Arc<AtomicU64>>) -> io
     let mut mapping = Mapping::shared(file, WAKE_SIZE)?;
     cut_off.map_or(Ok(()), |cut_off| mapping.guard(cut_off))?;
     Ok(Box::new(mapping))
+}
+
+/// Maps the words of a token bucket in a file that other processes have mapped, too. Truncation of the file does not end the program.
+pub(crate) fn map_bucket(file: &File, len: usize) -> io::Result<Bucket> {
+    let mut mapping = Mapping::shared(file, len)?;
+    mapping.guard(&Arc::default())?;
+    Ok(Bucket::over(mapping))
 }
 
 impl MemorySource for RingFiles {

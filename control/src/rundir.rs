@@ -70,6 +70,10 @@ impl RunDir {
         self.0
     }
 
+    pub(crate) const fn dir(&self) -> &PrivateDir {
+        &self.0
+    }
+
     pub(crate) const fn fd(&self) -> &OwnedFd {
         self.0.fd()
     }

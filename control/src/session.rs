@@ -8,6 +8,7 @@ mod channels;
 mod ending;
 mod error;
 mod handle;
+mod in_code;
 mod live;
 mod name;
 mod output_list;
@@ -213,6 +214,7 @@ impl Session {
         let wanted = SessionSpec { sinks: [&spec.sinks[..], &[described]].concat(), ..spec.clone() };
         wanted.check_in_process().map_err(SessionError::Spec)?;
         let id = recording.add_sink(sink, notices)?;
+        in_code::publish(recording, &wanted);
         *spec = wanted;
         Ok(id)
     }
@@ -236,6 +238,7 @@ impl Session {
         }
         wanted.check_in_process().map_err(SessionError::Spec)?;
         let report = recording.remove_sink(sink)?;
+        in_code::publish(recording, &wanted);
         *spec = wanted;
         Ok(report)
     }
@@ -255,6 +258,7 @@ impl Session {
         wanted.channels.push(ChannelSpec::from(&channel));
         wanted.check_in_process().map_err(SessionError::Spec)?;
         recording.add_channel(channel)?;
+        in_code::publish(recording, &wanted);
         *spec = wanted;
         Ok(())
     }
@@ -439,6 +443,7 @@ impl Active {
             return Err(errors.swap_remove(0));
         }
         notices.extend(new.into_iter().chain(pending).filter(|notice| !notices.contains(notice)).collect::<Vec<_>>());
+        in_code::publish(recording, &wanted);
         *spec = wanted;
         Ok(())
     }

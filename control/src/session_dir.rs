@@ -4,6 +4,7 @@
 //!   sessions/NAME/            in the run directory; or a directory that the session's configuration names
 //!       wake                  the word on which a remote consumer sleeps
 //!       memory                what the rings take together, if there is a cap
+//!       bandwidth             the token bucket of its streams, if they have a cap
 //!       rings/                locked while a process removes what dead ones left
 //!           PID-START/        locked while the process records; holds metadata, outputs, *.ring
 //! ```
@@ -30,7 +31,7 @@ pub(crate) use remote::{RemoteDir, RemoteRingDirs};
 pub(crate) use wake::{WAKE, WAKE_SIZE, open as open_wake_file};
 
 use crate::private_dir::{DirError, PrivateDir};
-use crate::process;
+use crate::process::{self, ProcessKey};
 use crate::rundir::RunDir;
 use ledger::Ledger;
 use lock::{Lock, is_turn_to_clean, lock_own};
@@ -44,7 +45,9 @@ use std::time::Duration;
 /// Number of attempts to make a directory while other processes remove its parent.
 pub(crate) const TRIES: u32 = 100;
 
-const SESSIONS: &str = "sessions";
+pub(crate) const SESSIONS: &str = "sessions";
+/// The file with the token bucket of senders, here and in the run directory.
+pub(crate) const BANDWIDTH: &str = "bandwidth";
 pub(crate) const RINGS: &str = "rings";
 const METADATA: &str = "metadata";
 const OUTPUTS: &str = "outputs";
@@ -155,6 +158,11 @@ impl ProcessDir {
         self.path.join(METADATA)
     }
 
+    /// The directory of the session.
+    pub(crate) const fn session(&self) -> &PrivateDir {
+        &self.session
+    }
+
     pub(crate) const fn dir(&self) -> &PrivateDir {
         &self.dir
     }
@@ -219,6 +227,9 @@ impl ProcessDir {
         }
         self.session.remove_empty(RINGS);
         ledger::remove_unused(&self.session);
+        if self.session.open_subdir(RINGS).is_err() {
+            self.session.remove_file(BANDWIDTH);
+        }
         if let Some((sessions, name)) = &self.sessions {
             sessions.remove_empty(name);
         }
@@ -236,6 +247,12 @@ pub(crate) fn remove_dead(session: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> 
     session.remove_empty(RINGS);
     ledger::remove_unused(session);
     kept
+}
+
+/// The living processes that have started a session of this directory in code, each with its directory, and whether it is in this process's
+/// pid namespace.
+pub(crate) fn living_in_code(session: &PrivateDir) -> Vec<(ProcessKey, PrivateDir, bool)> {
+    session.open_subdir(RINGS).map_or_else(|_| Vec::new(), |rings| dead::living_in_code(&rings))
 }
 
 /// Removes one directory that `remove_dead` returned as `path`, if its process is dead.

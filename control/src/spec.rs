@@ -53,7 +53,7 @@ pub use channel::{ChannelSpec, Limits};
 pub use drain::DrainedBy;
 pub use error::SpecError;
 pub(crate) use owner::Owner;
-pub(crate) use rule::{Compiled, NameRule, RuleEntry};
+pub(crate) use rule::{Compiled, LevelRule, NameRule, RuleEntry};
 pub use rule::{Rule, RuleError, RuleProblem};
 pub use sink::SinkSpec;
 pub use stream::StreamSpec;
@@ -326,6 +326,11 @@ impl SessionSpec {
     /// As [`SessionSpec::check`].
     pub fn to_toml(&self) -> Result<String, SpecError> {
         self.check()?;
+        self.text()
+    }
+
+    /// The text of the file, in which sinks may be objects.
+    pub(crate) fn text(&self) -> Result<String, SpecError> {
         let mut table = Table::new();
         table.insert("format".to_owned(), FORMAT.into());
         table.insert("version".to_owned(), VERSION.into());
@@ -339,6 +344,13 @@ impl SessionSpec {
     ///
     /// If it is longer than 4 MiB, is not TOML, has another format or a newer version, or contains unknown keys or values.
     pub fn parse(bytes: &[u8]) -> Result<Self, SpecError> {
+        let spec = Self::parse_in_code(bytes)?;
+        spec.sinks.iter().try_for_each(SinkSpec::check)?;
+        Ok(spec)
+    }
+
+    /// Parses the description of a session in code, whose sinks may be objects.
+    pub(crate) fn parse_in_code(bytes: &[u8]) -> Result<Self, SpecError> {
         if bytes.len() as u64 > Self::MAX_SIZE {
             return Err(SpecError::malformed("the file is longer than 4 MiB"));
         }
@@ -374,7 +386,7 @@ impl SessionSpec {
         };
         let channels = spec.channel_names();
         spec.rules = raw.rules.into_iter().map(|table| RuleEntry::read(table).in_channels(&channels)).collect();
-        spec.check()?;
+        spec.check_in_process()?;
         Ok(spec)
     }
 

@@ -124,7 +124,7 @@ impl<'a, S: Source> Decoder<'a, S> {
         } else {
             i128::from(raw)
         };
-        let int = Int { value, bits: ty.bits, signed: ty.signed, base: ty.base };
+        let int = Int { value, bits: ty.bits, signed: ty.signed, base: ty.base, truth: ty.truth };
         if let Some(slot) = ty.slot {
             self.state.keep(slot, int.pattern());
         }

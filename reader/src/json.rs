@@ -1,13 +1,13 @@
 //! Writes items as JSON: one object per line. `type` is that of the item; an event or a loss alone has none.
 //!
-//! An event is `{"type":"event","time_ns":…,"time":"…","name":"…","loglevel":…,"stream":{…},"packet_context":{…},
-//! "stream_context":{…},"context":{…},"fields":{…}}`; parts that an event does not have are left out. `time_ns` counts
-//! from the epoch, `time` is the same in RFC 3339 and UTC; a stream without a clock has no times. A loss is `{"type":"loss","from_ns":…,"to_ns":…,"stream":…}`
+//! An event is `{"type":"event","time_ns":…,"time":"…","name":"…","loglevel":6,"level":"Info","host":"…","program":"…","pid":…,"tid":…,
+//! "thread":"…","stream":{…},"packet_context":{…},"stream_context":{…},"context":{…},"fields":{…}}`; parts that an event does not have are
+//! left out. `thread` is the name of the thread, which a channel has on request. `time_ns` counts from the epoch, `time` is the same in RFC 3339 and UTC; a stream without a clock has no times. A loss is `{"type":"loss","from_ns":…,"to_ns":…,"stream":…}`
 //! with `"events"`, and for missing packets `"packets"`; a number that is not known is `null`. Where the number of a packet does not rise,
 //! it has `"previous_number"` and `"number"`. Damage is
 //! `{"type":"damage","file":…,"offset":…,"reason":…}`.
 //!
-//! Values: integers are numbers of up to 64 bits. Floating-point numbers that JSON cannot hold are the strings `"NaN"`,
+//! Values: integers are numbers of up to 64 bits, a `bool` is `true` or `false`. Floating-point numbers that JSON cannot hold are the strings `"NaN"`,
 //! `"-NaN"`, `"Infinity"` and `"-Infinity"`. Text is a string; text that is not UTF-8 is `{"$bytes":"68ff"}`, its bytes in
 //! base 16 (names of fields contain no `$`). Arrays, of bytes too, are arrays, structures are
 //! objects, an enumeration is `{"value":1,"labels":["Run"]}`, and a variant is an object with its option alone.
@@ -24,6 +24,7 @@ use crate::loss::{Loss, LossKind};
 use crate::merge::Item;
 use crate::text::PACKET_MEMBERS;
 use crate::value::{Int, StructValue, Value};
+use tracepoint_ring::Level;
 
 pub use text::Text;
 
@@ -46,6 +47,23 @@ impl Serialize for Event {
         map.serialize_entry("name", self.name())?;
         if let Some(level) = self.loglevel() {
             map.serialize_entry("loglevel", &level)?;
+            if let Some(level) = usize::try_from(level).ok().and_then(|level| Level::ALL.get(level)) {
+                map.serialize_entry("level", level.name())?;
+            }
+        }
+        let origin = self.origin();
+        for (name, text) in [("host", origin.host), ("program", origin.program)] {
+            if let Some(text) = text {
+                map.serialize_entry(name, text)?;
+            }
+        }
+        for (name, number) in [("pid", origin.pid), ("tid", origin.tid)] {
+            if let Some(number) = number {
+                map.serialize_entry(name, &number)?;
+            }
+        }
+        if let Some(thread) = origin.thread {
+            map.serialize_entry("thread", &Text(thread))?;
         }
         map.serialize_entry("stream", &*self.stream)?;
         if let Some(context) = &self.packet_context {
@@ -127,7 +145,11 @@ impl Serialize for Value {
 
 impl Serialize for Int {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.signed { serializer.serialize_i64(self.value as i64) } else { serializer.serialize_u64(self.pattern()) }
+        match self {
+            Self { truth: true, value, .. } => serializer.serialize_bool(*value != 0),
+            Self { signed: true, value, .. } => serializer.serialize_i64(*value as i64),
+            _ => serializer.serialize_u64(self.pattern()),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Opens traces and merges the events of their streams by time.
 
+mod alignment;
 mod cursor;
 mod directory;
 mod incremental;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use crate::account::Account;
 use crate::checked_packet::{self, Damaged};
 use crate::chunk::chunk_number;
+use crate::clock_alignment::ClockAlignment;
 use crate::decode::State;
 use crate::dt::DtTrace;
 use crate::error::ReadError;
@@ -73,6 +75,15 @@ impl Part {
 struct Directory {
     metadata: Metadata,
     path: PathBuf,
+    /// How its clock was aligned, if it was.
+    alignment: Option<ClockAlignment>,
+}
+
+impl Directory {
+    /// Identifies its clock.
+    fn clock(&self) -> Option<[u8; 16]> {
+        self.metadata.clocks().first().and_then(|clock| clock.uuid)
+    }
 }
 
 /// A stream file, by its first packet.
@@ -91,37 +102,59 @@ impl Trace {
     pub fn open_all(paths: &[PathBuf]) -> Result<Self, ReadError> {
         let mut parts: Vec<Part> = Vec::new();
         for path in paths {
-            for part in Self::open(path)?.parts {
+            for part in Self::find(path)? {
                 let is_known = parts.iter().any(|known| known.path() == part.path());
                 if !is_known {
                     parts.push(part);
                 }
             }
         }
-        Ok(Self { parts })
+        Ok(Self::of_parts(parts))
     }
 
-    /// Opens the trace in a directory, all traces in the tree below it, or the trace in a dt file, and reads the metadata.
+    /// The traces, with their clocks aligned.
+    fn of_parts(mut parts: Vec<Part>) -> Self {
+        alignment::align(parts.iter_mut().filter_map(|part| match part {
+            Part::Directory(directory) => Some(directory),
+            Part::Dt(_) => None,
+        }));
+        Self { parts }
+    }
+
+    /// Opens the trace in a directory, all traces in the tree below it, or the trace in a dt file, and reads the metadata. Where a collector has
+    /// stored how the clock of a trace differs from its own, times are those of the collector: see [`Trace::alignments`].
     ///
     /// # Errors
     /// [`ReadError::NotATrace`] if there is no metadata, [`ReadError::Io`] and [`ReadError::Metadata`] if it cannot be
     /// read; those of [`DtTrace::open`].
     pub fn open(path: &Path) -> Result<Self, ReadError> {
+        Ok(Self::of_parts(Self::find(path)?))
+    }
+
+    fn find(path: &Path) -> Result<Vec<Part>, ReadError> {
         if path.is_file() {
             return match DtTrace::open(path) {
                 Err(ReadError::Dt(datatrace::ReadError::Header { reason, .. })) => Err(ReadError::NotATrace {
                     path: path.to_owned(),
                     reason: format!("this is neither a directory nor a dt file ({reason})"),
                 }),
-                opened => Ok(opened?.into()),
+                opened => Ok(vec![Part::Dt(opened?)]),
             };
         }
         let mut parts = Vec::new();
         for directory in traces(path)? {
             let metadata = Metadata::open(&directory.join("metadata"))?;
-            parts.push(Part::Directory(Directory { metadata, path: directory }));
+            parts.push(Part::Directory(Directory { metadata, path: directory, alignment: None }));
         }
-        Ok(Self { parts })
+        Ok(parts)
+    }
+
+    /// The clock of each trace, by its directory: how it was aligned with that of a collector, which the metadata has already; `None` if it was not.
+    pub fn alignments(&self) -> impl Iterator<Item = (&Path, Option<ClockAlignment>)> {
+        self.parts.iter().map(|part| match part {
+            Part::Directory(directory) => (directory.path.as_path(), directory.alignment),
+            Part::Dt(trace) => (trace.path(), None),
+        })
     }
 
     /// The metadata of each trace, with its directory or dt file.

@@ -58,7 +58,7 @@ impl Clock {
 }
 
 /// A value in the trace's environment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EnvValue {
     /// A number; within the range of 64-bit numbers, signed or unsigned.
@@ -105,7 +105,7 @@ pub struct StreamClass {
     pub clock: Option<usize>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Body {
     uuid: Option<[u8; 16]>,
     order: ByteOrder,
@@ -189,6 +189,15 @@ impl Metadata {
     /// One value of the environment.
     pub fn env_value(&self, name: &str) -> Option<&EnvValue> {
         self.body.env.iter().find(|(n, _)| n == name).map(|(_, value)| value)
+    }
+
+    /// The same metadata with clocks whose zero is `offset` nanoseconds behind the epoch: those that count nanoseconds.
+    pub(crate) fn with_offset(&self, offset: i64) -> Self {
+        let mut body = Body::clone(&self.body);
+        for clock in body.clocks.iter_mut().filter(|clock| clock.frequency == 1_000_000_000) {
+            (clock.offset_seconds, clock.offset_cycles) = (0, i128::from(offset));
+        }
+        Self { body: Arc::new(body) }
     }
 
     /// Whether the other one is a clone of this one.

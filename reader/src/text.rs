@@ -1,5 +1,15 @@
-//! Writes items as text: events exactly as `babeltrace2` does by default, one per line.
+//! Writes items as text, one per line.
+//!
+//! The default style is compact: the time, the program with its process and thread, the event, and its fields by name.
+//!
+//! ```text
+//! 16:24:31.821593164 app[19270] shop:answered path="/" status=200
+//! ```
+//!
+//! [`Style::Babeltrace`] is what `babeltrace2` writes by default.
 
+mod babeltrace;
+mod compact;
 mod decimal;
 mod float;
 mod literal;
@@ -10,38 +20,96 @@ use std::io::{self, Write};
 use crate::event::Event;
 use crate::loss::{Loss, LossKind};
 use crate::merge::Item;
-use crate::metadata::{EnvValue, Metadata};
-use crate::value::StructValue;
+use babeltrace::Babeltrace;
+use compact::Compact;
 use time::Clock;
 
 /// Members of a packet's context that are not shown: they describe the packet and not its events.
 pub(crate) const PACKET_MEMBERS: [&str; 6] =
     ["timestamp_begin", "timestamp_end", "content_size", "packet_size", "packet_seq_num", "events_discarded"];
 
-/// How items are written.
-#[derive(Clone, Copy, Debug, Default)]
+/// The form of a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct TextOptions {
-    /// Show times in UTC instead of the local time zone.
-    pub utc: bool,
-    /// Show the date before each time.
-    pub date: bool,
+pub enum Style {
+    /// `16:24:31.821593164 app[19270] shop:answered path="/" status=200`.
+    ///
+    /// The name in front of the process id is that of the thread if the channel records it, else that of the program; behind the process
+    /// id is the thread id, if it differs: `app[19270/19275]`. An array of bytes is a number in base 16, in the order of the bytes; if it has
+    /// 4 or 16 bytes and a name like `saddr` or `peer_ip`, it is an IP address, as is an integer of 32 bits of such a name that is in
+    /// network order. Members that only describe the packet, or count the elements of the next, are left out.
+    #[default]
+    Compact,
+    /// As `babeltrace2` writes events by default.
+    Babeltrace,
 }
 
-/// Writes items, one line each. It keeps the time of the last event to show the distance to the next one.
+/// The form of times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TimeFormat {
+    /// The time of day in the local time zone.
+    #[default]
+    Local,
+    /// The time of day in UTC.
+    Utc,
+    /// Seconds since [`TextOptions::origin_ns`].
+    Relative,
+    /// Seconds since the event before.
+    Delta,
+    /// Nanoseconds since 1970.
+    Epoch,
+}
+
+/// How items are written.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct TextOptions {
+    /// The form of a line.
+    pub style: Style,
+    /// The form of times.
+    pub time: TimeFormat,
+    /// Show the date before each time of day.
+    pub date: bool,
+    /// The zero of relative times, in nanoseconds since the epoch; by default the time of the first event.
+    pub origin_ns: Option<i64>,
+    /// Show the name of the host on each line. The style of babeltrace2 always does.
+    pub host: bool,
+    /// Show only the fields with these names; by default all. Only in the compact style.
+    pub fields: Option<Vec<String>>,
+    /// Colour the lines by ANSI escape sequences. Only in the compact style.
+    pub color: bool,
+}
+
+impl From<Style> for TextOptions {
+    fn from(style: Style) -> Self {
+        Self { style, ..Self::default() }
+    }
+}
+
+/// Writes items, one line each.
 #[derive(Debug)]
 pub struct TextWriter {
     clock: Clock,
-    last_ns: Option<i64>,
+    lines: Lines,
     line: Vec<u8>,
-    /// The origin of the last event, and the metadata that it is from.
-    origin: Option<(Metadata, Vec<u8>)>,
+}
+
+#[derive(Debug)]
+enum Lines {
+    Compact(Box<Compact>),
+    Babeltrace(Babeltrace),
 }
 
 impl TextWriter {
     /// A writer that has seen no event.
     pub fn new(options: TextOptions) -> Self {
-        Self { clock: Clock::new(options), last_ns: None, line: Vec::new(), origin: None }
+        let clock = Clock::new(&options);
+        let lines = match options.style {
+            Style::Compact => Lines::Compact(Box::new(Compact::new(options))),
+            Style::Babeltrace => Lines::Babeltrace(Babeltrace::default()),
+        };
+        Self { clock, lines, line: Vec::new() }
     }
 
     /// Writes one item and a line feed, in one piece.
@@ -60,122 +128,79 @@ impl TextWriter {
     }
 
     fn event(&mut self, event: &Event) -> io::Result<()> {
-        if event.stream.clock().is_some() {
-            self.time(event.time_ns);
-        }
-        let metadata = &event.stream.metadata;
-        if !self.origin.as_ref().is_some_and(|(of, _)| of.is_same(metadata)) {
-            self.origin = Some((metadata.clone(), origin(metadata)));
-        }
-        if let Some((_, origin)) = &self.origin {
-            self.line.extend_from_slice(origin);
-        }
-        values(&mut self.line, event, event.packet_context.as_deref())
-    }
-
-    /// The time, and the distance to that of the last event.
-    fn time(&mut self, time_ns: i64) {
-        self.line.push(b'[');
-        self.clock.write(&mut self.line, time_ns);
-        self.line.extend_from_slice(b"] (+");
-        match self.last_ns {
-            None => self.line.extend_from_slice(b"?.?????????"),
-            Some(last) => {
-                let distance = time_ns.abs_diff(last);
-                if time_ns < last {
-                    self.line.push(b'-');
+        let (line, has_time) = (&mut self.line, event.stream.clock().is_some());
+        match &mut self.lines {
+            Lines::Compact(compact) => {
+                if has_time {
+                    compact.time(line, |line| self.clock.event(line, event.time_ns));
                 }
-                decimal::write(&mut self.line, distance / 1_000_000_000);
-                decimal::write_fraction(&mut self.line, distance % 1_000_000_000);
+                compact.event(line, event)
+            }
+            Lines::Babeltrace(babeltrace) => {
+                if has_time {
+                    line.push(b'[');
+                    self.clock.event(line, event.time_ns);
+                    line.extend_from_slice(b"] ");
+                    babeltrace.distance(line, event.time_ns);
+                }
+                babeltrace.event(line, event)
             }
         }
-        self.last_ns = Some(time_ns);
-        self.line.extend_from_slice(b") ");
     }
 
     fn loss(&mut self, loss: &Loss) -> io::Result<()> {
-        if loss.stream.clock().is_some() {
-            self.line.push(b'[');
-            self.clock.write(&mut self.line, loss.from_ns);
-            self.line.extend_from_slice(b" to ");
-            self.clock.write(&mut self.line, loss.to_ns);
-            self.line.extend_from_slice(b"] ");
+        let line = &mut self.line;
+        let (color, brackets) = match &self.lines {
+            Lines::Compact(compact) => (compact.has_color(), false),
+            Lines::Babeltrace(_) => (false, true),
+        };
+        if color {
+            line.extend_from_slice(compact::RED);
         }
-        self.line.extend_from_slice(b"[lost: ");
+        if loss.stream.clock().is_some() {
+            line.extend_from_slice(if brackets { b"[" } else { b"" });
+            self.clock.write(line, loss.from_ns);
+            line.extend_from_slice(b" to ");
+            self.clock.write(line, loss.to_ns);
+            line.extend_from_slice(if brackets { b"] " } else { b" " });
+        }
+        line.extend_from_slice(b"[lost: ");
         match loss.kind {
-            LossKind::Events(Some(count)) => counted(&mut self.line, count, "event")?,
-            LossKind::Events(None) => self.line.extend_from_slice(b"perhaps events, their number is unknown"),
+            LossKind::Events(Some(count)) => counted(line, count, "event")?,
+            LossKind::Events(None) => line.extend_from_slice(b"perhaps events, their number is unknown"),
             LossKind::Renumbered { previous, number } => {
-                write!(self.line, "perhaps packets: number {number} comes after {previous}")?;
+                write!(line, "perhaps packets: number {number} comes after {previous}")?;
             }
             LossKind::Packets { packets, events } => {
                 match packets {
-                    Some(count) => counted(&mut self.line, count, "packet")?,
-                    None => self.line.extend_from_slice(b"packets"),
+                    Some(count) => counted(line, count, "packet")?,
+                    None => line.extend_from_slice(b"packets"),
                 }
                 if let Some(events) = events {
-                    self.line.extend_from_slice(b" with ");
-                    counted(&mut self.line, events, "event")?;
+                    line.extend_from_slice(b" with ");
+                    counted(line, events, "event")?;
                 }
             }
         }
-        write!(self.line, ", in {}]", loss.stream.file.display())
+        line.extend_from_slice(b", in ");
+        plain(line, &loss.stream.file.to_string_lossy());
+        line.push(b']');
+        if color {
+            line.extend_from_slice(compact::PLAIN);
+        }
+        Ok(())
     }
 }
 
-/// Appends the text of an event alone: its name and its values, without time, origin and packet, and without a line feed.
+/// Appends the text of an event alone, in the style of babeltrace2: its name and its values, without time, origin and packet, and without a
+/// line feed.
 pub fn write_event(out: &mut Vec<u8>, event: &Event) {
     // Writing to memory cannot fail.
-    let _ = values(out, event, None);
-}
-
-/// `name: { values }`.
-fn values(line: &mut Vec<u8>, event: &Event, packet: Option<&StructValue>) -> io::Result<()> {
-    plain(line, event.name());
-    line.extend_from_slice(b": ");
-    let mut first = true;
-    let mut part = |line: &mut Vec<u8>, value: Option<&StructValue>, hide: &[&str]| -> io::Result<()> {
-        let Some(value) = value else {
-            return Ok(());
-        };
-        let shown = value.iter().any(|(name, _)| !hide.contains(&name));
-        if !shown && !hide.is_empty() {
-            return Ok(());
-        }
-        if !first {
-            line.extend_from_slice(b", ");
-        }
-        first = false;
-        literal::members(line, value, hide)
-    };
-    part(line, packet, &PACKET_MEMBERS)?;
-    part(line, event.stream_context.as_ref(), &[])?;
-    part(line, event.context.as_ref(), &[])?;
-    part(line, event.fields.as_ref(), &[])
+    let _ = babeltrace::values(out, event, None);
 }
 
 fn counted(line: &mut Vec<u8>, count: u64, noun: &str) -> io::Result<()> {
     write!(line, "{count} {noun}{}", if count == 1 { "" } else { "s" })
-}
-
-/// The origin of the trace, `host:process:(pid) `, as far as its environment has it.
-fn origin(metadata: &Metadata) -> Vec<u8> {
-    let mut line = Vec::new();
-    for name in ["hostname", "procname", "vpid"] {
-        let text = match (name, metadata.env_value(name)) {
-            ("vpid", Some(EnvValue::Integer(pid))) => format!("({pid})"),
-            ("hostname" | "procname", Some(EnvValue::String(text))) => text.clone(),
-            _ => continue,
-        };
-        if !line.is_empty() {
-            line.push(b':');
-        }
-        plain(&mut line, &text);
-    }
-    if !line.is_empty() {
-        line.push(b' ');
-    }
-    line
 }
 
 /// Whether a terminal acts on this character instead of showing it: control characters (C0, DEL and C1), line and paragraph separators, and

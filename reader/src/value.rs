@@ -15,6 +15,8 @@ pub struct Int {
     pub signed: bool,
     /// The base in which it asks to be shown.
     pub base: Base,
+    /// Whether it is a `bool`: 0 is false, other values are true.
+    pub truth: bool,
 }
 
 impl Int {
@@ -91,6 +93,11 @@ impl StructValue {
     /// The value of the first member with this name (without a leading underscore).
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.iter().find(|(n, _)| *n == name).map(|(_, value)| value)
+    }
+
+    /// The value of the member with this index.
+    pub fn at(&self, index: usize) -> Option<&Value> {
+        self.values.get(index)
     }
 
     /// The number of members.

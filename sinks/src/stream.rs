@@ -8,11 +8,13 @@
 //! The drain puts packets into a queue that is bounded by bytes; a packet is copied there once, out of its ring, and sent from there
 //! behind a header of its own by gather I/O. The worker connects, and has a session with the peer: `relay` speaks the protocol of
 //! `lttng-relayd`. While the queue is full the drain leaves packets in the rings, whose policy then decides; no site waits for the network.
+//! `throttle` paces packets below the caps on the bandwidth, each a `bucket`, and drops what cannot be sent in time.
 //! `promise` keeps the times that were promised to viewers: packets that begin earlier are mended, or dropped and counted.
 //!
 //! The protocols and the states are in `docs/format-stream.md`; their bytes are in [`tracepoint_reader::net`].
 
 mod alignment;
+mod bucket;
 mod collector;
 mod connection;
 mod greeting;
@@ -27,10 +29,13 @@ mod session;
 mod sink;
 mod stats;
 mod streams;
+mod throttle;
 mod watch;
 mod worker;
 
+pub use bucket::{Bucket, BucketWords};
 pub use options::{DEFAULT_MTU, DEFAULT_RESEND_BUFFER, DEFAULT_SYNC_INTERVAL, Destination, StreamOptions};
 pub use sink::StreamSink;
 pub use stats::{LostPackets, StreamStats};
+pub use throttle::Bandwidth;
 pub use watch::StreamWatch;

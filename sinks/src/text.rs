@@ -1,4 +1,4 @@
-//! Text: one line per event, in the format of babeltrace2.
+//! Text: one line per event, in the styles of the reader.
 
 mod lines;
 mod reorder;
@@ -32,8 +32,8 @@ const DECODED_FACTOR: usize = 4;
 /// The packets of one stream may arrive long before those of another. So events wait until no stream can have older ones: one to two
 /// seconds, or three for events of another process. If a channel is a flight recorder, which hands over nothing before the end, or if the
 /// clock is not the system's, they wait until the trace ends. If the waiting events need more than 64 MiB (see [`TextSink::pending`]), the
-/// oldest are written earlier. An event that arrives after a later one was written is written late: its line shows a negative time
-/// difference, and the last line of the output counts such events. Losses are written as lines between the events.
+/// oldest are written earlier. An event that arrives after a later one was written is written late; the last line of the output
+/// counts such events. Losses are written as lines between the events.
 pub struct TextSink<W> {
     lines: Lines<W>,
     waiting: ReorderBuffer,

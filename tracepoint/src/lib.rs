@@ -179,9 +179,9 @@ pub use tracepoint_control::{
     CpuPercentError, DirError, Do, DrainedBy, Dump, FieldInfo, Limit, LimitError, Limits, NamedSession, Notice,
     OverBudget, ProcessKey, ProcessKeyError, Recorded, Recorder, RecoverError, Removed, Rights, RingDirError, Rotated,
     Rotation, Rule, RuleAck, RuleError, RuleProblem, RunDir, RunDirError, Session, SessionBuilder, SessionError,
-    SessionSpec, SinkFailure, SinkSource, SinkSpec, SnapshotSummary, SpecError, State, StateDump, StateDumpStatus,
-    Status, StreamSpec, Summary, TracepointInfo, TracepointKind, TriggerAck, TriggerSpec, Unmatched, When, filter,
-    state_dump, testing, trigger,
+    SessionInCode, SessionSpec, SinkFailure, SinkSource, SinkSpec, SnapshotSummary, SpecError, State, StateDump,
+    StateDumpStatus, Status, StreamSpec, Summary, TracepointInfo, TracepointKind, TriggerAck, TriggerSpec, Unmatched,
+    When, filter, state_dump, testing, trigger,
 };
 
 /// The sinks that a session can be given, and what a sink of your own needs.

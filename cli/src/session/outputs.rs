@@ -89,6 +89,10 @@ pub(crate) struct OutputArguments {
     /// Largest size of the packets that wait to be sent or to be acknowledged, in each process; 0: nothing is sent again [default: 16M]
     #[arg(long, value_name = "SIZE", requires = "streaming", value_parser = units::size_or_none)]
     resend_buffer: Option<u64>,
+    /// Largest number of bytes per second that all processes of the session stream together: `500K/s`. What does not fit is lost, and counted; see
+    /// also `tracectl bandwidth` [default: no limit]
+    #[arg(long, value_name = "RATE", requires = "streaming", value_parser = units::rate)]
+    max_bandwidth: Option<u64>,
     /// Try for this time to reach the peer before recording starts [default: once]
     #[arg(long, value_name = "TIME", requires = "streaming", value_parser = units::duration)]
     retry: Option<Duration>,
@@ -155,6 +159,7 @@ impl OutputArguments {
             (stream.udp, stream.mtu) = (self.stream_udp, self.mtu);
             stream.sync_interval_ms = self.sync_interval.map(ms);
             stream.resend_buffer = self.resend_buffer;
+            stream.max_bandwidth = self.max_bandwidth;
             stream.retry_ms = self.retry.map(ms);
             sinks.push(SinkSpec::stream(stream));
         }

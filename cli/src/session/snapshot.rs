@@ -5,10 +5,12 @@ use crate::failure::{EXIT_CODES, VerbResult};
 use crate::recover::Recover;
 use clap::Args;
 use std::path::PathBuf;
+use tracepoint_control::ControlError;
 
 /// Writes the current contents of a session's rings, of running processes and of those that died
 ///
-/// Reads the rings from outside and leaves them as they are. The account of a running process says that it is a snapshot; `tracectl verify`
+/// Reads the rings from outside and leaves them as they are; also those of a session that a program has started in code, unless they are in memory
+/// (`.in_memory()`) or elsewhere (`.dir(path)`). The account of a running process says that it is a snapshot; `tracectl verify`
 /// balances it.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
@@ -30,7 +32,13 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     pub(crate) fn run(&self) -> VerbResult {
         let controller = self.session.controller()?;
-        let session = controller.session(&self.session.name)?;
-        Recover::snapshot(session.path(), self.output.clone(), self.json).run()
+        let path = match controller.session(&self.session.name) {
+            Err(error @ ControlError::InCode { .. }) => {
+                let mut in_code = controller.sessions_in_code().into_iter();
+                in_code.find(|session| session.name == self.session.name).ok_or(error)?.path
+            }
+            session => session?.path(),
+        };
+        Recover::snapshot(path, self.output.clone(), self.json).run()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::acks::report_silent;
 use super::outputs::describe;
-use super::{WaitArguments, channels, controller, leftover};
+use super::{WaitArguments, channels, controller, in_code, leftover};
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::table::{Table, number, text};
 use crate::{message, output, units};
@@ -28,7 +28,7 @@ pub(crate) struct Status {
     /// The session [default: all]
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Write one JSON object: `run_dir`, `sessions`, and `leftovers`, the rings of sessions that are over
+    /// Write one JSON object: `run_dir`, `sessions`, `in_code` (sessions in the code of programs), and `leftovers` (rings of sessions that are over)
     #[arg(long)]
     json: bool,
     /// Also show who changed the session, and how
@@ -46,7 +46,10 @@ const HEADING: Style = Style::new().bold();
 impl Status {
     pub(crate) fn run(&self) -> VerbResult {
         let controller = controller(self.pid)?;
+        let mut in_code = controller.sessions_in_code();
+        in_code.retain(|session| self.name.as_ref().is_none_or(|name| *name == session.name));
         let (names, silent) = match &self.name {
+            Some(_) if !in_code.is_empty() => (Vec::new(), Vec::new()),
             Some(name) => (vec![name.clone()], refresh(&controller, name, self.wait.timeout)?),
             None => (controller.sessions()?, controller.refresh(self.wait.timeout)?),
         };
@@ -73,9 +76,11 @@ impl Status {
             output::json(&json!({
                 "run_dir": controller.path().to_string_lossy(),
                 "sessions": objects,
+                "in_code": in_code.iter().map(in_code::as_json).collect::<Vec<_>>(),
                 "leftovers": leftovers.iter().map(leftover::as_json).collect::<Vec<_>>(),
             }))?;
         } else {
+            in_code::write(&mut out, &in_code)?;
             leftover::write(&mut out, &leftovers)?;
             out.flush()?;
         }

@@ -28,11 +28,7 @@ impl View {
             let reason = "a live session is followed anyway, and has no end: leave --follow and --tail out";
             return Err(Failure::Usage(reason.to_owned()));
         }
-        let mut printer = self.printer();
-        let context = Context { range: None, utc: self.utc };
-        printer.selection.since = self.since.map(|time| time.resolve(&context)).transpose()?;
-        printer.selection.until = self.until.map(|time| time.resolve(&context)).transpose()?;
-        printer.selection.head = self.head;
+        let mut printer = self.printer(&Context { range: None, utc: self.is_utc() }, false)?;
         options.from_beginning = self.since.is_some();
         let stop = Interrupt::once()?;
         options.stop = stop.flag();

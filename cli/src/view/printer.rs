@@ -5,13 +5,16 @@ use crate::message::{self, counted};
 use crate::output;
 use serde_json::json;
 use std::io::{BufWriter, StdoutLock, Write};
+use tracepoint_control::TraceFilter;
 use tracepoint_reader::Item;
 use tracepoint_reader::json::write_item;
 use tracepoint_reader::text::{TextOptions, TextWriter};
 
 /// Which events are printed. Losses and damage between them are printed with them.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Selection {
+    /// By name, level and fields.
+    pub(super) filter: TraceFilter,
     /// The first time, in nanoseconds since the epoch.
     pub(super) since: Option<i64>,
     /// The last time.
@@ -21,14 +24,16 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Whether the times select an item. Damage is always selected.
-    pub(super) fn includes(&self, item: &Item) -> bool {
+    /// Whether an item is selected. Damage always is; losses are selected by their times.
+    pub(super) fn includes(&mut self, item: &Item) -> bool {
         let (from, to) = match item {
             Item::Event(event) => (event.time_ns, event.time_ns),
             Item::Loss(loss) => (loss.from_ns, loss.to_ns),
             _ => return true,
         };
-        self.since.is_none_or(|since| to >= since) && self.until.is_none_or(|until| from <= until)
+        self.since.is_none_or(|since| to >= since)
+            && self.until.is_none_or(|until| from <= until)
+            && !matches!(item, Item::Event(event) if !self.filter.accepts(event))
     }
 
     /// Whether items are selected that come after one that is not.
@@ -58,8 +63,8 @@ pub(super) struct Printer {
 
 impl Printer {
     /// Prints text, or JSON without options for text.
-    pub(super) fn new(text: Option<TextOptions>) -> Self {
-        let (selection, outcome) = (Selection::default(), Outcome::Success);
+    pub(super) fn new(text: Option<TextOptions>, selection: Selection) -> Self {
+        let outcome = Outcome::Success;
         Self { out: output::raw(), text: text.map(TextWriter::new), selection, printed: 0, outcome }
     }
 

@@ -1,15 +1,16 @@
 //! The events of traces in files.
 
-use super::View;
+use super::clocks;
 use super::printer::{Printer, Wanted};
-use super::time::Context;
+use super::time::{Context, TimePoint};
+use super::{Time, View};
 use crate::failure::{Failure, VerbResult};
 use crate::interrupt::Interrupt;
 use crate::message::{self, counted};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::thread::sleep;
 use std::time::Duration;
-use tracepoint_control::RunDir;
+use tracepoint_control::{RunDir, check_fields};
 use tracepoint_reader::{DtSummary, DtTrace, Follow, Item, Polled, Trace};
 
 /// The pause before files are looked at again.
@@ -18,15 +19,26 @@ const PAUSE: Duration = Duration::from_millis(50);
 impl View {
     pub(super) fn stored(&self) -> VerbResult {
         let trace = Trace::open_all(&self.paths)?;
-        let mut printer = self.printer();
+        if self.clocks {
+            return clocks::write(&trace, self.json);
+        }
+        for note in clocks::far_off(&trace) {
+            message::note(&note);
+        }
         // The headers of all packets are read only for times that refer to them.
-        let range = [self.since, self.until].iter().flatten().any(|time| time.refers_to_the_trace());
-        let context = Context { range: if range { trace.range() } else { None }, utc: self.utc };
-        printer.selection.since = self.since.map(|time| time.resolve(&context)).transpose()?;
-        printer.selection.until = self.until.map(|time| time.resolve(&context)).transpose()?;
-        printer.selection.head = self.head;
-        // The last events before a given time are anywhere.
-        let tail = self.tail.filter(|_| self.until.is_none()).and_then(|count| trace.tail(count));
+        let mut times = [self.since, self.until].into_iter().flatten();
+        let range = times.any(TimePoint::refers_to_the_trace) || self.time == Time::Relative;
+        let context = Context { range: if range { trace.range() } else { None }, utc: self.is_utc() };
+        let metadata = || trace.metadata().map(|(_, metadata)| metadata);
+        let hosts: HashSet<_> = metadata().map(|metadata| metadata.env_value("hostname")).collect();
+        let mut printer = self.printer(&context, hosts.len() > 1)?;
+        if !self.follow {
+            printer.selection.filter.check(metadata())?;
+            check_fields(self.fields.as_deref().unwrap_or_default(), metadata())?;
+        }
+        // The last events before a given time, or of a kind, are anywhere.
+        let is_anywhere = self.until.is_some() || !printer.selection.filter.selects_all();
+        let tail = self.tail.filter(|_| !is_anywhere).and_then(|count| trace.tail(count));
         let begin = printer.selection.since.max(tail).unwrap_or(i64::MIN);
         if self.follow {
             return self.follow(begin, printer);

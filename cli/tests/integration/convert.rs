@@ -41,7 +41,9 @@ fn tracectl<A: AsRef<OsStr>>(arguments: &[A]) -> (Option<i32>, String, String) {
 }
 
 fn run(verb: &str, path: &Path) -> (Option<i32>, String, String) {
-    tracectl(&[OsStr::new(verb), path.as_os_str()])
+    let style: &[&str] = if verb == "view" { &["--style", "babeltrace"] } else { &[] };
+    let arguments: Vec<_> = std::iter::once(&verb).chain(style).map(OsStr::new).chain([path.as_os_str()]).collect();
+    tracectl(&arguments)
 }
 
 fn convert(path: &Path, out: &Path, options: &[&str]) -> (Option<i32>, String, String) {

@@ -105,7 +105,7 @@ fn a_live_session_is_shown_as_it_is_stored() {
          lttng enable-event -u -c c 'lttng_ust_tracef:*'
          lttng start
          $TRACECTL view $relay >list
-         $TRACECTL view $relay/host/$HOST/shop >shown 2>errors & view=$!
+         $TRACECTL view --style babeltrace $relay/host/$HOST/shop >shown 2>errors & view=$!
          await eval '$TRACECTL view $relay | grep -q \"1 viewer\"'
          ./app 0 200 5000 & first=$!
          ./app 200 3200 0

@@ -50,7 +50,7 @@ fn kept_and_lost_events_are_counted() {
     assert_eq!(code, Some(0), "{err}");
     let (code, out, _) = tracectl(&[OsStr::new("view"), remains.out().as_os_str()]);
     assert_eq!(code, Some(0));
-    assert_eq!(out.lines().filter(|line| line.contains(" p:e1: ")).count() as u64, tracer.committed());
+    assert_eq!(out.lines().filter(|line| line.contains(" p:e1 ")).count() as u64, tracer.committed());
 }
 
 #[test]

@@ -12,6 +12,8 @@ use tracepoint_control::{Channel, Session, sinks::CtfSink};
 tracepoint::define_trace! {
     provider = "viewed";
     step(thread: u32, n: u64) { thread: u32 = thread, n: u64 = n }
+    #[level(Warning)]
+    said(to_all: bool, text: &str) { to_all: bool = to_all, text: str = text }
 }
 
 /// Serialises the tests: a session records the events of all of them.
@@ -30,21 +32,16 @@ fn view(arguments: &[&str], directory: &Path) -> Command {
     command
 }
 
-/// What `view` prints, without the times since the last event, which depend on where the output begins.
+/// What `view` prints.
 fn lines(arguments: &[&str], directory: &Path) -> Vec<String> {
     let output = view(arguments, directory).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && errors.is_empty(), "{arguments:?}: {errors}");
-    plain(&output.stdout)
+    all_lines(&output.stdout)
 }
 
-fn plain(output: &[u8]) -> Vec<String> {
-    let text = String::from_utf8(output.to_vec()).unwrap();
-    let plain = |line: &str| match (line.find(" (+"), line.find(") ")) {
-        (Some(begin), Some(end)) => format!("{}{}", &line[..begin], &line[end + 1..]),
-        _ => line.to_owned(),
-    };
-    text.lines().map(plain).collect()
+fn all_lines(output: &[u8]) -> Vec<String> {
+    std::str::from_utf8(output).unwrap().lines().map(str::to_owned).collect()
 }
 
 /// Fires from several threads with pauses, for about a second and a half.
@@ -86,7 +83,7 @@ impl Following {
         };
         let errors = fs::read_to_string(self.2.path()).unwrap();
         assert!(status.success() && errors.is_empty(), "{status}: {errors}");
-        plain(&fs::read(self.1.path()).unwrap())
+        all_lines(&fs::read(self.1.path()).unwrap())
     }
 }
 
@@ -142,7 +139,7 @@ fn parts_of_a_trace_are_shown_by_time_and_number() {
         assert!(lines(&["--tail", &text], &directory)[..] == all[1500 - some..], "the last {count}");
     }
     // Times as they are printed, as they are in JSON, and relative to the trace.
-    let time = |line: &String| line[1..19].to_owned();
+    let time = |line: &String| line[..18].to_owned();
     let (from, to) = (time(&all[400]), time(&all[900]));
     let expected: Vec<_> = all.iter().filter(|line| (&from..=&to).contains(&&time(line))).cloned().collect();
     assert!(lines(&["--since", &from, "--until", &to], &directory) == expected, "from {from} to {to}");
@@ -174,13 +171,63 @@ fn parts_of_a_dt_file_are_shown() {
     let mut convert = Command::new(env!("CARGO_BIN_EXE_tracectl"));
     assert!(convert.arg("convert").arg(&directory).arg("-o").arg(&file).output().unwrap().status.success());
     let all = lines(&[], &directory);
-    let shown = |arguments: &[&str]| plain(&view(arguments, &file).output().unwrap().stdout);
+    let shown = |arguments: &[&str]| all_lines(&view(arguments, &file).output().unwrap().stdout);
     assert!(shown(&["--tail", "7"])[..] == all[993..]);
     assert!(shown(&["--since", "+0s", "--until=-0s"]) == all);
-    assert!(shown(&["--since", &all[600][1..19]])[..] == all[600..]);
+    assert!(shown(&["--since", &all[600][..18]])[..] == all[600..]);
     let follow = view(&["--follow"], &file).output().unwrap();
     let errors = String::from_utf8_lossy(&follow.stderr);
     assert!(follow.status.code() == Some(3) && errors.contains("a file cannot be followed"), "{errors}");
+}
+
+#[test]
+fn events_are_selected_by_name_level_and_fields() {
+    let _alone = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("trace");
+    let session = session("selected", CtfSink::create(&directory).unwrap());
+    for n in 0..100 {
+        tracepoint::trace!(step(1, n));
+        tracepoint::trace!(said(n % 2 == 0, "a\nb"));
+    }
+    session.stop().unwrap();
+    let count = |arguments: &[&str]| lines(arguments, &directory).len();
+    assert_eq!(count(&[]), 200);
+    assert_eq!(count(&["-e", "viewed:step"]), 100);
+    assert_eq!(count(&["-e", "viewed:*", "-e", "!*:said"]), 100);
+    assert_eq!(count(&["-e", "!*:said", "--json"]), 100);
+    assert_eq!(count(&["--level", "warning"]), 100);
+    assert_eq!(count(&["--filter", "n >= 90"]), 10);
+    assert_eq!(count(&["--filter", "-n < -89 && tid > 0"]), 10);
+    assert_eq!(count(&["--filter", "to_all && text == \"a*\""]), 50);
+    assert_eq!(count(&["--filter", "to_all", "--head", "3"]), 3);
+    let tail = lines(&["--filter", "n < 20", "--tail", "2"], &directory);
+    assert!(tail.len() == 2 && tail[0].ends_with(" thread=1 n=18") && tail[1].ends_with(" thread=1 n=19"), "{tail:?}");
+    let fields = lines(&["-e", "*:said", "--fields", "text", "--time", "relative", "--head", "1"], &directory);
+    let expected = format!("[{}", std::process::id());
+    assert!(fields[0].starts_with("+0.") && fields[0].contains(&expected), "{fields:?}");
+    assert!(fields[0].ends_with(" viewed:said text=\"a\\nb\""), "{fields:?}");
+    let json = view(&["--json", "--tail", "1"], &directory).output().unwrap().stdout;
+    let event: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!((&event["level"], &event["fields"]["to_all"]), (&"Warning".into(), &false.into()));
+    assert_eq!(event["pid"], std::process::id());
+    assert!(event["host"].is_string() && event["program"].is_string() && event["tid"].is_u64(), "{event}");
+    let colored = view(&["--color", "always", "-e", "*:said", "--head", "1"], &directory).output().unwrap().stdout;
+    assert!(String::from_utf8_lossy(&colored).contains("\u{1b}[33mviewed:said\u{1b}[0m"), "a warning is yellow");
+    for (arguments, code, reason) in [
+        (&["-e", "viewed:stepp"][..], 3, "did you mean viewed:step?"),
+        (&["-e", "[", "--json"], 2, "`[` is not a pattern for events"),
+        (&["--level", "loud"], 2, "the level `loud` cannot be used"),
+        (&["--filter", "nn > 5"], 3, "no field is called `nn`; did you mean n?"),
+        (&["-e", "*:said", "--filter", "text > 5"], 3, "texts can be compared with `==` and `!=` only"),
+        (&["--filter", "n >"], 2, "--filter"),
+        (&["--fields", "n,txt"], 3, "no event of the trace has a field called `txt`; did you mean text?"),
+    ] {
+        let output = view(arguments, &directory).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(code) && errors.contains(reason), "{arguments:?}: {errors}");
+        assert!(output.stdout.is_empty());
+    }
 }
 
 #[test]

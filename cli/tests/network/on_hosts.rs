@@ -44,7 +44,9 @@ fn viewed(stored: &Path) -> u64 {
 /// The traces below the output: one for each process.
 fn traces(stored: &Path) -> Vec<PathBuf> {
     let below = |dir: PathBuf| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    below(stored.to_owned()).flat_map(below).flat_map(below).collect()
+    let mut traces: Vec<_> = below(stored.to_owned()).flat_map(below).flat_map(below).collect();
+    traces.sort();
+    traces
 }
 
 fn report(place: &Path) -> Value {
@@ -80,6 +82,58 @@ fn one_command_records_on_two_hosts_and_one_view_merges_them() {
     let stored = place.path().join("stored");
     assert_eq!(traces(&stored).iter().map(|trace| viewed(trace)).collect::<Vec<_>>(), [1000, 1000]);
     assert_eq!(viewed(&stored), 2000, "one view merges both");
+}
+
+/// `view --json --clocks`.
+fn clocks(stored: &Path) -> Vec<Value> {
+    let view = Command::new(TRACECTL).args(["view", "--json", "--clocks"]).arg(stored).output().unwrap();
+    assert!(view.status.success(), "{}", String::from_utf8_lossy(&view.stderr));
+    String::from_utf8(view.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_host_with_another_time_of_day_is_put_right() {
+    const OFF: i64 = 5_000_000_000;
+    if is_traced() {
+        return;
+    }
+    let Some(hosts) = Hosts::new(2) else { return };
+    let place = TempDir::new_in("/dev/shm").unwrap();
+    let test = "on_hosts::a_host_with_another_time_of_day_is_put_right";
+    let mut record = record(&hosts, place.path(), test, 200);
+    assert!(wait_for(|| record.0.try_wait().unwrap()).success());
+    let stored = place.path().join("stored");
+    for clock in clocks(&stored) {
+        let [correction, bound] = ["correction_ns", "bound_ns"].map(|name| clock[name].as_i64().unwrap());
+        // Both are on this machine. The offset in the metadata was measured by reading one clock after the other.
+        assert!(correction.abs() <= bound + 1_000_000 && bound < 1_000_000_000, "{clock}");
+    }
+    // As if the time of day of the second host were 5 s behind, and its clock its own.
+    let other = traces(&stored)[1].join("metadata");
+    let metadata = fs::read_to_string(&other).unwrap();
+    let clock = &metadata[metadata.find("clock {").unwrap()..];
+    let offset: i64 = clock.split("offset = ").nth(1).unwrap().split(';').next().unwrap().parse().unwrap();
+    let uuid = clock.split('"').nth(3).unwrap();
+    let changed = metadata.replace(&format!("offset = {offset};"), &format!("offset = {};", offset - OFF));
+    fs::write(&other, changed.replace(uuid, "11111111-2222-3333-4444-555555555555")).unwrap();
+    assert_eq!(viewed(&stored), 800);
+    let [first, second] = &clocks(&stored)[..] else { panic!("two clocks") };
+    let far = second["correction_ns"].as_i64().unwrap() - first["correction_ns"].as_i64().unwrap();
+    assert!((far - OFF).abs() < 1_000_000_000, "{first} {second}");
+    let view = |options: &[&str]| Command::new(TRACECTL).arg("view").args(options).arg(&stored).output().unwrap();
+    let errors = String::from_utf8(view(&[]).stderr).unwrap();
+    assert!(errors.contains("the clock of host0 is ") && errors.contains("behind that of the collector"), "{errors}");
+    let table = String::from_utf8(view(&["--clocks"]).stdout).unwrap();
+    let lines: Vec<_> = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
+    assert_eq!(lines[0], ["HOST", "CORRECTION", "ERROR", "AT", "MOST", "TRACE"]);
+    assert!(lines.len() == 3 && lines[1..].iter().all(|line| line[0] == "host0"), "{table}");
+    // The events of both hosts were at the same time, and are shown so.
+    let first_times = traces(&stored).into_iter().map(|trace| {
+        let events = Command::new(TRACECTL).args(["view", "--json", "--head", "1"]).arg(trace).output().unwrap();
+        serde_json::from_slice::<Value>(&events.stdout).unwrap()["time_ns"].as_i64().unwrap()
+    });
+    let first_times: Vec<_> = first_times.collect();
+    assert!(first_times[0].abs_diff(first_times[1]) < OFF.unsigned_abs() / 2, "{first_times:?}");
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn losses_are_counted_apart_and_fail_if_asked() -> Outcome {
     let report: serde_json::Value = serde_json::from_str(&out)?;
     let [recorded, lost] = [&report["recorded"], &report["lost"]].map(|count| count.as_u64().unwrap_or_default());
     assert!(recorded > 0 && lost > 0, "{report}");
-    let viewed = place.tracectl(&["view", "json"]).1.lines().filter(|line| line.contains(" shop:paid: ")).count();
+    let viewed = place.tracectl(&["view", "json"]).1.lines().filter(|line| line.contains(" shop:paid ")).count();
     assert_eq!(viewed as u64, recorded, "what was lost is not counted as recorded: {report}");
     Ok(())
 }

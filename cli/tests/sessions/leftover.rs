@@ -120,6 +120,6 @@ fn events_before_exec_can_be_recovered() {
     assert!(code == Some(0) && err.contains("tracectl recover") && err.contains(&rings), "{err}");
     drop(traced);
     place.well(&["recover", &rings, "-o", "before"]);
-    assert_eq!(place.tracectl(&["view", "before"]).1.lines().filter(|line| line.contains(" shop:paid: ")).count(), 20);
+    assert_eq!(place.tracectl(&["view", "before"]).1.lines().filter(|line| line.contains(" shop:paid ")).count(), 20);
     verified(&place, "before");
 }

@@ -6,9 +6,11 @@ mod seed;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 
+mod bandwidth;
 mod channels;
 mod exit_codes;
 mod hostile_names;
+mod in_code;
 mod leftover;
 mod many_processes;
 mod many_sessions;

@@ -36,7 +36,7 @@ fn files_have_the_names_that_were_given() -> Outcome {
     assert!(out.contains(&format!("  {}  ", place.path("one.dt").display())), "{out}");
     assert!(out.contains(&format!("tracectl view {}\n", place.path("one.dt").display())), "{out}");
     assert_eq!(place.tracectl(&["verify", "one.dt"]).0, Some(0));
-    assert!(fs::read_to_string(place.path("one.txt"))?.contains(" shop:paid: "));
+    assert!(fs::read_to_string(place.path("one.txt"))?.contains(" shop:paid "));
     assert_eq!(names(&place.path("")), ["one.dt", "one.txt", "run"]);
 
     // Another process gets a file beside it, which the report names.

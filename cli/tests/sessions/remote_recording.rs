@@ -38,7 +38,7 @@ pub(super) fn written(dir: &Path) -> u64 {
 fn viewed(place: &Place, trace: &str) -> u64 {
     let (code, out, err) = place.tracectl(&["view", trace]);
     assert_eq!(code, Some(0), "{err}");
-    out.lines().filter(|line| line.contains(" shop:paid: ")).count() as u64
+    out.lines().filter(|line| line.contains(" shop:paid ")).count() as u64
 }
 
 pub(super) fn until(mut is_so: impl FnMut() -> bool) {
@@ -205,7 +205,7 @@ fn channels_have_contexts_and_sizes() {
     place.well(&[&record[..], &channels].concat());
     verified(&place, "out");
     let shown = place.well(&["view", "out"]);
-    assert!(shown.contains(" shop:paid: ") && shown.lines().all(|line| line.contains("cpu_id = ")), "{shown}");
+    assert!(shown.contains(" shop:paid ") && shown.lines().all(|line| line.contains("cpu_id=")), "{shown}");
     let (code, _, err) = place.tracectl(&[&record[..], &["--policy", "wait", "-o", "other"]].concat());
     assert!(code != Some(0) && err.contains("tracectl create NAME --policy"), "{err}");
 }

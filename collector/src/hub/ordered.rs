@@ -24,8 +24,8 @@ pub(crate) struct Ordered {
     key: (u32, u64),
     /// The largest packet in its file, in bytes.
     largest: u32,
-    /// Packets that were given to the storage, and that it has not done: the records of the stream before each.
-    outstanding: VecDeque<u64>,
+    /// Packets that were given to the storage, and that it has not done: the number of each, and the records of the stream before it.
+    outstanding: VecDeque<(u64, u64)>,
     /// The numbers of packets that the storage could not write, and that the sender was not told of.
     unwritten: Vec<u64>,
     /// What is stored.
@@ -113,8 +113,8 @@ impl Ordered {
 
     /// The next packet for the storage.
     pub(super) fn pop(&mut self, now: Instant) -> Option<(Packet, Index)> {
-        let (_, (packet, index, events_before)) = self.reorder.pop(now)?;
-        self.outstanding.push_back(events_before);
+        let (seq, (packet, index, events_before)) = self.reorder.pop(now)?;
+        self.outstanding.push_back((seq, events_before));
         Some((packet, index))
     }
 
@@ -125,7 +125,7 @@ impl Ordered {
             self.unwritten.push(seq);
             return None;
         }
-        self.tally.add(seq, events_before.unwrap_or_default());
+        self.tally.add(seq, events_before.map_or(0, |(_, events_before)| events_before));
         if self.released.is_some_and(|released| seq <= released) {
             return Some(stream_class);
         }
@@ -160,13 +160,13 @@ impl Ordered {
     }
 
     /// The lowest number that is neither in the file nor given up.
-    pub(crate) fn next_stored(&self) -> Option<u64> {
-        self.outstanding.is_empty().then(|| self.reorder.next_number())
+    pub(crate) fn next_stored(&self) -> u64 {
+        self.outstanding.front().map_or_else(|| self.reorder.next_number(), |(seq, _)| *seq)
     }
 
     /// The same, if the sender was not told. Adds the ranges that were given up before it, which the sender is to be told of first.
     pub(crate) fn news(&mut self, all: bool, lost: &mut Vec<(u64, u64)>) -> Option<u64> {
-        let next = self.next_stored()?;
+        let next = self.next_stored();
         lost.extend(std::iter::from_fn(|| self.reorder.pop_lost()));
         lost.extend(self.unwritten.drain(..).map(|seq| (seq, seq)));
         let is_news = self.acknowledged.replace(next) != Some(next);
@@ -201,8 +201,8 @@ impl Ordered {
     /// Nothing more comes.
     pub(super) fn finish(&mut self) -> Vec<(Packet, Index)> {
         let rest = self.reorder.finish().into_iter();
-        rest.map(|(_, (packet, index, events_before))| {
-            self.outstanding.push_back(events_before);
+        rest.map(|(seq, (packet, index, events_before))| {
+            self.outstanding.push_back((seq, events_before));
             (packet, index)
         })
         .collect()
@@ -244,6 +244,23 @@ mod tests {
             assert_eq!((stored.len() as u64, index.packet_size), (104 + padding, (104 + padding) * 8));
             assert_eq!((index.begin, index.end, index.packet_number, index.stream_class), (10, 20, 4, 3));
         }
+    }
+
+    #[test]
+    fn what_is_stored_is_acknowledged_while_the_storage_has_more() {
+        let now = Instant::now();
+        let mut ordered = Ordered::new((3, 9), 4096, 0, Tally::default());
+        for seq in 0..3_u64 {
+            let prev = seq.checked_sub(1).unwrap_or(NO_SEQ);
+            let (_, bytes, index, before) = unwrap(wire(seq, prev, |_| {}, 0), (3, 9), 4096).expect("a packet");
+            ordered.reorder.push(seq, prev, 104, (Packet::new(bytes, 0, None), index, before), now);
+            ordered.pop(now).expect("nothing is missing before it");
+        }
+        for stored in 0..3 {
+            assert_eq!(ordered.next_stored(), stored);
+            ordered.stored(stored, true, 3);
+        }
+        assert_eq!(ordered.next_stored(), 3);
     }
 
     #[test]

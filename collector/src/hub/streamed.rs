@@ -2,8 +2,9 @@
 
 use crate::fragments::Fragments;
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 use std::time::Instant;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 /// A session of the stream protocol.
 #[derive(Debug)]
@@ -25,8 +26,25 @@ pub(crate) struct Streamed {
     pub(crate) fragments: Fragments<Option<OwnedSemaphorePermit>>,
     /// Data have come over this connection: the sender is to be told.
     pub(crate) has_data: bool,
+    /// Bytes that were stored since the sender was last told, and what wakes its connection when there are many.
+    pub(crate) untold: u64,
+    pub(crate) progress: Rc<Notify>,
     /// The clock alignment that was written last, and its bound.
     pub(crate) alignment: Option<(i64, u64)>,
     /// The account so far, and its whole length.
     pub(crate) account: (Vec<u8>, Option<u64>),
+}
+
+/// After so many stored bytes their sender is told at once: its window is larger, so it need not wait for the next regular time.
+const PROMPT: u64 = 256 << 10;
+
+impl Streamed {
+    /// So many bytes of the session were stored.
+    pub(super) fn stored(&mut self, bytes: u64) {
+        self.untold += bytes;
+        if self.untold >= PROMPT {
+            self.untold = 0;
+            self.progress.notify_one();
+        }
+    }
 }

@@ -12,7 +12,6 @@ use super::streamed::Streamed;
 use crate::fragments::Fragments;
 use crate::reorder::Limits;
 use crate::storage::{Job, Packet};
-use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
@@ -226,20 +225,16 @@ impl Hub {
         }
     }
 
-    /// The streams of a session.
-    fn ordered(&mut self, id: u64) -> Vec<(u64, &mut Ordered)> {
-        let Some(streamed) = self.sessions.get(&id).and_then(|session| session.streamed.as_ref()) else {
-            return Vec::new();
-        };
-        let handles: HashSet<_> = streamed.streams.values().collect();
-        let streams = self.streams.iter_mut().filter(|(handle, _)| handles.contains(handle));
-        streams.filter_map(|(handle, stream)| Some((*handle, stream.ordered.as_mut()?))).collect()
-    }
-
     /// The lowest numbers that are neither stored nor given up, of streams with news, or of all; and what was given up before them.
     pub(crate) fn stored_numbers(&mut self, id: u64, all: bool) -> (Vec<AckEntry>, Vec<SeqRange>) {
         let (mut entries, mut lost) = (Vec::new(), Vec::new());
-        for (handle, ordered) in self.ordered(id) {
+        let Some(streamed) = self.sessions.get(&id).and_then(|session| session.streamed.as_ref()) else {
+            return (entries, lost);
+        };
+        for handle in streamed.streams.values().copied() {
+            let Some(ordered) = self.streams.get_mut(&handle).and_then(|stream| stream.ordered.as_mut()) else {
+                continue;
+            };
             let mut ranges = Vec::new();
             entries.extend(ordered.news(all, &mut ranges).map(|next| AckEntry { handle, next }));
             lost.extend(ranges.into_iter().map(|(first, last)| SeqRange { handle, first, last }));
@@ -260,7 +255,7 @@ impl Hub {
         entries.iter().all(|entry| {
             let stream = self.stream(entry.handle).filter(|stream| stream.session == id);
             let next = stream.and_then(|stream| stream.ordered.as_ref()).map(Ordered::next_stored);
-            entry.last == NO_SEQ || next.is_none_or(|next| next.is_some_and(|next| next > entry.last))
+            entry.last == NO_SEQ || next.is_none_or(|next| next > entry.last)
         })
     }
 

@@ -3,11 +3,18 @@
 use super::Shared;
 use crate::connection::Connection;
 use crate::stream_control::{Refusal, SILENCE, StreamControl};
+use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg};
+use std::future::{pending, poll_fn};
 use std::io;
+use std::os::fd::AsRawFd;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 use tracepoint_reader::net::stream::{
     Attach, Datagram, ErrorCode, FRAME_HEADER, FrameHeader, Malformed, RecordHeader, ToCollector, ToSender,
@@ -15,7 +22,7 @@ use tracepoint_reader::net::stream::{
 
 /// The time between two looks at gaps and at what is stored.
 const TICK: Duration = Duration::from_millis(25);
-/// How many datagrams are taken before others have their turn.
+/// How many datagrams are taken by one call, before others have their turn.
 const BATCH: usize = 64;
 /// The largest datagram.
 const LARGEST_DATAGRAM: usize = 65_535;
@@ -60,10 +67,11 @@ pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection) -> R
             return Ok(());
         }
         let before = connection.bytes().len();
-        match timeout(TICK, connection.fill(needed, None)).await {
-            Ok(Ok(false)) => return Ok(()),
-            Ok(Err(error)) => return Err(format!("no complete message came: {error}")),
-            Ok(Ok(true)) | Err(_) => {}
+        let progress = of.control.progress(&mut of.shared.hub.borrow_mut());
+        match unless(progress, timeout(TICK, connection.fill(needed, None))).await {
+            Some(Ok(Ok(false))) => return Ok(()),
+            Some(Ok(Err(error))) => return Err(format!("no complete message came: {error}")),
+            Some(Ok(Ok(true)) | Err(_)) | None => {}
         }
         if connection.bytes().len() > before {
             heard = Instant::now();
@@ -71,6 +79,22 @@ pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection) -> R
             return Err("nothing came from the sender for 10 s".to_owned());
         }
     }
+}
+
+/// What is awaited; `None` if `progress` comes first.
+async fn unless<T>(progress: Option<Rc<Notify>>, what: impl Future<Output = T>) -> Option<T> {
+    let mut what = pin!(what);
+    let mut progress = pin!(async {
+        match progress {
+            Some(progress) => progress.notified().await,
+            None => pending().await,
+        }
+    });
+    poll_fn(|context| match what.as_mut().poll(context) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => progress.as_mut().poll(context).map(|()| None),
+    })
+    .await
 }
 
 /// Takes all messages that have arrived; how many bytes the next one needs.
@@ -135,20 +159,28 @@ pub(super) async fn data(shared: Rc<Shared>, mut connection: Connection) -> Resu
 
 /// Datagrams.
 pub(super) async fn datagrams(shared: Rc<Shared>, socket: UdpSocket) {
-    let mut buffer = vec![0; LARGEST_DATAGRAM];
-    loop {
-        if socket.readable().await.is_err() {
-            return;
-        }
-        for _ in 0..BATCH {
-            let Ok(size) = socket.try_recv(&mut buffer) else { break };
-            take(&shared, &buffer[..size]);
+    let mut buffer = vec![0; BATCH * LARGEST_DATAGRAM];
+    while socket.readable().await.is_ok() {
+        let received = socket.try_io(Interest::READABLE, || receive(&socket, &mut buffer));
+        let Ok(sizes) = received else { continue };
+        let now = Instant::now();
+        for (datagram, size) in buffer.chunks_exact(LARGEST_DATAGRAM).zip(sizes) {
+            take(&shared, &datagram[..size], now);
         }
         tokio::task::yield_now().await;
     }
 }
 
-fn take(shared: &Shared, bytes: &[u8]) {
+/// Receives many datagrams by one call, each into a part of the buffer; their sizes.
+fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Vec<usize>> {
+    let mut slices: Vec<_> =
+        buffer.chunks_exact_mut(LARGEST_DATAGRAM).map(|room| [io::IoSliceMut::new(room)]).collect();
+    let mut headers = MultiHeaders::<()>::preallocate(slices.len(), None);
+    let received = recvmmsg(socket.as_raw_fd(), &mut headers, slices.iter_mut(), MsgFlags::MSG_DONTWAIT, None)?;
+    Ok(received.map(|message| message.bytes).collect())
+}
+
+fn take(shared: &Shared, bytes: &[u8], now: Instant) {
     let mut hub = shared.hub.borrow_mut();
     let datagram = Datagram::decode(bytes).ok();
     let session = datagram.as_ref().and_then(|datagram| hub.session_of_token(&datagram.header.token));
@@ -157,5 +189,5 @@ fn take(shared: &Shared, bytes: &[u8]) {
         return;
     };
     let reserve = |bytes| Arc::clone(&shared.memory).try_acquire_many_owned(bytes).ok();
-    hub.datagram(id, &datagram, reserve, Instant::now());
+    hub.datagram(id, &datagram, reserve, now);
 }

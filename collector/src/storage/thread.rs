@@ -8,11 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// The time between two attempts to write to a full disk.
 const RETRY: Duration = Duration::from_millis(500);
+/// The pace of the disk is that of so many bytes, or of so much time.
+const PACE_BYTES: u64 = 1 << 20;
+const PACE_TIME: Duration = Duration::from_millis(100);
 
 /// The way to the thread; dropping it ends the thread after all jobs.
 #[derive(Debug)]
@@ -28,14 +31,25 @@ struct Shared {
     gives_up: AtomicBool,
     /// Bytes in the output directory. Relaxed: only the writing thread changes it, others show it.
     used: AtomicU64,
+    /// Bytes of packets that were given and are not done, and how long each takes, in nanoseconds for a MiB. Relaxed: estimates for
+    /// [pacing](crate::pacing), which publish nothing but themselves.
+    waiting: AtomicU64,
+    pace: AtomicU64,
 }
 
 impl Storage {
-    /// Starts the thread. `quota` is the largest size of the output in bytes, of which `used` are used; results go to `done`.
-    pub(crate) fn start(used: u64, quota: Option<u64>, done: UnboundedSender<(u64, Done)>) -> io::Result<Self> {
+    /// Starts the thread. `quota` is the largest size of the output in bytes, of which `used` are used; results go to `done`. `rate` is that of
+    /// a disk that is as slow as a test needs, in bytes per second.
+    pub(crate) fn start(
+        used: u64,
+        quota: Option<u64>,
+        rate: Option<u64>,
+        done: UnboundedSender<(u64, Done)>,
+    ) -> io::Result<Self> {
         let (jobs, receiver) = channel();
         let shared = Arc::new(Shared { used: AtomicU64::new(used), ..Shared::default() });
-        let writer = Writer { streams: HashMap::new(), shared: Arc::clone(&shared), quota, done };
+        let writer =
+            Writer { streams: HashMap::new(), shared: Arc::clone(&shared), quota, rate, busy: Instant::now(), done };
         let thread = std::thread::Builder::new().name("collect-write".into()).spawn(move || writer.run(&receiver))?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread), shared })
     }
@@ -44,8 +58,15 @@ impl Storage {
     pub(crate) fn give(&self, handle: u64, job: Job) {
         if let Some(jobs) = &self.jobs {
             // The thread ends after this.
+            self.shared.waiting.fetch_add(job.size(), Ordering::Relaxed);
             let _ = jobs.send((handle, job));
         }
+    }
+
+    /// How long the thread has work, at its pace so far.
+    pub(crate) fn work(&self) -> Duration {
+        let [waiting, pace] = [&self.shared.waiting, &self.shared.pace].map(|it| it.load(Ordering::Relaxed));
+        Duration::from_nanos((waiting >> 10).saturating_mul(pace) >> 10)
     }
 
     /// Bytes in the output directory.
@@ -73,13 +94,27 @@ struct Writer {
     streams: HashMap<u64, OpenFiles>,
     shared: Arc<Shared>,
     quota: Option<u64>,
+    rate: Option<u64>,
+    /// Until when a disk of this rate has work.
+    busy: Instant,
     done: UnboundedSender<(u64, Done)>,
 }
 
 impl Writer {
     fn run(mut self, jobs: &Receiver<(u64, Job)>) {
+        let (mut bytes, mut busy) = (0, Duration::ZERO);
         for (handle, job) in jobs {
-            if let Some(done) = self.work(handle, job) {
+            let (size, begin) = (job.size(), Instant::now());
+            let done = self.work(handle, job);
+            self.shared.waiting.fetch_sub(size, Ordering::Relaxed);
+            (bytes, busy) = (bytes + size, busy + begin.elapsed());
+            if bytes >= PACE_BYTES || busy >= PACE_TIME && bytes > 0 {
+                let pace = busy.as_nanos() as u64 * (1 << 20) / bytes;
+                // Half of it is what was before.
+                self.shared.pace.store(self.shared.pace.load(Ordering::Relaxed).midpoint(pace), Ordering::Relaxed);
+                (bytes, busy) = (0, Duration::ZERO);
+            }
+            if let Some(done) = done {
                 // The state machine ends before this thread.
                 let _ = self.done.send((handle, done));
             }
@@ -131,6 +166,14 @@ impl Writer {
         }
     }
 
+    /// Waits as long as a disk of the rate takes for so many bytes more.
+    fn slow_down(&mut self, size: u64) {
+        if let Some(rate) = self.rate {
+            self.busy = self.busy.max(Instant::now()) + Duration::from_nanos(size * 1_000_000_000 / rate);
+            std::thread::sleep(self.busy.saturating_duration_since(Instant::now()));
+        }
+    }
+
     /// Writes `size` bytes; waits while the disk is full or the quota is used up, because that can change. Any other error loses them.
     fn store(&mut self, handle: u64, size: u64, write: impl Fn(&mut OpenFiles) -> io::Result<()>) -> bool {
         let Some(files) = self.streams.get_mut(&handle) else { return false };
@@ -157,6 +200,9 @@ impl Writer {
         };
         if was_full {
             let _ = self.done.send((handle, Done::Full(None)));
+        }
+        if is_stored {
+            self.slow_down(size);
         }
         is_stored
     }

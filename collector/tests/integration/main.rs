@@ -5,6 +5,7 @@
 mod skip;
 
 mod hostile;
+mod overload;
 mod restart;
 mod running;
 mod sender;

@@ -3,6 +3,7 @@
 use super::running::{PATIENCE, Running};
 use super::sender::{Sender, packet, session, stream};
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
 use std::time::Instant;
@@ -11,27 +12,38 @@ use tracepoint_reader::net::relay::{Command, IndexFile, Pending, Reply};
 
 /// In the environment of the process that is the collector: its output directory.
 const OUTPUT: &str = "TRACEPOINT_COLLECTOR_OUTPUT";
+/// The bytes per second that its disk takes, where that is slow.
+const RATE: &str = "TRACEPOINT_COLLECTOR_RATE";
 
 /// The collector's process; an empty test where it is not.
 #[test]
 fn collector_process() {
     let Some(output) = std::env::var_os(OUTPUT) else { return };
-    let mut collector = Running::below(Path::new(&output));
+    let options = Options::new(output);
+    let rate = std::env::var(RATE).ok().map(|rate| rate.parse().expect("a number"));
+    let mut collector = Running::with(rate.map_or(options.clone(), |rate| options.write_rate(rate)));
     let Addresses { control, data, live, .. } = collector.addresses;
     println!("\nlistening {control} {data} {live}");
     collector.until(|_| false);
 }
 
-pub(crate) fn start(output: &Path) -> (Child, [std::net::SocketAddr; 2]) {
+pub(crate) fn start(output: &Path) -> (Child, [SocketAddr; 2]) {
+    let (child, [control, data, _]) = start_with(output, None);
+    (child, [control, data])
+}
+
+/// A collector whose disk takes so many bytes per second; where it listens: control, data, live.
+pub(crate) fn start_with(output: &Path, rate: Option<u64>) -> (Child, [SocketAddr; 3]) {
     let mut process = Process::new(std::env::current_exe().expect("this program"));
     process.args(["restart::collector_process", "--exact", "--nocapture"]).env(OUTPUT, output);
+    process.envs(rate.map(|rate| (RATE, rate.to_string())));
     let mut child = process.stdout(Stdio::piped()).spawn().expect("this program again");
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     let line = lines.find_map(|line| line.expect("text").strip_prefix("listening ").map(str::to_owned));
     let addresses: Vec<_> = line.expect("addresses").split(' ').map(|it| it.parse().expect("an address")).collect();
     // The rest is read until the process ends.
     std::thread::spawn(move || lines.for_each(drop));
-    (child, [addresses[0], addresses[1]])
+    (child, [addresses[0], addresses[1], addresses[2]])
 }
 
 #[test]

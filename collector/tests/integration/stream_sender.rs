@@ -104,6 +104,8 @@ pub(crate) struct StreamSender {
     last: BTreeMap<u64, u64>,
     sent: BTreeMap<u64, u64>,
     syncs: u64,
+    /// What the next synchronisation says about the clock: offset and bound.
+    pub(crate) alignment: (i64, u64),
     pub(crate) resends: bool,
     /// What the collector has acknowledged.
     pub(crate) next: BTreeMap<u64, u64>,
@@ -116,6 +118,9 @@ pub(crate) struct StreamSender {
     pub(crate) nacks: usize,
     /// Packets that the collector says are lost: handle and number.
     pub(crate) lost: Vec<(u64, u64)>,
+    /// Why nothing is to be sent, and how many bytes may be sent without acknowledgement.
+    pub(crate) hold: Option<String>,
+    pub(crate) window: u64,
     /// Whether the session is resumed, the bytes of metadata that the collector has, and the token.
     pub(crate) welcome: Option<(bool, u64, [u8; 16])>,
 }
@@ -150,6 +155,7 @@ impl StreamSender {
             last: BTreeMap::new(),
             sent: BTreeMap::new(),
             syncs: 0,
+            alignment: (0, NO_BOUND),
             resends: true,
             next: BTreeMap::new(),
             metadata: 0,
@@ -160,6 +166,8 @@ impl StreamSender {
             announced: Vec::new(),
             nacks: 0,
             lost: Vec::new(),
+            hold: None,
+            window: 0,
             welcome: None,
         };
         let hello = Hello {
@@ -230,7 +238,11 @@ impl StreamSender {
 
     fn handle(&mut self, message: ToSender<'_>) {
         match message {
-            ToSender::Welcome(welcome) => self.welcome = Some((welcome.resumed, welcome.metadata, welcome.token)),
+            ToSender::Welcome(welcome) => {
+                self.welcome = Some((welcome.resumed, welcome.metadata, welcome.token));
+                self.window = welcome.window;
+            }
+            ToSender::Flow(why) => self.hold = why.map(str::to_owned),
             ToSender::Announced(announced) => self.announced.push((announced.handle, announced.next)),
             ToSender::Ack(ack) => {
                 (self.metadata, self.synced) = (ack.metadata, ack.sync);
@@ -295,6 +307,13 @@ impl StreamSender {
         self.store.insert((handle, seq), (prev, packet));
     }
 
+    /// Sends a packet that is not kept.
+    pub(crate) fn send_once(&mut self, handle: u64, seq: u64, packet: &[u8]) {
+        let prev = self.last.insert(handle, seq).unwrap_or(NO_SEQ);
+        *self.sent.entry(handle).or_default() += 1;
+        self.transmit(handle, seq, prev, packet, None);
+    }
+
     /// Sends a packet, or a part of it over UDP.
     pub(crate) fn transmit(&mut self, handle: u64, seq: u64, prev_seq: u64, packet: &[u8], part: Option<(u32, u32)>) {
         let head = wire_head(packet, Route { handle, seq, prev_seq, circuit_id: 0 }).expect("a packet");
@@ -329,12 +348,13 @@ impl StreamSender {
     /// Sends a synchronisation message; what comes later begins at or after `time`.
     pub(crate) fn sync(&mut self, time: u64) {
         self.syncs += 1;
+        let (offset, bound) = self.alignment;
         let entries = self.announced.iter().map(|(handle, _)| SyncEntry {
             handle: *handle,
             last: self.last.get(handle).copied().unwrap_or(NO_SEQ),
             time,
         });
-        let sync = Sync { number: self.syncs, time, offset: 0, bound: NO_BOUND, entries: entries.collect() };
+        let sync = Sync { number: self.syncs, time, offset, bound, entries: entries.collect() };
         self.say(&ToCollector::Sync(sync));
     }
 

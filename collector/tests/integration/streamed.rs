@@ -75,6 +75,27 @@ fn packets_over_tcp_are_stored_and_acknowledged() {
 }
 
 #[test]
+fn the_alignment_of_clocks_is_stored_when_it_changes_by_more_than_its_bound() {
+    let place = place();
+    let collector = Running::below(place.path());
+    let mut sender = StreamSender::open(collector.addresses.control, collector.addresses.data, 1, None);
+    let (handle, _) = sender.announce(0);
+    sender.say_metadata(0, &[METADATA, EVENT].concat());
+    sender.send(handle, 0, packet(0, 0, 160));
+    // Not known; known; within the bound; better; a clock that was set.
+    let estimates = [(0, u64::MAX), (5_000, 100), (5_050, 120), (5_010, 40), (-9_000, 45)];
+    for (index, estimate) in estimates.into_iter().enumerate() {
+        sender.alignment = estimate;
+        sender.sync(2000 + index as u64);
+        sender.until(|sender| sender.synced == index as u64 + 1);
+    }
+    sender.close();
+    collector.end();
+    let stored = std::fs::read_to_string(directory(&place).join("account/clock-alignment")).expect("a file");
+    assert_eq!(stored, "2001 5000 100\n2003 5010 40\n2004 -9000 45\n");
+}
+
+#[test]
 fn bad_networks_lose_what_cannot_be_sent_again_and_say_so() {
     for seed in 0..8 {
         for (loss, resends) in [(0, true), (5, true), (30, true), (5, false)] {

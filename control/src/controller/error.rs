@@ -74,6 +74,17 @@ pub enum ControlError {
         /// The names of the existing sessions, as text.
         names: String,
     },
+    /// A program has started the session in code.
+    #[error(
+        "the code of process {pid} has started the session {name}, and only that program changes it; choose another name (`tracectl create`), or \
+         take what its rings hold (`tracectl snapshot {name} -o DIR`)"
+    )]
+    InCode {
+        /// The name.
+        name: String,
+        /// The process; the first one if there are several.
+        pid: u32,
+    },
     /// The session's traces cannot be rotated.
     #[error("the session {name} cannot rotate: {reason}")]
     CannotRotate {

@@ -3,10 +3,11 @@
 use super::{ControlError, Controller, read_spec};
 use crate::ack::{Ack, files};
 use crate::app::{LOG, SESSION};
+use crate::bandwidth::Buckets;
 use crate::owner_pipe::{OWNER, hold};
 use crate::private_dir::{DirError, PrivateDir, is_no_room};
 use crate::process::ProcessKey;
-use crate::session_dir::KeepDead;
+use crate::session_dir::{BANDWIDTH, KeepDead};
 use crate::spec::{SessionSpec, State};
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -53,6 +54,13 @@ impl<'a> NamedSession<'a> {
     /// The session's directory, open.
     pub(crate) fn dir(&self) -> Result<PrivateDir, ControlError> {
         self.controller.sessions.open_subdir(&self.name).map_err(|error| self.control_error(error))
+    }
+
+    /// The buckets of senders of the session, with that of the session if its streams have a cap of their own.
+    pub(crate) fn buckets(&self, has_cap: bool) -> Result<Buckets, ControlError> {
+        let session = self.dir()?;
+        let failed = |error| session.failed("open", BANDWIDTH, error).into();
+        Buckets::open(has_cap.then_some(&session), self.controller.run_dir.dir()).map_err(failed)
     }
 
     /// The session's current description.

@@ -5,7 +5,7 @@ use crate::ack::{Ack, files};
 use crate::app::{LOG, SESSION, TRIGGERS};
 use crate::owner_pipe::{OWNER, release};
 use crate::private_dir::PrivateDir;
-use crate::session_dir::{KeepDead, MEMORY, RINGS, WAKE};
+use crate::session_dir::{BANDWIDTH, KeepDead, MEMORY, RINGS, WAKE};
 use crate::spec::{Owner, State};
 use std::io;
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ impl Controller {
     /// Removes the remaining files of a removed session, left by processes that ended or were killed.
     pub(super) fn remove_rest(&self, name: &str, dir: &PrivateDir) {
         // A directory with nothing but rings is kept: a process may use them, or they may be recovered.
-        let is_rings = |name: &String| [RINGS, MEMORY].contains(&name.as_str());
+        let is_rings = |name: &String| [RINGS, MEMORY, BANDWIDTH].contains(&name.as_str());
         if dir.names().map_or(true, |names| !names.is_empty() && names.iter().all(is_rings)) {
             return;
         }
@@ -107,7 +107,7 @@ impl Controller {
 
 /// Removes the files beside the session's file, which is removed already.
 fn remove_other_files(dir: &PrivateDir) {
-    for file in [LOG, OWNER, WAKE, &PrivateDir::temporary(SESSION), &PrivateDir::spare(SESSION)] {
+    for file in [LOG, OWNER, WAKE, BANDWIDTH, &PrivateDir::temporary(SESSION), &PrivateDir::spare(SESSION)] {
         dir.remove_file(file);
     }
     files::remove_all(dir);

@@ -3,19 +3,19 @@
 mod compare;
 
 use super::error::FilterError;
+use super::field::{FieldKind, FilterField, Label};
 use super::number::Number;
-use super::program::{MAX_STACK, Op, Program, first_range};
+use super::program::{MAX_STACK, Op, Program, Ranges, first_range};
 use super::step::{Logic, Node, Step};
 use crate::glob::Glob;
 use crate::nearest::nearest_names;
 use std::ops::Range;
-use tracepoint_core::field::{EnumLabel, FieldDescriptor, FieldType};
 
 /// The type of an operand.
 #[derive(Clone, Copy)]
 enum Kind<'a> {
     /// An integer or a boolean, with the labels of its values if it is an enumeration.
-    Integer(&'static [EnumLabel]),
+    Integer(&'a [Label<'a>]),
     Float,
     /// The text in the field with this index.
     TextField(u16),
@@ -35,7 +35,7 @@ struct Operand<'a> {
 }
 
 /// Compiles `steps`, which were read from `text`.
-pub(super) fn check(text: &str, steps: &[Step], fields: &[FieldDescriptor]) -> Result<Program, FilterError> {
+pub(super) fn check(text: &str, steps: &[Step], fields: &[FilterField<'_>]) -> Result<Program, FilterError> {
     let mut check = Check { text, fields, ..Check::default() };
     for Step { node, place } in steps {
         check.step(node, place.clone())?;
@@ -43,8 +43,8 @@ pub(super) fn check(text: &str, steps: &[Step], fields: &[FieldDescriptor]) -> R
     let last = check.pop(0..text.len())?;
     check.condition(&last)?;
     // A field that holds an enumeration has the values of its integers.
-    let is_signed = |index: u16| match fields.get(usize::from(index))?.ty {
-        FieldType::Integer(integer) => Some(integer.signed),
+    let is_signed = |index: u16| match fields.get(usize::from(index))?.kind {
+        FieldKind::Integer { signed } => Some(signed),
         _ => None,
     };
     let first_range = first_range(&check.ops, &check.numbers, is_signed);
@@ -61,14 +61,14 @@ pub(super) fn check(text: &str, steps: &[Step], fields: &[FieldDescriptor]) -> R
 #[derive(Default)]
 struct Check<'a> {
     text: &'a str,
-    fields: &'a [FieldDescriptor],
+    fields: &'a [FilterField<'a>],
     operands: Vec<Operand<'a>>,
     /// The indices in `ops` of the jumps whose targets are not known yet.
     jumps: Vec<usize>,
     ops: Vec<Op>,
     numbers: Vec<Number>,
     globs: Vec<Glob>,
-    sets: Vec<Box<[i128]>>,
+    sets: Vec<Ranges>,
     /// How many numbers are on the program's stack, now and at most.
     used: usize,
     most: usize,
@@ -209,15 +209,16 @@ impl<'a> Check<'a> {
             return Err(self.error(place, reason).suggesting(&nearest));
         };
         let number = self.index(index, &place)?;
-        let kind = match self.fields[index].ty {
-            FieldType::Integer(_) | FieldType::Bool => Kind::Integer(&[]),
-            FieldType::Enum { labels, .. } => Kind::Integer(labels),
-            FieldType::Float { .. } => Kind::Float,
-            FieldType::Text | FieldType::Path => Kind::TextField(number),
-            FieldType::Array { element, .. } | FieldType::Sequence { element } if is_byte(element) => {
-                Kind::TextField(number)
+        let field = &self.fields[index];
+        let kind = match &field.kind {
+            FieldKind::Integer { .. } | FieldKind::Truth => Kind::Integer(&[]),
+            FieldKind::Enum(labels) => Kind::Integer(labels),
+            FieldKind::Float => Kind::Float,
+            FieldKind::Text => Kind::TextField(number),
+            FieldKind::Other => {
+                let reason = format!("`{name}` is {}; filters cannot use fields of this type", field.ty);
+                return Err(self.error(place, reason));
             }
-            ty => return Err(self.error(place, format!("`{name}` is {ty}; filters cannot use fields of this type"))),
         };
         if !matches!(kind, Kind::TextField(_)) {
             self.op(Op::Load(number), 0, &place)?;
@@ -255,9 +256,4 @@ impl<'a> Check<'a> {
         let reason = format!("{}; bit operators take integers only", self.what(operand));
         Err(self.error(operand.place.clone(), reason))
     }
-}
-
-/// Whether filters treat an array of these elements as text.
-fn is_byte(element: &FieldType) -> bool {
-    matches!(element, FieldType::Integer(integer) if integer.bits == 8 && !integer.signed)
 }

@@ -14,6 +14,9 @@ pub(super) const MAX_STACK: usize = 32;
 /// Most programs need no more than this.
 const USUAL_STACK: usize = 4;
 
+/// Ranges of integers, each with its last one, in order and apart from each other.
+pub(super) type Ranges = Box<[(i128, i128)]>;
+
 /// One operation. A `u16` is the index of a field, or an index into a table of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {
@@ -49,7 +52,7 @@ pub struct Program {
     pub(super) ops: Box<[Op]>,
     pub(super) numbers: Box<[Number]>,
     pub(super) globs: Box<[Glob]>,
-    pub(super) sets: Box<[Box<[i128]>]>,
+    pub(super) sets: Box<[Ranges]>,
     /// The largest number of numbers on the stack.
     pub(super) stack: usize,
     /// The range of an integer field in which alone it accepts an event.
@@ -146,7 +149,13 @@ impl Program {
                 }
                 Op::OneOf(wanted, set) => {
                     let set = self.sets.get(usize::from(set))?;
-                    let found = matches!(stack.pop()?, Number::Integer(value) if set.binary_search(&value).is_ok());
+                    let found = match stack.pop()? {
+                        Number::Integer(value) => {
+                            let after = set.partition_point(|(first, _)| *first <= value);
+                            set[..after].last().is_some_and(|(_, last)| value <= *last)
+                        }
+                        Number::Float(_) => false,
+                    };
                     (found == wanted).into()
                 }
                 Op::Matches(wanted, index, glob) => {

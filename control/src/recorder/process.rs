@@ -2,6 +2,7 @@
 
 use super::Recorded;
 use crate::ack::Counters;
+use crate::bandwidth::Buckets;
 use crate::outputs::{self, Allowance};
 use crate::process::{ProcessKey, trace_name};
 use crate::rights::Rights;
@@ -30,7 +31,7 @@ impl RemoteProcess {
     /// Creates the sinks and the drain. The error says what could not be created.
     pub(super) fn attach(
         dir: RemoteDir,
-        specs: &[SinkSpec],
+        specs: (&[SinkSpec], Option<&Buckets>),
         allowance: &Arc<Allowance>,
         rights: &Rights,
     ) -> Result<Self, String> {
@@ -153,7 +154,7 @@ type Attached = (ProcessKey, (u64, u64), Drain<RemoteRings>);
 
 fn attach(
     dir: &RemoteDir,
-    specs: &[SinkSpec],
+    (specs, buckets): (&[SinkSpec], Option<&Buckets>),
     (allowance, rights): (&Arc<Allowance>, &Rights),
     made: &mut Vec<outputs::Output>,
 ) -> Result<Attached, String> {
@@ -169,6 +170,9 @@ fn attach(
     for spec in specs {
         let (mut sink, output) = rights.as_self(|| outputs::make(spec, &name, Arc::clone(allowance)))?;
         made.push(output);
+        if let Some(buckets) = buckets {
+            buckets.apply(&mut *sink);
+        }
         lines.extend(sink.extension().and_then(|sink| sink.output()).map(line));
         sinks.push(sink);
     }

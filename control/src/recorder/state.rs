@@ -4,6 +4,7 @@ use super::NAME;
 use super::files;
 use super::process::RemoteProcess;
 use super::recorded::Recorded;
+use crate::bandwidth::Buckets;
 use crate::consumer_loop::Round;
 use crate::outputs::Allowance;
 use crate::private_dir::PrivateDir;
@@ -31,6 +32,8 @@ pub(super) struct State {
     session: PrivateDir,
     rings: Option<RemoteRingDirs>,
     sinks: Vec<SinkSpec>,
+    /// The caps on the bandwidth; `None` if no sink streams.
+    buckets: Option<Buckets>,
     allowance: Arc<Allowance>,
     /// The rights with which process directories are read and sinks write.
     rights: Rights,
@@ -63,11 +66,17 @@ struct Refused {
 
 impl State {
     /// No process is found yet.
-    pub(super) fn new(session: PrivateDir, sinks: Vec<SinkSpec>, allowance: Arc<Allowance>, rights: Rights) -> Self {
+    pub(super) fn new(
+        session: PrivateDir,
+        (sinks, buckets): (Vec<SinkSpec>, Option<Buckets>),
+        allowance: Arc<Allowance>,
+        rights: Rights,
+    ) -> Self {
         Self {
             session,
             rings: None,
             sinks,
+            buckets,
             allowance,
             rights,
             processes: BTreeMap::new(),
@@ -183,9 +192,9 @@ impl State {
             let attached = match rings.take(&name) {
                 // It is not ready yet, or another recorder has it.
                 Ok(None) => continue,
-                Ok(Some(dir)) => files::shortage()
-                    .map_or(Ok(dir), Err)
-                    .and_then(|dir| RemoteProcess::attach(dir, &self.sinks, &self.allowance, &self.rights)),
+                Ok(Some(dir)) => files::shortage().map_or(Ok(dir), Err).and_then(|dir| {
+                    RemoteProcess::attach(dir, (&self.sinks, self.buckets.as_ref()), &self.allowance, &self.rights)
+                }),
                 Err(error) => Err(format!("its rings cannot be opened: {error}")),
             };
             match attached {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_core::channel::RingMemory;
 use tracepoint_reader::internal::Bytes;
+use tracepoint_sinks::stream::BucketWords;
 
 /// The smallest page size of all supported architectures.
 const PAGE: usize = 4096;
@@ -129,7 +130,7 @@ unsafe impl Sync for Mapping {}
 // SAFETY: `new` is given `len` bytes, mapped readable and writable, at a multiple of the page size, which is a multiple of 4096; they stay
 // mapped until the value is dropped. For a ring, this process made the file for this mapping alone, under a new name, in a directory that
 // belongs to this user, or it is private memory; no other code of this process maps it, and it is resident, and zero except for the identity
-// page, which the parent module writes. The file of `shared` holds one word, which all processes access as an atomic, and for which any
+// page, which the parent module writes. The file of `shared` holds words, which all processes access as atomics, and for which any
 // value is valid. Another process of the same user could write to a file maliciously, as it could write to this process's memory. It could
 // also truncate it: that ends this process by SIGBUS or, if the mapping is guarded, makes `is_whole` false. The space is allocated
 // beforehand, so no store meets a full file system.
@@ -169,6 +170,16 @@ unsafe impl RingMemory for Mapping {
         });
         let made = allocated.and_then(|()| self.make_resident(bytes.clone()));
         made.inspect_err(|_| self.reservation.shrink(bytes.len()))
+    }
+}
+
+/// For a mapping of a bucket's file.
+impl AsRef<BucketWords> for Mapping {
+    fn as_ref(&self) -> &BucketWords {
+        assert!(size_of::<BucketWords>() <= self.map.len(), "inside the mapping");
+        // SAFETY: inside the mapping, as just asserted, which is aligned to a page and mapped while `self` lives. The words are atomics, for
+        // which any value is valid; other threads and processes access them as atomics, too.
+        unsafe { self.base.cast().as_ref() }
     }
 }
 

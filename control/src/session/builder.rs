@@ -4,7 +4,7 @@ use super::name::check_name;
 use super::recording::{Plan, Recording};
 use super::rings::RingPlace;
 use super::sink_source::SinkSource;
-use super::{Session, SessionError, panic_hook};
+use super::{Session, SessionError, in_code, panic_hook};
 use crate::app::TRIGGERS_FILE;
 use crate::catalog;
 use crate::clock;
@@ -286,6 +286,8 @@ impl SessionBuilder {
         notices.extend(result.notices);
         // If there are state dumps, their two enclosing events are recorded as well.
         let most = all.len() + if state::registered(0).is_empty() { 0 } else { state::EVENTS };
+        self.name = in_code::free_name(self.name, &self.place, &mut notices);
+        check_name(&self.name)?;
         let name = self.name.clone();
         let mut recording = self.record(&result.events, most, notices)?;
         if let Some((dir, text)) = recording.ring_dir().zip(triggers) {
@@ -294,6 +296,7 @@ impl SessionBuilder {
             });
             written.map_err(|error| SessionError::Rings(error.into()))?;
         }
+        in_code::publish(&recording, &spec);
         if let Some((handle, dir)) = recording.handle().zip(on_panic) {
             panic_hook::register(&handle, dir)?;
         }

@@ -104,6 +104,9 @@ impl Recording {
         }
         let rings = Rings::make(plan.place, &spec.limits, &name)?;
         guard.dir = rings.store.dir().cloned();
+        for (sink, _) in &mut sinks {
+            rings.share_bandwidth(&mut **sink)?;
+        }
         if let Some(dir) = rings.store.dir().filter(|_| drained_remotely) {
             dir.admit_consumer()?;
         }

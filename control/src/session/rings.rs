@@ -1,5 +1,7 @@
 //! The location and the memory cap of a session's rings.
 
+use super::SessionError;
+use crate::bandwidth::Buckets;
 use crate::ring_files::{MemoryImage, ProcessMemory, RingFiles, RingsInMemory};
 use crate::session_dir::{KeepDead, Options, Place, ProcessDir, RingDirError};
 use crate::spec::Limits;
@@ -7,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tracepoint_core::channel::MemorySource;
+use tracepoint_sinks::Sink;
 
 /// Location of a session's rings in this process. Not part of the session's description: each process decides it for itself.
 #[derive(Debug)]
@@ -84,6 +87,12 @@ impl Rings {
         let memory = ProcessMemory::new(limits.memory, dir.clone());
         let store = dir.map_or_else(|| RingStore::Memory(MemoryImage::new(session)), RingStore::Files);
         Ok(Self { session: session.to_owned(), store, memory, limits: limits.clone(), cut_off })
+    }
+
+    /// Has a sink that sends over a network share the caps on the bandwidth with other processes.
+    pub(super) fn share_bandwidth(&self, sink: &mut dyn Sink) -> Result<(), SessionError> {
+        let failed = |error| SessionError::Sink { reason: format!("cannot share the cap on the bandwidth: {error}") };
+        Buckets::share(sink, self.store.dir().map(|dir| dir.session())).map_err(failed)
     }
 
     /// The source of ring memory: files if there is a directory, else anonymous memory.

@@ -6,7 +6,7 @@
 use super::lease::has_consumer;
 use super::lock::{is_locked, remove_locked};
 use super::{KeepDead, METADATA};
-use crate::app::TRIGGERS;
+use crate::app::{SESSION, TRIGGERS};
 use crate::private_dir::PrivateDir;
 use crate::process::{self, ProcessKey};
 use crate::ring_files::{RING_SUFFIX, pid_namespace_of};
@@ -55,6 +55,15 @@ pub(super) fn remove_old(rings: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
         }
     }
     kept
+}
+
+/// The living processes that have started their session in code, which they describe beside its rings: each with its directory, and whether it
+/// is in this process's pid namespace.
+pub(super) fn living_in_code(rings: &PrivateDir) -> Vec<(ProcessKey, PrivateDir, bool)> {
+    let dirs = process_dirs(rings).into_iter().flatten();
+    let in_code = dirs.filter(|(_, dir)| dir.file_len(SESSION).is_ok() && is_alive(dir));
+    let with_key = in_code.filter_map(|(name, dir)| Some((ProcessKey::of_directory(&name)?, key_here(&dir), dir)));
+    with_key.map(|(key, here, dir)| (key, dir, here.is_some())).collect()
 }
 
 /// Removes the directory of a dead process.

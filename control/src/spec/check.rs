@@ -20,6 +20,7 @@ impl SessionSpec {
     pub(crate) fn check_in_process(&self) -> Result<(), SpecError> {
         self.sinks.iter().filter(|sink| !sink.is_object()).try_for_each(SinkSpec::check)?;
         self.check_numbers()?;
+        check_one_cap(&self.sinks)?;
         self.check_names()?;
         self.check_triggers()?;
         self.drain.check(self)?;
@@ -40,10 +41,25 @@ impl SessionSpec {
     /// The first problem found.
     pub fn check_sinks(&self, sinks: &[SinkSpec]) -> Result<(), SpecError> {
         sinks.iter().try_for_each(SinkSpec::check)?;
+        check_one_cap(sinks)?;
         for channel in self.all_channels() {
             sinks.iter().try_for_each(|sink| sink.check_room(channel.packet_size()))?;
         }
         check_all(sinks.iter().flat_map(SinkSpec::numbers))
+    }
+
+    /// Checks that the streams of the session could send its packets at this cap of the run directory, in bytes per second.
+    pub(crate) fn check_bandwidth(&self, name: &str, rate: u64) -> Result<(), SpecError> {
+        let streams = self.sinks.iter().any(|sink| sink.stream.is_some());
+        let largest = self.all_channels().map(ChannelSpec::packet_size).max().unwrap_or_default() as u64;
+        let least = largest.div_ceil(10);
+        if !streams || rate >= least {
+            return Ok(());
+        }
+        Err(SpecError::invalid(format!(
+            "the session `{name}` streams packets of {largest} bytes, each of which would take more than 10 s at {rate} bytes per second; give at \
+             least {least}"
+        )))
     }
 
     /// Checks that channel names are unique, and that rules name existing channels.
@@ -80,6 +96,17 @@ impl SessionSpec {
         let of_channels = self.all_channels().flat_map(ChannelSpec::numbers);
         let of_sinks = self.sinks.iter().flat_map(SinkSpec::numbers);
         check_all(ours.into_iter().chain(of_channels).chain(of_sinks))
+    }
+}
+
+/// Checks that all streams have the same cap, which is that of the session.
+fn check_one_cap(sinks: &[SinkSpec]) -> Result<(), SpecError> {
+    let mut caps = sinks.iter().filter_map(|sink| Some(sink.stream.as_ref()?.max_bandwidth));
+    match caps.next() {
+        Some(first) if caps.any(|cap| cap != first) => Err(SpecError::invalid(
+            "the streams of a session share its cap on the bandwidth; give each of them the same `max_bandwidth`",
+        )),
+        _ => Ok(()),
     }
 }
 

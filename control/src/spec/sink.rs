@@ -252,8 +252,9 @@ impl SinkSpec {
         Err(SpecError::invalid(wrong))
     }
 
-    /// Checks that a dt file with packets of this size fits its maximum size.
+    /// Checks that a dt file with packets of this size fits its maximum size, and that a stream can send one in time.
     pub(super) fn check_room(&self, packet_size: usize) -> Result<(), SpecError> {
+        self.stream.as_ref().map_or(Ok(()), |stream| stream.check_bandwidth(packet_size))?;
         let size = (packet_size as u64).saturating_mul(self.dt_slots().into());
         if self.kind != "dt" || size <= self.max_size {
             return Ok(());
@@ -287,11 +288,12 @@ impl SinkSpec {
     }
 
     /// Its numbers that may exceed 63 bits.
-    pub(super) fn numbers(&self) -> [(&'static str, u64); 5] {
+    pub(super) fn numbers(&self) -> [(&'static str, u64); 6] {
         [
             ("max_size", self.max_size),
             ("limit", self.limit.unwrap_or(0)),
             ("rate", self.rate.unwrap_or(0)),
+            ("max_bandwidth", self.stream.as_ref().and_then(|stream| stream.max_bandwidth).unwrap_or(0)),
             ("rotate_size", self.rotate_size.unwrap_or(0)),
             ("rotate_every_ms", self.rotate_every_ms.unwrap_or(0)),
         ]

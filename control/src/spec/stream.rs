@@ -40,6 +40,9 @@ pub struct StreamSpec {
     /// Limit of the bytes of packets that wait to be sent, in each process; the default is 16 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resend_buffer: Option<u64>,
+    /// Cap on the bytes per second that all processes of the session send together; by default there is no limit but that of the run directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_bandwidth: Option<u64>,
     /// Time in ms for which the peer is tried before recording starts; the default is one attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_ms: Option<u64>,
@@ -58,6 +61,7 @@ impl StreamSpec {
             mtu: None,
             sync_interval_ms: None,
             resend_buffer: None,
+            max_bandwidth: None,
             retry_ms: None,
             wait: false,
         }
@@ -75,6 +79,18 @@ impl StreamSpec {
     /// What is wrong with its address.
     pub fn destination(&self) -> Result<Destination, String> {
         self.to.parse().map_err(|error| format!("`{}` is no address of a relay or collector: {error}", self.to))
+    }
+
+    /// Checks that a packet of this size takes at most 10 s at the cap.
+    pub(super) fn check_bandwidth(&self, packet_size: usize) -> Result<(), SpecError> {
+        let least = (packet_size as u64).div_ceil(10).max(1);
+        match self.max_bandwidth {
+            Some(rate) if rate < least => Err(SpecError::invalid(format!(
+                "a packet of {packet_size} bytes would take more than 10 s at {rate} bytes per second; give a `max_bandwidth` of at least \
+                 {least}, or smaller rings"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn check(&self) -> Result<(), SpecError> {
@@ -115,6 +131,9 @@ impl StreamSpec {
         }
         if let Some(bytes) = self.resend_buffer {
             options = options.resend_buffer(usize::try_from(bytes).unwrap_or(usize::MAX));
+        }
+        if let Some(rate) = self.max_bandwidth {
+            options = options.max_bandwidth(rate);
         }
         if let Some(time) = self.retry_ms {
             options = options.retry(Duration::from_millis(time));

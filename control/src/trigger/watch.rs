@@ -7,7 +7,7 @@
 //! | `rotated` | the chunks in the outputs, likewise |
 //!
 //! New processes appear as directories in `apps/`, of which inotify tells; each [`LOOK`] looks again, for what inotify has dropped, and for
-//! processes of other pid namespaces, whose end no pidfd tells here. What happened before the watcher was made does not count as an
+//! processes of other pid namespaces, whose end no pidfd tells here. A recorder whose session has no such trigger hardly wakes up. What happened before the watcher was made does not count as an
 //! occurrence.
 
 mod death;
@@ -36,6 +36,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// The interval between two looks at outputs and directories.
 const LOOK: Duration = Duration::from_millis(500);
+/// The same while the only session has no trigger for what is noticed here: inotify tells when its description changes.
+const LOOK_WITHOUT_TRIGGERS: Duration = Duration::from_secs(10);
 
 /// A condition that has occurred in a session.
 #[derive(Clone, Debug)]
@@ -125,7 +127,7 @@ impl Watcher {
             Ok(_) if !fds[0].revents().is_empty() => return None,
             // Interrupted, or there are more descriptors than poll takes: the next look finds what has ended.
             Ok(_) | Err(Errno::INTR) => {}
-            Err(_) => std::thread::sleep(left),
+            Err(_) => std::thread::sleep(left.min(LOOK)),
         }
         let has_changed = first == 2 && !fds[1].revents().is_empty();
         let ready: Vec<_> = fds[first..].iter().map(|fd| !fd.revents().is_empty()).collect();
@@ -171,11 +173,16 @@ impl Watcher {
         }
         let ended = self.look_at_processes(&controller);
         let mut seen = self.deaths(ended);
-        let names = controller.sessions().unwrap_or_default();
+        let mut names = controller.sessions().unwrap_or_default();
+        names.retain(|name| self.only.as_ref().is_none_or(|only| only == name));
         self.sessions.retain(|name, _| names.contains(name));
+        let mut is_needed = self.only.is_none() || self.changes.is_none();
         for name in names {
             let Ok(session) = controller.session(&name) else { continue };
             let Ok(spec) = session.spec() else { continue };
+            let is_seen_here =
+                |trigger: &TriggerSpec| matches!(trigger.when, When::Killed | When::Size(_) | When::Rotated);
+            is_needed |= spec.triggers().flatten().any(is_seen_here);
             let is_of_outputs = |trigger: &&TriggerSpec| matches!(trigger.when, When::Size(_) | When::Rotated);
             let triggers = spec.triggers().flatten().filter(is_of_outputs);
             let triggers: Vec<_> =
@@ -186,6 +193,9 @@ impl Watcher {
             }
             let outputs = self.sessions.entry(name.clone()).or_default();
             seen.extend(outputs.look(&session, &triggers, spec.state == State::Active, self.since));
+        }
+        if !is_needed {
+            self.next_look = Instant::now() + LOOK_WITHOUT_TRIGGERS;
         }
         seen
     }

@@ -22,9 +22,10 @@ use tracepoint::{
     DirError, Do, DrainedBy, Dump, FieldInfo, Level, Limit, LimitError, Limits, Location, Marker, NamedSession,
     NotFound, Notice, OverBudget, ParseLevelError, Platform, Probe, ProcessKey, ProcessKeyError, Recorded, Recorder,
     RecoverError, RegisterError, Removed, Rights, RingDirError, Rotated, Rotation, Rule, RuleAck, RuleError,
-    RuleProblem, RunDir, RunDirError, Session, SessionBuilder, SessionError, SessionSpec, SinkFailure, SinkSource,
-    SinkSpec, SnapshotSummary, SpecError, State, StateDump, StateDumpStatus, Status, StreamSpec, Summary, SwitchError,
-    Tracepoint, TracepointInfo, TracepointKind, TriggerAck, TriggerSpec, Unmatched, When, filter, testing, trigger,
+    RuleProblem, RunDir, RunDirError, Session, SessionBuilder, SessionError, SessionInCode, SessionSpec, SinkFailure,
+    SinkSource, SinkSpec, SnapshotSummary, SpecError, State, StateDump, StateDumpStatus, Status, StreamSpec, Summary,
+    SwitchError, Tracepoint, TracepointInfo, TracepointKind, TriggerAck, TriggerSpec, Unmatched, When, filter, testing,
+    trigger,
 };
 
 tracepoint::define_trace! {
@@ -189,6 +190,7 @@ fn sessions_from_outside() -> Outcome {
         RunDir: RunDir::at(place.path())?;
         [Unmatched]: *controller.unmatched(&spec)?;
         Result<Rotation, ControlError>: named.rotate();
+        Vec<SessionInCode>: controller.sessions_in_code();
         Recorder: recorder;
         Vec<Recorded>: recorder.finish(&[]);
         Rights: Rights::default();

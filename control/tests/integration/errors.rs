@@ -38,6 +38,7 @@ fn errors_cross_threads() {
     is_error::<tracepoint_control::SessionError>();
     is_error::<tracepoint_control::SinkFailure>();
     is_error::<tracepoint_control::SpecError>();
+    is_error::<tracepoint_control::TraceFilterError>();
     is_error::<tracepoint_control::filter::FilterError>();
     is_error::<tracepoint_control::trigger::PayloadTooLong>();
     is_error::<tracepoint_control::core_dump::CoreArgumentsError>();

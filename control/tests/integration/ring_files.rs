@@ -40,7 +40,9 @@ fn the_directory_of_a_process_has_rings_metadata_and_outputs() -> Outcome {
     assert_eq!(std::fs::read_to_string(own.join("outputs"))?, format!("ctf {}\n", trace.display()));
     assert_eq!(std::fs::read(own.join("metadata"))?, std::fs::read(trace.join("metadata"))?);
     let rings = ring_files(&own);
-    assert_eq!(names(&own).len(), rings.len() + 2, "{:?}", names(&own));
+    let description = std::fs::read_to_string(own.join("session.toml"))?;
+    assert!(description.contains("kept:*"), "others know what the session records: {description}");
+    assert_eq!(names(&own).len(), rings.len() + 3, "{:?}", names(&own));
     for (name, size) in [("0-0.ring", 64 << 10), ("0-1.ring", 64 << 10), ("0-orphans.ring", 4096)] {
         let path = own.join(name);
         assert!(rings.contains(&path), "{rings:?}");

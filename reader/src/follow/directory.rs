@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::files::{File, StreamKey};
 use crate::account::ACCOUNT_PATH;
 use crate::chunk::root;
+use crate::clock_alignment;
 use crate::error::ReadError;
 use crate::headers::Headers;
 use crate::merge::stream_files;
@@ -18,6 +19,8 @@ pub(super) struct Directory {
     /// The directory of the whole trace.
     pub(super) root: PathBuf,
     pub(super) metadata: Metadata,
+    /// The offset of its clock, if that was aligned when the directory was found.
+    offset: Option<i64>,
     pub(super) has_ended: bool,
     path: PathBuf,
     /// The length of the metadata when it was read, in bytes.
@@ -30,9 +33,11 @@ impl Directory {
     pub(super) fn open(path: &Path) -> Result<Self, ReadError> {
         let file = path.join("metadata");
         let length = file.metadata().map_or(0, |file| file.len());
-        let metadata = Metadata::open(&file)?;
+        // Later estimates would make time go back.
+        let offset = clock_alignment::read(path).map(|(offset, _)| offset);
+        let metadata = open(&file, offset)?;
         let root = root(path).to_owned();
-        Ok(Self { root, metadata, has_ended: false, path: path.to_owned(), length, keys: HashMap::new() })
+        Ok(Self { root, metadata, offset, has_ended: false, path: path.to_owned(), length, keys: HashMap::new() })
     }
 
     /// Its stream files, with their present lengths.
@@ -57,8 +62,7 @@ impl Directory {
             return true;
         }
         // It may end within a declaration.
-        let metadata = Metadata::open(&file);
-        if let Ok(metadata) = metadata {
+        if let Ok(metadata) = open(&file, self.offset) {
             (self.metadata, self.length) = (metadata, length);
             return true;
         }
@@ -77,4 +81,9 @@ impl Directory {
         self.keys.insert(file.id, key.clone());
         Some(key)
     }
+}
+
+fn open(file: &Path, offset: Option<i64>) -> Result<Metadata, ReadError> {
+    let metadata = Metadata::open(file)?;
+    Ok(offset.map(|offset| metadata.with_offset(offset)).unwrap_or(metadata))
 }

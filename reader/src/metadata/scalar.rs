@@ -39,6 +39,7 @@ pub(super) fn integer(input: &mut Input<'_>) -> Parsed<Integer> {
         base: Base::Decimal,
         order: input.state.native,
         text: false,
+        truth: false,
         clock: None,
         slot: None,
     };

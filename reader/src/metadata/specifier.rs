@@ -44,7 +44,7 @@ pub(super) fn type_declaration(input: &mut Input<'_>) -> Parsed<bool> {
 fn type_alias(input: &mut Input<'_>) -> Parsed<()> {
     keyword("typealias").parse_next(input)?;
     let ty = specifier(input)?;
-    let ty = lengths(input, ty)?;
+    let mut ty = lengths(input, ty)?;
     expect(input, ":=")?;
     let mut name = expect_name(input)?.to_owned();
     while let Some(word) = opt(word).parse_next(input)? {
@@ -52,6 +52,9 @@ fn type_alias(input: &mut Input<'_>) -> Parsed<()> {
         name.push_str(word);
     }
     expect(input, ";")?;
+    if let (Type::Integer(integer), "bool") = (&mut ty, name.as_str()) {
+        integer.truth = true;
+    }
     input.state.declare(name, ty);
     Ok(())
 }

@@ -43,6 +43,8 @@ pub struct Integer {
     pub order: ByteOrder,
     /// Whether it encodes a character: arrays of such integers are text.
     pub text: bool,
+    /// Whether the metadata calls its type `bool`: 0 is false, other values are true.
+    pub truth: bool,
     /// The clock whose value it carries, as an index into [`Metadata::clocks`](crate::Metadata::clocks).
     pub clock: Option<u16>,
     pub(crate) slot: Option<Slot>,
@@ -223,16 +225,16 @@ impl Type {
         }
     }
 
-    /// The integer, if it is a byte that is neither a character nor a time: arrays of these are kept as bytes.
-    pub(crate) fn is_plain_byte(&self) -> Option<Integer> {
+    /// The integer, if it is a byte that is neither a character nor a time nor a truth: arrays of these are kept as bytes.
+    pub fn is_plain_byte(&self) -> Option<Integer> {
         match self {
-            Self::Integer(i) if i.bits == 8 && i.align == 8 && !i.signed && i.clock.is_none() => Some(*i),
+            Self::Integer(i) if i.bits == 8 && i.align == 8 && !i.signed && !i.truth && i.clock.is_none() => Some(*i),
             _ => None,
         }
     }
 
     /// Whether it is a whole byte that encodes a character.
-    pub(crate) fn is_character(&self) -> bool {
+    pub fn is_character(&self) -> bool {
         matches!(self, Self::Integer(i) if i.text && i.bits == 8 && i.align % 8 == 0)
     }
 }

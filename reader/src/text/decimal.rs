@@ -37,6 +37,12 @@ pub(super) fn write_fraction(line: &mut Vec<u8>, mut nanoseconds: u64) {
     line.extend_from_slice(&digits);
 }
 
+/// Appends nanoseconds as seconds with nine digits behind the point.
+pub(super) fn write_seconds(line: &mut Vec<u8>, nanoseconds: u64) {
+    write(line, nanoseconds / 1_000_000_000);
+    write_fraction(line, nanoseconds % 1_000_000_000);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

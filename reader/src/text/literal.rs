@@ -1,10 +1,13 @@
-//! Values as text.
+//! Values in the style of babeltrace2.
 
 use std::io::{self, Write};
 
 use super::{decimal, float, is_control};
 use crate::metadata::types::{Base, EnumType};
 use crate::value::{Int, StructValue, Value};
+
+/// Characters that C escapes in texts, besides control characters.
+const QUOTED: &[u8] = b"\\'\"?";
 
 /// Appends the members of a structure in braces, without those whose names are in `hide`.
 pub(super) fn members(line: &mut Vec<u8>, structure: &StructValue, hide: &[&str]) -> io::Result<()> {
@@ -34,11 +37,11 @@ fn literal(line: &mut Vec<u8>, value: &Value) -> io::Result<()> {
             Ok(())
         }
         Value::String(bytes) => {
-            string(line, bytes);
+            string(line, bytes, QUOTED);
             Ok(())
         }
         Value::Bytes(bytes, base) => elements(line, bytes.iter(), |line, byte| {
-            integer(line, &Int { value: i128::from(*byte), bits: 8, signed: false, base: *base })
+            integer(line, &Int { value: i128::from(*byte), bits: 8, signed: false, base: *base, truth: false })
         }),
         Value::Array(values) => elements(line, values.iter(), literal),
         Value::Struct(structure) => members(line, structure, &[]),
@@ -68,11 +71,6 @@ fn elements<T>(
 
 /// An integer. In bases other than ten, a negative number is its two's complement in whole digits.
 fn integer(line: &mut Vec<u8>, int: &Int) -> io::Result<()> {
-    let bits = u32::from(int.bits);
-    let digits = |per_digit: u32| {
-        let width = (bits.div_ceil(per_digit) * per_digit).min(64);
-        int.pattern() & (u64::MAX >> (64 - width))
-    };
     match int.base {
         Base::Decimal => {
             if int.value < 0 {
@@ -82,10 +80,16 @@ fn integer(line: &mut Vec<u8>, int: &Int) -> io::Result<()> {
             decimal::write(line, u64::try_from(int.value.unsigned_abs()).unwrap_or(u64::MAX));
             Ok(())
         }
-        Base::Hexadecimal => write!(line, "0x{:X}", digits(4)),
-        Base::Octal => write!(line, "0{:o}", digits(3)),
-        Base::Binary => write!(line, "0b{:0width$b}", digits(1), width = usize::from(int.bits)),
+        Base::Hexadecimal => write!(line, "0x{:X}", digits(int, 4)),
+        Base::Octal => write!(line, "0{:o}", digits(int, 3)),
+        Base::Binary => write!(line, "0b{:0width$b}", digits(int, 1), width = usize::from(int.bits)),
     }
+}
+
+/// The bits of an integer, in whole digits of so many bits each.
+pub(super) fn digits(int: &Int, per_digit: u32) -> u64 {
+    let width = (u32::from(int.bits).div_ceil(per_digit) * per_digit).min(64);
+    int.pattern() & (u64::MAX >> (64 - width))
 }
 
 fn enumeration(line: &mut Vec<u8>, int: &Int, ty: &EnumType) -> io::Result<()> {
@@ -95,7 +99,7 @@ fn enumeration(line: &mut Vec<u8>, int: &Int, ty: &EnumType) -> io::Result<()> {
         if any {
             line.extend_from_slice(b", ");
         }
-        string(line, label.as_bytes());
+        string(line, label.as_bytes(), QUOTED);
         any = true;
     }
     if !any {
@@ -107,50 +111,66 @@ fn enumeration(line: &mut Vec<u8>, int: &Int, ty: &EnumType) -> io::Result<()> {
     Ok(())
 }
 
-/// Text in quotes, with C's escapes. Beyond ASCII, what a terminal would act on is escaped, which babeltrace2 does not do: the rest is unchanged.
-fn string(line: &mut Vec<u8>, bytes: &[u8]) {
+/// Text in quotes, with C's escapes of control characters and of the `quoted` ones. Beyond ASCII, what a terminal would act on is escaped,
+/// which babeltrace2 does not do: the rest is unchanged.
+pub(super) fn string(line: &mut Vec<u8>, bytes: &[u8], quoted: &[u8]) {
     line.push(b'"');
     if bytes.is_ascii() {
-        for byte in bytes {
-            ascii(line, *byte);
-        }
+        ascii(line, bytes, quoted);
     } else {
         for chunk in bytes.utf8_chunks() {
             for c in chunk.valid().chars() {
-                match u8::try_from(c) {
-                    Ok(byte @ 0..0x80) => ascii(line, byte),
+                let mut utf8 = [0; 4];
+                match c.encode_utf8(&mut utf8).as_bytes() {
+                    single @ [_] => ascii(line, single, quoted),
                     _ if is_control(c) => line.extend(c.escape_unicode().map(|c| c as u8)),
-                    _ => line.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+                    several => line.extend_from_slice(several),
                 }
             }
             for &byte in chunk.invalid() {
                 // Control characters of a terminal that is not in the mode of UTF-8.
-                if byte < 0xA0 { hexadecimal(line, byte) } else { line.push(byte) }
+                if byte < 0xA0 { escaped(line, byte) } else { line.push(byte) }
             }
         }
     }
     line.push(b'"');
 }
 
-/// A character of ASCII.
-fn ascii(line: &mut Vec<u8>, byte: u8) {
-    let escape = match byte {
-        b'\\' | b'\'' | b'"' | b'?' => byte,
-        0x07 => b'a',
-        0x08 => b'b',
-        b'\t' => b't',
-        b'\n' => b'n',
-        0x0B => b'v',
-        0x0C => b'f',
-        b'\r' => b'r',
-        0x1B => b'e',
-        0..0x20 | 0x7F => return hexadecimal(line, byte),
-        _ => return line.push(byte),
-    };
-    line.extend([b'\\', escape]);
+/// Characters of ASCII.
+fn ascii(line: &mut Vec<u8>, mut text: &[u8], quoted: &[u8]) {
+    let is_special = |byte: &u8| matches!(byte, 0..0x20 | 0x7F) || quoted.contains(byte);
+    while let Some(at) = text.iter().position(is_special) {
+        line.extend_from_slice(&text[..at]);
+        let escape = match text[at] {
+            0x07 => b'a',
+            0x08 => b'b',
+            b'\t' => b't',
+            b'\n' => b'n',
+            0x0B => b'v',
+            0x0C => b'f',
+            b'\r' => b'r',
+            0x1B => b'e',
+            byte @ (0..0x20 | 0x7F) => {
+                escaped(line, byte);
+                text = &text[at + 1..];
+                continue;
+            }
+            byte => byte,
+        };
+        line.extend([b'\\', escape]);
+        text = &text[at + 1..];
+    }
+    line.extend_from_slice(text);
 }
 
-fn hexadecimal(line: &mut Vec<u8>, byte: u8) {
+/// `\x1f`.
+fn escaped(line: &mut Vec<u8>, byte: u8) {
+    line.extend_from_slice(b"\\x");
+    hexadecimal(line, byte);
+}
+
+/// Two digits in base 16.
+pub(super) fn hexadecimal(line: &mut Vec<u8>, byte: u8) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
-    line.extend([b'\\', b'x', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+    line.extend([HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
-use tracepoint_reader::text::{TextOptions, TextWriter};
+use tracepoint_reader::text::{Style, TextOptions, TextWriter};
 use tracepoint_reader::{Item, Trace};
 
 pub const UUID: [u8; 16] =
@@ -123,8 +123,13 @@ pub fn babeltrace(directory: &Path) -> String {
 
 /// What this crate prints of the events.
 pub fn ours(directory: &Path) -> String {
+    text(directory, Style::Babeltrace.into())
+}
+
+/// The same with other options.
+pub fn text(directory: &Path, options: TextOptions) -> String {
     let mut out = Vec::new();
-    let mut writer = TextWriter::new(TextOptions::default());
+    let mut writer = TextWriter::new(options);
     for item in Trace::open(directory).unwrap().items() {
         match &item {
             Item::Event(_) => writer.write_item(&mut out, &item).unwrap(),

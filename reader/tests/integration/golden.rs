@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 use tracepoint_reader::account::Account;
-use tracepoint_reader::text::{TextOptions, TextWriter};
+use tracepoint_reader::text::{Style, TextOptions, TextWriter, TimeFormat};
 use tracepoint_reader::{Trace, recover, verify};
 
 fn golden() -> PathBuf {
@@ -28,8 +28,8 @@ fn text(process: &Path) -> String {
     assert!(recovered.is_complete(), "{recovered:?}");
     let report = verify(&out).unwrap();
     assert!(report.passed(), "{:?}", report.failures().collect::<Vec<_>>());
-    let mut options = TextOptions::default();
-    options.utc = true;
+    let mut options = TextOptions::from(Style::Babeltrace);
+    options.time = TimeFormat::Utc;
     let mut writer = TextWriter::new(options);
     let mut text = Vec::new();
     for item in Trace::open(&out).unwrap().items() {

@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::hand::{PREAMBLE, Packet, one_event, stream, trace};
 use tracepoint_reader::account::Account;
-use tracepoint_reader::text::{TextOptions, TextWriter};
+use tracepoint_reader::text::{Style, TextOptions, TextWriter};
 use tracepoint_reader::{Item, Metadata, PacketDecoder, Trace, json, verify};
 
 const FIELDS: &str = "u8 n; u16 seq[n]; string s; enum : u8 { a = 0 ... 3, b = 4 } e;
@@ -47,7 +47,7 @@ fn decode(metadata: &Metadata, bytes: &[u8]) -> usize {
         return 0;
     };
     let mut out = Vec::new();
-    let mut writer = TextWriter::new(TextOptions::default());
+    let mut writers = [Style::Babeltrace, Style::Compact].map(|style| TextWriter::new(style.into()));
     let mut events = 0;
     for step in decoder {
         let item = match step {
@@ -55,7 +55,9 @@ fn decode(metadata: &Metadata, bytes: &[u8]) -> usize {
             Err(damage) => Item::Damage(damage),
         };
         events += usize::from(matches!(item, Item::Event(_)));
-        writer.write_item(&mut out, &item).unwrap();
+        for writer in &mut writers {
+            writer.write_item(&mut out, &item).unwrap();
+        }
         json::write_item(&mut out, &item).unwrap();
         out.clear();
     }
@@ -194,7 +196,11 @@ fn escape_sequences_in_names_are_escaped() {
     let metadata = one_event("u8 a;").replace("\"p:x\"", "\"p:\\033[31mx\"").replace("\"box\"", "\"bo\\007x\"");
     let packet = Packet::of(&[(0, 1000, b"\x01")]);
     let directory = trace(&metadata, &[("s_0", &[packet.bytes()])]);
-    let text = crate::hand::ours(directory.path());
-    assert!(text.contains("p:\\u{1b}[31mx") && text.contains("bo\\u{7}x"), "{text}");
-    assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+    for style in [Style::Babeltrace, Style::Compact] {
+        let mut options = TextOptions::from(style);
+        options.host = true;
+        let text = crate::hand::text(directory.path(), options);
+        assert!(text.contains("p:\\u{1b}[31mx") && text.contains("bo\\u{7}x"), "{text}");
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+    }
 }

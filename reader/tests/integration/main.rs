@@ -8,6 +8,8 @@ mod ring_file;
 #[path = "../../../tests/support/seed.rs"]
 mod seed;
 
+mod clocks;
+mod compact;
 mod dt_hostile;
 mod follow;
 mod foreign;

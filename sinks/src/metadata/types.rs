@@ -45,8 +45,8 @@ fn plain(ty: &FieldType) -> String {
         FieldType::Float { .. } => "floating_point { exp_dig = 11; mant_dig = 53; align = 8; }".to_owned(),
         FieldType::Text | FieldType::Path => "string".to_owned(),
         FieldType::Enum { container, labels } => enumeration(*container, labels),
-        // A bool; other types do not occur here. One byte.
-        _ => "uint8_t".to_owned(),
+        // One byte. Other types do not occur here.
+        _ => "bool".to_owned(),
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
         let element = &FieldType::Bool;
         assert_eq!(
             declared("data", FieldType::Sequence { element }),
-            "uint32_t __data_length;\n\t\tuint8_t _data[ __data_length ];"
+            "uint32_t __data_length;\n\t\tbool _data[ __data_length ];"
         );
     }
 

@@ -2,6 +2,7 @@
 
 use crate::account::Account;
 use crate::error::SinkError;
+use crate::stream::Bandwidth;
 use std::path::PathBuf;
 
 /// Where a sink writes packets, so that recovery finds them.
@@ -73,6 +74,11 @@ pub trait SinkExtension {
 
     /// The drain has polled all rings and moved their packets. The next round ends within 200 ms, whether packets arrive or not.
     fn round_ended(&mut self) {}
+
+    /// The caps of a sink that sends over a network, to be shared with other senders before it begins.
+    fn bandwidth(&mut self) -> Option<&mut Bandwidth> {
+        None
+    }
 
     /// Whether the packets that it takes count towards the bytes of the session.
     fn keeps_packets(&self) -> bool {

@@ -11,26 +11,24 @@
 //!   closing: CLOSE ─▶ CLOSED, ACCOUNT ─▶ DONE ─▶ over
 //! ```
 //!
-//! [`Kept`] outlasts the connection; [`handshake`] has the beginning, [`received`] what the collector says.
+//! [`Kept`] outlasts the connection; [`handshake`] has the beginning, [`outgoing`] what is sent, [`received`] what the collector says.
 
 mod data;
 mod handshake;
 mod kept;
+mod outgoing;
 mod received;
 
 use super::connection::Control;
-use super::promise;
-use super::queue::{Item, Queue, QueuedPacket};
+use super::queue::Queue;
 use super::session::{Next, Trouble};
-use super::stats::LostPackets;
 use super::streams::Streams;
+use super::throttle::Throttle;
 use data::{Data, Sending};
 pub(super) use kept::Kept;
-use kept::SentPacket;
 use rustix::event::{PollFd, PollFlags};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, ErrorKind};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracepoint_reader::net::stream::{
     Announce, ClockProbe, Close, ClosedStream, LONGEST_PIECE, MOST_ENTRIES, NO_SEQ, Piece, Sync, SyncEntry, ToCollector,
@@ -51,6 +49,7 @@ const FIRST_PROBES: usize = 5;
 pub(super) struct Collector {
     control: Control,
     data: Data,
+    throttle: Throttle,
     /// The collector, for messages.
     name: String,
     names: Names,
@@ -119,12 +118,18 @@ impl Collector {
         if now.duration_since(self.heard) > SILENCE {
             return Err(io::Error::new(ErrorKind::TimedOut, "the collector is silent").into());
         }
+        // Until nothing can be done now, or messages are to be looked at.
+        let mut again = Some(now);
         for _ in 0..BATCH {
             if !self.finish_packet(queue)? {
+                self.pass_by(queue, streams, kept);
+                again =
+                    self.sending.as_ref().filter(|sending| !sending.is_blocked).map(|sending| sending.ticket.time());
                 break;
             }
             self.control.flush()?;
             if self.control.is_blocked() || !self.begin_item(queue, streams, kept)? {
+                again = None;
                 break;
             }
         }
@@ -134,95 +139,7 @@ impl Collector {
         self.close_if_done(queue, streams, kept);
         self.control.flush()?;
         let until = self.probe_at.min(self.heard + SILENCE);
-        Ok(Next::At(Some(self.data.keep_open(now).map_or(until, |time| until.min(time)))))
-    }
-
-    /// Sends the rest of the present packet; `false` if it cannot all be sent now.
-    fn finish_packet(&mut self, queue: &Queue) -> Result<bool, Trouble> {
-        let Some(sending) = &mut self.sending else { return Ok(true) };
-        if !self.data.send(sending)? {
-            return Ok(false);
-        }
-        if let Some(Sending { packet, is_again, .. }) = self.sending.take() {
-            queue.count_sent(&packet.packet);
-            if self.window == 0 && !is_again {
-                queue.finished(&packet.packet);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Begins the next packet or item of the queue; `false` if there is none that can be begun now.
-    fn begin_item(&mut self, queue: &Queue, streams: &mut Streams, kept: &mut Kept) -> Result<bool, Trouble> {
-        let is_attaching = self.handles.values().any(Option::is_none);
-        if self.sending.is_some() || is_attaching || self.is_paused {
-            return Ok(false);
-        }
-        while let Some(Again { stream, seq, part }) = self.again.pop_front() {
-            if let Some(packet) = kept.get(stream, seq) {
-                self.sending = Some(Sending::new(packet, self.handle_of(stream), part, true));
-                return Ok(true);
-            }
-        }
-        if self.phase != Phase::Streaming {
-            return Ok(false);
-        }
-        let mut state = queue.lock();
-        let stream = match state.items.front() {
-            None => return Ok(false),
-            Some(Item::Sync(_)) => None,
-            Some(Item::Packet(packet)) => {
-                if self.window > 0 && kept.bytes() > 0 && kept.bytes() >= self.window {
-                    return Ok(false);
-                }
-                Some(streams.number(packet))
-            }
-        };
-        self.send_metadata(&state.metadata);
-        if let Some(stream) = stream.filter(|stream| !self.handles.contains_key(stream)) {
-            let class = streams.get(stream).info.id.class;
-            let size = state.packet_sizes.get(&class).copied().unwrap_or_default();
-            drop(state);
-            self.announce(stream, streams, size);
-            self.control.flush()?;
-            return Ok(false);
-        }
-        let item = state.items.pop_front();
-        drop(state);
-        match (item, stream) {
-            (Some(Item::Packet(packet)), Some(stream)) => self.begin_new(stream, packet, queue, (streams, kept)),
-            (Some(Item::Sync(time)), _) => self.synchronise(time, streams, kept),
-            _ => {}
-        }
-        Ok(true)
-    }
-
-    /// Begins a packet that has not been sent before.
-    fn begin_new(
-        &mut self,
-        stream: usize,
-        mut packet: QueuedPacket,
-        queue: &Queue,
-        (streams, kept): (&mut Streams, &mut Kept),
-    ) {
-        let sent = streams.get(stream);
-        if promise::keep(&mut packet.bytes, &mut packet.header, sent.promised).is_err() {
-            return queue.lost(&packet, LostPackets::Late);
-        }
-        let prev_seq = sent.last.map_or(NO_SEQ, |last| last.sequence);
-        sent.last = Some(packet.header);
-        sent.packets += 1;
-        sent.events += packet.events();
-        sent.events_after = packet.events_after;
-        let packet = Arc::new(SentPacket { prev_seq, packet });
-        if self.window > 0 {
-            kept.add(stream, Arc::clone(&packet));
-        }
-        self.sending = Some(Sending::new(packet, self.handle_of(stream), None, false));
-    }
-
-    fn handle_of(&self, stream: usize) -> u64 {
-        self.handles.get(&stream).copied().flatten().unwrap_or_default()
+        Ok(Next::At([again, self.data.keep_open(now)].into_iter().flatten().chain([until]).min()))
     }
 
     /// Announces a stream.
@@ -276,7 +193,7 @@ impl Collector {
     }
 
     /// Closes the streams, once everything is sent.
-    fn close_if_done(&mut self, queue: &Queue, streams: &mut Streams, kept: &Kept) {
+    fn close_if_done(&mut self, queue: &Queue, streams: &mut Streams, kept: &mut Kept) {
         let state = queue.lock();
         let is_sent = state.ended && state.items.is_empty() && self.sending.is_none() && self.again.is_empty();
         if self.phase != Phase::Streaming || !is_sent || self.handles.values().any(Option::is_none) {
@@ -284,6 +201,10 @@ impl Collector {
         }
         self.send_metadata(&state.metadata);
         drop(state);
+        if self.has_system_clock {
+            // Nothing comes any more. A short session has not told the alignment of its clock before.
+            self.synchronise(clock::now(), streams, kept);
+        }
         let closed = self.handles.iter().filter_map(|(number, handle)| {
             let (handle, sent) = ((*handle)?, streams.get(*number));
             let (packets, events_after) = (sent.packets, sent.events_after);
@@ -319,7 +240,10 @@ impl Collector {
         let flags = |is_blocked| if is_blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         [
             PollFd::new(&self.control.socket, flags(self.control.is_blocked())),
-            PollFd::from_borrowed_fd(self.data.fd(), flags(self.sending.is_some())),
+            PollFd::from_borrowed_fd(
+                self.data.fd(),
+                flags(self.sending.as_ref().is_some_and(|sending| sending.is_blocked)),
+            ),
         ]
     }
 }

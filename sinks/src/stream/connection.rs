@@ -132,9 +132,11 @@ impl Control {
     }
 }
 
-/// Sends parts that follow each other, from the byte `done` on, and advances it; `false` if they are not all sent yet.
-pub(super) fn write_parts(mut socket: &TcpStream, parts: [&[u8]; 2], done: &mut usize) -> io::Result<bool> {
+/// Sends parts that follow each other, from the byte `done` up to the byte `end`, and advances `done`; `false` if they are not all sent yet.
+pub(super) fn write_parts(mut socket: &TcpStream, parts: [&[u8]; 2], done: &mut usize, end: usize) -> io::Result<bool> {
     let [head, rest] = parts;
+    let head = &head[..head.len().min(end)];
+    let rest = &rest[..rest.len().min(end - head.len())];
     while *done < head.len() + rest.len() {
         let head_left = head.get(*done..).unwrap_or_default();
         let rest_left = &rest[done.saturating_sub(head.len())..];

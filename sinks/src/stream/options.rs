@@ -1,5 +1,6 @@
 //! Options of a sender.
 
+use super::throttle::Bandwidth;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
@@ -92,11 +93,12 @@ pub struct StreamOptions {
     pub(super) sync_interval: Duration,
     pub(super) retry: Option<Duration>,
     pub(super) flush: Duration,
+    pub(super) bandwidth: Bandwidth,
 }
 
 impl StreamOptions {
     /// The default options, to this peer.
-    pub const fn to(destination: Destination) -> Self {
+    pub fn to(destination: Destination) -> Self {
         Self {
             destination,
             relay_only: false,
@@ -107,6 +109,7 @@ impl StreamOptions {
             sync_interval: DEFAULT_SYNC_INTERVAL,
             retry: Some(Duration::ZERO),
             flush: Duration::from_secs(10),
+            bandwidth: Bandwidth::default(),
         }
     }
 
@@ -143,6 +146,16 @@ impl StreamOptions {
     #[must_use]
     pub fn sync_interval(mut self, pause: Duration) -> Self {
         self.sync_interval = pause.clamp(Duration::from_millis(10), Duration::from_secs(60));
+        self
+    }
+
+    /// Limits the bytes of packets that are sent per second, with the headers of datagrams and records but without those of IP; by default there
+    /// is no limit. All processes of the session share it. A packet that cannot be sent within 250 ms and a pause between two synchronisation points
+    /// is dropped, and counted as lost by the bandwidth. Control messages and synchronisation points are exempt. A cap at which a packet of the
+    /// session takes more than 10 s is refused when the session starts.
+    #[must_use]
+    pub const fn max_bandwidth(mut self, bytes_per_second: u64) -> Self {
+        self.bandwidth.max = Some(bytes_per_second);
         self
     }
 

@@ -25,6 +25,8 @@ pub(super) struct QueuedPacket {
     /// Records of the stream before it, and up to its end.
     pub(super) events_before: u64,
     pub(super) events_after: u64,
+    /// When it was queued, in ns of `CLOCK_MONOTONIC`.
+    pub(super) queued: u64,
 }
 
 impl QueuedPacket {
@@ -209,7 +211,7 @@ mod tests {
     fn packet(bytes: usize) -> QueuedPacket {
         let stream = StreamInfo { id: StreamId { class: 0, instance: 1 }, channel: "c".to_owned() };
         let header = PacketHeader::default();
-        QueuedPacket { stream, header, bytes: vec![0; bytes], events_before: 3, events_after: 5 }
+        QueuedPacket { stream, header, bytes: vec![0; bytes], events_before: 3, events_after: 5, queued: 0 }
     }
 
     #[test]

@@ -24,15 +24,16 @@
 
 mod handshake;
 mod heartbeat;
+mod outgoing;
 mod replies;
 
-use super::connection::{Control, write_parts};
+use super::connection::Control;
 use super::metadata_packets;
-use super::promise;
-use super::queue::{Item, Queue, QueuedPacket};
+use super::queue::{Queue, QueuedPacket};
 use super::session::{Identity, Next, Trouble};
 use super::stats::LostPackets;
 use super::streams::Streams;
+use super::throttle::{Throttle, Ticket};
 use heartbeat::Heartbeat;
 use replies::Expected;
 use rustix::event::{PollFd, PollFlags};
@@ -54,6 +55,7 @@ const BATCH: usize = 64;
 pub(super) struct Relay {
     control: Control,
     data: TcpStream,
+    throttle: Throttle,
     minor: u32,
     /// The relay's number of the session.
     session: u64,
@@ -89,8 +91,11 @@ struct Sending {
     stream: usize,
     head: [u8; DataHeader::SIZE],
     packet: QueuedPacket,
-    /// How many bytes of head and packet are sent.
+    /// How many bytes of head and packet are sent, and how much of the packet may be sent by now.
     done: usize,
+    ticket: Ticket,
+    /// Whether the socket takes no more for now.
+    is_blocked: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -112,6 +117,7 @@ impl Relay {
         self.control.check()?;
         for _ in 0..BATCH {
             if !self.finish_packet(queue, streams)? {
+                self.pass_by(queue, streams);
                 break;
             }
             // Answers must be read before more questions are asked, or both sides wait.
@@ -121,7 +127,11 @@ impl Relay {
             }
         }
         let next = match self.end_if_done(queue, now) {
-            Next::At(None) => Next::At(self.confirm(now)),
+            Next::At(None) => {
+                let paced = self.sending.as_ref().filter(|sending| !sending.is_blocked);
+                let ticket = paced.map(|sending| sending.ticket.time());
+                Next::At(self.confirm(now).into_iter().chain(ticket).min())
+            }
             next => next,
         };
         self.control.flush()?;
@@ -139,90 +149,6 @@ impl Relay {
             self.ask_pending(is_unconfirmed);
         }
         Some(self.confirm_at)
-    }
-
-    /// Sends the rest of the present packet; `false` if it cannot all be sent now.
-    fn finish_packet(&mut self, queue: &Queue, streams: &mut Streams) -> Result<bool, Trouble> {
-        let Some(sending) = &mut self.sending else { return Ok(true) };
-        if !write_parts(&self.data, [&sending.head, sending.packet.content()], &mut sending.done)? {
-            return Ok(false);
-        }
-        if let Some(Sending { stream, packet, .. }) = self.sending.take() {
-            let header = packet.header;
-            let sent = streams.get(stream);
-            sent.last = Some(header);
-            let here = self.streams.entry(stream).or_default();
-            here.last = Some(header.sequence);
-            here.unconfirmed.push_back((header.sequence, packet.events()));
-            let index = Index {
-                handle: here.handle.unwrap_or_default(),
-                sequence: header.sequence,
-                packet_size: header.packet_bits,
-                content_size: header.content_bits,
-                begin: header.begin,
-                end: header.end,
-                discarded: header.discarded,
-                stream_class: header.stream.class.into(),
-                stream_instance: header.stream.instance,
-                packet_number: header.sequence,
-            };
-            self.ask(&Command::SendIndex(index), Expected::Code("an index"));
-            queue.count_sent(&packet);
-            queue.finished(&packet);
-        }
-        Ok(true)
-    }
-
-    /// Begins the next item of the queue; `false` if there is none that can be begun now.
-    fn begin_item(&mut self, queue: &Queue, streams: &mut Streams) -> Result<bool, Trouble> {
-        if self.sending.is_some() || self.phase != Phase::Streaming {
-            return Ok(false);
-        }
-        let mut state = queue.lock();
-        let heartbeat = match state.items.front() {
-            None => return Ok(false),
-            Some(Item::Sync(_)) => self.heartbeat.before_sync(streams),
-            Some(Item::Packet(packet)) => self.heartbeat.begin(&packet.header, streams),
-        };
-        if let Some(packet) = heartbeat {
-            state.put_first(packet);
-        }
-        let stream = match state.items.front() {
-            Some(Item::Packet(packet)) => Some(streams.number(packet)),
-            _ => None,
-        };
-        if let Some(stream) = stream {
-            let is_ready = self.streams.get(&stream).is_some_and(|stream| stream.handle.is_some());
-            if !is_ready || self.metadata.is_none() {
-                drop(state);
-                self.add_stream(stream, streams)?;
-                return Ok(false);
-            }
-            self.send_metadata(&state.metadata);
-        }
-        let item = state.items.pop_front();
-        drop(state);
-        match (item, stream) {
-            (Some(Item::Packet(packet)), Some(stream)) => self.begin_packet(stream, packet, queue, streams),
-            (Some(Item::Sync(time)), _) => self.synchronise(time, streams),
-            _ => {}
-        }
-        Ok(true)
-    }
-
-    fn begin_packet(&mut self, stream: usize, mut packet: QueuedPacket, queue: &Queue, streams: &mut Streams) {
-        if promise::keep(&mut packet.bytes, &mut packet.header, streams.get(stream).promised).is_err() {
-            return queue.lost(&packet, LostPackets::Late);
-        }
-        let size = packet.content().len() as u32;
-        let header = DataHeader {
-            circuit_id: 0,
-            handle: self.streams.get(&stream).and_then(|stream| stream.handle).unwrap_or_default(),
-            sequence: packet.header.sequence,
-            size,
-            padding: (packet.header.size() as u32).saturating_sub(size),
-        };
-        self.sending = Some(Sending { stream, head: header.encode(), packet, done: 0 });
     }
 
     /// Asks for the stream's handle, unless it was asked for.
@@ -258,6 +184,10 @@ impl Relay {
         let mut beacons = Vec::new();
         for (number, sent) in streams.promise(time) {
             let (Some(here), Some(last)) = (self.streams.get(&number), sent.last) else { continue };
+            // Its index has not been sent.
+            if self.sending.as_ref().is_some_and(|sending| sending.stream == number) {
+                continue;
+            }
             // Stock viewers warn of equal times of two streams.
             let time = time.saturating_sub(number as u64);
             // The relay ignores beacons of streams without a packet.
@@ -326,7 +256,7 @@ impl Relay {
         let flags = |is_blocked| if is_blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         [
             PollFd::new(&self.control.socket, flags(self.control.is_blocked())),
-            PollFd::new(&self.data, flags(self.sending.is_some())),
+            PollFd::new(&self.data, flags(self.sending.as_ref().is_some_and(|sending| sending.is_blocked))),
         ]
     }
 

@@ -1,9 +1,11 @@
 //! The sink that streams a session's packets.
 
+use super::bucket;
 use super::losses;
 use super::options::StreamOptions;
 use super::queue::{Item, Queue, QueuedPacket};
 use super::session::Identity;
+use super::throttle::Bandwidth;
 use super::watch::StreamWatch;
 use super::worker::Worker;
 use crate::account::Account;
@@ -72,13 +74,15 @@ impl StreamSink {
         SinkError::new(format!("stream to {}", self.options.destination), error)
     }
 
-    fn look_at(&mut self, channels: &[ChannelDescription]) {
+    fn look_at(&mut self, channels: &[ChannelDescription]) -> Result<(), SinkError> {
         let sizes = channels.iter().map(|channel| (channel.class, channel.packet_size));
         self.queue.change(|state| state.packet_sizes.extend(sizes));
         // Flight recorders hand over nothing before the end.
         if channels.iter().any(|channel| channel.policy == Policy::Overwrite) {
             self.watermark = None;
         }
+        let largest = channels.iter().map(|channel| channel.packet_size).max().unwrap_or_default();
+        self.options.bandwidth.check(largest).map_err(|error| self.failed(error))
     }
 }
 
@@ -90,7 +94,8 @@ impl Sink for StreamSink {
     fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {
         self.has_system_clock = start.trace.clock.uuid.is_some();
         self.watermark = Some(Watermark::new(start.packet_delay));
-        self.look_at(start.channels);
+        self.options.bandwidth.begin();
+        self.look_at(start.channels)?;
         let process = &start.trace.process;
         let of_trace = || {
             let [a, b, c, d, ..] = start.trace.uuid;
@@ -125,7 +130,7 @@ impl Sink for StreamSink {
     }
 
     fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
-        self.look_at(new.channels);
+        self.look_at(new.channels)?;
         self.queue.change(|state| state.metadata.push_str(new.metadata));
         Ok(())
     }
@@ -137,7 +142,8 @@ impl Sink for StreamSink {
         }
         let (events_before, events_after) = (packet.events_before, packet.events_after);
         let bytes = packet.bytes.to_vec();
-        self.queue.push(QueuedPacket { stream: stream.clone(), header, bytes, events_before, events_after });
+        let (stream, queued) = (stream.clone(), bucket::now());
+        self.queue.push(QueuedPacket { stream, header, bytes, events_before, events_after, queued });
         Ok(())
     }
 
@@ -174,6 +180,10 @@ impl SinkExtension for StreamSink {
 
     fn is_full(&self) -> bool {
         self.queue.is_full()
+    }
+
+    fn bandwidth(&mut self) -> Option<&mut Bandwidth> {
+        Some(&mut self.options.bandwidth)
     }
 
     fn round_ended(&mut self) {

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 pub enum LostPackets {
     /// They were under way when a connection ended, or not sent when the recording ended.
     Network,
+    /// They could not be sent in time below a cap on the bandwidth.
+    Bandwidth,
     /// They hold an event from before a time that was promised to viewers.
     Late,
 }
@@ -17,6 +19,7 @@ impl LostPackets {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Network => "network",
+            Self::Bandwidth => "bandwidth",
             Self::Late => "late",
         }
     }

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Mutex;
 use tracepoint_reader::convert::{ConvertOptions, convert};
-use tracepoint_reader::text::{TextOptions, TextWriter};
+use tracepoint_reader::text::{Style, TextWriter};
 use tracepoint_reader::{DtTrace, Item, LossKind, Trace, verify};
 use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::{DtError, DtSink, Sink, TextSink};
@@ -49,7 +49,7 @@ fn channel() -> Channel {
 
 /// The lines of a trace's events, and the numbers of packets and events that are reported as missing.
 fn shown(path: &Path) -> Result<(Vec<String>, u64, u64), Box<dyn std::error::Error>> {
-    let mut writer = TextWriter::new(TextOptions::default());
+    let mut writer = TextWriter::new(Style::Babeltrace.into());
     let (mut lines, mut packets, mut events) = (Vec::new(), 0, 0);
     for item in Trace::open(path)?.items() {
         match &item {
@@ -75,7 +75,10 @@ fn shown(path: &Path) -> Result<(Vec<String>, u64, u64), Box<dyn std::error::Err
 fn a_trace_that_fits_is_kept_complete() -> Outcome {
     let place = place();
     let (path, text) = (place.path().join("all.dt"), Shared::default());
-    let sinks: Vec<Box<dyn Sink>> = vec![Box::new(DtSink::create(&path, 100)?), Box::new(TextSink::new(text.clone()))];
+    let sinks: Vec<Box<dyn Sink>> = vec![
+        Box::new(DtSink::create(&path, 100)?),
+        Box::new(TextSink::new(text.clone()).options(Style::Babeltrace.into())),
+    ];
     let report = record(channel(), sinks)?;
     assert!(report.error.is_none(), "{report:?}");
     let (lines, packets, _) = shown(&path)?;

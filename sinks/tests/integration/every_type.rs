@@ -5,6 +5,8 @@
 use crate::common::{Outcome, Recording, Shared, assert_balances, place, view};
 use std::path::Path;
 use std::process::Command;
+use tracepoint_reader::Trace;
+use tracepoint_reader::text::{Style, TextOptions, TextWriter};
 use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::{CtfSink, TextSink};
 
@@ -42,7 +44,7 @@ fn every_type_is_read_back() -> Outcome {
     let text = Shared::default();
     let recording = Recording::start(
         Channel::default(),
-        vec![Box::new(CtfSink::create(&dir)?), Box::new(TextSink::new(text.clone()))],
+        vec![Box::new(CtfSink::create(&dir)?), Box::new(TextSink::new(text.clone()).options(Style::Babeltrace.into()))],
     )?;
     tracepoint::trace!(integers(-2));
     tracepoint::trace!(floats(-0.1));
@@ -73,6 +75,24 @@ fn every_type_is_read_back() -> Outcome {
     ];
     assert_eq!(fields, expected);
     assert_eq!(text.text(), stdout, "both sinks, line by line");
+    let compact = [
+        "integers a=254 b=-2 c=4294967294 d=-2 size=18446744073709551614 truth=true hexadecimal=0xfffffffffffffffe \
+         octal=0o177776 binary=0b11111110 port=65534",
+        "floats single=-0.1 double=-0.1",
+        "texts text=\"größer \\\"als\\\"\\n\\\\\" file=\"/tmp/a b\"",
+        "arrays data=0x0102ff fixed=[5, 6, 7] data_length=1",
+        "arrays data=0x fixed=[0, 0, 0] data_length=1",
+        "modes mode=Run",
+        "modes mode=9",
+        "keywords struct=3 event=3 size=3",
+    ];
+    let mut writer = TextWriter::new(TextOptions::default());
+    let (mut lines, process) = (Vec::new(), format!("[{}", std::process::id()));
+    Trace::open(&dir)?.items().try_for_each(|item| writer.write_item(&mut lines, &item))?;
+    let lines = String::from_utf8(lines)?;
+    assert!(lines.lines().all(|line| line.contains(&process)), "{lines}");
+    let fields: Vec<_> = lines.lines().filter_map(|line| line.split_once(" types:")).map(|(_, rest)| rest).collect();
+    assert_eq!(fields, compact);
     assert_babeltrace_1_reads(&dir, expected.len());
     assert_balances(&dir);
     Ok(())

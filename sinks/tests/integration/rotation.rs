@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tracepoint_reader::account::Account;
+use tracepoint_reader::text::Style;
 use tracepoint_reader::{Item, Trace, chunk_name, verify};
 use tracepoint_sinks::{CtfSink, TextSink};
 
@@ -52,7 +53,7 @@ fn chunks_are_traces_and_together_complete() -> Outcome {
     let place = place();
     let (dir, text) = (place.path().join("trace"), Shared::default());
     let sinks: Vec<Box<dyn tracepoint_sinks::Sink>> =
-        vec![Box::new(CtfSink::create(&dir)?), Box::new(TextSink::new(text.clone()))];
+        vec![Box::new(CtfSink::create(&dir)?), Box::new(TextSink::new(text.clone()).options(Style::Babeltrace.into()))];
     let mut recording = Recording::start(channel(), sinks)?;
     assert!(recording.drain.can_rotate());
     assert_eq!(recording.drain.rotate()?, Vec::<PathBuf>::new(), "there is nothing to close");

@@ -1,7 +1,11 @@
 //! A session's packets are streamed to a collector: nothing is lost with a connection, and nothing is stored twice.
 
+#[path = "stream_collector/bandwidth.rs"]
+mod bandwidth;
 #[path = "stream_collector/collector.rs"]
 mod collector;
+#[path = "stream_collector/datagrams.rs"]
+mod datagrams;
 
 use crate::common::{Outcome, Recording, alone, place, view};
 use collector::Collector;
@@ -90,6 +94,28 @@ fn a_collector_stores_the_packets_and_the_account() -> Outcome {
     assert!(last.bound != NO_BOUND && last.bound < 1_000_000_000, "{last:?}");
     let error = (i128::from(last.offset) - true_offset).unsigned_abs();
     assert!(error <= u128::from(last.bound) + 1_000_000, "{error} {last:?}, but for 1 ms between two readings here");
+    Ok(())
+}
+
+#[test]
+fn a_session_without_a_synchronisation_point_tells_the_alignment_of_its_clock() -> Outcome {
+    let _alone = alone();
+    let collector = Collector::start();
+    let sink = StreamSink::new(options(&collector).sync_interval(Duration::from_secs(60)))?;
+    let mut recording = Recording::start(config(), vec![Box::new(sink)])?;
+    tracepoint::trace!(collected(1));
+    drain(&mut recording);
+    // The answer to the first probe comes at once.
+    let began = Instant::now();
+    while collector.files().streams.is_empty() {
+        assert!(began.elapsed() < LONG);
+        thread::sleep(Duration::from_millis(10));
+        drain(&mut recording);
+    }
+    recording.finish();
+    let files = collector.files();
+    let last = files.syncs.last().expect("one at the end");
+    assert!(last.bound != NO_BOUND && last.bound < 1_000_000_000, "{last:?}");
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use crate::common::{Outcome, Recording, Shared};
 use std::thread;
 use std::time::Duration;
+use tracepoint_reader::text::Style;
 use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::TextSink;
 
@@ -14,7 +15,8 @@ tracepoint::define_trace! {
 #[test]
 fn lines_are_printed_while_recording() -> Outcome {
     let out = Shared::default();
-    let mut recording = Recording::start(Channel::discard(64 << 10), vec![Box::new(TextSink::new(out.clone()))])?;
+    let sink = TextSink::new(out.clone()).options(Style::Babeltrace.into());
+    let mut recording = Recording::start(Channel::discard(64 << 10), vec![Box::new(sink)])?;
     tracepoint::trace!(step(0, 1));
     thread::spawn(|| tracepoint::trace!(step(1, 2))).join().map_err(|_| "a thread")?;
     // Unless old packets are closed, the watermark is not known.

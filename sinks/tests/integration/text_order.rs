@@ -3,6 +3,7 @@
 use crate::common::{Outcome, Recording, Shared};
 use std::sync::Mutex;
 use std::thread;
+use tracepoint_reader::text::Style;
 use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::TextSink;
 
@@ -16,7 +17,7 @@ const EVENTS: u64 = 1_000;
 /// The text of two threads that fire in turn and are drained meanwhile, with a limit of `pending` bytes for waiting events.
 fn record(pending: usize) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let out = Shared::default();
-    let sink = TextSink::new(out.clone()).pending(pending);
+    let sink = TextSink::new(out.clone()).options(Style::Babeltrace.into()).pending(pending);
     let mut recording = Recording::start(Channel::discard(4 << 10).packets(8), vec![Box::new(sink)])?;
     let turn = Mutex::new(0u64);
     thread::scope(|scope| {

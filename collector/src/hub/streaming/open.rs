@@ -82,6 +82,8 @@ impl Hub {
             names: HashSet::new(),
             fragments: Fragments::default(),
             has_data: false,
+            untold: 0,
+            progress: Rc::default(),
             alignment: None,
             account: (Vec::new(), None),
         });

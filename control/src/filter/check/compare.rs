@@ -2,12 +2,12 @@
 
 use super::{Check, Kind, Operand};
 use crate::filter::error::FilterError;
+use crate::filter::field::Label;
 use crate::filter::number::Comparison;
 use crate::filter::program::Op;
 use crate::glob::Glob;
 use crate::nearest::nearest_names;
 use std::ops::Range;
-use tracepoint_core::field::EnumLabel;
 
 impl Check<'_> {
     /// Compiles a comparison of the two operands on top: two numbers, two texts, or an enumeration and a text.
@@ -61,13 +61,13 @@ impl Check<'_> {
     fn labels(
         &mut self,
         wanted: bool,
-        labels: &'static [EnumLabel],
+        labels: &[Label<'_>],
         glob: &Glob,
         literal: &Range<usize>,
         place: &Range<usize>,
     ) -> Result<(), FilterError> {
         let matching = labels.iter().filter(|label| glob.matches_str(label.name));
-        let mut set: Vec<i128> = matching.map(|label| label.value).collect();
+        let mut set: Vec<(i128, i128)> = matching.map(|label| (label.first, label.last)).collect();
         if set.is_empty() {
             let word = self.word(literal);
             let nearest = nearest_names(word.trim_matches('"'), labels.iter().map(|label| label.name));
@@ -75,6 +75,12 @@ impl Check<'_> {
             return Err(self.error(literal.clone(), reason).suggesting(&nearest));
         }
         set.sort_unstable();
+        // Ranges that overlap become one.
+        set.dedup_by(|next, known| {
+            let overlap = next.0 <= known.1;
+            known.1 = if overlap { known.1.max(next.1) } else { known.1 };
+            overlap
+        });
         let index = self.index(self.sets.len(), place)?;
         self.sets.push(set.into());
         self.op(Op::OneOf(wanted, index), 1, place)

@@ -11,19 +11,25 @@ pub(crate) struct NameRule {
 }
 
 impl NameRule {
-    /// Parses a rule.
+    /// Parses a rule for events of this library, whose names have a provider.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let glob = text.strip_prefix('!').unwrap_or(text);
+        if !glob.is_empty() && !glob.contains([':', '*', '?', '[']) {
+            return Err(format!(
+                "it names no provider; expected `provider:name`: `*:{glob}` for one event of any provider, `{glob}:*` for a \
+                 provider"
+            ));
+        }
+        Self::parse_any(text)
+    }
+
+    /// Parses a rule for events of any tracer.
+    pub(crate) fn parse_any(text: &str) -> Result<Self, String> {
         let (excludes, glob) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
         if glob.is_empty() {
             return Err(
                 "it is empty; expected a name such as `provider:name`, or a pattern such as `provider:*`".to_owned()
             );
-        }
-        if !glob.contains([':', '*', '?', '[']) {
-            return Err(format!(
-                "it names no provider; expected `provider:name`: `*:{glob}` for one event of any provider, `{glob}:*` for a \
-                 provider"
-            ));
         }
         let glob = Glob::parse(glob).map_err(|error| error.to_string())?;
         Ok(Self { text: text.to_owned(), glob, excludes })

@@ -2,6 +2,8 @@
 
 use super::kept::SentPacket;
 use crate::stream::connection::write_parts;
+use crate::stream::queue::QueuedPacket;
+use crate::stream::throttle::{Framing, Ticket};
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -45,26 +47,36 @@ pub(super) struct Sending {
     route: Route,
     /// Its first bytes on the wire.
     head: [u8; WIRE_HEAD],
-    /// The part that is sent, in bytes on the wire, and what is done of it.
+    /// The part that is sent, in bytes on the wire, and how much may be sent by now.
     part: Range<usize>,
+    pub(super) ticket: Ticket,
+    /// Up to where it is sent, in bytes on the way: over TCP with the header of the record.
     done: usize,
+    /// Whether the socket takes no more for now.
+    pub(super) is_blocked: bool,
     /// Whether it was sent before.
     pub(super) is_again: bool,
 }
 
 impl Sending {
-    /// The whole packet, or a part of it that was asked for.
-    pub(super) fn new(packet: Arc<SentPacket>, handle: u64, part: Option<(u32, u32)>, is_again: bool) -> Self {
+    /// A part of a packet, as [`Data::part`] gives it.
+    pub(super) fn new(
+        packet: Arc<SentPacket>,
+        handle: u64,
+        (part, ticket): (Range<usize>, Ticket),
+        is_again: bool,
+    ) -> Self {
         let route = Route { handle, seq: packet.seq(), prev_seq: packet.prev_seq, circuit_id: 0 };
         let content = packet.packet.content();
         // A packet has a header: the drain gives no other.
         let head = wire_head(content, route).unwrap_or([0; WIRE_HEAD]);
-        let size = content.len() + ROUTE_SIZE;
-        let part = part.map_or(0..size, |(offset, length)| {
-            let start = (offset as usize).min(size);
-            start..start.saturating_add(length as usize).min(size)
-        });
-        Self { packet, route, head, part, done: 0, is_again }
+        let done = part.start;
+        Self { packet, route, head, part, ticket, done, is_blocked: false, is_again }
+    }
+
+    /// What there is no ticket for; `None` if there is one for everything.
+    pub(super) fn unpaid(&self) -> Option<Range<usize>> {
+        (self.ticket.end < self.part.end).then_some(self.ticket.end..self.part.end)
     }
 
     fn rest(&self) -> &[u8] {
@@ -84,15 +96,43 @@ impl Sending {
 }
 
 impl Data {
-    /// Sends what can be sent of a packet; `false` if that is not all.
+    /// The units in which packets leave.
+    pub(super) const fn framing(&self) -> Framing {
+        match self {
+            Self::Tcp(_) => Framing { unit: None, header: RecordHeader::SIZE },
+            Self::Udp(datagrams) => Framing { unit: Some(datagrams.unit), header: DatagramHeader::SIZE },
+        }
+    }
+
+    /// The part of a packet that is sent, in bytes on the wire: all of it, or in datagrams the offset and length that were asked for.
+    pub(super) fn part(&self, packet: &QueuedPacket, asked: Option<(u32, u32)>) -> Range<usize> {
+        let size = packet.content().len() + ROUTE_SIZE;
+        match (self, asked) {
+            (Self::Udp(Datagrams { unit, .. }), Some((offset, length))) => {
+                let start = (offset as usize).min(size);
+                // Fragments begin at multiples of the unit.
+                start / unit * unit..start.saturating_add(length as usize).min(size)
+            }
+            _ => 0..size,
+        }
+    }
+
+    /// Sends what can be sent of a packet within its ticket; `false` if that is not all.
     pub(super) fn send(&mut self, sending: &mut Sending) -> io::Result<bool> {
+        let all = self.send_paid(sending)?;
+        sending.is_blocked = !all;
+        Ok(all)
+    }
+
+    fn send_paid(&mut self, sending: &mut Sending) -> io::Result<bool> {
         match self {
             Self::Tcp(socket) => {
                 let mut head = [0; RecordHeader::SIZE + WIRE_HEAD];
                 head[..RecordHeader::SIZE].copy_from_slice(&RecordHeader { size: sending.size() as u32 }.encode());
                 head[RecordHeader::SIZE..].copy_from_slice(&sending.head);
                 let mut done = sending.done;
-                let all = write_parts(socket, [&head, sending.rest()], &mut done)?;
+                let end = RecordHeader::SIZE + sending.ticket.end;
+                let all = write_parts(socket, [&head, sending.rest()], &mut done, end)?;
                 sending.done = done;
                 Ok(all)
             }
@@ -135,11 +175,9 @@ impl Datagrams {
 
     fn send(&mut self, sending: &mut Sending) -> io::Result<bool> {
         let size = sending.size();
-        // Fragments begin at multiples of the unit.
-        let (first, end) = (sending.part.start / self.unit * self.unit, sending.part.end);
-        while first + sending.done < end {
-            let start = first + sending.done;
-            let ranges = (start..end).step_by(self.unit).take(DATAGRAMS_PER_CALL);
+        let end = sending.ticket.end;
+        while sending.done < end {
+            let ranges = (sending.done..end).step_by(self.unit).take(DATAGRAMS_PER_CALL);
             let ranges: Vec<_> = ranges.map(|at| at..(at + self.unit).min(size)).collect();
             let headers: Vec<_> = ranges.iter().map(|range| self.header(sending, range.start, size).encode()).collect();
             let slices = ranges.iter().zip(&headers).map(|(range, header)| {

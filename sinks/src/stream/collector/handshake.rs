@@ -7,6 +7,7 @@ use crate::stream::connection::{Control, connect, write_parts};
 use crate::stream::options::StreamOptions;
 use crate::stream::queue::Queue;
 use crate::stream::session::{Identity, Trouble};
+use crate::stream::throttle::Throttle;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
@@ -86,9 +87,11 @@ impl Collector {
             Data::Tcp(open_tcp(&mut control, connect(to, port, deadline)?, &welcome, deadline)?)
         };
         let now = Instant::now();
+        let throttle = Throttle::new(options.bandwidth.clone(), data.framing(), options.sync_interval);
         let mut collector = Self {
             control,
             data,
+            throttle,
             name: welcome.name,
             names: Names { host: host.clone(), session: session.clone(), process: process.clone() },
             window: buffer.min(welcome.window),
@@ -133,7 +136,7 @@ fn open_tcp(
 ) -> Result<TcpStream, Trouble> {
     let mut done = 0;
     // 32 bytes fit into the buffer of a new socket.
-    if !write_parts(&data, [&Attach { token: welcome.token }.encode(), &[]], &mut done)? {
+    if !write_parts(&data, [&Attach { token: welcome.token }.encode(), &[]], &mut done, usize::MAX)? {
         return Err(io::Error::new(ErrorKind::TimedOut, "the data connection takes nothing").into());
     }
     await_message(control, deadline, |message| matches!(message, ToSender::Ready(Ready::Tcp)).then_some(()))?;

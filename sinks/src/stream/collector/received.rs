@@ -81,13 +81,17 @@ impl Collector {
         match message {
             ToSender::Announced(announced) => self.announced(announced, queue, kept),
             ToSender::Ack(ack) => {
+                self.throttle.stored();
                 for entry in ack.entries {
                     if let Some(number) = self.numbers.get(&entry.handle) {
                         kept.acknowledge(*number, entry.next, queue);
                     }
                 }
             }
-            ToSender::Nack(nack) => nack.entries.iter().for_each(|entry| self.send_again(entry, kept)),
+            ToSender::Nack(nack) => {
+                self.throttle.missed();
+                nack.entries.iter().for_each(|entry| self.send_again(entry, kept));
+            }
             ToSender::ClockReply(reply) if self.has_system_clock => kept.alignment.observe(&reply, clock::now()),
             ToSender::Flow(reason) => {
                 self.is_paused = reason.is_some();

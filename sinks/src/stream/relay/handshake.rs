@@ -6,10 +6,11 @@ use crate::stream::connection::{Control, connect};
 use crate::stream::greeting::{ask, no_relay};
 use crate::stream::options::StreamOptions;
 use crate::stream::session::{Identity, Trouble};
+use crate::stream::throttle::{Framing, Throttle};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tracepoint_reader::net::relay::{
-    Command, CreateChunk, CreateSession, LONGEST_HOST_NAME, LONGEST_SESSION_NAME, Reply, ReturnCode,
+    Command, CreateChunk, CreateSession, DataHeader, LONGEST_HOST_NAME, LONGEST_SESSION_NAME, Reply, ReturnCode,
 };
 
 /// The longest pause between two questions what is stored.
@@ -60,8 +61,10 @@ impl Relay {
             Reply::Code(code) => return Err(Trouble::Final(format!("the relay refuses the trace: {code}"))),
             _ => return Err(no_relay("another answer than a code")),
         }
+        let framing = Framing { unit: None, header: DataHeader::SIZE };
         Ok(Self {
             control,
+            throttle: Throttle::new(options.bandwidth.clone(), framing, options.sync_interval),
             data: connect(to, to.data_port, deadline)?,
             minor,
             session,

@@ -37,6 +37,11 @@ impl Heartbeat {
         self.packet(first.begin.max(streams.promised()))
     }
 
+    /// Whether streams were added since the last packet.
+    pub(super) const fn is_due(&self) -> bool {
+        self.is_due
+    }
+
     /// The packet that comes before a synchronisation point; `None` if no streams were added.
     pub(super) fn before_sync(&mut self, streams: &Streams) -> Option<QueuedPacket> {
         // Not later than what was promised before: new streams may begin there.
@@ -51,6 +56,6 @@ impl Heartbeat {
         let id = StreamId { class: key.class, instance: INSTANCE };
         let stream = StreamInfo { id, channel: CHANNEL.to_owned() };
         let bytes = sealed(header.bytes()).to_vec();
-        Some(QueuedPacket { stream, header, bytes, events_before: 0, events_after: 0 })
+        Some(QueuedPacket { stream, header, bytes, events_before: 0, events_after: 0, queued: 0 })
     }
 }

@@ -1,13 +1,14 @@
 //! A collector that stores in memory, written from the tables of `docs/format-stream.md`.
 
+use super::datagrams;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tracepoint_reader::net::relay::{Command, ControlHeader, Reply, ReturnCode, Version};
 use tracepoint_reader::net::stream::{
     Ack, AckEntry, Announced, Attach, Capabilities, ClockReply, Close, Delivered, FRAME_HEADER, FrameHeader, NO_SEQ,
@@ -32,13 +33,16 @@ pub(crate) struct Files {
     pub(crate) metadata: Vec<u8>,
     pub(crate) account: Vec<u8>,
     pub(crate) syncs: Vec<Sync>,
+    /// When each of them came, and when how many bytes came on the way for data.
+    pub(crate) sync_times: Vec<Instant>,
+    pub(crate) received: Vec<(Instant, usize)>,
     pub(crate) duplicates: u64,
     pub(crate) connections: u64,
     key: Option<[u8; 16]>,
     /// The handles of this connection.
     handles: BTreeMap<u64, (u32, u64)>,
-    token: [u8; 16],
-    sockets: Vec<TcpStream>,
+    pub(super) token: [u8; 16],
+    pub(super) sockets: Vec<TcpStream>,
 }
 
 /// The collector, for one session.
@@ -56,11 +60,15 @@ impl Collector {
         let files = Arc::<Mutex<Files>>::default();
         let acknowledges = Arc::new(AtomicBool::new(true));
         let [control, data] = listeners;
-        let (own, data_port) = (Arc::clone(&files), ports[1]);
+        let udp = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let data_ports = [ports[1], udp.local_addr().expect("an address").port()];
+        let own = Arc::clone(&files);
+        thread::spawn(move || datagrams::serve(&udp, &own));
+        let own = Arc::clone(&files);
         thread::spawn(move || {
             for socket in control.incoming().map_while(Result::ok) {
                 let files = Arc::clone(&own);
-                thread::spawn(move || drop(serve_control(socket, &files, data_port)));
+                thread::spawn(move || drop(serve_control(socket, &files, data_ports)));
             }
         });
         let (own, acks) = (Arc::clone(&files), Arc::clone(&acknowledges));
@@ -99,7 +107,27 @@ impl Collector {
     }
 }
 
-fn say(mut socket: &TcpStream, message: &ToSender<'_>) -> std::io::Result<()> {
+impl Files {
+    /// Stores a packet: its stream, and the number of the next one.
+    pub(super) fn store(&mut self, wire: &[u8]) -> (u64, u64) {
+        let route = route_of(wire).expect("a packet");
+        let packet = stored_packet(wire).expect("a packet").concat();
+        assert!(!tracepoint_reader::internal::check(&packet).is_wrong());
+        let stream = self.streams.get_mut(&self.handles[&route.handle]).expect("announced");
+        if route.seq < stream.next {
+            self.duplicates += 1;
+        } else {
+            assert!(route.prev_seq == NO_SEQ || route.prev_seq < stream.next, "nothing that was sent is missing");
+            let parsed = PacketHeader::parse(&packet);
+            assert!(parsed.begin >= stream.promised && parsed.sequence == route.seq, "{parsed:?} {}", stream.promised);
+            stream.packets.push((parsed, packet));
+            stream.next = route.seq + 1;
+        }
+        (route.handle, stream.next)
+    }
+}
+
+pub(super) fn say(mut socket: &TcpStream, message: &ToSender<'_>) -> std::io::Result<()> {
     let mut out = Vec::new();
     message.encode(&mut out);
     socket.write_all(&out)
@@ -125,7 +153,7 @@ fn be_found(socket: &mut TcpStream) -> std::io::Result<()> {
             Command::Version(_) => Reply::Version(Version { major: 2, minor: 13 }),
             Command::GetConfiguration { flags } => {
                 assert!(Capabilities::of(flags).is_some(), "{flags:#x}");
-                Reply::Configuration { code: ReturnCode::Ok, flags: Capabilities::new(false, false).flags() }
+                Reply::Configuration { code: ReturnCode::Ok, flags: Capabilities::new(true, false).flags() }
             }
             other => panic!("{other:?}"),
         };
@@ -158,7 +186,7 @@ fn wait_for_packets(close: &Close, files: &Mutex<Files>) {
     }
 }
 
-fn serve_control(mut socket: TcpStream, files: &Mutex<Files>, data_port: u16) -> std::io::Result<()> {
+fn serve_control(mut socket: TcpStream, files: &Mutex<Files>, [data_port, udp_port]: [u16; 2]) -> std::io::Result<()> {
     be_found(&mut socket)?;
     let mut payload = Vec::new();
     loop {
@@ -184,12 +212,12 @@ fn serve_control(mut socket: TcpStream, files: &Mutex<Files>, data_port: u16) ->
                     &ToSender::Welcome(Welcome {
                         version: 1,
                         resumed,
-                        udp: false,
+                        udp: hello.udp,
                         session: 1,
                         token,
                         metadata,
                         tcp_port: data_port,
-                        udp_port: 0,
+                        udp_port,
                         mtu: 65507,
                         window: 16 << 20,
                         code: [0; 32],
@@ -223,6 +251,7 @@ fn serve_control(mut socket: TcpStream, files: &Mutex<Files>, data_port: u16) ->
                     }
                 }
                 files.syncs.push(sync);
+                files.sync_times.push(Instant::now());
             }
             ToCollector::ClockProbe(probe) => {
                 let received = now();
@@ -276,30 +305,22 @@ fn serve_data(mut socket: TcpStream, files: &Mutex<Files>, acknowledges: &Atomic
         let mut header = [0; RecordHeader::SIZE];
         socket.read_exact(&mut header)?;
         let mut wire = vec![0; RecordHeader::decode(&header).expect("a record").size as usize];
-        socket.read_exact(&mut wire)?;
-        let route = route_of(&wire).expect("a packet");
-        let packet = stored_packet(&wire).expect("a packet").concat();
-        assert!(!tracepoint_reader::internal::check(&packet).is_wrong());
+        let mut done = 0;
+        while done < wire.len() {
+            let count = socket.read(&mut wire[done..])?;
+            if count == 0 {
+                return Ok(());
+            }
+            done += count;
+            files.lock().expect("no panic").received.push((Instant::now(), count));
+        }
         let mut files = files.lock().expect("no panic");
         if files.token != attach.token {
             return Ok(());
         }
-        let key = files.handles[&route.handle];
-        let mut is_duplicate = false;
-        let stream = files.streams.get_mut(&key).expect("announced");
-        if route.seq < stream.next {
-            is_duplicate = true;
-        } else {
-            assert!(route.prev_seq == NO_SEQ || route.prev_seq < stream.next, "over TCP nothing is missing");
-            let parsed = PacketHeader::parse(&packet);
-            assert!(parsed.begin >= stream.promised && parsed.sequence == route.seq, "{parsed:?} {}", stream.promised);
-            stream.packets.push((parsed, packet));
-            stream.next = route.seq + 1;
-        }
-        let next = stream.next;
-        files.duplicates += u64::from(is_duplicate);
+        let (handle, next) = files.store(&wire);
         if acknowledges.load(Ordering::Relaxed) {
-            let entries = vec![AckEntry { handle: route.handle, next }];
+            let entries = vec![AckEntry { handle, next }];
             say(&control, &ToSender::Ack(Ack { sync: 0, metadata: 0, entries }))?;
         }
         drop(files);

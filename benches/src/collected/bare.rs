@@ -1,0 +1,74 @@
+//! The yardstick over UDP: a receiver that takes many datagrams by one call, and appends their contents to a file.
+
+use crate::Outcome;
+use crate::datagrams::{Datagrams, WINDOW};
+use crate::peers::Ports;
+use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg};
+use rustix::net::sockopt;
+use std::fs::File;
+use std::io::{IoSlice, IoSliceMut, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tracepoint_reader::net::stream::{DatagramHeader, WIRE_HEAD};
+
+/// Datagrams for one call, and the largest of them.
+const BATCH: usize = 64;
+const LARGEST: usize = 9000;
+
+/// Receives until it is killed. What has come it tells a client over TCP: bytes, as a u64, after each call.
+pub(crate) fn receive(directory: &Path) -> Outcome {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let _ = sockopt::set_socket_recv_buffer_size_force(&socket, 8 << 20)
+        .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, 8 << 20));
+    println!("{} {}", listener.local_addr()?.port(), socket.local_addr()?.port());
+    let (mut client, _) = listener.accept()?;
+    client.set_nodelay(true)?;
+    let mut file = File::create(directory.join("datagrams"))?;
+    let mut memory = vec![0; BATCH * LARGEST];
+    let mut received = 0_u64;
+    loop {
+        let mut slices: Vec<_> = memory.chunks_exact_mut(LARGEST).map(|room| [IoSliceMut::new(room)]).collect();
+        let mut headers = MultiHeaders::<()>::preallocate(BATCH, None);
+        let flags = MsgFlags::MSG_WAITFORONE;
+        let sizes: Vec<_> = recvmmsg(socket.as_raw_fd(), &mut headers, slices.iter_mut(), flags, None)?
+            .map(|message| message.bytes)
+            .collect();
+        let parts = memory.chunks_exact(LARGEST).zip(&sizes);
+        let parts: Vec<_> = parts.map(|(room, size)| IoSlice::new(&room[DatagramHeader::SIZE..*size])).collect();
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        if file.write_vectored(&parts)? != bytes {
+            return Err("the file takes no more".into());
+        }
+        received += bytes as u64;
+        client.write_all(&received.to_be_bytes())?;
+    }
+}
+
+/// Sends the datagrams of these packets, until all have been received. A lost one is an error.
+pub(crate) fn send(to: Ports, packets: &[u8], size: usize, mtu: usize) -> Outcome<Duration> {
+    let mut control = TcpStream::connect((Ipv4Addr::LOCALHOST, to.control))?;
+    control.set_read_timeout(Some(Duration::from_secs(10)))?;
+    let mut datagrams = Datagrams::new(to.data, [0; 16], 1, mtu)?;
+    let (mut sent, mut received) = (0, 0);
+    let mut hear = |received: &mut u64| -> Outcome {
+        let mut number = [0; 8];
+        control.read_exact(&mut number)?;
+        *received = u64::from_be_bytes(number);
+        Ok(())
+    };
+    let begun = Instant::now();
+    for (seq, packet) in (0..).zip(packets.chunks_exact(size)) {
+        while sent - received > WINDOW {
+            hear(&mut received)?;
+        }
+        datagrams.packet(seq, packet, None)?;
+        sent += (packet.len() + WIRE_HEAD / 2) as u64;
+    }
+    while received < sent {
+        hear(&mut received).map_err(|error| format!("of {sent} bytes {received} were received: {error}"))?;
+    }
+    Ok(begun.elapsed())
+}

@@ -1,0 +1,136 @@
+//! How much a collector stores: `collected [ROUNDS [DIR]]` prints megabytes per second, packets of several sizes, all on this machine.
+//!
+//! Over TCP the same packets go to `lttng-relayd` and to our collector, by the same sender of the stock protocol, and to our collector by
+//! the stream protocol. Over UDP they go to our collector, and datagrams of the same size to a bare receiver, which appends their contents to a
+//! file. All take turns in each round; the time ends when the receiver has confirmed that everything is stored. Files are in DIR, `/dev/shm` by default,
+//! so that no disk is measured.
+#![forbid(unsafe_code)]
+
+mod bare;
+mod datagrams;
+mod packets;
+mod peers;
+mod relay;
+mod stream;
+
+use peers::{Ports, Receiver};
+use std::error::Error;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+/// The first argument of the process that is the collector, and of that which is the bare receiver.
+const COLLECTOR: &str = "--collector";
+const BARE: &str = "--bare";
+/// How many bytes of packets are sent at a time.
+const TOTAL: usize = 256 << 20;
+/// The bytes of a datagram.
+const MTUS: [usize; 2] = [1400, 8900];
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let result = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [COLLECTOR, directory] => peers::collect(directory.as_ref()),
+        [BARE, directory] => bare::receive(directory.as_ref()),
+        [] => run(9, "/dev/shm".as_ref()),
+        [rounds] => rounds.parse().map_err(Into::into).and_then(|rounds| run(rounds, "/dev/shm".as_ref())),
+        [rounds, directory] => rounds.parse().map_err(Into::into).and_then(|rounds| run(rounds, directory.as_ref())),
+        _ => Err("usage: collected [ROUNDS [DIR]]".into()),
+    };
+    result.map_or_else(
+        |error| {
+            eprintln!("collected: {error}");
+            ExitCode::FAILURE
+        },
+        |()| ExitCode::SUCCESS,
+    )
+}
+
+fn run(rounds: usize, directory: &Path) -> Outcome {
+    println!("{}; {rounds} rounds, each of {} MiB", tracepoint::platform(), TOTAL >> 20);
+    println!("\n| TCP, packets of | lttng-relayd, MB/s | collector, same protocol | ratio | stream protocol | ratio |");
+    println!("|---|---|---|---|---|---|");
+    for size in [4 << 10, 32 << 10, 256 << 10, 1 << 20] {
+        let packets = packets::make(TOTAL, size);
+        let rates = interleaved(
+            rounds,
+            &mut [
+                &mut || Receiver::relayd(directory).and_then(|to| relay::send(to.ports, &packets, size)),
+                &mut || Receiver::collector(directory).and_then(|to| relay::send(to.ports, &packets, size)),
+                &mut || Receiver::collector(directory).and_then(|to| stream::send(to.ports, &packets, size, None)),
+            ],
+        )?;
+        let [relayd, stock, ours] = &rates;
+        println!(
+            "| {} KiB | {:.0} | {:.0} | {:.2} | {:.0} | {:.2} |",
+            size >> 10,
+            median(relayd.clone()),
+            median(stock.clone()),
+            ratio(stock, relayd),
+            median(ours.clone()),
+            ratio(ours, relayd)
+        );
+    }
+    println!("\n| UDP, datagrams of | packets of | bare receiver, MB/s | collector, MB/s | ratio |");
+    println!("|---|---|---|---|---|");
+    for mtu in MTUS {
+        for size in [32 << 10, 256 << 10] {
+            let packets = packets::make(TOTAL, size);
+            let rates = interleaved(
+                rounds,
+                &mut [
+                    &mut || Receiver::bare(directory).and_then(|to| bare::send(to.ports, &packets, size, mtu)),
+                    &mut || {
+                        Receiver::collector(directory).and_then(|to| stream::send(to.ports, &packets, size, Some(mtu)))
+                    },
+                ],
+            )?;
+            let [bare, ours] = &rates;
+            println!(
+                "| {mtu} B | {} KiB | {:.0} | {:.0} | {:.2} |",
+                size >> 10,
+                median(bare.clone()),
+                median(ours.clone()),
+                ratio(ours, bare)
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Bytes per second of each trial, in rounds in which all take part, each first in its turn.
+fn interleaved<const N: usize>(
+    rounds: usize,
+    trials: &mut [&mut dyn FnMut() -> Outcome<Duration>; N],
+) -> Outcome<[Vec<f64>; N]> {
+    let mut rates = [(); N].map(|()| Vec::new());
+    for round in 0..rounds.max(1) {
+        for turn in 0..N {
+            let number = (round + turn) % N;
+            #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+            rates[number].push(TOTAL as f64 / 1e6 / trials[number]()?.as_secs_f64());
+        }
+    }
+    Ok(rates)
+}
+
+/// The median of the ratios of each round.
+fn ratio(one: &[f64], other: &[f64]) -> f64 {
+    median(one.iter().zip(other).map(|(one, other)| one / other).collect())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Where a process listens, as it says on its standard output: two or three ports.
+fn ports(line: &str) -> Outcome<Ports> {
+    let ports: Result<Vec<u16>, _> = line.split_whitespace().map(str::parse).collect();
+    match ports?[..] {
+        [control, data] => Ok(Ports { control, data }),
+        _ => Err("the receiver does not tell its ports".into()),
+    }
+}

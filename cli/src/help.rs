@@ -1,0 +1,156 @@
+//! The texts of `--help` that depend on the width of the terminal and on the verb.
+//!
+//! Behind its options, the help of a verb has examples and [`EXIT_CODES`](crate::failure::EXIT_CODES), which stands for the codes that
+//! this verb has. `clap` would wrap these lines without regard to their columns, so they are wrapped here.
+
+use crate::Arguments;
+use crate::failure::{EXIT_CODES, Outcome};
+use clap::{Arg, Command, CommandFactory};
+
+/// The width of the help that is not for a terminal, and the largest one; that of `clap`.
+const WIDTH: usize = 100;
+
+/// Verbs that control no processes, and so take no `--user`.
+const WITHOUT_USER: [&str; 11] = [
+    "install-core-handler",
+    "view",
+    "verify",
+    "convert",
+    "dt",
+    "completions",
+    "man",
+    "serve",
+    "read",
+    "collect",
+    "help",
+];
+
+/// The command line, with its help for the terminal.
+pub(crate) fn command() -> Command {
+    let terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    command_for(terminal.unwrap_or(WIDTH).min(WIDTH))
+}
+
+fn command_for(width: usize) -> Command {
+    let mut command = Arguments::command();
+    // Has the verbs take over the global options.
+    command.build();
+    let command = command.mut_subcommands(|command| {
+        let verb = command.get_name().to_owned();
+        let takes_user = !WITHOUT_USER.contains(&verb.as_str());
+        let hide = |arg: Arg| if arg.get_id() == "user" { arg.hide(!takes_user) } else { arg };
+        let codes = codes(&verb);
+        let below = |command: Command| finish(command.mut_args(hide), width, &codes);
+        below(command).mut_subcommands(below)
+    });
+    finish(command, width, &Outcome::all().collect::<Vec<_>>())
+}
+
+/// The exit codes of a verb.
+fn codes(verb: &str) -> Vec<Outcome> {
+    let further: &[Outcome] = match verb {
+        "create"
+        | "save"
+        | "listen"
+        | "notifications"
+        | "trigger"
+        | "untrigger"
+        | "install-core-handler"
+        | "completions"
+        | "man" => &[],
+        "record" => &[Outcome::Incomplete, Outcome::Lossy, Outcome::NotRecorded, Outcome::Killed],
+        "read" => &[Outcome::Incomplete, Outcome::Lossy, Outcome::NoServer],
+        "view" => &[Outcome::Incomplete, Outcome::NoServer],
+        _ => &[Outcome::Incomplete],
+    };
+    let mut codes = [&[Outcome::Success, Outcome::Usage, Outcome::Failed], further].concat();
+    codes.sort();
+    codes
+}
+
+/// Writes the exit codes into the help of a command, and wraps it.
+fn finish(command: Command, width: usize, codes: &[Outcome]) -> Command {
+    let help = command.get_after_help().map(|help| {
+        let lines = codes.iter().map(|outcome| format!("  {}  {}", outcome.code(), outcome.text()));
+        let codes = ["Exit codes:".to_owned()].into_iter().chain(lines).collect::<Vec<_>>().join("\n");
+        let help = help.to_string().replace(EXIT_CODES, &codes);
+        help.lines().map(|line| wrapped(line, width)).collect::<Vec<_>>().join("\n")
+    });
+    match help {
+        Some(help) => command.after_help(help),
+        None => command,
+    }
+}
+
+/// The line in as many lines as it needs, which are indented by three more blanks. A comment, behind three blanks, stays together.
+fn wrapped(line: &str, width: usize) -> String {
+    let indent = line.len() - line.trim_start().len();
+    let comment = line[indent..].split_once("   ").filter(|_| line.chars().count() > width);
+    if let Some((example, comment)) = comment {
+        let comment = format!("{:indent$}   {}", "", comment.trim_start());
+        return format!("{}\n{}", wrapped(&line[..indent + example.len()], width), wrapped(&comment, width));
+    }
+    let (mut wrapped, mut column, mut is_new) = (String::new(), 0, false);
+    for word in line.split_inclusive(' ') {
+        let length = word.trim_end().chars().count();
+        if column + length > width && column > indent {
+            wrapped.truncate(wrapped.trim_end().len());
+            wrapped.push('\n');
+            wrapped.extend(std::iter::repeat_n(' ', indent + 3));
+            (column, is_new) = (indent + 3, true);
+        }
+        // Further blanks do not continue on the next line.
+        if !is_new || length > 0 {
+            wrapped.push_str(word);
+            (column, is_new) = (column + word.chars().count(), false);
+        }
+    }
+    wrapped.truncate(wrapped.trim_end().len());
+    wrapped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All commands, with the words that lead to them.
+    fn all(command: &Command, path: &str, found: &mut Vec<(String, Command)>) {
+        for below in command.get_subcommands().filter(|below| below.get_name() != "help" && !below.is_hide_set()) {
+            let path = format!("{path} {}", below.get_name());
+            found.push((path.clone(), below.clone()));
+            all(below, &path, found);
+        }
+    }
+
+    #[test]
+    fn help_is_wrapped_to_the_terminal_and_has_what_applies() {
+        for width in [60, 80, 100] {
+            let mut found = Vec::new();
+            all(&command_for(width), "tracectl", &mut found);
+            assert!(found.len() > 30);
+            for (path, mut command) in found {
+                let help = command.clone().term_width(width).render_long_help().to_string();
+                for line in help.lines().filter(|line| line.chars().count() > width) {
+                    let indent = line.len() - line.trim_start().len();
+                    // The usage, and words that are longer than a line, cannot be wrapped.
+                    let is_one_word = !line[indent..].contains(' ');
+                    assert!(is_one_word || line.starts_with("Usage: "), "{path} at {width}: {line}");
+                }
+                let verb = path.split(' ').nth(1).unwrap();
+                let has_user = help.contains("--user <USER>");
+                assert_eq!(has_user, !WITHOUT_USER.contains(&verb), "{path}");
+                assert!(help.contains("\n  0  success\n") && !help.contains(EXIT_CODES), "{path}");
+                assert_eq!(help.contains("\n  7  `record`"), verb == "record", "{path}");
+                command.build();
+            }
+        }
+    }
+
+    #[test]
+    fn lines_are_wrapped_with_an_indent() {
+        assert_eq!(wrapped("  7  one two three", 12), "  7  one two\n     three");
+        assert_eq!(wrapped("  tracectl list      list processes", 22), "  tracectl list\n     list processes");
+        assert_eq!(wrapped("averylongword", 5), "averylongword");
+        assert_eq!(wrapped("", 5), "");
+    }
+}

@@ -1,0 +1,105 @@
+//! `view --clocks`: the clocks of traces, and how they were aligned.
+
+use crate::failure::{Outcome, VerbResult};
+use crate::output;
+use crate::table::{Table, number, text};
+use anstyle::Style;
+use serde_json::json;
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+use tracepoint_reader::metadata::EnvValue;
+use tracepoint_reader::{ClockAlignment, Metadata, Trace};
+
+/// Corrections from this one on, in nanoseconds, are told unasked.
+const FAR_OFF: u64 = 1_000_000_000;
+
+/// The host of a trace, as its metadata tells it.
+fn host(metadata: &Metadata) -> &str {
+    match metadata.env_value("hostname") {
+        Some(EnvValue::String(host)) => host,
+        _ => "",
+    }
+}
+
+/// The clock of each trace.
+fn all(trace: &Trace) -> impl Iterator<Item = (&Path, &Metadata, Option<ClockAlignment>)> {
+    let alignments = trace.alignments().map(|(_, alignment)| alignment);
+    trace.metadata().zip(alignments).map(|((path, metadata), alignment)| (path, metadata, alignment))
+}
+
+/// Writes them in place of the events.
+pub(super) fn write(trace: &Trace, is_json: bool) -> VerbResult {
+    if is_json {
+        let mut out = output::raw();
+        for (path, metadata, alignment) in all(trace) {
+            let line = json!({
+                "type": "clock",
+                "trace": path.to_string_lossy(),
+                "host": host(metadata),
+                "clock": metadata.clocks().first().map(|clock| &clock.name),
+                "aligned": alignment.is_some(),
+                "offset_ns": alignment.map(|alignment| alignment.offset),
+                "bound_ns": alignment.map(|alignment| alignment.bound),
+                "correction_ns": alignment.map(|alignment| alignment.correction),
+            });
+            output::json_line(&mut out, &line)?;
+        }
+        out.flush()?;
+        return Ok(Outcome::Success);
+    }
+    let mut table = Table::new("");
+    table.heading([text("HOST"), number("CORRECTION"), number("ERROR AT MOST"), text("TRACE")]);
+    for (path, metadata, alignment) in all(trace) {
+        let [correction, bound] = match alignment {
+            Some(alignment) => [signed(alignment.correction), signed(alignment.bound.try_into().unwrap_or(i64::MAX))],
+            None => ["none".to_owned(), "unknown".to_owned()],
+        };
+        let bound = bound.trim_start_matches('+');
+        table.row(Style::new(), [text(host(metadata)), number(correction), number(bound), text(path.display())]);
+    }
+    let mut out = output::styled();
+    table.write(&mut out)?;
+    out.flush()?;
+    Ok(Outcome::Success)
+}
+
+/// What is told about clocks that are far off: host, and correction.
+pub(super) fn far_off(trace: &Trace) -> Vec<String> {
+    let mut notes: Vec<_> = all(trace)
+        .filter_map(|(_, metadata, alignment)| {
+            let correction = alignment?.correction;
+            let direction = if correction > 0 { "behind" } else { "ahead of" };
+            let by = signed(correction.saturating_abs());
+            (correction.unsigned_abs() >= FAR_OFF).then(|| {
+                format!(
+                    "the clock of {} is {} {direction} that of the collector; its events are shown at the time of the collector (`view --clocks`)",
+                    host(metadata),
+                    by.trim_start_matches('+'),
+                )
+            })
+        })
+        .collect();
+    notes.dedup();
+    notes
+}
+
+/// `+1s 500ms`.
+fn signed(nanoseconds: i64) -> String {
+    let sign = if nanoseconds < 0 { "-" } else { "+" };
+    // Finer than the measurement it would only be longer.
+    let time = Duration::from_micros(nanoseconds.unsigned_abs().div_ceil(1000));
+    format!("{sign}{}", humantime::format_duration(time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_signs() {
+        assert_eq!(signed(1_500_000_000), "+1s 500ms");
+        assert_eq!(signed(-2_001), "-3us");
+        assert_eq!(signed(0), "+0s");
+    }
+}

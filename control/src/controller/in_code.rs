@@ -1,0 +1,69 @@
+//! Sessions that programs have started in code. They can be seen and snapshot; only their program changes them.
+
+use super::{ControlError, Controller};
+use crate::app::SESSION;
+use crate::process::ProcessKey;
+use crate::session::check_name;
+use crate::session_dir;
+use crate::spec::SessionSpec;
+use std::fs;
+use std::path::PathBuf;
+
+/// A running session that a program has started in code, with its rings in the run directory.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SessionInCode {
+    /// The session's name. Several processes may have sessions of one name, such as those of one program.
+    pub name: String,
+    /// The process, in its own pid namespace.
+    pub process: ProcessKey,
+    /// The name of its main thread; empty if it is in another pid namespace.
+    pub program: String,
+    /// The directory of the sessions of this name, which `tracectl snapshot` reads.
+    pub path: PathBuf,
+    /// Its description; `None` if it cannot be read.
+    pub spec: Option<SessionSpec>,
+    /// What its rings take in the file system, in bytes.
+    pub bytes: u64,
+}
+
+impl Controller {
+    /// The running sessions that programs have started in code, by name and process.
+    ///
+    /// Costs a few system calls for each process that records. Unreadable directories are left out.
+    pub fn sessions_in_code(&self) -> Vec<SessionInCode> {
+        let names = self.sessions.names().unwrap_or_default();
+        let mut found: Vec<_> = names.iter().flat_map(|name| self.in_code(name)).collect();
+        found.sort_by(|a, b| (&a.name, a.process).cmp(&(&b.name, b.process)));
+        found
+    }
+
+    /// The error of a command that is for sessions from outside, if a program has started `name` in code.
+    pub(super) fn is_in_code(&self, name: &str) -> Option<ControlError> {
+        let found = self.in_code(name);
+        let pid = found.first()?.process.pid;
+        Some(ControlError::InCode { name: name.to_owned(), pid })
+    }
+
+    /// Those called `name`.
+    pub(super) fn in_code(&self, name: &str) -> Vec<SessionInCode> {
+        let Ok(dir) = check_name(name).map_err(drop).and_then(|()| self.sessions.open_subdir(name).map_err(drop))
+        else {
+            return Vec::new();
+        };
+        let path = dir.path().to_owned();
+        let sessions = session_dir::living_in_code(&dir).into_iter().map(|(process, rings, is_here)| {
+            let text = rings.read_file(SESSION, SessionSpec::MAX_SIZE).unwrap_or_default();
+            let comm = || fs::read_to_string(format!("/proc/{}/comm", process.pid)).unwrap_or_default();
+            SessionInCode {
+                name: name.to_owned(),
+                process,
+                program: if is_here { comm().trim_end().to_owned() } else { String::new() },
+                path: path.clone(),
+                spec: SessionSpec::parse_in_code(&text).ok(),
+                bytes: rings.allocated(),
+            }
+        });
+        sessions.collect()
+    }
+}

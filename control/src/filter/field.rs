@@ -1,0 +1,63 @@
+//! What a filter knows about the fields of an event.
+
+use tracepoint_core::field::{FieldDescriptor, FieldType};
+
+/// A field of an event.
+#[derive(Clone, Debug)]
+pub(crate) struct FilterField<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) kind: FieldKind<'a>,
+    /// The type, for messages.
+    pub(crate) ty: String,
+}
+
+/// What can be done with a field.
+#[derive(Clone, Debug)]
+pub(crate) enum FieldKind<'a> {
+    Integer {
+        signed: bool,
+    },
+    /// An integer with names for some of its values.
+    Enum(Vec<Label<'a>>),
+    Truth,
+    Float,
+    /// A text, a path, or an array of bytes.
+    Text,
+    /// Nothing.
+    Other,
+}
+
+/// A name for the values from `first` to `last`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Label<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) first: i128,
+    pub(crate) last: i128,
+}
+
+impl From<&FieldDescriptor> for FilterField<'static> {
+    fn from(field: &FieldDescriptor) -> Self {
+        let kind = match field.ty {
+            FieldType::Integer(integer) => FieldKind::Integer { signed: integer.signed },
+            FieldType::Bool => FieldKind::Truth,
+            FieldType::Enum { labels, .. } => {
+                let label = |label: &'static tracepoint_core::field::EnumLabel| Label {
+                    name: label.name,
+                    first: label.value,
+                    last: label.value,
+                };
+                FieldKind::Enum(labels.iter().map(label).collect())
+            }
+            FieldType::Float { .. } => FieldKind::Float,
+            FieldType::Text | FieldType::Path => FieldKind::Text,
+            FieldType::Array { element, .. } | FieldType::Sequence { element } if is_byte(element) => FieldKind::Text,
+            _ => FieldKind::Other,
+        };
+        Self { name: field.name, kind, ty: field.ty.to_string() }
+    }
+}
+
+/// Whether filters treat an array of these elements as text.
+fn is_byte(element: &FieldType) -> bool {
+    matches!(element, FieldType::Integer(integer) if integer.bits == 8 && !integer.signed)
+}

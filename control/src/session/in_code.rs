@@ -1,0 +1,40 @@
+//! What other processes see of a session that a program starts in code: a name that no session from outside has, and the session's description
+//! in the directory of its rings. Only sessions whose rings are in the run directory are seen.
+
+use super::recording::Recording;
+use super::rings::RingPlace;
+use crate::app::SESSION;
+use crate::notice::Notice;
+use crate::private_dir::PrivateDir;
+use crate::rundir::RunDir;
+use crate::session_dir::SESSIONS;
+use crate::spec::SessionSpec;
+
+/// The name of the session: `name`, or `name@PID` where a session from outside is called `name`. The two would share a directory, and nobody
+/// could tell their traces apart. A program is not refused its session for what an operator has created.
+pub(super) fn free_name(name: String, place: &RingPlace, notices: &mut Vec<Notice>) -> String {
+    if !place.is_in_run_dir() || !is_taken(&name) {
+        return name;
+    }
+    let recorded = format!("{name}@{}", std::process::id());
+    notices.push(Notice::NameTaken { session: name, recorded: recorded.clone() });
+    recorded
+}
+
+/// Whether there is a session from outside of this name.
+fn is_taken(name: &str) -> bool {
+    let open = || RunDir::find().ok()?.open_subdir(SESSIONS).ok()?.open_subdir(name).ok();
+    let Some(dir) = open() else { return false };
+    match dir.read_file(SESSION, SessionSpec::MAX_SIZE) {
+        Ok(bytes) => SessionSpec::parse(&bytes).map_or(true, |spec| !spec.is_left_behind(&dir)),
+        Err(_) => false,
+    }
+}
+
+/// Writes the current description beside the rings. Where that fails, an older one stays.
+pub(super) fn publish(recording: &Recording, spec: &SessionSpec) {
+    if let Some(Ok(dir)) = recording.ring_dir().map(PrivateDir::open) {
+        // An empty file, too, marks the rings as those of a session in code.
+        let _ = dir.replace(SESSION, spec.text().unwrap_or_default().as_bytes());
+    }
+}

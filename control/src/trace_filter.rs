@@ -1,0 +1,202 @@
+//! Selects events of recorded traces by the rules of sessions: names, levels, and conditions on fields.
+
+mod fields;
+
+use crate::filter::{Expression, FilterError, Program};
+use crate::nearest::nearest_names;
+use crate::spec::{LevelRule, NameRule};
+use fields::{condition_fields, value_of};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use tracepoint_core::Level;
+use tracepoint_reader::Event;
+use tracepoint_reader::metadata::{EventClass, Metadata, StreamClass};
+
+/// How many kinds of events are remembered at most. A live trace describes its kinds again and again.
+const KINDS: usize = 1 << 14;
+
+/// A selection of events: `-e`, `--level` and `--filter` of `tracectl view`.
+///
+/// An event is selected if a pattern matches its name and no exclusion does, its level is one of those that are wanted, and its fields satisfy
+/// the condition. As in a session, an event that lacks a field of the condition, or has it with another type, is not selected.
+///
+/// The condition may also name members of the contexts of an event, and of the context of its packet, such as `tid`. A field of the event comes
+/// first.
+#[derive(Debug, Default)]
+pub struct TraceFilter {
+    names: Vec<NameRule>,
+    level: Option<LevelRule>,
+    condition: Option<Expression>,
+    /// The decision about each kind of event, by its address; the kind is kept alive, so that no other gets its address.
+    kinds: HashMap<usize, (Arc<EventClass>, Kind)>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Never,
+    Always,
+    If(Program),
+}
+
+/// Why a selection cannot be used, or selects nothing.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TraceFilterError {
+    /// A pattern cannot be parsed.
+    #[error("`{pattern}` is not a pattern for events: {reason}")]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The condition on levels cannot be parsed.
+    #[error("the level `{level}` cannot be used: {reason}")]
+    Level {
+        /// The condition.
+        level: String,
+        /// What was expected.
+        reason: String,
+    },
+    /// The condition on fields cannot be parsed, or fits none of the events that are selected by name and level.
+    #[error("the filter cannot be used: {0}")]
+    Filter(#[source] Box<FilterError>),
+    /// A pattern matches no event of the trace.
+    #[error("no event of the trace matches `{pattern}`{}", suggestion(.nearest))]
+    NoEvent {
+        /// The pattern.
+        pattern: String,
+        /// The most similar names; may be empty.
+        nearest: Vec<String>,
+    },
+    /// No event of the trace has a field of this name.
+    #[error("no event of the trace has a field called `{name}`{}", suggestion(.nearest))]
+    NoField {
+        /// The name.
+        name: String,
+        /// The most similar names; may be empty.
+        nearest: Vec<String>,
+    },
+}
+
+/// Fails if no event of these traces has a field, or a member of a context, with one of these names.
+///
+/// # Errors
+/// [`TraceFilterError::NoField`].
+pub fn check_fields<'a>(names: &[String], traces: impl Iterator<Item = &'a Metadata>) -> Result<(), TraceFilterError> {
+    let mut known = BTreeSet::new();
+    for stream in traces.flat_map(Metadata::streams) {
+        for class in stream.events.values() {
+            known.extend(condition_fields(stream, class).iter().map(|field| field.name));
+        }
+    }
+    match names.iter().find(|name| !known.contains(name.as_str())) {
+        None => Ok(()),
+        Some(name) => Err(TraceFilterError::NoField { name: name.clone(), nearest: nearest_names(name, known) }),
+    }
+}
+
+fn suggestion(nearest: &[String]) -> String {
+    if nearest.is_empty() { String::new() } else { format!("; did you mean {}?", nearest.join(" or ")) }
+}
+
+impl TraceFilter {
+    /// The events whose names match one of `patterns`, such as `net:*`, but those that match one that begins with `!`; by default all.
+    ///
+    /// # Errors
+    /// If a pattern cannot be parsed.
+    pub fn new(patterns: &[String]) -> Result<Self, TraceFilterError> {
+        let name = |pattern: &String| {
+            let malformed = |reason| TraceFilterError::Pattern { pattern: pattern.clone(), reason };
+            NameRule::parse_any(pattern).map_err(malformed)
+        };
+        Ok(Self { names: patterns.iter().map(name).collect::<Result<_, _>>()?, ..Self::default() })
+    }
+
+    /// Restricts it to events of certain levels: `<=info` or `info` for those at least as important as info, `==err`, `>=debug`. Events without
+    /// a level are not selected.
+    ///
+    /// # Errors
+    /// If the condition cannot be parsed.
+    pub fn level(mut self, level: &str) -> Result<Self, TraceFilterError> {
+        let wrong = |reason| TraceFilterError::Level { level: level.to_owned(), reason };
+        self.level = Some(LevelRule::parse(level).map_err(wrong)?);
+        Ok(self)
+    }
+
+    /// Restricts it to events whose fields satisfy a condition.
+    #[must_use]
+    pub fn condition(mut self, condition: Expression) -> Self {
+        self.condition = Some(condition);
+        self
+    }
+
+    /// Whether it selects every event.
+    pub fn selects_all(&self) -> bool {
+        self.names.is_empty() && self.level.is_none() && self.condition.is_none()
+    }
+
+    /// Whether it selects an event. Costs a look-up by the kind of the event, and its condition.
+    pub fn accepts(&mut self, event: &Event) -> bool {
+        if self.selects_all() {
+            return true;
+        }
+        let key = Arc::as_ptr(&event.class) as usize;
+        if !self.kinds.contains_key(&key) {
+            if self.kinds.len() >= KINDS {
+                self.kinds.clear();
+            }
+            let kind = self.kind(&event.stream.class, &event.class).unwrap_or(Kind::Never);
+            self.kinds.insert(key, (Arc::clone(&event.class), kind));
+        }
+        match self.kinds.get(&key) {
+            Some((_, Kind::Always)) => true,
+            Some((_, Kind::If(program))) => program.accepts(|index| value_of(event, index)),
+            Some((_, Kind::Never)) | None => false,
+        }
+    }
+
+    /// Fails if a pattern matches no event of these traces, or the condition fits none of those that are selected by name and level.
+    ///
+    /// # Errors
+    /// [`TraceFilterError::NoEvent`], [`TraceFilterError::Filter`].
+    pub fn check<'a>(&self, traces: impl Iterator<Item = &'a Metadata>) -> Result<(), TraceFilterError> {
+        let streams: Vec<&Arc<StreamClass>> = traces.flat_map(Metadata::streams).collect();
+        let classes = || streams.iter().flat_map(|stream| stream.events.values().map(move |class| (*stream, class)));
+        for rule in self.names.iter().filter(|rule| !rule.excludes()) {
+            if !classes().any(|(_, class)| rule.matches(&class.name)) {
+                let names: BTreeSet<&str> = classes().map(|(_, class)| class.name.as_str()).collect();
+                let nearest = nearest_names(rule.text(), names);
+                return Err(TraceFilterError::NoEvent { pattern: rule.text().to_owned(), nearest });
+            }
+        }
+        let mut failed: Option<FilterError> = None;
+        for (stream, class) in classes() {
+            match self.kind(stream, class) {
+                Ok(Kind::Never) => {}
+                Ok(_) => return Ok(()),
+                // Prefer an error that suggests a field's name.
+                Err(error) if failed.as_ref().is_none_or(|known| error.suggests() && !known.suggests()) => {
+                    failed = Some(error);
+                }
+                Err(_) => {}
+            }
+        }
+        failed.map_or(Ok(()), |error| Err(TraceFilterError::Filter(error.into())))
+    }
+
+    fn kind(&self, stream: &StreamClass, class: &EventClass) -> Result<Kind, FilterError> {
+        let has_match =
+            |excludes: bool| self.names.iter().any(|rule| rule.excludes() == excludes && rule.matches(&class.name));
+        let includes = self.names.iter().all(NameRule::excludes) || has_match(false);
+        let level = class.loglevel.and_then(|level| Level::ALL.get(usize::try_from(level).ok()?).copied());
+        let has_level = self.level.is_none_or(|wanted| level.is_some_and(|level| wanted.matches(level)));
+        if !includes || !has_level || has_match(true) {
+            return Ok(Kind::Never);
+        }
+        Ok(match &self.condition {
+            None => Kind::Always,
+            Some(condition) => Kind::If(condition.compile_for(&condition_fields(stream, class))?),
+        })
+    }
+}

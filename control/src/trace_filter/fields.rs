@@ -1,0 +1,64 @@
+//! The fields of a decoded event, as filters take them.
+//!
+//! They are numbered: first the fields of the event, then the members of its own context, of its stream's, and of its packet's.
+
+use crate::filter::{FieldKind, FilterField, Label};
+use std::sync::Arc;
+use tracepoint_core::field;
+use tracepoint_reader::metadata::types::{Field, StructType, Type};
+use tracepoint_reader::metadata::{EventClass, StreamClass};
+use tracepoint_reader::{Event, StructValue, Value};
+
+/// The fields that a condition on this kind of event can use.
+pub(super) fn condition_fields<'a>(stream: &'a StreamClass, class: &'a EventClass) -> Vec<FilterField<'a>> {
+    let parts = [&class.fields, &class.context, &stream.event_context, &stream.packet_context];
+    parts.into_iter().flatten().flat_map(|ty: &Arc<StructType>| ty.fields.iter().map(describe)).collect()
+}
+
+/// The value of the field with this number; `None` if conditions cannot use it.
+pub(super) fn value_of(event: &Event, mut index: usize) -> Option<field::Value<'_>> {
+    let own = [&event.fields, &event.context, &event.stream_context].map(Option::as_ref);
+    let parts = own.into_iter().chain([event.packet_context.as_deref()]);
+    for part in parts.flatten() {
+        if index < part.len() {
+            return part.at(index).and_then(convert);
+        }
+        index -= StructValue::len(part);
+    }
+    None
+}
+
+fn describe(field: &Field) -> FilterField<'_> {
+    let (kind, ty) = match &field.ty {
+        Type::Integer(integer) if integer.truth => (FieldKind::Truth, "bool".to_owned()),
+        Type::Integer(integer) => {
+            let letter = if integer.signed { 'i' } else { 'u' };
+            (FieldKind::Integer { signed: integer.signed }, format!("{letter}{}", integer.bits))
+        }
+        Type::Enum(_, ty) => {
+            let labels = ty.mappings.iter();
+            let labels = labels.map(|label| Label { name: &label.label, first: label.first, last: label.last });
+            (FieldKind::Enum(labels.collect()), "an enumeration".to_owned())
+        }
+        Type::Float(float) => (FieldKind::Float, format!("f{}", float.bits)),
+        Type::String => (FieldKind::Text, "str".to_owned()),
+        Type::Array(array) if array.element.is_character() || array.element.is_plain_byte().is_some() => {
+            (FieldKind::Text, "[u8]".to_owned())
+        }
+        Type::Array(_) => (FieldKind::Other, "an array".to_owned()),
+        Type::Struct(_) => (FieldKind::Other, "a structure".to_owned()),
+        _ => (FieldKind::Other, "a variant".to_owned()),
+    };
+    FilterField { name: field.name(), kind, ty }
+}
+
+fn convert(value: &Value) -> Option<field::Value<'_>> {
+    Some(match value {
+        Value::Int(int) | Value::Enum(int, _) if int.signed => field::Value::Signed(i64::try_from(int.value).ok()?),
+        Value::Int(int) | Value::Enum(int, _) => field::Value::Unsigned(int.pattern()),
+        Value::F32(number) => field::Value::Float(f64::from(*number)),
+        Value::F64(number) => field::Value::Float(*number),
+        Value::String(bytes) | Value::Bytes(bytes, _) => field::Value::Path(bytes),
+        _ => return None,
+    })
+}

@@ -1,0 +1,147 @@
+//! Packets and synchronisation points, in the order of the queue.
+
+use super::data::Sending;
+use super::kept::SentPacket;
+use super::{Again, Collector, Kept, Phase};
+use crate::stream::promise;
+use crate::stream::queue::{Item, Queue, QueuedPacket};
+use crate::stream::session::Trouble;
+use crate::stream::stats::LostPackets;
+use crate::stream::streams::Streams;
+use std::sync::Arc;
+use tracepoint_reader::net::stream::NO_SEQ;
+
+impl Collector {
+    /// Sends the rest of the present packet; `false` if it cannot all be sent now.
+    pub(super) fn finish_packet(&mut self, queue: &Queue) -> Result<bool, Trouble> {
+        let Some(sending) = &mut self.sending else { return Ok(true) };
+        loop {
+            if sending.ticket.waits() {
+                return Ok(false);
+            }
+            if !self.data.send(sending)? {
+                self.throttle.not_ready();
+                return Ok(false);
+            }
+            let Some(rest) = sending.unpaid() else { break };
+            sending.ticket = self.throttle.ticket(rest);
+        }
+        if let Some(Sending { packet, is_again, .. }) = self.sending.take() {
+            queue.count_sent(&packet.packet);
+            if self.window == 0 && !is_again {
+                queue.finished(&packet.packet);
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_attaching(&self) -> bool {
+        self.handles.values().any(Option::is_none)
+    }
+
+    /// While the present packet waits for the caps: sends the synchronisation points behind it, and drops the packets in front of them that have
+    /// waited too long. The caps do not hold up control.
+    pub(super) fn pass_by(&mut self, queue: &Queue, streams: &mut Streams, kept: &mut Kept) {
+        let waits = self.sending.as_ref().is_some_and(|sending| !sending.is_blocked);
+        while waits && !self.is_attaching() && self.phase == Phase::Streaming {
+            let mut state = queue.lock();
+            let is_due = state.items.front().is_some_and(|item| match item {
+                Item::Sync(_) => true,
+                Item::Packet(packet) => self.throttle.is_overdue(packet),
+            });
+            let item = if is_due { state.items.pop_front() } else { None };
+            self.send_metadata(&state.metadata);
+            drop(state);
+            match item {
+                Some(Item::Sync(time)) => self.synchronise(time, streams, kept),
+                Some(Item::Packet(packet)) => queue.lost(&packet, LostPackets::Bandwidth),
+                None => return,
+            }
+        }
+    }
+
+    /// Begins the next packet or item of the queue; `false` if there is none that can be begun now.
+    pub(super) fn begin_item(
+        &mut self,
+        queue: &Queue,
+        streams: &mut Streams,
+        kept: &mut Kept,
+    ) -> Result<bool, Trouble> {
+        if self.sending.is_some() || self.is_attaching() || self.is_paused {
+            self.throttle.not_ready();
+            return Ok(false);
+        }
+        while let Some(Again { stream, seq, part }) = self.again.pop_front() {
+            if let Some(packet) = kept.get(stream, seq) {
+                let part = self.data.part(&packet.packet, part);
+                let ticket = self.throttle.ticket(part.clone());
+                self.sending = Some(Sending::new(packet, self.handle_of(stream), (part, ticket), true));
+                return Ok(true);
+            }
+        }
+        if self.phase != Phase::Streaming {
+            return Ok(false);
+        }
+        let mut state = queue.lock();
+        let stream = match state.items.front() {
+            None => return Ok(false),
+            Some(Item::Sync(_)) => None,
+            Some(Item::Packet(packet)) => {
+                if self.window > 0 && kept.bytes() > 0 && kept.bytes() >= self.window {
+                    self.throttle.not_ready();
+                    return Ok(false);
+                }
+                Some(streams.number(packet))
+            }
+        };
+        self.send_metadata(&state.metadata);
+        if let Some(stream) = stream.filter(|stream| !self.handles.contains_key(stream)) {
+            let class = streams.get(stream).info.id.class;
+            let size = state.packet_sizes.get(&class).copied().unwrap_or_default();
+            drop(state);
+            self.announce(stream, streams, size);
+            self.control.flush()?;
+            return Ok(false);
+        }
+        let item = state.items.pop_front();
+        drop(state);
+        match (item, stream) {
+            (Some(Item::Packet(packet)), Some(stream)) => self.begin_new(stream, packet, queue, (streams, kept)),
+            (Some(Item::Sync(time)), _) => self.synchronise(time, streams, kept),
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// Begins a packet that has not been sent before.
+    fn begin_new(
+        &mut self,
+        stream: usize,
+        mut packet: QueuedPacket,
+        queue: &Queue,
+        (streams, kept): (&mut Streams, &mut Kept),
+    ) {
+        let sent = streams.get(stream);
+        if promise::keep(&mut packet.bytes, &mut packet.header, sent.promised).is_err() {
+            return queue.lost(&packet, LostPackets::Late);
+        }
+        let part = self.data.part(&packet, None);
+        let Some(ticket) = self.throttle.admit(&packet, part.clone()) else {
+            return queue.lost(&packet, LostPackets::Bandwidth);
+        };
+        let prev_seq = sent.last.map_or(NO_SEQ, |last| last.sequence);
+        sent.last = Some(packet.header);
+        sent.packets += 1;
+        sent.events += packet.events();
+        sent.events_after = packet.events_after;
+        let packet = Arc::new(SentPacket { prev_seq, packet });
+        if self.window > 0 {
+            kept.add(stream, Arc::clone(&packet));
+        }
+        self.sending = Some(Sending::new(packet, self.handle_of(stream), (part, ticket), false));
+    }
+
+    fn handle_of(&self, stream: usize) -> u64 {
+        self.handles.get(&stream).copied().flatten().unwrap_or_default()
+    }
+}

@@ -1,0 +1,326 @@
+//! Paces the packets of a session with a peer: below the caps on the bandwidth, and over UDP at a rate that the network takes.
+//!
+//! A packet has a [`Ticket`] that says how much of it may be sent, and when. It is paid slice by slice, of 10 ms at the rate of the cap, so that a
+//! large packet keeps to a small cap in every window, and a sender that is killed leaves one slice unused. A packet whose first slice would
+//! begin later than `patience` behind its turn is dropped; its turn is when it was queued, or when the session could send again after it had to
+//! wait for something else. Packets without an event, retransmissions and packets that have begun are not dropped.
+//!
+//! Over UDP nobody holds back a sender but itself. The datagrams leave at a rate that rises while the collector misses nothing, and falls when it
+//! asks for packets again, and never more than [`BURST`] at once, which the smallest usual socket buffer holds.
+
+use super::bucket::{Bucket, DEPTH, now};
+use super::queue::QueuedPacket;
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// The largest slice, and the part of a second that slices of a cap take otherwise.
+const LARGEST_SLICE: u64 = 64 << 10;
+const SLICES_PER_SECOND: u64 = 100;
+const SMALLEST_SLICE: u64 = 64;
+/// How long a packet may wait for the cap, besides the pause between two synchronisation points: the events of that time come at once.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// The time that one packet may take at a cap.
+const LONGEST_PACKET: Duration = Duration::from_secs(10);
+/// The most bytes of datagrams that leave at once. The kernel counts datagrams of 1,400 bytes as 2,304, and a socket buffer has 208 KiB.
+const BURST: usize = 48 << 10;
+/// The rate of datagrams, in bytes per second: at first, and at least.
+const FIRST_RATE: u64 = 16 << 20;
+const LEAST_RATE: u64 = 2 << 20;
+const MOST_RATE: u64 = 4 << 30;
+/// The pause between two changes of that rate.
+const RATE_PAUSE: Duration = Duration::from_millis(100);
+
+/// The caps of a sink.
+#[derive(Clone, Debug, Default)]
+pub struct Bandwidth {
+    pub(super) max: Option<u64>,
+    session: Option<Bucket>,
+    run_dir: Option<Bucket>,
+}
+
+impl Bandwidth {
+    /// The cap of the session, in bytes per second.
+    pub const fn max(&self) -> Option<u64> {
+        self.max
+    }
+
+    /// Shares the cap of the session with other processes by `session`, and keeps below that of the run directory, too.
+    pub fn share(&mut self, session: Option<Bucket>, run_dir: Option<Bucket>) {
+        self.session = session.filter(|_| self.max.is_some());
+        self.run_dir = run_dir;
+    }
+
+    /// Has the session's cap apply from now on, in a bucket of this process if it shares none.
+    pub(super) fn begin(&mut self) {
+        let Some(rate) = self.max else { return };
+        self.session.get_or_insert_with(|| Bucket::private(rate)).set_rate(Some(rate));
+    }
+
+    fn caps(&self) -> impl Iterator<Item = &Bucket> {
+        self.session.iter().chain(&self.run_dir)
+    }
+
+    /// Fails if a packet of this size would take too long.
+    pub(super) fn check(&self, packet_size: usize) -> io::Result<()> {
+        let needed = (packet_size as u64).div_ceil(LONGEST_PACKET.as_secs());
+        for (cap, mend) in [
+            (self.session.as_ref(), "raise `--max-bandwidth`"),
+            (self.run_dir.as_ref(), "raise the cap of the run directory (`tracectl bandwidth RATE`)"),
+        ] {
+            let Some(rate) = cap.and_then(Bucket::rate).filter(|rate| *rate < needed) else { continue };
+            return Err(io::Error::new(
+                ErrorKind::InvalidInput,
+                format!(
+                    "a packet of {packet_size} bytes would take more than 10 s at the cap of {rate} bytes per second; {mend} to at least \
+                     {needed}, or divide the rings into more packets"
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Up to where a packet may be sent, from its beginning on the wire, and from when on, in ns of `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ticket {
+    pub(super) end: usize,
+    at: u64,
+}
+
+impl Ticket {
+    /// Whether its time has not come.
+    pub(super) fn waits(&self) -> bool {
+        self.at > now()
+    }
+
+    /// When its time comes.
+    pub(super) fn time(&self) -> Instant {
+        Instant::now() + Duration::from_nanos(self.at.saturating_sub(now()))
+    }
+}
+
+/// The units in which packets leave: datagrams, or one record for each packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Framing {
+    /// The bytes of a packet in each unit; `None`: all.
+    pub(super) unit: Option<usize>,
+    /// The header in front of each.
+    pub(super) header: usize,
+}
+
+/// The pace of a session with a peer.
+#[derive(Debug)]
+pub(super) struct Throttle {
+    bandwidth: Bandwidth,
+    framing: Framing,
+    datagrams: Option<DatagramRate>,
+    patience: Duration,
+    /// When the session last waited for something else than the caps.
+    ready: u64,
+}
+
+impl Throttle {
+    pub(super) fn new(bandwidth: Bandwidth, framing: Framing, sync_interval: Duration) -> Self {
+        let datagrams =
+            framing.unit.map(|_| DatagramRate { bucket: Bucket::private(FIRST_RATE), changed: Instant::now() });
+        Self { bandwidth, framing, datagrams, patience: PATIENCE + sync_interval, ready: now() }
+    }
+
+    /// The session waits for something else than the caps: its packets' turn begins later.
+    pub(super) fn not_ready(&mut self) {
+        self.ready = now();
+    }
+
+    /// Until when the first slice of a packet must be sent.
+    fn deadline(&self, packet: &QueuedPacket) -> u64 {
+        packet.queued.max(self.ready).saturating_add(self.patience.as_nanos() as u64)
+    }
+
+    /// Whether a packet behind one that waits for the caps has waited too long itself.
+    pub(super) fn is_overdue(&self, packet: &QueuedPacket) -> bool {
+        packet.events() > 0 && now() > self.deadline(packet)
+    }
+
+    /// The ticket for the first slice of a packet, of which `part` is to be sent; `None` if it is to be dropped.
+    pub(super) fn admit(&self, packet: &QueuedPacket, part: Range<usize>) -> Option<Ticket> {
+        let now = now();
+        // At the deadline a packet is sent if it can be sent at once.
+        let latest = if packet.events() > 0 { self.deadline(packet).max(now) } else { u64::MAX };
+        self.pay(part, now, latest)
+    }
+
+    /// The ticket for the first slice of `part` of a packet that is sent in any case.
+    pub(super) fn ticket(&self, part: Range<usize>) -> Ticket {
+        let end = part.end;
+        self.pay(part, now(), u64::MAX).unwrap_or(Ticket { end, at: 0 })
+    }
+
+    fn pay(&self, part: Range<usize>, now: u64, latest: u64) -> Option<Ticket> {
+        let end = part.start.saturating_add(self.slice()).min(part.end);
+        let Framing { unit, header } = self.framing;
+        let units = unit.map_or(1, |unit| (end - part.start).div_ceil(unit));
+        let bytes = end - part.start + units * header;
+        let Bandwidth { session, run_dir, .. } = &self.bandwidth;
+        let mut at = now;
+        if session.as_ref().is_some_and(|session| session.next(now, DEPTH) > latest) {
+            return None;
+        }
+        if let Some(run_dir) = run_dir {
+            at = at.max(run_dir.reserve(bytes, now, DEPTH, latest)?);
+        }
+        if let Some(session) = session {
+            at = at.max(session.reserve(bytes, now, DEPTH, u64::MAX)?);
+        }
+        if let Some(datagrams) = &self.datagrams {
+            at = at.max(datagrams.reserve(bytes, now)?);
+        }
+        Some(Ticket { end, at })
+    }
+
+    /// The bytes of a packet in one slice.
+    fn slice(&self) -> usize {
+        let rates = self.bandwidth.caps().filter_map(Bucket::rate);
+        let of_cap = rates.min().map(|rate| (rate / SLICES_PER_SECOND).clamp(SMALLEST_SLICE, LARGEST_SLICE) as usize);
+        match self.framing.unit {
+            Some(unit) => (of_cap.unwrap_or(BURST).min(BURST) / unit).max(1) * unit,
+            None => of_cap.unwrap_or(usize::MAX),
+        }
+    }
+
+    /// The collector has stored packets.
+    pub(super) fn stored(&mut self) {
+        self.change_rate(|rate| rate + rate / 8);
+    }
+
+    /// The collector misses datagrams.
+    pub(super) fn missed(&mut self) {
+        self.change_rate(|rate| rate - rate / 4);
+    }
+
+    fn change_rate(&mut self, change: impl FnOnce(u64) -> u64) {
+        let Some(DatagramRate { bucket, changed }) = &mut self.datagrams else { return };
+        if changed.elapsed() >= RATE_PAUSE {
+            *changed = Instant::now();
+            bucket.set_rate(bucket.rate().map(|rate| change(rate).clamp(LEAST_RATE, MOST_RATE)));
+        }
+    }
+}
+
+/// The rate of datagrams on the way to one collector.
+#[derive(Debug)]
+struct DatagramRate {
+    bucket: Bucket,
+    changed: Instant,
+}
+
+impl DatagramRate {
+    fn reserve(&self, bytes: usize, now: u64) -> Option<u64> {
+        let rate = self.bucket.rate().unwrap_or(LEAST_RATE);
+        let depth = Duration::from_nanos(BURST as u64 * 1_000_000_000 / rate);
+        self.bucket.reserve(bytes, now, depth, u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::StreamInfo;
+    use tracepoint_ring::channel::{PacketHeader, StreamId};
+
+    const RECORD: Framing = Framing { unit: None, header: 8 };
+    const DATAGRAMS: Framing = Framing { unit: Some(1344), header: 56 };
+
+    fn throttle(max: Option<u64>, framing: Framing) -> Throttle {
+        let mut bandwidth = Bandwidth { max, ..Bandwidth::default() };
+        bandwidth.begin();
+        Throttle::new(bandwidth, framing, Duration::ZERO)
+    }
+
+    fn packet(queued: u64) -> QueuedPacket {
+        let stream = StreamInfo { id: StreamId { class: 0, instance: 1 }, channel: "c".to_owned() };
+        let (header, bytes) = (PacketHeader::default(), Vec::new());
+        QueuedPacket { stream, header, bytes, events_before: 3, events_after: 5, queued }
+    }
+
+    #[test]
+    fn a_large_packet_is_sent_in_slices_of_the_cap() {
+        let throttle = throttle(Some(100_000), RECORD);
+        let mut ticket = throttle.ticket(0..50_000);
+        let (first, mut slices) = (ticket, 1);
+        assert_eq!((first.end, first.waits()), (1000, false));
+        while ticket.end < 50_000 {
+            ticket = throttle.ticket(ticket.end..50_000);
+            slices += 1;
+        }
+        let expected = 50_000 + 50 * 8;
+        assert_eq!((slices, throttle.bandwidth.session.as_ref().expect("a cap").charged()), (50, expected));
+        // The burst of the beginning takes 100 ms of half a second.
+        assert!(ticket.waits() && ticket.at - first.at >= 380_000_000, "{first:?} {ticket:?}");
+    }
+
+    #[test]
+    fn datagrams_never_leave_in_larger_bursts_than_a_socket_buffer_holds() {
+        let throttle = throttle(None, DATAGRAMS);
+        let begin = now();
+        let (mut end, mut at_once, mut last) = (0, 0, begin);
+        while end < 1 << 20 {
+            let ticket = throttle.ticket(end..1 << 20);
+            assert!((ticket.end - end).is_multiple_of(1344) || ticket.end == 1 << 20, "whole datagrams");
+            if ticket.at <= begin {
+                at_once += (ticket.end - end).div_ceil(1344);
+            }
+            (end, last) = (ticket.end, ticket.at);
+        }
+        // Each counts 2,304 bytes in a buffer of 212,992.
+        assert!(at_once * 2304 <= 212_992, "{at_once} datagrams");
+        assert!(last - begin >= 50_000_000, "1 MiB at 16 MiB/s: {} ns", last - begin);
+    }
+
+    #[test]
+    fn a_packet_that_cannot_be_sent_in_time_is_dropped_and_others_are_not() {
+        let throttle = throttle(Some(10_000), RECORD);
+        let (now, second) = (now(), 1_000_000_000);
+        assert!(throttle.admit(&packet(now), 0..100).is_some());
+        // The next second is taken.
+        for _ in 0..130 {
+            let _ = throttle.ticket(0..100);
+        }
+        assert!(throttle.admit(&packet(now), 0..100).is_none(), "it would begin a second late");
+        let empty = QueuedPacket { events_after: 3, ..packet(now) };
+        assert!(throttle.admit(&empty, 0..100).is_some(), "it has no event");
+        assert!(throttle.admit(&packet(now + 60 * second), 0..100).is_some(), "its turn comes later");
+        assert!(throttle.is_overdue(&QueuedPacket { queued: 0, ..packet(0) }) || throttle.ready > now - second);
+        let other = self::throttle(Some(10_000), RECORD);
+        assert!(other.admit(&packet(0), 0..100).is_some(), "it is old, but nothing is taken");
+    }
+
+    #[test]
+    fn the_rate_of_datagrams_follows_what_the_collector_misses() {
+        let mut throttle = throttle(None, DATAGRAMS);
+        let rate = |throttle: &Throttle| throttle.datagrams.as_ref().and_then(|rate| rate.bucket.rate());
+        let mut change = |change: fn(&mut Throttle)| {
+            throttle.datagrams.as_mut().expect("datagrams").changed -= RATE_PAUSE;
+            change(&mut throttle);
+            rate(&throttle).expect("a rate")
+        };
+        assert_eq!(change(Throttle::missed), FIRST_RATE / 4 * 3);
+        assert_eq!(change(Throttle::stored), FIRST_RATE / 4 * 3 / 8 * 9);
+        let least = (0..100).map(|_| change(Throttle::missed)).last();
+        let most = (0..100).map(|_| change(Throttle::stored)).last();
+        assert_eq!((least, most), (Some(LEAST_RATE), Some(MOST_RATE)));
+    }
+
+    #[test]
+    fn a_cap_at_which_a_packet_takes_more_than_10_s_is_refused() {
+        let mut bandwidth = Bandwidth { max: Some(1000), ..Bandwidth::default() };
+        bandwidth.begin();
+        assert!(bandwidth.check(10_000).is_ok());
+        let error = bandwidth.check(10_001).expect_err("too small").to_string();
+        assert!(error.contains("`--max-bandwidth` to at least 1001"), "{error}");
+        let mut shared = Bandwidth::default();
+        shared.share(None, Some(Bucket::private(7)));
+        let error = shared.check(80).expect_err("too small").to_string();
+        assert!(error.contains("tracectl bandwidth"), "{error}");
+    }
+}
