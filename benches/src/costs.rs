@@ -6,7 +6,10 @@
 
 use std::hint::black_box;
 use std::process::ExitCode;
+use std::sync::Arc;
 use tracepoint::context::Context;
+use tracepoint::marker::{Aggregate, FieldView, Subscriber};
+use tracepoint::probes::{Measure, Running, StatisticSpec};
 use tracepoint_benches::{Recording, register_trace_small, small, trace_small, watch};
 
 /// The loop: three arguments that are computed anyway, and the site.
@@ -25,7 +28,7 @@ fn main() -> ExitCode {
     let (mode, n) = (arguments.next(), arguments.next().and_then(|n| n.parse::<u64>().ok()));
     let (Some(mode), Some(n)) = (mode, n) else {
         eprintln!(
-            "usage: costs none|off-lazy|off-function|probe|recorded|recorded-2|recorded-4|watched|context-user|context-name|context-cpu|context-stack N"
+            "usage: costs none|off-lazy|off-function|probe|recorded|recorded-2|recorded-4|watched|nothing|count|histogram|latency|context-user|context-name|context-cpu|context-stack N"
         );
         return ExitCode::from(2);
     };
@@ -50,6 +53,13 @@ fn main() -> ExitCode {
         "recorded-2" => record(n, 2, &[]),
         "recorded-4" => record(n, 4, &[]),
         "watched" => watched(n),
+        "nothing" => count(n, None),
+        "count" => count(n, Some(Measure::Count)),
+        "histogram" => count(n, Some(Measure::Histogram { field: "c".to_owned() })),
+        "latency" => {
+            let (begin, end) = ("bench:small".to_owned(), "bench:small".to_owned());
+            count(n, Some(Measure::Latency { begin, end, by: Some("b".to_owned()) }));
+        }
         "context-user" => record(n, 1, &[Context::User]),
         "context-name" => record(n, 1, &[Context::ThreadName]),
         "context-cpu" => record(n, 1, &[Context::Cpu]),
@@ -69,6 +79,27 @@ fn watched(n: u64) {
         tracepoint::trace!(small(a, b, c));
     });
     assert_eq!(recording.recorded(), n, "every event was recorded");
+}
+
+/// An aggregate that does nothing.
+struct Nothing;
+
+impl Aggregate for Nothing {
+    fn observe(&self, time: u64, event: FieldView<'_>) {
+        black_box((time, &event));
+    }
+}
+
+/// A statistic, or an aggregate that does nothing.
+fn count(n: u64, measure: Option<Measure>) {
+    let _ = tracepoint_ring::clock::calibrate(std::time::Duration::from_millis(10));
+    let statistic = measure.map(|measure| Running::start(StatisticSpec::new(measure), &["bench:small"]).expect("starts"));
+    let marker = tracepoint::find("bench:small").expect("declared").marker().expect("has fields");
+    let nothing = || marker.subscribe(Subscriber::aggregate(Arc::new(Nothing))).expect("switches");
+    let _nothing = statistic.is_none().then(nothing);
+    iterate!(n, |a, b, c| {
+        tracepoint::trace!(small(a, b, c));
+    });
 }
 
 fn record(n: u64, channels: usize, contexts: &[Context]) {

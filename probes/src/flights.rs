@@ -14,6 +14,8 @@
 use crate::layout::WAYS;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+type Ways = [AtomicU64; WAYS];
+
 /// Nothing is in the way.
 const FREE: u64 = 0;
 /// A thread is changing the way. No time is 1.
@@ -29,14 +31,17 @@ pub(crate) enum Begun {
 }
 
 /// The set of an identity: identities, then times.
-fn set(table: &[AtomicU64], identity: u64) -> (&[AtomicU64], &[AtomicU64]) {
+#[inline]
+fn set(table: &[AtomicU64], identity: u64) -> (&Ways, &Ways) {
     let sets = table.len() / (2 * WAYS);
-    let set = ((u128::from(identity) * sets as u128) >> 64) as usize;
-    table[set * 2 * WAYS..(set + 1) * 2 * WAYS].split_at(WAYS)
+    let at = ((u128::from(identity) * sets as u128) >> 64) as usize * 2 * WAYS;
+    let ways = |at: usize| table[at..].first_chunk().expect("the table has whole sets");
+    (ways(at), ways(at + WAYS))
 }
 
 /// Owns the way if it holds an operation with this identity; its time.
-fn own(identities: &[AtomicU64], times: &[AtomicU64], way: usize, identity: u64) -> Option<u64> {
+#[inline]
+fn own(identities: &Ways, times: &Ways, way: usize, identity: u64) -> Option<u64> {
     if identities[way].load(Ordering::Relaxed) != identity {
         return None;
     }

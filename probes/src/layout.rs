@@ -99,6 +99,10 @@ pub(crate) struct Layout {
     pub(crate) keys: usize,
     /// The values that are kept by last and top.
     parameter: usize,
+    /// What follows from these, computed once.
+    row_words: usize,
+    cell_words: usize,
+    cells_at: usize,
 }
 
 impl Layout {
@@ -114,9 +118,25 @@ impl Layout {
         };
         let keys = spec.by.len();
         let groups = if keys == 0 { 0 } else { spec.max_groups };
-        let mut layout = Self { kind, own_cells: OWN_CELLS, groups, keys, parameter };
-        layout.own_cells = (CELLS_BUDGET / layout.cell_words()).saturating_sub(1).min(OWN_CELLS);
-        Ok(layout)
+        let layout = Self::new(kind, OWN_CELLS, groups, keys, parameter);
+        Ok(Self { own_cells: (CELLS_BUDGET / layout.cell_words).saturating_sub(1).min(OWN_CELLS), ..layout })
+    }
+
+    fn new(kind: Kind, own_cells: usize, groups: usize, keys: usize, parameter: usize) -> Self {
+        let mut layout = Self { kind, own_cells, groups, keys, parameter, row_words: 0, cell_words: 0, cells_at: 0 };
+        layout.row_words = match kind {
+            Kind::Count => 1,
+            Kind::Histogram(scale) => scale.buckets(),
+            Kind::Latency => Scale::Integer.buckets(),
+            Kind::Rate => SECONDS,
+            Kind::Last => 1 + layout.entries() * LAST_WORDS,
+            Kind::Top => layout.entries() * TOP_WORDS,
+        };
+        // Whole cache lines.
+        let rows = if keys == 0 { 1 } else { groups + 2 };
+        layout.cell_words = (counter::ALL + rows * layout.row_words).next_multiple_of(8);
+        layout.cells_at = layout.group_at(groups).next_multiple_of(8);
+        layout
     }
 
     /// The kept values of [`Measure::Top`] in one cell, and of [`Measure::Last`]: twice as many frequent values as are asked for, in whole sets.
@@ -131,34 +151,20 @@ impl Layout {
         self.parameter
     }
 
-    pub(crate) fn row_words(&self) -> usize {
-        match self.kind {
-            Kind::Count => 1,
-            Kind::Histogram(scale) => scale.buckets(),
-            Kind::Latency => Scale::Integer.buckets(),
-            Kind::Rate => SECONDS,
-            Kind::Last => 1 + self.entries() * LAST_WORDS,
-            Kind::Top => self.entries() * TOP_WORDS,
-        }
-    }
-
-    pub(crate) fn rows(&self) -> usize {
-        if self.keys == 0 { 1 } else { self.groups + 2 }
-    }
-
     /// The row of a group, or that of the overflow.
+    #[inline]
     pub(crate) fn row(&self, group: Option<usize>) -> usize {
-        counter::ALL + group.unwrap_or(self.groups) * self.row_words()
+        counter::ALL + group.unwrap_or(self.groups) * self.row_words
     }
 
     /// The row of events without a key.
     pub(crate) fn ungrouped_row(&self) -> usize {
-        counter::ALL + (self.groups + 1) * self.row_words()
+        counter::ALL + (self.groups + 1) * self.row_words
     }
 
-    /// Whole cache lines.
+    #[inline]
     pub(crate) fn cell_words(&self) -> usize {
-        (counter::ALL + self.rows() * self.row_words()).next_multiple_of(8)
+        self.cell_words
     }
 
     /// Room for operations in flight.
@@ -166,6 +172,7 @@ impl Layout {
         if self.kind == Kind::Latency { MAX_IN_FLIGHT } else { 0 }
     }
 
+    #[inline]
     pub(crate) fn group_at(&self, group: usize) -> usize {
         HEADER + self.flights() * FLIGHT_WORDS + group * group_words(self.keys)
     }
@@ -174,13 +181,14 @@ impl Layout {
         group_words(self.keys)
     }
 
+    #[inline]
     pub(crate) fn cells_at(&self) -> usize {
-        self.group_at(self.groups).next_multiple_of(8)
+        self.cells_at
     }
 
     /// The size of the whole in words.
     pub(crate) fn words(&self) -> usize {
-        self.cells_at() + (self.own_cells + 1) * self.cell_words()
+        self.cells_at + (self.own_cells + 1) * self.cell_words
     }
 
     /// Writes the header, for readers.
@@ -214,13 +222,8 @@ impl Layout {
         }
         let below = |at: usize, limit: usize| usize::try_from(load(words, at)).ok().filter(|value| *value <= limit);
         let (_, kind) = *Kind::ALL.iter().find(|(number, _)| *number == load(words, KIND))?;
-        let layout = Self {
-            kind,
-            own_cells: below(OWN, OWN_CELLS)?,
-            groups: below(GROUPS, MAX_GROUPS)?,
-            keys: below(KEYS, 2)?,
-            parameter: below(PARAMETER, MAX_KEPT)?,
-        };
+        let (own_cells, groups) = (below(OWN, OWN_CELLS)?, below(GROUPS, MAX_GROUPS)?);
+        let layout = Self::new(kind, own_cells, groups, below(KEYS, 2)?, below(PARAMETER, MAX_KEPT)?);
         let is_consistent = (layout.keys == 0) == (layout.groups == 0)
             && load(words, SIZE) == layout.words() as u64
             && words.len() >= layout.words();

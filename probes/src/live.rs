@@ -5,7 +5,6 @@ use crate::spec::{Measure, StatisticError, StatisticSpec};
 use crate::statistic::{Columns, FieldKind, Moment, Statistic};
 use std::sync::Arc;
 use tracepoint_core::marker::{Aggregate, FieldView, Marker, Subscriber, Subscription};
-use tracepoint_ring::thread::position;
 
 /// A statistic as the subscriber of one marker, whose fields it knows by their indices.
 #[derive(Debug)]
@@ -16,8 +15,7 @@ struct Observer {
 
 impl Aggregate for Observer {
     fn observe(&self, time: u64, event: FieldView<'_>) {
-        let tid = position().map_or(0, |position| position.tid);
-        self.statistic.record(&self.columns, Moment { time, tid }, |index| event.get(index));
+        self.statistic.record(&self.columns, Moment::here(time), |index| event.get(index));
     }
 }
 

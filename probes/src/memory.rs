@@ -6,7 +6,7 @@
 //! thread's cell passes to the next thread with the same index together with the slot (T1 of `tracepoint_ring::thread`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracepoint_ring::thread::{add_local, position};
+use tracepoint_ring::thread::add_local;
 
 /// The number of threads that can have a cell of their own.
 pub(crate) const OWN_CELLS: usize = 16;
@@ -39,10 +39,10 @@ pub(crate) struct Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
-    /// The cell of the calling thread among `own + 1` cells of `size` words each.
+    /// The cell of the thread with this index among `own + 1` cells of `size` words each.
     #[inline]
-    pub(crate) fn current(words: &'a [AtomicU64], own: usize, size: usize) -> Self {
-        let index = position().map_or(own, |position| position.index).min(own);
+    pub(crate) fn of(thread: usize, words: &'a [AtomicU64], own: usize, size: usize) -> Self {
+        let index = thread.min(own);
         Self { words: &words[index * size..(index + 1) * size], is_own: index < own }
     }
 

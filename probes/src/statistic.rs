@@ -10,8 +10,9 @@ use crate::memory::{Cell, Memory, allocate, load};
 use crate::snapshot::Snapshot;
 use crate::spec::{Measure, StatisticError, StatisticSpec};
 use std::hash::RandomState;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_core::field::{FieldType, Value};
+use tracepoint_ring::thread::position;
 
 /// A statistic over events, updated by the threads that fire them.
 ///
@@ -19,8 +20,24 @@ use tracepoint_core::field::{FieldType, Value};
 pub struct Statistic {
     spec: StatisticSpec,
     layout: Layout,
-    memory: Box<dyn Memory>,
+    memory: Store,
     hasher: RandomState,
+}
+
+/// The words, on the heap without a call through a table of functions.
+enum Store {
+    Heap(Box<[AtomicU64]>),
+    Given(Box<dyn Memory>),
+}
+
+impl Memory for Store {
+    #[inline]
+    fn words(&self) -> &[AtomicU64] {
+        match self {
+            Self::Heap(words) => words,
+            Self::Given(memory) => memory.words(),
+        }
+    }
 }
 
 impl std::fmt::Debug for Statistic {
@@ -79,10 +96,26 @@ pub struct Columns {
 /// When and where an event happened.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
-    /// Nanoseconds on the clock of the process.
-    pub time: u64,
-    /// The id of the thread.
-    pub tid: u32,
+    time: u64,
+    tid: u32,
+    /// The index of the calling thread, which may have a cell of its own.
+    thread: usize,
+}
+
+impl Moment {
+    /// In the calling thread, at `time` nanoseconds on the clock of the process.
+    #[inline]
+    pub fn here(time: u64) -> Self {
+        match position() {
+            Some(position) => Self { time, tid: position.tid, thread: position.index },
+            None => Self::recorded(time, 0),
+        }
+    }
+
+    /// Of an event that was recorded, by the thread with this id.
+    pub fn recorded(time: u64, tid: u32) -> Self {
+        Self { time, tid, thread: usize::MAX }
+    }
 }
 
 impl StatisticSpec {
@@ -146,7 +179,7 @@ impl Statistic {
     /// If the description is not one of a statistic.
     pub fn new(spec: StatisticSpec, is_float: bool) -> Result<Self, StatisticError> {
         let words = Self::words_for(&spec, is_float)?;
-        Self::in_memory(spec, is_float, Box::new(allocate(words)))
+        Self::made(spec, is_float, Store::Heap(allocate(words)))
     }
 
     /// The number of 64-bit words that the statistic needs.
@@ -164,11 +197,15 @@ impl Statistic {
     ///
     /// If the description is not one of a statistic, or the memory is too small or has a statistic already.
     pub fn in_memory(spec: StatisticSpec, is_float: bool, memory: Box<dyn Memory>) -> Result<Self, StatisticError> {
+        Self::made(spec, is_float, Store::Given(memory))
+    }
+
+    fn made(spec: StatisticSpec, is_float: bool, memory: Store) -> Result<Self, StatisticError> {
         let layout = Layout::of(&spec, scale(is_float))?;
         if memory.words().len() < layout.words() || load(memory.words(), 0) != 0 {
             return Err(StatisticError::Memory);
         }
-        layout.store(memory.as_ref(), &spec.to_string());
+        layout.store(&memory, &spec.to_string());
         Ok(Self { spec, layout, memory, hasher: RandomState::new() })
     }
 
@@ -185,7 +222,7 @@ impl Statistic {
     /// The results so far. All events that happened before (by a join, or by the end of a subscription) are in it; of events that fire
     /// concurrently, some may be.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::of(self.memory.as_ref(), &self.layout, self.spec.to_string())
+        Snapshot::of(&self.memory, &self.layout, self.spec.to_string())
     }
 
     /// Takes an event, whose fields `get` returns by index. Takes no lock and allocates nothing; may run in a signal handler.
@@ -194,7 +231,7 @@ impl Statistic {
         let words = self.memory.words();
         let layout = &self.layout;
         let cells = &words[layout.cells_at()..];
-        let cell = Cell::current(cells, layout.own_cells, layout.cell_words());
+        let cell = Cell::of(moment.thread, cells, layout.own_cells, layout.cell_words());
         let value = || columns.value.and_then(&get);
         match layout.kind {
             Kind::Count => cell.add(self.row(cell, columns, &get), 1),

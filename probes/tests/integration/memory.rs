@@ -51,7 +51,7 @@ fn filled(spec: StatisticSpec) -> (Statistic, Shared) {
             let columns = statistic.spec().columns(role, event, &FIELDS).unwrap();
             let name = ["one", "two", "three", "four"][(n / 2 % 4) as usize];
             let get = |index| Some(if index == 0 { Value::Unsigned(n / 2) } else { Value::Text(name) });
-            statistic.record(&columns, Moment { time: 5_000_000_000 + n, tid: 1 }, get);
+            statistic.record(&columns, Moment::recorded(5_000_000_000 + n, 1), get);
         }
     }
     (statistic, memory)

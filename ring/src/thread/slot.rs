@@ -110,6 +110,7 @@ impl ThreadSlot {
         self.section.exit();
     }
 
+    #[inline]
     pub(crate) fn tid(&self) -> u32 {
         self.tid.load(Ordering::Relaxed)
     }
@@ -158,6 +159,7 @@ fn fast_path_slot() -> &'static ThreadSlot {
 }
 
 /// The calling thread's slot, if it has one.
+#[inline]
 pub fn claimed() -> Option<&'static ThreadSlot> {
     let slot = CURRENT.with(|current| current.load(Ordering::Relaxed));
     if slot.addr() <= UNTRACED.addr() {
