@@ -158,7 +158,7 @@ impl Record {
         if self.side == Side::Remote {
             stop.end_after(remote::wait_for_the_end)?;
         }
-        rights.as_self(|| out.as_deref().map_or(Ok(()), make_output))?;
+        rights.as_self(|| out.as_deref().map_or(Ok(()), |out| self.outputs.make_directory(out)))?;
         let session = controller.create(&name, &spec)?;
         let recorded = self.record(&controller, &session, &spec, sinks, &mut stop);
         let report = recorded.and_then(|(recorder, unrecorded, child)| {
@@ -193,7 +193,8 @@ impl Record {
     /// Records on other hosts, and collects here.
     fn run_on_hosts(&self) -> VerbResult {
         let out = self.output.clone().map_or_else(default_output, std::path::absolute)?;
-        make_output(&out)?;
+        let out = self.outputs.directory(out);
+        self.outputs.make_directory(&out)?;
         let end_time = self.wait_arguments.timeout.max(END_TIMEOUT) * 4;
         let result = self.hosts.record(&out, self.max_size, end_time);
         // If it is empty.
@@ -207,7 +208,7 @@ impl Record {
     /// The absolute path of the directory for CTF; `None` if there are other outputs only.
     fn output(&self) -> Result<Option<PathBuf>, Failure> {
         match &self.output {
-            Some(output) => Ok(Some(std::path::absolute(output)?)),
+            Some(output) => Ok(Some(self.outputs.directory(std::path::absolute(output)?))),
             None if self.outputs.any() => Ok(None),
             None => Ok(Some(default_output()?)),
         }
@@ -307,20 +308,6 @@ impl Record {
     fn write_report(&self, report: &Report, out: Option<&Path>) -> io::Result<()> {
         if self.json { report.write_json(out) } else { report.write_text(out) }
     }
-}
-
-fn make_output(out: &Path) -> Result<(), Failure> {
-    let failed = |error| {
-        Failure::Refused(format!("cannot create {}: {error}; choose another directory with `-o`", out.display()))
-    };
-    fs::create_dir_all(out).map_err(failed)?;
-    if fs::read_dir(out).map_err(failed)?.next().is_some() {
-        let out = out.display();
-        return Err(Failure::Refused(format!(
-            "{out} is not empty; choose a new directory with `-o`, or remove its contents"
-        )));
-    }
-    Ok(())
 }
 
 /// Why a process does not record, if it does not.
