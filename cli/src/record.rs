@@ -2,6 +2,7 @@
 
 mod command;
 mod hosts;
+mod live_line;
 mod recorded;
 pub(crate) mod remote;
 mod report;
@@ -10,7 +11,6 @@ mod stop;
 mod unrecorded;
 
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
-use crate::progress::LiveLine;
 use crate::session::WaitArguments;
 use crate::session::acks::{of_process, report_notices, report_silent, unsupported_rules};
 use crate::session::budget::BudgetArguments;
@@ -20,6 +20,7 @@ use crate::session::rules::{RouteArguments, RuleArguments, add, require_matches}
 use crate::{message, units};
 use clap::Args;
 use hosts::HostArguments;
+use live_line::RecordLine;
 use recorded::RecordedProcesses;
 use remote::Side;
 use report::Report;
@@ -31,8 +32,8 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 use stop::StopCondition;
 use tracepoint_control::{
-    Ack, AckState, Acknowledged, ControlError, Controller, Counters, DrainedBy, NamedSession, Recorder, Rights,
-    SessionSpec, SinkSpec, State,
+    Ack, AckState, Acknowledged, ControlError, Controller, DrainedBy, NamedSession, Recorder, Rights, SessionSpec,
+    SinkSpec, State,
 };
 use unrecorded::Unrecorded;
 
@@ -251,7 +252,7 @@ impl Record {
         let mut child = command::start(&self.command, controller, spec, self.side)?;
         // The command keeps the limit that it was given.
         Recorder::raise_file_limit();
-        let mut line = LiveLine::new();
+        let mut line = RecordLine::new(self.starts_a_command());
         let shortest = if line.is_shown() { REFRESH_INTERVAL } else { LOOK_INTERVAL };
         let mut looked: Option<Instant> = None;
         let mut interval = shortest;
@@ -268,7 +269,7 @@ impl Record {
                 let mut acks = session.acks()?;
                 unrecorded.update(&acks, &recorder);
                 RecordedProcesses::new(&recorder.recorded()).add_to(&mut acks);
-                show(&mut line, &acks);
+                line.show(controller, &acks)?;
                 interval = shortest.max(began.elapsed() * REFRESH_SHARE);
                 looked = Some(began);
             }
@@ -313,19 +314,6 @@ impl Record {
 /// Why a process does not record, if it does not.
 fn refusal(ack: &Ack) -> Option<String> {
     Some(of_process(ack, ack.error.as_ref()?))
-}
-
-/// Shows the counts of all processes together.
-fn show(line: &mut LiveLine, acks: &[Ack]) {
-    let mut sum = Counters::default();
-    for ack in acks {
-        sum.add(&ack.counters);
-    }
-    let off: usize = acks.iter().map(|ack| ack.over_budget.len()).sum();
-    line.show(report::written(&sum), || {
-        let off = if off > 0 { format!(", {off} switched off by the budget") } else { String::new() };
-        format!("{}, lost {}{off}; Ctrl-C stops", units::bytes(sum.bytes), sum.total_lost())
-    });
 }
 
 /// The default directory for traces.

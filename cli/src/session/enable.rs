@@ -3,7 +3,7 @@
 use super::channels::AddedChannels;
 use super::outputs::SessionOutputs;
 use super::rules::{RouteArguments, RuleArguments, require_matches};
-use super::{WaitArguments, acks};
+use super::{ChangeArguments, acks};
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use clap::Args;
 use tracepoint_control::sinks::CtfError;
@@ -42,7 +42,7 @@ pub(crate) struct Enable {
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
-    wait_arguments: WaitArguments,
+    reply: ChangeArguments,
 }
 
 impl Enable {
@@ -65,7 +65,7 @@ impl Enable {
         let names: Vec<_> = rules.iter().map(|rule| rule.event.as_str()).chain(channels).chain(sinks_named).collect();
         let what = format!("enable {}", names.join(" "));
         let generation = session.change(&what, |spec| self.change(spec, &rules, &sinks))?;
-        acks::wait(&session, generation, self.wait_arguments.timeout)
+        acks::wait(&session, generation, &self.reply)
     }
 
     fn change(&self, spec: &mut SessionSpec, rules: &[Rule], sinks: &[SinkSpec]) -> Result<(), ControlError> {
