@@ -7,7 +7,7 @@ use crate::progress::LiveLine;
 use crate::units;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tracepoint_control::{Ack, Controller, Counters};
 
 /// How many events are named.
@@ -40,7 +40,7 @@ impl RecordLine {
             sum.add(&ack.counters);
         }
         let (now, fired) = (Instant::now(), fired(controller, acks)?);
-        let top = self.fired.as_ref().map(|(before, earlier)| top(earlier, &fired, (now - *before).as_secs_f64()));
+        let top = self.fired.as_ref().map(|(before, earlier)| top(earlier, &fired, now - *before));
         let top = top.unwrap_or_default();
         self.fired = Some((now, fired));
         let off: usize = acks.iter().map(|ack| ack.over_budget.len()).sum();
@@ -67,14 +67,14 @@ fn fired(controller: &Controller, acks: &[Ack]) -> Result<BTreeMap<String, u64>,
 }
 
 /// The most frequent events, with their rates: `; net:recv 812/s, net:send 40/s`.
-fn top(earlier: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>, seconds: f64) -> String {
+fn top(earlier: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>, time: Duration) -> String {
     let since = |(name, count): (&String, &u64)| {
         let count = count.saturating_sub(earlier.get(name).copied().unwrap_or_default());
         (count > 0).then(|| (count, in_line(name)))
     };
     let mut events: Vec<_> = now.iter().filter_map(since).collect();
     events.sort_by_key(|(count, _)| Reverse(*count));
-    let rate = |count: u64| (count as f64 / seconds.max(0.001)).round();
+    let rate = |count: u64| u128::from(count) * 1_000_000 / time.as_micros().max(1);
     let named = events.iter().take(TOP).map(|(count, name)| format!("{name} {}/s", rate(*count)));
     let named: Vec<_> = named.collect();
     if named.is_empty() { String::new() } else { format!("; {}", named.join(", ")) }
@@ -84,6 +84,7 @@ fn top(earlier: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>, seconds: f6
 mod tests {
     use super::top;
     use std::collections::BTreeMap;
+    use std::time::Duration;
 
     #[test]
     fn the_most_frequent_events_since_the_last_time_are_named() {
@@ -92,8 +93,8 @@ mod tests {
         };
         let earlier = counts(&[("a:old", 1000), ("a:b", 5), ("a:c", 90)]);
         let now = counts(&[("a:old", 1000), ("a:b", 25), ("a:c", 91), ("a:d", 400), ("a:e", 3), ("a:lower", 2)]);
-        assert_eq!(top(&earlier, &now, 0.5), "; a:d 800/s, a:b 40/s, a:e 6/s");
+        assert_eq!(top(&earlier, &now, Duration::from_millis(500)), "; a:d 800/s, a:b 40/s, a:e 6/s");
         // A process that starts anew counts from 0.
-        assert_eq!(top(&now, &earlier, 1.0), "");
+        assert_eq!(top(&now, &earlier, Duration::from_secs(1)), "");
     }
 }

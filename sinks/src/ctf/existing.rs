@@ -33,9 +33,9 @@ pub fn remove_traces(directory: impl AsRef<Path>) -> Result<(), CtfError> {
         let found = found.strip_prefix(path).unwrap_or(&found).to_string_lossy().into_owned();
         return Err(CtfError::NotEmpty { path: path.to_owned(), found });
     }
-    let remove = |entry: DirEntry| match entry.file_type()?.is_dir() {
-        true => fs::remove_dir_all(entry.path()),
-        false => fs::remove_file(entry.path()),
+    let remove = |entry: DirEntry| {
+        let is_directory = entry.file_type()?.is_dir();
+        if is_directory { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) }
     };
     // The metadata first: a process that is killed meanwhile leaves no partial trace.
     match fs::remove_file(path.join("metadata")) {
