@@ -105,7 +105,7 @@ fn dated_directories_are_new_and_in_order() -> Outcome {
     let paths = [(); 3].map(|()| CtfSink::create_dated(place.path()).map(|sink| sink.path().to_owned()));
     let paths: Vec<_> = paths.into_iter().collect::<Result<_, _>>()?;
     assert!(paths.is_sorted(), "{paths:?}");
-    let names: Vec<_> = paths.iter().flat_map(|path| path.file_name()).map(|name| name.to_string_lossy()).collect();
+    let names: Vec<_> = paths.iter().filter_map(|path| path.file_name()).map(|name| name.to_string_lossy()).collect();
     for (index, name) in names.iter().enumerate() {
         let digits = name.bytes().take(16).filter(u8::is_ascii_digit).count();
         assert!(digits == 14 && name.as_bytes()[8] == b'T' && name.as_bytes()[15] == b'Z', "{name}");
