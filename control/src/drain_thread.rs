@@ -19,10 +19,12 @@ use tracepoint_sinks::{Drain, RingSupplier};
 
 /// Thread name, as shown by `top -H`.
 const NAME: &str = "tracepoint-drain";
-/// Maximum age of an open packet: events of a slow trickle reach the sinks after this time plus [`LONGEST`].
+/// Maximum age of an open packet: events of a slow trickle reach the sinks after this time plus the longest interval, and plus that of the
+/// recorder if one takes the packets.
 const AGE: Duration = Duration::from_millis(500);
-/// The longest interval between two rounds.
+/// The longest interval between two rounds, and the same if a recorder takes the packets: then a round closes old packets and supplies rings.
 const LONGEST: Duration = Duration::from_millis(200);
+const LONGEST_BESIDE_RECORDER: Duration = Duration::from_millis(400);
 /// Interval between checks for such packets.
 const FLUSH: Duration = Duration::from_millis(100);
 /// Interval between checks of the clock's source.
@@ -57,11 +59,14 @@ impl DrainThread {
             looked: Instant::now(),
             flushed: Instant::now(),
         };
+        // Threads that need a ring wake it.
+        let is_rarely_needed = is_supplier && !supplier.is_never_woken();
+        let longest = if is_rarely_needed { LONGEST_BESIDE_RECORDER } else { LONGEST };
         let body = move || {
             tracepoint_core::private::never_trace_this_thread();
             leave_signals_to_the_program();
             let drain = Arc::clone(&rounds.drain);
-            drain.rounds().run(PollInterval::new(LONGEST), || rounds.round());
+            drain.rounds().run(PollInterval::new(longest), || rounds.round());
             drop(consumers);
         };
         let thread = Builder::new().name(NAME.to_owned()).spawn(body)?;

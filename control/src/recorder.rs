@@ -34,7 +34,7 @@ use std::time::Duration;
 use tracepoint_core::channel::WakeWord;
 
 /// The longest interval between two rounds, and the same if processes cannot wake the recorder.
-const LONGEST: Duration = Duration::from_millis(400);
+const LONGEST: Duration = Duration::from_millis(500);
 const LONGEST_WITHOUT_WORD: Duration = Duration::from_millis(20);
 /// The thread's name, as `top -H` shows it.
 const NAME: &str = "tracepoint-record";
