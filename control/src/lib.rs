@@ -79,6 +79,7 @@ pub mod testing;
 mod trace_filter;
 pub mod trigger;
 mod tsc;
+mod unfinished;
 
 pub use ack::{Ack, AckState, Counters, OverBudget, Rotated, RuleAck, TriggerAck};
 pub use agent::{Agent, AgentBuilder, AgentError};
@@ -111,3 +112,4 @@ pub use tracepoint_core::clock::Clock;
 pub use tracepoint_reader::RecoverError;
 /// The sinks that a session can be given, and the trait for sinks of one's own.
 pub use tracepoint_sinks as sinks;
+pub use unfinished::rings_behind;
