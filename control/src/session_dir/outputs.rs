@@ -17,6 +17,14 @@ pub(crate) fn listed_outputs(session: &PrivateDir) -> Vec<PathBuf> {
     names.iter().filter_map(list).flat_map(|list| paths(&list)).collect()
 }
 
+/// The files called `name` in the directories of processes, by the names of these.
+pub(crate) fn beside_rings(session: &PrivateDir, name: &str) -> Vec<(String, Vec<u8>)> {
+    let Ok(rings) = session.open_subdir(RINGS) else { return Vec::new() };
+    let names = rings.names().unwrap_or_default().into_iter();
+    let file = |process: &String| rings.open_subdir(process).ok()?.read_file(name, MAX_LIST).ok();
+    names.filter_map(|process| file(&process).map(|bytes| (process, bytes))).collect()
+}
+
 /// The paths in a list of lines `FORMAT PATH`.
 fn paths(list: &[u8]) -> Vec<PathBuf> {
     let path = |line: &[u8]| {
