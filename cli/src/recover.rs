@@ -7,6 +7,7 @@ use crate::{message, output};
 use anstyle::Style;
 use clap::Args;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tracepoint_control::Controller;
@@ -85,8 +86,14 @@ impl Recover {
         let (path, output) = (directory.display(), self.output.display());
         if missing > 0 {
             let missing = message::counted(missing, "event");
+            let peers: BTreeSet<_> = recovered.processes.iter().flat_map(|process| &process.peers).collect();
+            let peers: Vec<_> = peers.into_iter().map(String::as_str).collect();
+            let stream = match peers[..] {
+                [] => String::new(),
+                _ => format!("; they were on their way to {}, which has not acknowledged them", peers.join(", ")),
+            };
             message::error(&format!(
-                "{path}: {missing} were committed, and neither a ring nor an output of a sink has them"
+                "{path}: {missing} were committed, and neither a ring nor an output of a sink has them{stream}"
             ));
         }
         message::error(&format!("{path}: not everything could be recovered; the rest is in {output}"));
@@ -138,6 +145,7 @@ fn counts(process: &RecoveredProcess) -> Table {
         (process.mended, "of them were still open"),
         (process.unchecked, "of them had not been taken, and have no checksum to compare"),
         (process.torn_places, "places where a packet could not be read"),
+        (process.acknowledged, "further events, which the peer of a stream has stored"),
     ] {
         if count > 0 {
             row("", count, what);

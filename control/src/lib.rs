@@ -74,6 +74,7 @@ mod session_dir;
 mod snapshot;
 mod spec;
 mod state;
+mod stream_status;
 mod syntax;
 pub mod testing;
 mod trace_filter;
@@ -105,6 +106,7 @@ pub use spec::{
     SessionSpec, SinkSpec, SpecError, State, StreamSpec, TriggerSpec, When,
 };
 pub use state::{Dump, StateDump, StateDumpStatus, state_dump};
+pub use stream_status::StreamStatus;
 pub use trace_filter::{TraceFilter, TraceFilterError, check_fields};
 pub use tracepoint_core::channel::Channel;
 pub use tracepoint_core::clock::Clock;

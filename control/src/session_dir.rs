@@ -26,7 +26,7 @@ mod wake;
 pub use error::RingDirError;
 pub(crate) use ledger::MEMORY;
 pub(crate) use leftover::{Unused, unused};
-pub(crate) use outputs::{listed_outputs, rings_of_output};
+pub(crate) use outputs::{beside_rings, listed_outputs, rings_of_output};
 pub(crate) use remote::{RemoteDir, RemoteRingDirs};
 pub(crate) use wake::{WAKE, WAKE_SIZE, open as open_wake_file};
 

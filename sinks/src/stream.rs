@@ -24,6 +24,7 @@ mod options;
 mod peer;
 mod promise;
 mod queue;
+mod rate;
 mod relay;
 mod session;
 mod sink;

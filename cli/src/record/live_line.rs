@@ -46,7 +46,9 @@ impl RecordLine {
         let off: usize = acks.iter().map(|ack| ack.over_budget.len()).sum();
         self.line.show(report::written(&sum), || {
             let off = if off > 0 { format!(", {off} switched off by the budget") } else { String::new() };
-            format!("{}, lost {}{off}; Ctrl-C stops{top}", units::bytes(sum.bytes), sum.total_lost())
+            let lag = acks.iter().flat_map(|ack| &ack.streams).filter_map(|stream| stream.lag_ms).max();
+            let lag = lag.map_or_else(String::new, |ms| format!(", the peer is {ms} ms behind"));
+            format!("{}, lost {}{off}{lag}; Ctrl-C stops{top}", units::bytes(sum.bytes), sum.total_lost())
         });
         Ok(())
     }

@@ -30,6 +30,14 @@ pub(crate) fn rings_of_output(session: &PrivateDir, output: &Path) -> Option<Pat
     of_dead.find(|(_, dir)| is_listed(dir)).map(|(_, dir)| dir.path().to_owned())
 }
 
+/// The files called `name` in the directories of processes, by the names of these.
+pub(crate) fn beside_rings(session: &PrivateDir, name: &str) -> Vec<(String, Vec<u8>)> {
+    let Ok(rings) = session.open_subdir(RINGS) else { return Vec::new() };
+    let names = rings.names().unwrap_or_default().into_iter();
+    let file = |process: &String| rings.open_subdir(process).ok()?.read_file(name, MAX_LIST).ok();
+    names.filter_map(|process| file(&process).map(|bytes| (process, bytes))).collect()
+}
+
 /// The paths in a list of lines `FORMAT PATH`.
 fn paths(list: &[u8]) -> Vec<PathBuf> {
     let path = |line: &[u8]| {

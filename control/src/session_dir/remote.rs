@@ -132,7 +132,12 @@ impl RemoteDir {
 
     /// Writes the list of outputs that packets are moved to, which recovery reads.
     pub(crate) fn put_outputs(&self, outputs: &[u8]) -> io::Result<()> {
-        self.with(|dir| dir.replace(OUTPUTS, outputs))
+        self.put_file(OUTPUTS, outputs)
+    }
+
+    /// Replaces a file that describes what the consumer has done.
+    pub(crate) fn put_file(&self, name: &str, contents: &[u8]) -> io::Result<()> {
+        self.with(|dir| dir.replace(name, contents))
     }
 
     /// Detaches the consumer: the process removes the directory when its recording ends.

@@ -12,6 +12,7 @@ use crate::account::Account;
 use crate::description::{ChannelDescription, NewEvents, TraceStart};
 use crate::error::SinkError;
 use crate::sink::{Sink, SinkExtension, StreamInfo};
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -109,7 +110,10 @@ impl Sink for StreamSink {
             session: start.trace.name.clone(),
             process: self.options.process.clone().unwrap_or_else(of_trace),
         };
-        self.queue.change(|state| start.metadata.clone_into(&mut state.metadata));
+        self.queue.change(|state| {
+            start.metadata.clone_into(&mut state.metadata);
+            state.waiting = self.has_system_clock.then(HashMap::new);
+        });
         let worker = Worker::new(Arc::clone(&self.queue), self.options.clone(), identity);
         let worker = worker.map_err(|error| self.failed(error))?;
         let thread = Builder::new().name(NAME.to_owned()).spawn(|| worker.run());
