@@ -147,6 +147,8 @@ impl Record {
         for stream in sinks.iter_mut().filter_map(|sink| sink.stream.as_mut()) {
             stream.wait = self.wait;
         }
+        let ages = sinks.iter().filter_map(|sink| Some(sink.stream.as_ref()?.flush_age()));
+        spec.flush_ms = ages.min().map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
         spec.check_sinks(&sinks).map_err(|error| ControlError::Spec { session: name.clone(), error })?;
         let failed = |error| ControlError::Spec { session: name.clone(), error };
         spec.check().map_err(failed)?;

@@ -73,7 +73,12 @@ impl RemoteProcess {
 
     /// Drains the closed packets; returns their number, and how full the fullest ring was in percent.
     pub(super) fn take(&mut self, rights: &Rights) -> (u64, u32) {
+        let flushed = self.dir.flushed();
         self.unopened = add_rings(&self.dir, &mut self.drain);
+        // Read before the rings are looked at. A ring that cannot be opened may have older packets.
+        if let Some(time) = flushed.filter(|_| self.unopened.is_none()) {
+            self.drain.set_flushed(time);
+        }
         let fullness = self.drain.look();
         // Read after the rings: the metadata then describes every packet that was closed by then.
         if let Err(reason) = self.update_metadata(rights) {
@@ -192,6 +197,9 @@ fn attach(
     let consumer = RemoteConsumer::new(dir.metadata().map_err(text)?).map_err(|error| error.to_string())?;
     // The sinks are created last because their names contain the program's name.
     let mut drain = Drain::remote(consumer).map_err(|error| error.to_string())?;
+    if let Some(time) = dir.flushed() {
+        drain.set_flushed(time);
+    }
     add_rings(dir, &mut drain);
     let name = trace_name(&drain.trace().process.name, dir.name());
     let (mut sinks, mut lines) = (Vec::new(), Vec::new());

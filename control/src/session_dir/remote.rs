@@ -5,7 +5,7 @@
 //! descriptors.
 
 use super::lock::{Lock, is_locked};
-use super::{CONSUMER, METADATA, OUTPUTS, RINGS, dead, lease};
+use super::{CONSUMER, METADATA, OUTPUTS, RINGS, dead, flushed, lease};
 use crate::private_dir::PrivateDir;
 use crate::process::ProcessKey;
 use std::fs::File;
@@ -115,6 +115,11 @@ impl RemoteDir {
     /// Changes whenever the metadata is replaced.
     pub(crate) fn metadata_stamp(&self) -> io::Result<(u64, u64)> {
         self.with(|dir| dir.stamp(METADATA))
+    }
+
+    /// The time before which the process has closed all packets; `None` if it does not say so.
+    pub(crate) fn flushed(&self) -> Option<u64> {
+        self.with(|dir| Ok(flushed::read(dir))).ok().flatten()
     }
 
     pub(crate) fn metadata(&self) -> io::Result<Vec<u8>> {
