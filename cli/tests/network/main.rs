@@ -15,6 +15,7 @@ mod running;
 mod seed;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
+mod three_hosts;
 mod whole;
 
 use std::env;
