@@ -146,6 +146,19 @@ mod tests {
         }
     }
 
+    /// Verbs whose output is for a program in any case: a shell, `man`, the kernel.
+    const WITHOUT_JSON: [&str; 4] = ["tracectl completions", "tracectl man", "tracectl notify", "tracectl dt"];
+
+    #[test]
+    fn every_verb_writes_json_on_request() {
+        let mut found = Vec::new();
+        all(&command_for(80), "tracectl", &mut found);
+        for (path, command) in found {
+            let has_json = command.get_arguments().any(|argument| argument.get_id() == "json");
+            assert_eq!(has_json, !WITHOUT_JSON.contains(&path.as_str()), "{path}");
+        }
+    }
+
     #[test]
     fn lines_are_wrapped_with_an_indent() {
         assert_eq!(wrapped("  7  one two three", 12), "  7  one two\n     three");

@@ -66,9 +66,12 @@ impl List {
             let mut out = output::styled();
             processes.iter().try_for_each(|process| write(&mut out, process))?;
             in_code::write(&mut out, &in_code)?;
-            for (session, Ack { process, name, .. }) in &dead {
+            for (session, Ack { process, name, rings, .. }) in &dead {
                 let name = in_line(name);
                 writeln!(out, "{HEADING}{} {name}{HEADING:#}  dead; the session {session} recorded it", process.pid)?;
+                if let Some(rings) = rings.as_ref().filter(|rings| rings.exists()) {
+                    writeln!(out, "  its rings: tracectl recover {} -o OUT", rings.display())?;
+                }
             }
             leftover::write(&mut out, &leftovers)?;
             out.flush()?;

@@ -59,9 +59,14 @@ impl LiveLine {
         Self::shown_if(stderr().is_terminal() && !stdout().is_terminal())
     }
 
+    /// No line.
+    pub(crate) fn hidden() -> Self {
+        Self::shown_if(false)
+    }
+
     fn shown_if(shown: bool) -> Self {
         let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-        Self { bar: styled(bar, "{elapsed} {msg}"), shown: None }
+        Self { bar: styled(bar, "{elapsed} {wide_msg}"), shown: None }
     }
 
     /// Whether it can be seen.

@@ -2,6 +2,7 @@
 
 mod command;
 mod hosts;
+mod live_line;
 mod recorded;
 pub(crate) mod remote;
 mod report;
@@ -10,7 +11,6 @@ mod stop;
 mod unrecorded;
 
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
-use crate::progress::LiveLine;
 use crate::session::WaitArguments;
 use crate::session::acks::{of_process, report_notices, report_silent, unsupported_rules};
 use crate::session::budget::BudgetArguments;
@@ -20,6 +20,7 @@ use crate::session::rules::{RouteArguments, RuleArguments, add, require_matches}
 use crate::{message, units};
 use clap::Args;
 use hosts::HostArguments;
+use live_line::RecordLine;
 use recorded::RecordedProcesses;
 use remote::Side;
 use report::Report;
@@ -31,8 +32,8 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 use stop::StopCondition;
 use tracepoint_control::{
-    Ack, AckState, Acknowledged, ControlError, Controller, Counters, DrainedBy, NamedSession, Recorder, Rights,
-    SessionSpec, SinkSpec, State,
+    Ack, AckState, Acknowledged, ControlError, Controller, DrainedBy, NamedSession, Recorder, Rights, SessionSpec,
+    SinkSpec, State,
 };
 use unrecorded::Unrecorded;
 
@@ -146,6 +147,8 @@ impl Record {
         for stream in sinks.iter_mut().filter_map(|sink| sink.stream.as_mut()) {
             stream.wait = self.wait;
         }
+        let ages = sinks.iter().filter_map(|sink| Some(sink.stream.as_ref()?.flush_age()));
+        spec.flush_ms = ages.min().map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
         spec.check_sinks(&sinks).map_err(|error| ControlError::Spec { session: name.clone(), error })?;
         let failed = |error| ControlError::Spec { session: name.clone(), error };
         spec.check().map_err(failed)?;
@@ -158,7 +161,7 @@ impl Record {
         if self.side == Side::Remote {
             stop.end_after(remote::wait_for_the_end)?;
         }
-        rights.as_self(|| out.as_deref().map_or(Ok(()), make_output))?;
+        rights.as_self(|| out.as_deref().map_or(Ok(()), |out| self.outputs.make_directory(out)))?;
         let session = controller.create(&name, &spec)?;
         let recorded = self.record(&controller, &session, &spec, sinks, &mut stop);
         let report = recorded.and_then(|(recorder, unrecorded, child)| {
@@ -193,7 +196,8 @@ impl Record {
     /// Records on other hosts, and collects here.
     fn run_on_hosts(&self) -> VerbResult {
         let out = self.output.clone().map_or_else(default_output, std::path::absolute)?;
-        make_output(&out)?;
+        let out = self.outputs.directory(out);
+        self.outputs.make_directory(&out)?;
         let end_time = self.wait_arguments.timeout.max(END_TIMEOUT) * 4;
         let result = self.hosts.record(&out, self.max_size, end_time);
         // If it is empty.
@@ -207,7 +211,7 @@ impl Record {
     /// The absolute path of the directory for CTF; `None` if there are other outputs only.
     fn output(&self) -> Result<Option<PathBuf>, Failure> {
         match &self.output {
-            Some(output) => Ok(Some(std::path::absolute(output)?)),
+            Some(output) => Ok(Some(self.outputs.directory(std::path::absolute(output)?))),
             None if self.outputs.any() => Ok(None),
             None => Ok(Some(default_output()?)),
         }
@@ -250,7 +254,7 @@ impl Record {
         let mut child = command::start(&self.command, controller, spec, self.side)?;
         // The command keeps the limit that it was given.
         Recorder::raise_file_limit();
-        let mut line = LiveLine::new();
+        let mut line = RecordLine::new(self.starts_a_command());
         let shortest = if line.is_shown() { REFRESH_INTERVAL } else { LOOK_INTERVAL };
         let mut looked: Option<Instant> = None;
         let mut interval = shortest;
@@ -267,7 +271,7 @@ impl Record {
                 let mut acks = session.acks()?;
                 unrecorded.update(&acks, &recorder);
                 RecordedProcesses::new(&recorder.recorded()).add_to(&mut acks);
-                show(&mut line, &acks);
+                line.show(controller, &acks)?;
                 interval = shortest.max(began.elapsed() * REFRESH_SHARE);
                 looked = Some(began);
             }
@@ -309,36 +313,9 @@ impl Record {
     }
 }
 
-fn make_output(out: &Path) -> Result<(), Failure> {
-    let failed = |error| {
-        Failure::Refused(format!("cannot create {}: {error}; choose another directory with `-o`", out.display()))
-    };
-    fs::create_dir_all(out).map_err(failed)?;
-    if fs::read_dir(out).map_err(failed)?.next().is_some() {
-        let out = out.display();
-        return Err(Failure::Refused(format!(
-            "{out} is not empty; choose a new directory with `-o`, or remove its contents"
-        )));
-    }
-    Ok(())
-}
-
 /// Why a process does not record, if it does not.
 fn refusal(ack: &Ack) -> Option<String> {
     Some(of_process(ack, ack.error.as_ref()?))
-}
-
-/// Shows the counts of all processes together.
-fn show(line: &mut LiveLine, acks: &[Ack]) {
-    let mut sum = Counters::default();
-    for ack in acks {
-        sum.add(&ack.counters);
-    }
-    let off: usize = acks.iter().map(|ack| ack.over_budget.len()).sum();
-    line.show(report::written(&sum), || {
-        let off = if off > 0 { format!(", {off} switched off by the budget") } else { String::new() };
-        format!("{}, lost {}{off}; Ctrl-C stops", units::bytes(sum.bytes), sum.total_lost())
-    });
 }
 
 /// The default directory for traces.

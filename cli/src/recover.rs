@@ -7,8 +7,10 @@ use crate::{message, output};
 use anstyle::Style;
 use clap::Args;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use tracepoint_control::Controller;
 use tracepoint_reader::Recovered;
 use tracepoint_reader::recover::{Progress, RecoveredProcess, recover_with, snapshot_with};
 
@@ -22,14 +24,14 @@ use tracepoint_reader::recover::{Progress, RecoveredProcess, recover_with, snaps
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
-  tracectl recover /run/user/1000/tracepoint/sessions/shop -o /tmp/shop
+  tracectl recover shop -o /tmp/shop && tracectl view /tmp/shop
   tracectl recover /run/user/1000/tracepoint/sessions/shop/rings/4242-777 -o /tmp/trace && tracectl view /tmp/trace
   tracectl recover --json /run/user/1000/tracepoint -o /tmp/all | jq '.processes[].lost'
 
 {EXIT_CODES}"))]
 pub(crate) struct Recover {
-    /// The directory of a process, of a session, or the run directory
-    #[arg(value_name = "DIR")]
+    /// The directory of a process, of a session, or the run directory; or the name of a session, as `tracectl status` shows it
+    #[arg(value_name = "DIR|NAME")]
     directory: PathBuf,
     /// The output: a directory that is empty, or does not exist
     #[arg(short, long, value_name = "OUT")]
@@ -51,6 +53,7 @@ impl Recover {
     }
 
     pub(crate) fn run(&self) -> VerbResult {
+        let directory = self.directory();
         let mut bar = Bar::new();
         let report = |progress: Progress| {
             let what = match progress.processes {
@@ -60,13 +63,13 @@ impl Recover {
             bar.set(&what, progress.done, progress.total);
         };
         let recovered = if self.snapshot {
-            snapshot_with(&self.directory, &self.output, report)?
+            snapshot_with(&directory, &self.output, report)?
         } else {
-            recover_with(&self.directory, &self.output, report)?
+            recover_with(&directory, &self.output, report)?
         };
         drop(bar);
         if self.json {
-            self.write_json(&recovered)?;
+            self.write_json(&directory, &recovered)?;
         } else {
             write_text(&recovered)?;
         }
@@ -80,20 +83,36 @@ impl Recover {
         if (recovered.is_complete() && missing == 0) || (self.snapshot && recovered.failed.is_empty()) {
             return Ok(Outcome::Success);
         }
-        let (path, output) = (self.directory.display(), self.output.display());
+        let (path, output) = (directory.display(), self.output.display());
         if missing > 0 {
             let missing = message::counted(missing, "event");
+            let peers: BTreeSet<_> = recovered.processes.iter().flat_map(|process| &process.peers).collect();
+            let peers: Vec<_> = peers.into_iter().map(String::as_str).collect();
+            let stream = match peers[..] {
+                [] => String::new(),
+                _ => format!("; they were on their way to {}, which has not acknowledged them", peers.join(", ")),
+            };
             message::error(&format!(
-                "{path}: {missing} were committed, and neither a ring nor an output of a sink has them"
+                "{path}: {missing} were committed, and neither a ring nor an output of a sink has them{stream}"
             ));
         }
         message::error(&format!("{path}: not everything could be recovered; the rest is in {output}"));
         Ok(Outcome::Incomplete)
     }
 
-    fn write_json(&self, recovered: &Recovered) -> io::Result<()> {
+    /// The directory; that of a session if the name of one was given. A directory of that name is meant first.
+    fn directory(&self) -> PathBuf {
+        let name = self.directory.to_str().filter(|name| !name.contains('/') && !self.directory.exists());
+        let controller = name.and_then(|_| Controller::find().ok());
+        controller
+            .zip(name)
+            .and_then(|(controller, name)| controller.session_directory(name))
+            .unwrap_or_else(|| self.directory.clone())
+    }
+
+    fn write_json(&self, directory: &Path, recovered: &Recovered) -> io::Result<()> {
         output::json(&json!({
-            "path": self.directory.to_string_lossy(),
+            "path": directory.to_string_lossy(),
             "output": self.output.to_string_lossy(),
             "complete": recovered.is_complete(),
             "processes": recovered.processes,
@@ -126,6 +145,7 @@ fn counts(process: &RecoveredProcess) -> Table {
         (process.mended, "of them were still open"),
         (process.unchecked, "of them had not been taken, and have no checksum to compare"),
         (process.torn_places, "places where a packet could not be read"),
+        (process.acknowledged, "further events, which the peer of a stream has stored"),
     ] {
         if count > 0 {
             row("", count, what);

@@ -32,6 +32,16 @@ pub(crate) struct WaitArguments {
     pub(crate) timeout: Duration,
 }
 
+/// How a verb that changes a session waits for the processes, and what it writes.
+#[derive(Debug, Args)]
+pub(crate) struct ChangeArguments {
+    #[command(flatten)]
+    pub(crate) wait: WaitArguments,
+    /// Write one JSON object: `session`, `complete`, `processes` (what each has acknowledged), and `silent` (the ids of those that have not)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// The session of a verb, and where it is.
 #[derive(Debug, Args)]
 pub(crate) struct SessionArguments {

@@ -5,6 +5,7 @@ mod live;
 mod printer;
 mod stored;
 mod time;
+mod unfinished;
 
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use crate::output;

@@ -9,6 +9,7 @@ pub use counters::Counters;
 use crate::notice::Notice;
 use crate::process::ProcessKey;
 use crate::state::StateDumpStatus;
+use crate::stream_status::StreamStatus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -146,6 +147,9 @@ pub struct Ack {
     /// Addresses of its UDP servers while it records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<SocketAddr>,
+    /// What its sinks that stream have done, while it records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<StreamStatus>,
     /// The last rotation that was requested while it recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated: Option<Rotated>,
@@ -181,6 +185,7 @@ impl Ack {
             channels: BTreeMap::new(),
             outputs: Vec::new(),
             servers: Vec::new(),
+            streams: Vec::new(),
             rotated: None,
             ring_memory: 0,
             overflowed: 0,

@@ -33,10 +33,11 @@ use crate::rundir::RunDir;
 use crate::session::check_name;
 use crate::session_dir::TRIES;
 use crate::session_dir::lock::Lock;
-use crate::spec::{SessionSpec, State};
+use crate::spec::{SessionSpec, SinkSpec, SpecError, State};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tracepoint_sinks::CtfError;
 
 /// How long to wait for the lock on the sessions while other controllers hold it.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -239,8 +240,8 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// [`ControlError::Exists`] or [`ControlError::InCode`] if there is one of that name; [`ControlError::Name`] or [`ControlError::Spec`] if the name or the
-    /// description is invalid.
+    /// [`ControlError::Exists`] or [`ControlError::InCode`] if there is one of that name; [`ControlError::Name`] or [`ControlError::Spec`] if
+    /// the name or the description is invalid, or a sink cannot [replace](SinkSpec::existing) what is in its directory.
     pub fn create(&self, name: &str, spec: &SessionSpec) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
         spec.check().map_err(|error| ControlError::Spec { session: name.to_owned(), error })?;
@@ -251,6 +252,13 @@ impl Controller {
             return Err(error);
         }
         let _lock = self.lock()?;
+        let mut spec = spec.clone();
+        let failed = |error: CtfError| ControlError::Spec {
+            session: name.to_owned(),
+            error: SpecError::Invalid { reason: error.to_string() },
+        };
+        spec.sinks.iter_mut().try_for_each(SinkSpec::prepare).map_err(failed)?;
+        let spec = &spec;
         let mut made = self.make(name, spec);
         for _ in 1..TRIES {
             // A process that left an earlier session of this name may remove the directory while it is still empty: try again.

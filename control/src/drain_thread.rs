@@ -5,6 +5,7 @@ mod supply_thread;
 
 use crate::consumer_loop::{PollInterval, Round};
 use crate::own_thread::{self, leave_signals_to_the_program};
+use crate::session_dir::FlushedFile;
 use crate::tsc;
 use shared::SharedDrain;
 use std::io;
@@ -19,10 +20,9 @@ use tracepoint_sinks::{Drain, RingSupplier};
 
 /// Thread name, as shown by `top -H`.
 const NAME: &str = "tracepoint-drain";
-/// Maximum age of an open packet: events of a slow trickle reach the sinks after this time plus [`LONGEST`].
-const AGE: Duration = Duration::from_millis(500);
-/// The longest interval between two rounds.
+/// The longest interval between two rounds, and the same if a recorder takes the packets: then a round closes old packets and supplies rings.
 const LONGEST: Duration = Duration::from_millis(200);
+const LONGEST_BESIDE_RECORDER: Duration = Duration::from_millis(400);
 /// Interval between checks for such packets.
 const FLUSH: Duration = Duration::from_millis(100);
 /// Interval between checks of the clock's source.
@@ -42,7 +42,7 @@ pub(crate) struct DrainThread {
 
 impl DrainThread {
     /// Starts the thread.
-    pub(crate) fn start(drain: Arc<SharedDrain>) -> io::Result<Self> {
+    pub(crate) fn start(drain: Arc<SharedDrain>, publish: Option<FlushedFile>) -> io::Result<Self> {
         let taken = Arc::<AtomicU64>::default();
         let unsupplied = Arc::<Mutex<_>>::default();
         // Registered before the thread runs: events may start to wait for the drain before that.
@@ -56,12 +56,17 @@ impl DrainThread {
             supply_thread: (!is_supplier).then(|| SupplyThread::start(supplier.clone())).transpose()?,
             looked: Instant::now(),
             flushed: Instant::now(),
+            flush_age: Duration::ZERO,
+            publish,
         };
+        // Threads that need a ring wake it.
+        let is_rarely_needed = is_supplier && !supplier.is_never_woken();
+        let longest = if is_rarely_needed { LONGEST_BESIDE_RECORDER } else { LONGEST };
         let body = move || {
             tracepoint_core::private::never_trace_this_thread();
             leave_signals_to_the_program();
             let drain = Arc::clone(&rounds.drain);
-            drain.rounds().run(PollInterval::new(LONGEST), || rounds.round());
+            drain.rounds().run(PollInterval::new(longest), || rounds.round());
             drop(consumers);
         };
         let thread = Builder::new().name(NAME.to_owned()).spawn(body)?;
@@ -107,19 +112,22 @@ struct Rounds {
     supply_thread: Option<SupplyThread>,
     /// When the source of the clock was checked.
     looked: Instant,
-    /// When old packets were looked for.
+    /// When old packets were looked for, and the age at which they are closed.
     flushed: Instant,
+    flush_age: Duration,
+    /// Where a recorder reads before which time all packets are closed; `None` if none needs it.
+    publish: Option<FlushedFile>,
 }
 
 impl Rounds {
     fn round(&mut self) -> Option<Round> {
-        let flush = self.flushed.elapsed() >= FLUSH;
+        let flush = self.flushed.elapsed() >= FLUSH.min(self.flush_age / 5);
         if flush {
             self.flushed = Instant::now();
         }
         let round = |drain: &mut Drain| {
             if flush {
-                drain.flush(AGE);
+                drain.flush(drain.flush_age());
             }
             match &self.supply_thread {
                 Some(thread) if drain.fullness() > 0 => thread.watched(|| drain.drain()),
@@ -138,7 +146,13 @@ impl Rounds {
             tsc::check_source();
             self.looked = Instant::now();
         }
-        let wait_limit = self.drain.with(|drain| drain.wait_limit()).flatten();
+        let (flush_age, flushed, wait_limit) =
+            self.drain.with(|drain| (drain.flush_age(), drain.flushed(), drain.wait_limit())).unwrap_or_default();
+        self.flush_age = flush_age;
+        self.publish.as_mut().map_or(Ok(()), |file| file.write(flushed)).unwrap_or_default();
+        // Two rounds within the age.
+        let is_early = flush_age < LONGEST * 2;
+        let wait_limit = wait_limit.into_iter().chain(is_early.then_some(flush_age * 2)).min();
         drained.map(|drained| Round { packets: drained.packets, fullness: drained.fullness, wait_limit })
     }
 }

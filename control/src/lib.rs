@@ -74,11 +74,13 @@ mod session_dir;
 mod snapshot;
 mod spec;
 mod state;
+mod stream_status;
 mod syntax;
 pub mod testing;
 mod trace_filter;
 pub mod trigger;
 mod tsc;
+mod unfinished;
 
 pub use ack::{Ack, AckState, Counters, OverBudget, Rotated, RuleAck, TriggerAck};
 pub use agent::{Agent, AgentBuilder, AgentError};
@@ -104,6 +106,7 @@ pub use spec::{
     SessionSpec, SinkSpec, SpecError, State, StreamSpec, TriggerSpec, When,
 };
 pub use state::{Dump, StateDump, StateDumpStatus, state_dump};
+pub use stream_status::StreamStatus;
 pub use trace_filter::{TraceFilter, TraceFilterError, check_fields};
 pub use tracepoint_core::channel::Channel;
 pub use tracepoint_core::clock::Clock;
@@ -111,3 +114,4 @@ pub use tracepoint_core::clock::Clock;
 pub use tracepoint_reader::RecoverError;
 /// The sinks that a session can be given, and the trait for sinks of one's own.
 pub use tracepoint_sinks as sinks;
+pub use unfinished::rings_behind;

@@ -14,6 +14,7 @@ pub(crate) use space::Allowance;
 
 use crate::notice::Notice;
 use crate::spec::SinkSpec;
+use crate::stream_status::StreamStatus;
 use space::Watch;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -45,6 +46,11 @@ impl Output {
         if let Some(file) = self.file.filter(|file| file.metadata().is_ok_and(|file| file.len() == 0)) {
             let _ = std::fs::remove_file(file);
         }
+    }
+
+    /// What it has streamed, if it does.
+    pub(crate) fn stream_status(&self) -> Option<StreamStatus> {
+        self.stream.as_ref().map(StreamStatus::of)
     }
 
     /// Messages about write errors and freed space.

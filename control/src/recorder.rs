@@ -34,7 +34,7 @@ use std::time::Duration;
 use tracepoint_core::channel::WakeWord;
 
 /// The longest interval between two rounds, and the same if processes cannot wake the recorder.
-const LONGEST: Duration = Duration::from_millis(400);
+const LONGEST: Duration = Duration::from_millis(500);
 const LONGEST_WITHOUT_WORD: Duration = Duration::from_millis(20);
 /// The thread's name, as `top -H` shows it.
 const NAME: &str = "tracepoint-record";
@@ -75,7 +75,10 @@ impl Recorder {
         let watch = RecorderWatch::start(session.run_dir(), session.name(), may_run).ok();
         let dir = session.dir()?;
         let word = wake_word(&dir);
+        // Two rounds within the age at which the processes close packets.
+        let ages = sinks.iter().filter_map(|sink| Some(sink.stream.as_ref()?.flush_age() / 2));
         let longest = if word.is_some() { LONGEST } else { LONGEST_WITHOUT_WORD };
+        let longest = ages.chain([longest]).min().unwrap_or(longest);
         let interval = PollInterval::new(longest);
         let streams = sinks.iter().find_map(|sink| sink.stream.as_ref());
         let buckets = streams.map(|stream| session.buckets(stream.max_bandwidth.is_some())).transpose()?;

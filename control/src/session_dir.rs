@@ -15,6 +15,7 @@
 
 mod dead;
 mod error;
+mod flushed;
 mod lease;
 mod ledger;
 mod leftover;
@@ -24,9 +25,10 @@ mod remote;
 mod wake;
 
 pub use error::RingDirError;
+pub(crate) use flushed::FlushedFile;
 pub(crate) use ledger::MEMORY;
 pub(crate) use leftover::{Unused, unused};
-pub(crate) use outputs::listed_outputs;
+pub(crate) use outputs::{beside_rings, listed_outputs, rings_of_output};
 pub(crate) use remote::{RemoteDir, RemoteRingDirs};
 pub(crate) use wake::{WAKE, WAKE_SIZE, open as open_wake_file};
 
@@ -175,6 +177,11 @@ impl ProcessDir {
             self.dir.put_whole(name, bytes).map_err(|error| self.dir.failed("write", name, error))?;
         }
         Ok(())
+    }
+
+    /// Makes the file in which the drain thread tells a remote consumer which packets are closed.
+    pub(crate) fn make_flushed_file(&self) -> Result<FlushedFile, RingDirError> {
+        FlushedFile::make(&self.dir).map_err(|error| self.dir.failed("make", "flushed", error).into())
     }
 
     /// Makes the file that says so to remote consumers, which then [lease](lease) the directory.

@@ -110,6 +110,10 @@ pub struct SessionSpec {
     /// The process that drains the rings.
     #[serde(skip_serializing_if = "DrainedBy::is_default")]
     pub drain: DrainedBy,
+    /// The age in ms at which packets that are not full are closed, from 10 to 500; by default 500, or less for a stream. Events of threads
+    /// with few events reach the outputs after about that time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush_ms: Option<u64>,
     /// Limits on its memory.
     pub limits: Limits,
     /// Maximum cost in each process; `None` for no limit.
@@ -144,6 +148,7 @@ struct Raw {
     channels: Vec<ChannelSpec>,
     #[serde(default)]
     drain: DrainedBy,
+    flush_ms: Option<u64>,
     #[serde(default)]
     limits: Limits,
     budget: Option<BudgetSpec>,
@@ -377,6 +382,7 @@ impl SessionSpec {
             channel: raw.channel,
             channels: raw.channels,
             drain: raw.drain,
+            flush_ms: raw.flush_ms,
             limits: raw.limits,
             budget: raw.budget,
             rotations: raw.rotations,

@@ -11,6 +11,7 @@
 //! The account is written last, so that an interrupted recovery is never taken for a complete one. A running process can be recovered in
 //! the same way; its account is not complete.
 
+mod acknowledged;
 mod chunks;
 mod error;
 mod find;

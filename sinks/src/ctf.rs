@@ -14,10 +14,12 @@
 mod accounting;
 mod directory;
 mod error;
+mod existing;
 mod rotation;
 mod sink;
 mod streams;
 
 pub use crate::metadata::{MetadataText, metadata};
 pub use error::CtfError;
+pub use existing::{dated_directory, remove_traces};
 pub use sink::CtfSink;

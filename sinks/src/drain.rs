@@ -84,6 +84,9 @@ impl<S: PacketSource> Drain<S> {
     pub fn add_sink(&mut self, sink: Box<dyn Sink>) -> Result<SinkId, SinkError> {
         let id = SinkId(self.added);
         let mut sink = AttachedSink::new(id, sink, self.progress.clone());
+        if let Some(age) = sink.flush_age() {
+            self.source.limit_flush_age(age);
+        }
         let channels = self.source.channels();
         let (trace, metadata, packet_delay) = (self.source.trace(), &self.metadata, S::PACKET_DELAY);
         sink.call(|sink| sink.begin(&TraceStart { trace, channels: &channels, metadata, packet_delay }))?;
@@ -111,12 +114,14 @@ impl<S: PacketSource> Drain<S> {
     pub fn drain(&mut self) -> Drained {
         let Self { source, sinks, progress, .. } = self;
         let is_full = sinks.iter_mut().any(AttachedSink::is_full);
+        // Read before the packets are taken.
+        let flushed = source.flushed();
         let mut deliver = |taken: &TakenPacket<'_>| deliver(taken, progress, sinks);
         let drained = source.take(if is_full { None } else { Some(&mut deliver) });
         for sink in sinks {
             sink.rotate_if_due();
             if source.closes_old_packets() && !is_full {
-                sink.round_ended();
+                sink.round_ended(flushed);
             }
         }
         self.has_moved |= drained.packets > 0;

@@ -28,7 +28,7 @@ mod text;
 mod trace_info;
 pub mod udp;
 
-pub use ctf::{CtfError, CtfSink};
+pub use ctf::{CtfError, CtfSink, dated_directory, remove_traces};
 pub use datatrace::Error as DtError;
 pub use description::{ChannelDescription, EventDescription, NewEvents, TraceStart};
 pub use drain::{Drain, Drained, LocalRings, RemoteRings, RingSupplier, SinkId, SinkReport};

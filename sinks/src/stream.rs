@@ -24,6 +24,7 @@ mod options;
 mod peer;
 mod promise;
 mod queue;
+mod rate;
 mod relay;
 mod session;
 mod sink;
@@ -34,7 +35,7 @@ mod watch;
 mod worker;
 
 pub use bucket::{Bucket, BucketWords};
-pub use options::{DEFAULT_MTU, DEFAULT_RESEND_BUFFER, DEFAULT_SYNC_INTERVAL, Destination, StreamOptions};
+pub use options::{DEFAULT_MTU, DEFAULT_RESEND_BUFFER, DEFAULT_SYNC_INTERVAL, Destination, StreamOptions, flush_age};
 pub use sink::StreamSink;
 pub use stats::{LostPackets, StreamStats};
 pub use throttle::Bandwidth;

@@ -212,7 +212,7 @@ impl<W: Write + Send> Sink for TextSink<W> {
 }
 
 impl<W: Write + Send> SinkExtension for TextSink<W> {
-    fn round_ended(&mut self) {
+    fn round_ended(&mut self, _: Option<u64>) {
         let Some(until) = self.watermark.as_mut().map(|watermark| watermark.advance(Instant::now())) else { return };
         let mut written = self.lines.flush();
         while let (Ok(()), Some(entry)) = (&written, self.waiting.pop_until(until)) {

@@ -4,7 +4,8 @@ use std::error::Error;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
-use tracepoint_control::{Channel, Session, sinks::CtfSink};
+use tracepoint_control::sinks::{CtfSink, TextSink};
+use tracepoint_control::{Channel, Session};
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -12,9 +13,17 @@ pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 const SLEEPS_BELOW: u64 = 2_000_000;
 const TICK: Duration = Duration::from_millis(1);
 
+/// What events become.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Output {
+    Ctf,
+    Text,
+}
+
 /// What is recorded.
 #[derive(Debug)]
 pub(crate) struct Load {
+    pub(crate) output: Output,
     pub(crate) ring_mib: usize,
     pub(crate) threads: usize,
     /// Events per second of each thread; as many as it can without.
@@ -37,16 +46,17 @@ pub(crate) struct Seen {
     pub(crate) woken: u64,
 }
 
-/// Runs a load, recorded into a CTF trace below `directory`.
+/// Runs a load, recorded into a trace or a file of lines below `directory`.
 pub(crate) fn run(load: &Load, directory: &Path) -> Outcome<Seen> {
     let place = tempfile::tempdir_in(directory)?;
     let (_, idle) = fire(load);
-    let session = Session::builder("drained")
-        .events("bench:small")
-        .channel(Channel::discard(load.ring_mib << 20))
-        .in_memory()
-        .sink(CtfSink::create(place.path().join("trace"))?)
-        .start()?;
+    let session =
+        Session::builder("drained").events("bench:small").channel(Channel::discard(load.ring_mib << 20)).in_memory();
+    let path = place.path().join("trace");
+    let session = match load.output {
+        Output::Ctf => session.sink(CtfSink::create(path)?).start()?,
+        Output::Text => session.sink(TextSink::create(path)?).start()?,
+    };
     // The first events of a thread that has a ring.
     thread::sleep(load.quiet);
     let before = session.status();

@@ -5,13 +5,14 @@
 //!   told otherwise). Next to it a loop that writes packets which another core has just filled, through a ring of the same size.
 //! * *Steady*: events of one or two threads at a fixed rate, after a quiet time; how many are lost.
 //! * *Burst*: events as fast as one thread can, after a quiet time; how many are lost.
+//! * *Text*: how many lines per second a session writes for a thread that does nothing but fire, and how many events are lost at 1 M/s.
 //! * *Processor*: what the process takes at a low rate, recording and not recording, for each event.
 #![forbid(unsafe_code)]
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
 mod load;
 
-use load::{Load, Outcome, Seen, run};
+use load::{Load, Outcome, Output, Seen, run};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -22,7 +23,7 @@ usage: drained [ROUNDS [DIR [ROW]]]
 
   ROUNDS  how often each row is measured; the medians are printed (5)
   DIR     where the traces are written (/dev/shm)
-  ROW     measure only the rows whose names contain this: plain loop, flat out, M/s, burst, processor
+  ROW     measure only the rows whose names contain this: plain loop, flat out, M/s, burst, text, processor
 ";
 
 fn main() -> ExitCode {
@@ -50,16 +51,24 @@ const FLOOR: &str = "plain loop: filled here, written there";
 const SECOND: Duration = Duration::from_secs(1);
 
 fn measure(rounds: usize, directory: &std::path::Path, only: &str) -> Outcome<()> {
-    let flat =
-        |ring_mib| Load { ring_mib, threads: 1, rate: None, events: 40_000_000, quiet: Duration::from_millis(100) };
+    let output = Output::Ctf;
+    let flat = |ring_mib| Load {
+        output,
+        ring_mib,
+        threads: 1,
+        rate: None,
+        events: 40_000_000,
+        quiet: Duration::from_millis(100),
+    };
     let steady = |rate, threads| Load {
+        output,
         ring_mib: 1,
         threads,
         rate: Some(rate / threads as u64),
         events: rate / threads as u64 * 2,
         quiet: QUIET,
     };
-    let burst = |ring_mib, events| Load { ring_mib, threads: 1, rate: None, events, quiet: QUIET };
+    let burst = |ring_mib, events| Load { output, ring_mib, threads: 1, rate: None, events, quiet: QUIET };
     let mut rows: Vec<(String, Load, Vec<Seen>)> = Vec::new();
     for ring in [1, 4] {
         rows.push((format!("flat out, rings of {ring} MiB"), flat(ring), Vec::new()));
@@ -70,6 +79,9 @@ fn measure(rounds: usize, directory: &std::path::Path, only: &str) -> Outcome<()
     for (ring, events) in [(1, 40_000), (1, 80_000), (4, 400_000)] {
         rows.push((format!("burst of {events}, rings of {ring} MiB"), burst(ring, events), Vec::new()));
     }
+    let text = |load| Load { output: Output::Text, ..load };
+    rows.push(("text, flat out".to_owned(), text(Load { events: 100_000_000, ..flat(1) }), Vec::new()));
+    rows.push(("text, 1 M/s by 1 thread".to_owned(), text(steady(1_000_000, 1)), Vec::new()));
     for rate in [10_000, 100_000, 1_000_000] {
         rows.push((format!("processor at {rate}/s"), steady(rate, 1), Vec::new()));
     }

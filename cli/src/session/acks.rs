@@ -1,16 +1,32 @@
 //! Messages about the acknowledgements of processes.
 
+use super::ChangeArguments;
 use crate::failure::{Failure, Outcome};
-use crate::message;
-use std::time::Duration;
+use crate::{message, output};
+use serde_json::json;
+use std::io;
 use tracepoint_control::{Ack, AckState, Application, NamedSession, RuleAck};
 
 /// Waits until the processes have applied a generation of a session, and reports their failures.
-pub(crate) fn wait(session: &NamedSession<'_>, generation: u64, timeout: Duration) -> Result<Outcome, Failure> {
-    let waited = session.wait(generation, timeout)?;
+pub(crate) fn wait(session: &NamedSession<'_>, generation: u64, change: &ChangeArguments) -> Result<Outcome, Failure> {
+    let waited = session.wait(generation, change.wait.timeout)?;
     report_silent(&waited.silent);
     let failed = waited.acks.iter().map(report).fold(false, |any, one| any | one);
-    Ok(if waited.silent.is_empty() && !failed { Outcome::Success } else { Outcome::Incomplete })
+    let complete = waited.silent.is_empty() && !failed;
+    if change.json {
+        write_json(session.name(), complete, &waited.acks, &waited.silent)?;
+    }
+    Ok(if complete { Outcome::Success } else { Outcome::Incomplete })
+}
+
+/// Writes what the processes have done for a session.
+pub(crate) fn write_json(session: &str, complete: bool, acks: &[Ack], silent: &[Application]) -> io::Result<()> {
+    output::json(&json!({
+        "session": session,
+        "complete": complete,
+        "processes": acks,
+        "silent": silent.iter().map(|process| process.info().pid).collect::<Vec<_>>(),
+    }))
 }
 
 /// Reports the processes that have not answered.

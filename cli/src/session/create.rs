@@ -4,7 +4,7 @@ use super::budget::BudgetArguments;
 use super::channels::ChannelArguments;
 use super::outputs::SessionOutputs;
 use super::rules::{RouteArguments, RuleArguments, add, require_matches};
-use super::{WaitArguments, acks};
+use super::{ChangeArguments, acks};
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::message;
 use clap::Args;
@@ -51,7 +51,7 @@ pub(crate) struct Create {
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
-    wait_arguments: WaitArguments,
+    reply: ChangeArguments,
 }
 
 impl Create {
@@ -80,8 +80,11 @@ impl Create {
             ));
         }
         if !self.start {
+            if self.reply.json {
+                acks::write_json(&self.name, true, &[], &[])?;
+            }
             return Ok(Outcome::Success);
         }
-        acks::wait(&session, spec.generation, self.wait_arguments.timeout)
+        acks::wait(&session, spec.generation, &self.reply)
     }
 }

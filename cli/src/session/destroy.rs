@@ -1,7 +1,7 @@
 //! `tracectl destroy`: ends a session and removes it.
 
-use super::acks::{of_process, report_silent};
-use super::{SessionArguments, WaitArguments};
+use super::acks::{of_process, report_silent, write_json};
+use super::{ChangeArguments, SessionArguments};
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::{message, units};
 use clap::Args;
@@ -25,7 +25,7 @@ pub(crate) struct Destroy {
     #[arg(long)]
     purge: bool,
     #[command(flatten)]
-    wait: WaitArguments,
+    reply: ChangeArguments,
 }
 
 impl Destroy {
@@ -40,7 +40,7 @@ impl Destroy {
             }
             session => session?,
         };
-        let removed = session.destroy(self.wait.timeout, self.purge)?;
+        let removed = session.destroy(self.reply.wait.timeout, self.purge)?;
         report_silent(&removed.silent);
         let ending: Vec<&Ack> = removed.acks.iter().filter(|ack| ack.state == AckState::Ending).collect();
         for ack in &ending {
@@ -53,6 +53,9 @@ impl Destroy {
             ));
         }
         let complete = removed.silent.is_empty() && ending.is_empty();
+        if self.reply.json {
+            write_json(name, complete, &removed.acks, &removed.silent)?;
+        }
         Ok(if complete { Outcome::Success } else { Outcome::Incomplete })
     }
 
@@ -66,7 +69,11 @@ impl Destroy {
                 units::bytes(leftover.bytes)
             )));
         }
-        if controller.remove_leftover(name)? {
+        let complete = controller.remove_leftover(name)?;
+        if self.reply.json {
+            write_json(name, complete, &[], &[])?;
+        }
+        if complete {
             return Ok(Outcome::Success);
         }
         message::note(&format!("{path}: not everything could be removed"));

@@ -2,7 +2,7 @@
 
 use super::outputs::{is_relay, is_standard_error, peer_of, socket_address};
 use super::rules::{RouteArguments, RuleArguments, first_few};
-use super::{WaitArguments, acks};
+use super::{ChangeArguments, acks};
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use clap::Args;
 use std::net::SocketAddr;
@@ -37,7 +37,7 @@ pub(crate) struct Disable {
     #[command(flatten)]
     outputs: OutputNames,
     #[command(flatten)]
-    wait: WaitArguments,
+    reply: ChangeArguments,
 }
 
 /// Outputs, named as they were given.
@@ -101,7 +101,7 @@ impl Disable {
         })?;
         match missing {
             Some(missing) => Err(Failure::Refused(missing)),
-            None => acks::wait(&session, generation, self.wait.timeout),
+            None => acks::wait(&session, generation, &self.reply),
         }
     }
 

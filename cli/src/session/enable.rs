@@ -3,9 +3,10 @@
 use super::channels::AddedChannels;
 use super::outputs::SessionOutputs;
 use super::rules::{RouteArguments, RuleArguments, require_matches};
-use super::{WaitArguments, acks};
-use crate::failure::{EXIT_CODES, VerbResult};
+use super::{ChangeArguments, acks};
+use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use clap::Args;
+use tracepoint_control::sinks::CtfError;
 use tracepoint_control::{ControlError, Rule, SessionSpec, SinkSpec};
 
 /// Adds rules, channels and outputs to a session, also while it records
@@ -41,13 +42,13 @@ pub(crate) struct Enable {
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
-    wait_arguments: WaitArguments,
+    reply: ChangeArguments,
 }
 
 impl Enable {
     pub(crate) fn run(&self) -> VerbResult {
         let controller = self.rules.controller()?;
-        let sinks = self.outputs.sinks()?;
+        let mut sinks = self.outputs.sinks()?;
         let adds_others = !sinks.is_empty() || self.channels.any();
         let default: &[&str] = if adds_others { &[] } else { &["*"] };
         let rules = self.route.apply(self.rules.rules(&controller, default)?);
@@ -57,12 +58,14 @@ impl Enable {
             self.change(&mut spec, &rules, &sinks)?;
             require_matches(&controller, &spec, &rules)?;
         }
+        let failed = |error: CtfError| Failure::Refused(error.to_string());
+        sinks.iter_mut().try_for_each(SinkSpec::prepare).map_err(failed)?;
         let channels = self.channels.any().then_some("channels");
         let sinks_named = sinks.iter().map(|sink| sink.kind.as_str());
         let names: Vec<_> = rules.iter().map(|rule| rule.event.as_str()).chain(channels).chain(sinks_named).collect();
         let what = format!("enable {}", names.join(" "));
         let generation = session.change(&what, |spec| self.change(spec, &rules, &sinks))?;
-        acks::wait(&session, generation, self.wait_arguments.timeout)
+        acks::wait(&session, generation, &self.reply)
     }
 
     fn change(&self, spec: &mut SessionSpec, rules: &[Rule], sinks: &[SinkSpec]) -> Result<(), ControlError> {

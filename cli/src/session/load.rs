@@ -1,6 +1,6 @@
 //! `tracectl load`: creates a session from a saved description.
 
-use super::{SessionArguments, WaitArguments, acks};
+use super::{ChangeArguments, SessionArguments, acks};
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use clap::Args;
 use std::fs::File;
@@ -23,7 +23,7 @@ pub(crate) struct Load {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
-    wait: WaitArguments,
+    reply: ChangeArguments,
 }
 
 impl Load {
@@ -37,7 +37,7 @@ impl Load {
         let controller = self.session.controller()?;
         let spec = saved.another();
         let session = controller.create(&self.session.name, &spec)?;
-        acks::wait(&session, spec.generation, self.wait.timeout)
+        acks::wait(&session, spec.generation, &self.reply)
     }
 
     fn read(&self) -> io::Result<Vec<u8>> {

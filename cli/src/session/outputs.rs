@@ -3,9 +3,11 @@
 use crate::failure::Failure;
 use crate::units;
 use clap::{Args, ValueEnum};
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tracepoint_control::sinks::{dated_directory, remove_traces};
 use tracepoint_control::{SinkSpec, StreamSpec};
 
 /// Which events are dropped when too many wait for a client.
@@ -33,7 +35,12 @@ pub(super) struct SessionOutputs {
 impl SessionOutputs {
     pub(super) fn sinks(&self) -> Result<Vec<SinkSpec>, Failure> {
         let output = self.output.as_ref().map(std::path::absolute).transpose()?;
-        self.others.sinks(output.as_deref(), self.max_size)
+        let mut sinks = self.others.sinks(output.as_deref(), self.max_size)?;
+        for sink in sinks.iter_mut().filter(|sink| sink.kind == "ctf") {
+            let existing = [(self.others.replace, "replace"), (self.others.dated, "dated")];
+            sink.existing = existing.into_iter().find_map(|(is_asked, word)| is_asked.then(|| word.to_owned()));
+        }
+        Ok(sinks)
     }
 }
 
@@ -96,6 +103,12 @@ pub(crate) struct OutputArguments {
     /// Try for this time to reach the peer before recording starts [default: once]
     #[arg(long, value_name = "TIME", requires = "streaming", value_parser = units::duration)]
     retry: Option<Duration>,
+    /// Replace the CTF traces in DIR; anything else there is an error
+    #[arg(long, requires = "output", conflicts_with = "dated")]
+    replace: bool,
+    /// Write CTF traces into a new directory in DIR that is named by the time, such as `20261123T162431Z`
+    #[arg(long, requires = "output")]
+    dated: bool,
     /// Start a new chunk of the CTF trace (`chunk-000001` and so on) when the current one has this size
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     rotate_size: Option<u64>,
@@ -167,6 +180,28 @@ impl OutputArguments {
             sink.max_size = max_size;
         }
         Ok(sinks)
+    }
+
+    /// The directory for CTF traces: `directory`, or a new one in it that is named by the time.
+    pub(crate) fn directory(&self, directory: PathBuf) -> PathBuf {
+        if self.dated { dated_directory(directory) } else { directory }
+    }
+
+    /// Makes the directory for CTF traces, which must be empty then; earlier traces are removed on request.
+    pub(crate) fn make_directory(&self, directory: &Path) -> Result<(), Failure> {
+        if self.replace {
+            remove_traces(directory).map_err(|error| Failure::Refused(error.to_string()))?;
+        }
+        let shown = directory.display();
+        let failed =
+            |error| Failure::Refused(format!("cannot create {shown}: {error}; choose another directory with `-o`"));
+        fs::create_dir_all(directory).map_err(failed)?;
+        if fs::read_dir(directory).map_err(failed)?.next().is_some() {
+            return Err(Failure::Refused(format!(
+                "{shown} is not empty; choose a new directory with `-o`, remove its contents, or let `--replace` do so"
+            )));
+        }
+        Ok(())
     }
 
     /// Fails if an output file exists already, or its directory does not exist.

@@ -22,12 +22,19 @@ pub(crate) struct Save {
     /// The file [default: the standard output]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Write the description as one JSON object, which `tracectl load` does not read
+    #[arg(long, conflicts_with = "file")]
+    json: bool,
 }
 
 impl Save {
     pub(crate) fn run(&self) -> VerbResult {
         let name = &self.session.name;
         let spec = self.session.controller()?.session(name)?.spec()?;
+        if self.json {
+            output::json(&spec)?;
+            return Ok(Outcome::Success);
+        }
         let text = spec.to_toml().map_err(|error| ControlError::Spec { session: name.clone(), error })?;
         if let Some(file) = &self.file {
             let failed = |error| Failure::Refused(format!("cannot write {}: {error}", file.display()));

@@ -34,8 +34,7 @@ impl Snapshot {
         let controller = self.session.controller()?;
         let path = match controller.session(&self.session.name) {
             Err(error @ ControlError::InCode { .. }) => {
-                let mut in_code = controller.sessions_in_code().into_iter();
-                in_code.find(|session| session.name == self.session.name).ok_or(error)?.path
+                controller.session_directory(&self.session.name).ok_or(error)?
             }
             session => session?.path(),
         };

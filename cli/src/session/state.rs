@@ -1,6 +1,6 @@
 //! `tracectl start` and `tracectl stop`.
 
-use super::{SessionArguments, WaitArguments, acks};
+use super::{ChangeArguments, SessionArguments, acks};
 use crate::failure::{EXIT_CODES, VerbResult};
 use clap::Args;
 use tracepoint_control::State;
@@ -36,7 +36,7 @@ struct Change {
     #[command(flatten)]
     session: SessionArguments,
     #[command(flatten)]
-    wait: WaitArguments,
+    reply: ChangeArguments,
 }
 
 impl Start {
@@ -59,6 +59,6 @@ impl Change {
             spec.state = state;
             Ok(())
         })?;
-        acks::wait(&session, generation, self.wait.timeout)
+        acks::wait(&session, generation, &self.reply)
     }
 }

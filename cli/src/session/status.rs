@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::time::Duration;
 use tracepoint_control::{
-    Ack, AckState, Application, ChannelSpec, ControlError, Controller, Counters, NamedSession, RuleAck,
+    Ack, AckState, Application, ChannelSpec, ControlError, Controller, Counters, NamedSession, RuleAck, StreamStatus,
 };
 
 /// Shows sessions: their rules, and for each process its state and how many events it recorded and lost
@@ -207,9 +207,24 @@ fn details(ack: &Ack, generation: u64, memory: u64) -> Vec<String> {
     if let Some(error) = ack.rotated.as_ref().and_then(|rotated| rotated.error.as_ref()) {
         lines.push(format!("the last rotation failed: {error}"));
     }
+    lines.extend(ack.streams.iter().map(stream));
     lines.extend(ack.servers.iter().map(|server| format!("udp {server}")));
     lines.extend(ack.outputs.iter().map(|output| format!("output {}", output.display())));
     lines
+}
+
+/// What a sink that streams has done: rate, lag, losses.
+fn stream(stream: &StreamStatus) -> String {
+    let StreamStatus { to, peer, trouble, packets, bytes, bytes_per_second, waiting, lag_ms, lost, .. } = stream;
+    let peer = peer.as_ref().map_or_else(|| "not connected".to_owned(), |peer| format!("connected to {peer}"));
+    let [bytes, rate, waiting] = [*bytes, *bytes_per_second, *waiting].map(units::bytes);
+    let lag = lag_ms
+        .map_or_else(String::new, |ms| format!(", {} behind", humantime::format_duration(Duration::from_millis(ms))));
+    let reasons: Vec<_> = lost.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+    let lost = if reasons.is_empty() { String::new() } else { format!("; lost: {}", reasons.join(", ")) };
+    let trouble = trouble.as_ref().map_or_else(String::new, |trouble| format!("; {trouble}"));
+    let packets = message::counted(*packets, "packet");
+    format!("streams to {to} ({peer}): {rate}/s; {packets} with {bytes} sent, {waiting} waiting{lag}{lost}{trouble}")
 }
 
 fn as_json(session: &NamedSession<'_>) -> Result<Value, Failure> {

@@ -2,9 +2,10 @@
 
 use super::{SessionOption, unwatched};
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
-use crate::{message, units};
+use crate::{message, output, units};
 use clap::{Args, ValueEnum};
 use nix::unistd::{Uid, User};
+use serde_json::json;
 use std::env;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
@@ -113,6 +114,9 @@ pub(crate) struct Trigger {
     /// Keep snapshots of this size in sum [default: 1G]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     max_size: Option<u64>,
+    /// Write one JSON object: `session`, `trigger`, `when` and `actions`
+    #[arg(long)]
+    json: bool,
 }
 
 impl Trigger {
@@ -121,7 +125,7 @@ impl Trigger {
         let session = self.session.session(&controller)?;
         let (when, words) = self.when()?;
         let mut actions = self.actions(words, session.name())?;
-        let done = actions.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then ");
+        let all: Vec<_> = actions.iter().map(ToString::to_string).collect();
         let first = actions.remove(0);
         let mut options = TriggerOptions::default();
         options.then = actions;
@@ -132,7 +136,11 @@ impl Trigger {
         (options.keep, options.max_size) = (self.keep, self.max_size);
         let described = when.to_string();
         let id = trigger_set(&session, when, first, &options)?;
-        message::summary(&format!("trigger {id} of {}: {described}: {done}", session.name()));
+        if self.json {
+            let object = json!({ "session": session.name(), "trigger": id, "when": described, "actions": all });
+            output::json(&object)?;
+        }
+        message::summary(&format!("trigger {id} of {}: {described}: {}", session.name(), all.join(", then ")));
         let set = session.triggers()?.into_iter().find(|trigger| trigger.spec.id == id);
         let watchers = Watchers::of(controller.path());
         if let Some(note) = set.and_then(|trigger| unwatched(&watchers, session.name(), &trigger)) {

@@ -2,7 +2,9 @@
 
 use super::SessionOption;
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::output;
 use clap::Args;
+use serde_json::json;
 use tracepoint_control::trigger::trigger_remove;
 
 /// Removes triggers of a session; their snapshots stay
@@ -18,6 +20,9 @@ pub(crate) struct Untrigger {
     /// The triggers, by the names that `tracectl triggers` shows
     #[arg(value_name = "ID", required = true)]
     ids: Vec<String>,
+    /// Write one JSON object: `session` and `removed`
+    #[arg(long)]
+    json: bool,
 }
 
 impl Untrigger {
@@ -26,6 +31,9 @@ impl Untrigger {
         let session = self.session.session(&controller)?;
         for id in &self.ids {
             trigger_remove(&session, id)?;
+        }
+        if self.json {
+            output::json(&json!({ "session": session.name(), "removed": self.ids }))?;
         }
         Ok(Outcome::Success)
     }

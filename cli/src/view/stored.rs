@@ -3,7 +3,7 @@
 use super::clocks;
 use super::printer::{Printer, Wanted};
 use super::time::{Context, TimePoint};
-use super::{Time, View};
+use super::{Time, View, unfinished};
 use crate::failure::{Failure, VerbResult};
 use crate::interrupt::Interrupt;
 use crate::message::{self, counted};
@@ -58,7 +58,7 @@ impl View {
         tail.map_or(Ok(()), |tail| tail.print(&mut printer))?;
         let outcome = printer.finish(items.unchecked(), 0)?;
         trace.dt_files().try_for_each(note_contents)?;
-        Ok(outcome)
+        Ok(outcome.max(unfinished::report(&trace)))
     }
 
     /// Goes on with what is still written.

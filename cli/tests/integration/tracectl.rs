@@ -238,3 +238,29 @@ fn completions_and_manual_pages_have_every_verb() {
         assert!(pages.join(format!("tracectl-{verb}.1")).exists(), "{verb}");
     }
 }
+
+#[test]
+fn verbs_that_change_sessions_write_json() {
+    let place = tempfile::tempdir_in("/dev/shm").unwrap();
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
+        command.env("TRACEPOINT_RUN_DIR", place.path().join("run")).args(arguments).arg("--json");
+        let (code, out, err) = result_of(&command.output().unwrap());
+        assert_eq!(code, Some(0), "{arguments:?}: {err}");
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {out}"))
+    };
+    let done = serde_json::json!({ "session": "s", "complete": true, "processes": [], "silent": [] });
+    assert_eq!(json(&["create", "s", "-e", "shop:*", "--wait", "--policy", "overwrite"]), done);
+    assert_eq!(json(&["start", "s"]), done);
+    assert_eq!(json(&["enable", "s", "-e", "mart:*", "--wait"]), done);
+    assert_eq!(json(&["disable", "s", "-e", "mart:*"]), done);
+    let set = json(&["trigger", "-s", "s", "panic", "stop"]);
+    assert_eq!(
+        (&set["session"], &set["trigger"], &set["actions"]),
+        (&"s".into(), &"t1".into(), &serde_json::json!(["stop"]))
+    );
+    assert_eq!(json(&["untrigger", "-s", "s", "t1"]), serde_json::json!({ "session": "s", "removed": ["t1"] }));
+    assert_eq!(json(&["save", "s"])["rule"][0]["event"], "shop:*");
+    assert_eq!(json(&["stop", "s"]), done);
+    assert_eq!(json(&["destroy", "s"]), done);
+}

@@ -15,6 +15,8 @@ mod running;
 mod seed;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
+mod streams;
+mod three_hosts;
 mod whole;
 
 use std::env;

@@ -2,11 +2,12 @@
 
 use super::{Outcome, Place, Traced, paid, program};
 use std::env;
+use std::path::PathBuf;
 use tracepoint_control::sinks::TextSink;
 use tracepoint_control::{Channel, Session};
 
 /// Set to the name of the session that a process has in its code.
-const NAME: &str = "TEST_IN_CODE";
+pub(super) const NAME: &str = "TEST_IN_CODE";
 
 /// In a process with a session in its code, records 20 events, waits until its input ends, and returns `true`.
 fn has_session() -> bool {
@@ -21,9 +22,9 @@ fn has_session() -> bool {
     true
 }
 
-fn start(place: &Place, test: &str, name: &str) -> Traced {
+pub(super) fn start(place: &Place, test: &str, name: &str, further: Option<(&str, PathBuf)>) -> Traced {
     let mut command = program(test, 0);
-    command.env(NAME, name);
+    command.env(NAME, name).envs(further);
     place.start_as(command)
 }
 
@@ -41,7 +42,7 @@ fn a_session_in_code_is_listed_and_snapshot() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let flight = start(&place, "in_code::a_session_in_code_is_listed_and_snapshot", "flight");
+    let flight = start(&place, "in_code::a_session_in_code_is_listed_and_snapshot", "flight", None);
     let pid = flight.0.id();
     for verb in [&["list"][..], &["status"], &["status", "flight"]] {
         let (code, out, _) = place.tracectl(verb);
@@ -76,7 +77,7 @@ fn a_session_from_outside_keeps_its_name() -> Outcome {
     }
     let place = Place::new();
     place.well(&["create", "flight", "-e", "shop:*", "--wait"]);
-    let in_code = start(&place, "in_code::a_session_from_outside_keeps_its_name", "flight");
+    let in_code = start(&place, "in_code::a_session_from_outside_keeps_its_name", "flight", None);
     let label = format!("flight@{}", in_code.0.id());
     let shown = place.well(&["status"]);
     assert!(shown.contains("flight: stopped") && shown.contains(&format!("\n  {label} ")), "{shown}");

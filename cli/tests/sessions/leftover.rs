@@ -75,7 +75,13 @@ fn a_killed_process_is_shown_as_dead() -> Outcome {
     let mut states: Vec<_> = states.map(|process| process["state"].as_str().unwrap_or_default()).collect();
     states.sort_unstable();
     assert_eq!(states, ["dead", "recording"]);
-    assert!(place.well(&["list"]).lines().any(|line| line.starts_with(&format!("{pid} ")) && line.contains("dead")));
+    let listed = place.well(&["list"]);
+    let mut lines = listed.lines().skip_while(|line| !line.starts_with(&format!("{pid} ")));
+    assert!(lines.next().is_some_and(|line| line.contains("dead")), "{listed}");
+    assert!(
+        lines.next().is_some_and(|line| line.contains(&format!("tracectl recover {}", place.path("run").display()))),
+        "{listed}"
+    );
     let report: serde_json::Value = serde_json::from_str(&place.well(&["list", "--json"]))?;
     assert_eq!((&report["dead"][0]["pid"], &report["dead"][0]["session"]), (&pid.into(), &"flight".into()), "{report}");
     let (code, _, _) = place.tracectl(&["destroy", "--purge", "flight"]);

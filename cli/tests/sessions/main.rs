@@ -8,6 +8,7 @@ mod skip;
 
 mod bandwidth;
 mod channels;
+mod crashed;
 mod exit_codes;
 mod hostile_names;
 mod in_code;

@@ -38,6 +38,12 @@ impl Controller {
         found
     }
 
+    /// The directory of the session called `name`, from outside or in code, running or over. `None` if there is none.
+    pub fn session_directory(&self, name: &str) -> Option<PathBuf> {
+        check_name(name).ok()?;
+        Some(self.sessions.open_subdir(name).ok()?.path().to_owned())
+    }
+
     /// The error of a command that is for sessions from outside, if a program has started `name` in code.
     pub(super) fn is_in_code(&self, name: &str) -> Option<ControlError> {
         let found = self.in_code(name);

@@ -7,8 +7,9 @@ use crate::bandwidth::Buckets;
 use crate::owner_pipe::{OWNER, hold};
 use crate::private_dir::{DirError, PrivateDir, is_no_room};
 use crate::process::ProcessKey;
-use crate::session_dir::{BANDWIDTH, KeepDead};
+use crate::session_dir::{BANDWIDTH, KeepDead, beside_rings};
 use crate::spec::{SessionSpec, State};
+use crate::stream_status::STREAMS;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -131,7 +132,16 @@ impl<'a> NamedSession<'a> {
     ///
     /// [`ControlError::NoSession`] if the session was removed meanwhile.
     pub fn acks(&self) -> Result<Vec<Ack>, ControlError> {
-        Ok(files::all(&self.dir()?, |entry| self.controller.is_alive(entry))?)
+        let dir = self.dir()?;
+        let mut acks = files::all(&dir, |entry| self.controller.is_alive(entry))?;
+        // What a recorder streams, the processes do not know.
+        for (process, text) in beside_rings(&dir, STREAMS) {
+            let of_process = acks.iter_mut().find(|ack| Some(ack.process) == ProcessKey::of_directory(&process));
+            if let Some(ack) = of_process.filter(|ack| ack.streams.is_empty()) {
+                ack.streams = serde_json::from_slice(&text).unwrap_or_default();
+            }
+        }
+        Ok(acks)
     }
 
     /// The acknowledgement that the process with this entry has written last.

@@ -8,9 +8,11 @@ use crate::process::{ProcessKey, trace_name};
 use crate::rights::Rights;
 use crate::session_dir::{RemoteDir, RemoteRingDirs};
 use crate::spec::SinkSpec;
+use crate::stream_status::{STREAMS, StreamStatus};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tracepoint_sinks::{Drain, Output, RemoteConsumer, RemoteRings, SinkReport};
 
 /// One process: its directory, its drain, and its outputs.
@@ -25,7 +27,12 @@ pub(super) struct RemoteProcess {
     notes: Vec<String>,
     /// Why a ring file could not be opened in the last round, if one could not.
     unopened: Option<String>,
+    /// When it was written down what the sinks that stream have done.
+    streams_written: Option<Instant>,
 }
+
+/// The pause between two such writes: how much of what a peer has acknowledged is not known after the recorder was killed.
+const STREAMS_PAUSE: Duration = Duration::from_millis(500);
 
 impl RemoteProcess {
     /// Creates the sinks and the drain. The error says what could not be created.
@@ -40,7 +47,8 @@ impl RemoteProcess {
         match attached {
             Ok((key, stamp, drain)) => {
                 let name = drain.trace().process.name.clone();
-                Ok(Self { key, dir, stamp, drain, outputs, name, notes: Vec::new(), unopened: None })
+                let (notes, unopened, streams_written) = (Vec::new(), None, None);
+                Ok(Self { key, dir, stamp, drain, outputs, name, notes, unopened, streams_written })
             }
             Err(reason) => {
                 rights.as_self(|| outputs.drain(..).for_each(outputs::Output::remove_unused));
@@ -65,7 +73,12 @@ impl RemoteProcess {
 
     /// Drains the closed packets; returns their number, and how full the fullest ring was in percent.
     pub(super) fn take(&mut self, rights: &Rights) -> (u64, u32) {
+        let flushed = self.dir.flushed();
         self.unopened = add_rings(&self.dir, &mut self.drain);
+        // Read before the rings are looked at. A ring that cannot be opened may have older packets.
+        if let Some(time) = flushed.filter(|_| self.unopened.is_none()) {
+            self.drain.set_flushed(time);
+        }
         let fullness = self.drain.look();
         // Read after the rings: the metadata then describes every packet that was closed by then.
         if let Err(reason) = self.update_metadata(rights) {
@@ -74,7 +87,25 @@ impl RemoteProcess {
                 self.notes.push(note);
             }
         }
-        (rights.as_self(|| self.drain.drain()).packets, fullness)
+        let packets = rights.as_self(|| self.drain.drain()).packets;
+        if self.streams_written.is_none_or(|written| written.elapsed() >= STREAMS_PAUSE) {
+            self.write_streams();
+        }
+        (packets, fullness)
+    }
+
+    /// What its sinks that stream have done.
+    fn streams(&self) -> Vec<StreamStatus> {
+        self.outputs.iter().filter_map(outputs::Output::stream_status).collect()
+    }
+
+    /// Writes it down for `status` and for recovery. Without room, the last one stays.
+    fn write_streams(&mut self) {
+        let streams = self.streams();
+        if !streams.is_empty() {
+            self.streams_written = Some(Instant::now());
+            let _ = serde_json::to_vec(&streams).map(|text| self.dir.put_file(STREAMS, &text));
+        }
     }
 
     fn update_metadata(&mut self, rights: &Rights) -> Result<(), String> {
@@ -110,6 +141,7 @@ impl RemoteProcess {
             name: self.name.clone(),
             outputs: self.outputs.iter().filter_map(|output| output.path.clone()).collect(),
             servers: self.outputs.iter().filter_map(|output| output.server).collect(),
+            streams: self.streams(),
             bytes: self.drain.bytes(),
             notices: self.outputs.iter().flat_map(outputs::Output::notices).collect(),
             ..Recorded::default()
@@ -144,6 +176,7 @@ impl RemoteProcess {
             notes: damage,
             errors,
             servers: Vec::new(),
+            streams: Vec::new(),
             notices: Vec::new(),
             ..progress
         }
@@ -164,6 +197,9 @@ fn attach(
     let consumer = RemoteConsumer::new(dir.metadata().map_err(text)?).map_err(|error| error.to_string())?;
     // The sinks are created last because their names contain the program's name.
     let mut drain = Drain::remote(consumer).map_err(|error| error.to_string())?;
+    if let Some(time) = dir.flushed() {
+        drain.set_flushed(time);
+    }
     add_rings(dir, &mut drain);
     let name = trace_name(&drain.trace().process.name, dir.name());
     let (mut sinks, mut lines) = (Vec::new(), Vec::new());

@@ -3,6 +3,7 @@
 use crate::ack::{Ack, Counters};
 use crate::notice::Notice;
 use crate::process::ProcessKey;
+use crate::stream_status::StreamStatus;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -18,6 +19,8 @@ pub struct Recorded {
     pub outputs: Vec<PathBuf>,
     /// The addresses of its servers, while it is recorded.
     pub servers: Vec<SocketAddr>,
+    /// What its sinks that stream have done, while it is recorded.
+    pub streams: Vec<StreamStatus>,
     /// The number of bytes that sinks accepted.
     pub bytes: u64,
     /// All counters, once the recording has ended.
@@ -47,6 +50,7 @@ impl Recorded {
         }
         ack.outputs.clone_from(&self.outputs);
         ack.servers.clone_from(&self.servers);
+        ack.streams.clone_from(&self.streams);
         ack.notices.extend(self.notices.iter().cloned());
     }
 
@@ -61,6 +65,7 @@ impl Recorded {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.outputs.extend(other.outputs.iter().cloned());
         self.servers.extend(&other.servers);
+        self.streams.extend(other.streams.iter().cloned());
         self.complete &= other.complete;
         self.notices.extend(other.notices.iter().cloned());
         for (own, others) in [(&mut self.notes, &other.notes), (&mut self.errors, &other.errors)] {

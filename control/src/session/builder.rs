@@ -325,7 +325,8 @@ impl SessionBuilder {
         notices: Vec<Notice>,
     ) -> Result<Recording, SessionError> {
         let most = self.spec.limits.max_events.unwrap_or(most);
-        let Self { name, spec, sinks, place, clock, sink_timeout, rings_at_first, trace_name, .. } = self;
+        let Self { name, spec, mut sinks, place, clock, sink_timeout, rings_at_first, trace_name, .. } = self;
+        sinks.iter_mut().try_for_each(SinkSource::prepare).map_err(|reason| SessionError::Sink { reason })?;
         let plan = Plan { name, spec, sinks, place, clock, sink_timeout, rings_at_first, trace_name, events, most };
         Recording::start(plan, notices)
     }

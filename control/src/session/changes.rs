@@ -74,9 +74,10 @@ impl Recording {
     }
 
     /// Adds a sink, which gets the packets that are moved from now on.
-    pub(super) fn add_sink(&mut self, sink: SinkSource, notices: &mut Vec<Notice>) -> Result<SinkId, SessionError> {
+    pub(super) fn add_sink(&mut self, mut sink: SinkSource, notices: &mut Vec<Notice>) -> Result<SinkId, SessionError> {
         let stopped = SessionError::Stopped { name: self.name().to_owned() };
         let Some(running) = self.running_mut() else { return Err(stopped) };
+        sink.prepare().map_err(|reason| SessionError::Sink { reason })?;
         running.add_sink(sink, notices)?.get().copied().ok_or(stopped)
     }
 

@@ -107,7 +107,11 @@ impl Recording {
         for (sink, _) in &mut sinks {
             rings.share_bandwidth(&mut **sink)?;
         }
+        let mut flushed = None;
         if let Some(dir) = rings.store.dir().filter(|_| drained_remotely) {
+            if spec.flush_ms.is_some() {
+                flushed = Some(dir.make_flushed_file()?);
+            }
             dir.admit_consumer()?;
         }
         let mut default = spec.channel.channel();
@@ -127,6 +131,9 @@ impl Recording {
         if drained_remotely {
             drain = drain.leave_packets();
         }
+        if let Some(ms) = spec.flush_ms {
+            drain.limit_flush_age(Duration::from_millis(ms));
+        }
         let mut added = Vec::new();
         for (sink, description) in sinks {
             added.push((drain.add_sink(sink).map_err(SessionError::Start)?, description));
@@ -136,7 +143,7 @@ impl Recording {
         if let Some(timeout) = plan.sink_timeout {
             drain.set_timeout(timeout);
         }
-        let thread = DrainThread::start(Arc::clone(&drain)).map_err(SessionError::Thread)?;
+        let thread = DrainThread::start(Arc::clone(&drain), flushed).map_err(SessionError::Thread)?;
         live.switch_all_on(channels)?;
         let (channels, outputs) = guard.finish();
         let sinks = added.into_iter().zip(outputs).zip(lines);

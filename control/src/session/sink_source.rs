@@ -41,6 +41,14 @@ impl SinkSource {
         }
     }
 
+    /// Fulfils what the description asks about earlier traces; the error is the reason why it cannot be done.
+    pub(super) fn prepare(&mut self) -> Result<(), String> {
+        match &mut self.0 {
+            Source::Object(..) => Ok(()),
+            Source::Described(spec) => spec.prepare().map_err(|error| error.to_string()),
+        }
+    }
+
     /// Makes the sink, for the trace called `name`; the error is the reason why it cannot be made.
     pub(super) fn make(self, name: &str) -> Result<(Box<dyn Sink>, Output), String> {
         match self.0 {

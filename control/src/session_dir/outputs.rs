@@ -1,10 +1,11 @@
 //! The lists of outputs beside the rings.
 
-use super::{OUTPUTS, RINGS};
+use super::lease::has_consumer;
+use super::{OUTPUTS, RINGS, dead};
 use crate::private_dir::PrivateDir;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Maximum length of a list, in bytes.
 const MAX_LIST: u64 = 1 << 20;
@@ -15,6 +16,26 @@ pub(crate) fn listed_outputs(session: &PrivateDir) -> Vec<PathBuf> {
     let names = rings.names().unwrap_or_default();
     let list = |name: &String| rings.open_subdir(name).ok()?.read_file(OUTPUTS, MAX_LIST).ok();
     names.iter().filter_map(list).flat_map(|list| paths(&list)).collect()
+}
+
+/// The directory of a process in this session that has died, and whose list names `output`, or a directory above it.
+pub(crate) fn rings_of_output(session: &PrivateDir, output: &Path) -> Option<PathBuf> {
+    let rings = session.open_subdir(RINGS).ok()?;
+    let dirs = dead::process_dirs(&rings).ok()?;
+    let mut of_dead = dirs.filter(|(_, dir)| !dead::is_alive(dir) && !has_consumer(&rings, dir));
+    let is_listed = |dir: &PrivateDir| {
+        let list = dir.read_file(OUTPUTS, MAX_LIST).unwrap_or_default();
+        paths(&list).iter().any(|path| output.starts_with(path.canonicalize().as_ref().unwrap_or(path)))
+    };
+    of_dead.find(|(_, dir)| is_listed(dir)).map(|(_, dir)| dir.path().to_owned())
+}
+
+/// The files called `name` in the directories of processes, by the names of these.
+pub(crate) fn beside_rings(session: &PrivateDir, name: &str) -> Vec<(String, Vec<u8>)> {
+    let Ok(rings) = session.open_subdir(RINGS) else { return Vec::new() };
+    let names = rings.names().unwrap_or_default().into_iter();
+    let file = |process: &String| rings.open_subdir(process).ok()?.read_file(name, MAX_LIST).ok();
+    names.filter_map(|process| file(&process).map(|bytes| (process, bytes))).collect()
 }
 
 /// The paths in a list of lines `FORMAT PATH`.

@@ -5,7 +5,7 @@
 //! descriptors.
 
 use super::lock::{Lock, is_locked};
-use super::{CONSUMER, METADATA, OUTPUTS, RINGS, dead, lease};
+use super::{CONSUMER, METADATA, OUTPUTS, RINGS, dead, flushed, lease};
 use crate::private_dir::PrivateDir;
 use crate::process::ProcessKey;
 use std::fs::File;
@@ -117,6 +117,11 @@ impl RemoteDir {
         self.with(|dir| dir.stamp(METADATA))
     }
 
+    /// The time before which the process has closed all packets; `None` if it does not say so.
+    pub(crate) fn flushed(&self) -> Option<u64> {
+        self.with(|dir| Ok(flushed::read(dir))).ok().flatten()
+    }
+
     pub(crate) fn metadata(&self) -> io::Result<Vec<u8>> {
         self.with(|dir| dir.read_file(METADATA, MAX_METADATA))
     }
@@ -132,7 +137,12 @@ impl RemoteDir {
 
     /// Writes the list of outputs that packets are moved to, which recovery reads.
     pub(crate) fn put_outputs(&self, outputs: &[u8]) -> io::Result<()> {
-        self.with(|dir| dir.replace(OUTPUTS, outputs))
+        self.put_file(OUTPUTS, outputs)
+    }
+
+    /// Replaces a file that describes what the consumer has done.
+    pub(crate) fn put_file(&self, name: &str, contents: &[u8]) -> io::Result<()> {
+        self.with(|dir| dir.replace(name, contents))
     }
 
     /// Detaches the consumer: the process removes the directory when its recording ends.

@@ -5,6 +5,9 @@ use super::{BudgetSpec, ChannelSpec, DrainedBy, SessionSpec, SinkSpec, SpecError
 /// Maximum number of channels of a session; all sessions of a process have at most 32.
 const MAX_CHANNELS: usize = 16;
 
+/// The ages at which packets may be closed, in ms.
+const FLUSH_AGES: std::ops::RangeInclusive<u64> = 10..=500;
+
 impl SessionSpec {
     /// Checks the description: all parts must be known and consistent.
     ///
@@ -21,6 +24,9 @@ impl SessionSpec {
         self.sinks.iter().filter(|sink| !sink.is_object()).try_for_each(SinkSpec::check)?;
         self.check_numbers()?;
         check_one_cap(&self.sinks)?;
+        if let Some(age) = self.flush_ms.filter(|age| !FLUSH_AGES.contains(age)) {
+            return Err(SpecError::invalid(format!("`flush_ms` is {age}; it must be from 10 to 500")));
+        }
         self.check_names()?;
         self.check_triggers()?;
         self.drain.check(self)?;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracepoint_sinks::Sink;
+use tracepoint_sinks::{CtfError, Sink, dated_directory, remove_traces};
 
 /// The supported kinds of sinks.
 const KINDS: [&str; 5] = ["ctf", "dt", "stream", "text", "udp"];
@@ -76,6 +76,10 @@ pub struct SinkSpec {
     /// Number of chunks that each process keeps: the newest, within `max_size`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<u32>,
+    /// What happens to earlier traces in the `path` of CTF traces when the session is created: `replace` removes them, and `dated` has the path
+    /// become a new directory in it that is named by the time, such as `20261123T162431Z`. By default each process takes a free name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub existing: Option<String>,
     /// How packets are streamed over a network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<StreamSpec>,
@@ -131,6 +135,7 @@ impl SinkSpec {
             rotate_size: None,
             rotate_every_ms: None,
             keep: None,
+            existing: None,
             stream: None,
         }
     }
@@ -173,6 +178,37 @@ impl SinkSpec {
     pub const fn keep(mut self, chunks: u32) -> Self {
         self.keep = Some(chunks);
         self
+    }
+
+    /// Has the CTF traces replace those that are in the directory when the session starts.
+    #[must_use]
+    pub fn replace(mut self) -> Self {
+        self.existing = Some("replace".to_owned());
+        self
+    }
+
+    /// Has the CTF traces go into a new directory in its path, named by the time when the session starts.
+    #[must_use]
+    pub fn dated(mut self) -> Self {
+        self.existing = Some("dated".to_owned());
+        self
+    }
+
+    /// Removes earlier traces, or names the directory by the time, as [`SinkSpec::existing`] asks, which is then fulfilled. Starting a session in
+    /// code and [`Controller::create`](crate::Controller::create) do so.
+    ///
+    /// # Errors
+    ///
+    /// If the directory has anything but traces, or cannot be changed.
+    pub fn prepare(&mut self) -> Result<(), CtfError> {
+        match self.existing.take().as_deref() {
+            Some("replace") => remove_traces(&self.path),
+            Some(_) => {
+                self.path = dated_directory(&self.path);
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     const fn default_size() -> u64 {
@@ -238,6 +274,9 @@ impl SinkSpec {
             Self { drop: Some(end), .. } if !matches!(end.as_str(), "oldest" | "newest") => {
                 format!("`drop` must be `oldest` or `newest`, not `{end}`")
             }
+            Self { existing: Some(existing), .. } if !matches!(existing.as_str(), "replace" | "dated") => {
+                format!("`existing` must be `replace` or `dated`, not `{existing}`")
+            }
             Self { rate: Some(0), .. } | Self { pace: Some(0), .. } => {
                 "the `rate` and the `pace` of a server must be more than 0".to_owned()
             }
@@ -268,7 +307,7 @@ impl SinkSpec {
 
     /// The keys that are set and not valid for all kinds, with the kinds that they are valid for.
     fn keys(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
-        let keys: [(bool, &str, &[&str]); 14] = [
+        let keys: [(bool, &str, &[&str]); 15] = [
             (self.name.is_some(), "name", &[OBJECT]),
             (self.path != Path::new(""), "path", &["ctf", "dt", "text"]),
             (self.slots.is_some(), "slots", &["dt"]),
@@ -282,6 +321,7 @@ impl SinkSpec {
             (self.rotate_size.is_some(), "rotate_size", &["ctf"]),
             (self.rotate_every_ms.is_some(), "rotate_every_ms", &["ctf"]),
             (self.keep.is_some(), "keep", &["ctf"]),
+            (self.existing.is_some(), "existing", &["ctf"]),
             (self.stream.is_some(), "stream", &["stream"]),
         ];
         keys.into_iter().filter_map(|(is_there, key, kinds)| is_there.then_some((key, kinds)))

@@ -3,7 +3,7 @@
 use super::SpecError;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use tracepoint_sinks::stream::{DEFAULT_MTU, Destination, StreamOptions};
+use tracepoint_sinks::stream::{DEFAULT_MTU, DEFAULT_SYNC_INTERVAL, Destination, StreamOptions, flush_age};
 
 /// The shortest and the longest pause between two synchronisation points, in ms.
 const SYNC_INTERVALS: std::ops::RangeInclusive<u64> = 10..=60_000;
@@ -79,6 +79,12 @@ impl StreamSpec {
     /// What is wrong with its address.
     pub fn destination(&self) -> Result<Destination, String> {
         self.to.parse().map_err(|error| format!("`{}` is no address of a relay or collector: {error}", self.to))
+    }
+
+    /// The age at which open packets are closed, so that viewers see events soon after a synchronisation point: `flush_ms` of a session whose
+    /// packets another process streams.
+    pub fn flush_age(&self) -> Duration {
+        flush_age(self.sync_interval_ms.map_or(DEFAULT_SYNC_INTERVAL, Duration::from_millis))
     }
 
     /// Checks that a packet of this size takes at most 10 s at the cap.

@@ -62,6 +62,10 @@ impl Outputs {
         outputs
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.directories.is_empty() && self.traces.is_empty()
+    }
+
     /// Each directory with the chunks in it as they are now: a running session may begin further ones.
     fn directories(&self) -> impl Iterator<Item = Vec<PathBuf>> {
         self.directories.iter().map(|directory| chunks::of(directory))

@@ -1,6 +1,7 @@
 //! Recovers one process: its metadata, its rings one after another, its account.
 
 use super::RecoverError;
+use super::acknowledged::Acknowledged;
 use super::lost_ring::LostRing;
 use super::meter::Meter;
 use super::outputs::Outputs;
@@ -28,6 +29,7 @@ struct Recovery<'a, 'm> {
     metadata: &'a Metadata,
     target: &'a Target,
     outputs: Outputs,
+    acknowledged: Acknowledged,
     journal: Journal,
     account: AccountBuilder,
     walker: Walker,
@@ -52,6 +54,7 @@ pub(super) fn recover(
     let text = source.metadata()?;
     let metadata = Metadata::parse(&text).map_err(|error| error.in_file(&source.path().join("metadata")))?;
     let outputs = Outputs::read(source, &mut journal);
+    let acknowledged = Acknowledged::read(source, &mut journal);
     let survey = Survey::of(source, &metadata, &outputs, &mut journal)?;
     let target = Target::create(out)?;
     meter.expect(survey.bytes);
@@ -59,6 +62,7 @@ pub(super) fn recover(
         metadata: &metadata,
         target: &target,
         outputs,
+        acknowledged,
         journal,
         walker: Walker::new(RecordSizes::of(&metadata)),
         account: AccountBuilder::new(&metadata, survey.uuid, &survey.session, survey.pid),
@@ -224,7 +228,12 @@ impl<'a> Recovery<'a, '_> {
         self.meter.end();
         (self.summary.complete, self.summary.snapshot) = (complete, snapshot);
         self.summary.lost = losses(&account);
-        self.summary.missing = self.summary.lost.get(SINK).copied().unwrap_or(0);
+        if self.outputs.is_empty() {
+            self.summary.acknowledged = self.acknowledged.of_missing(&account);
+        }
+        let missing = self.summary.lost.get(SINK).copied().unwrap_or(0);
+        self.summary.missing = missing.saturating_sub(self.summary.acknowledged);
+        self.summary.peers = self.acknowledged.peers;
         self.summary.notes = self.journal.into_notes();
         Ok(self.summary)
     }

@@ -58,6 +58,16 @@ impl<'a> ProcessSource<'a> {
         }
     }
 
+    /// The list of streams, if there is one; the reason if it cannot be read.
+    pub(super) fn streams(self) -> Result<Option<Vec<u8>>, String> {
+        let Self::Directory(path) = self else { return Ok(None) };
+        match read_unlinked(&path.join("streams.json"), MAX_OUTPUTS) {
+            Err(ReadError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.to_string()),
+            Ok(text) => Ok(Some(text)),
+        }
+    }
+
     /// The list of outputs; the reason if it cannot be read. Without the file there were no sinks with an output.
     pub(super) fn outputs(self) -> Result<Vec<u8>, String> {
         let directory = match self {

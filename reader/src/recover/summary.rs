@@ -79,8 +79,13 @@ pub struct RecoveredProcess {
     pub torn_places: u64,
     /// Events that were committed and not yet counted.
     pub uncounted: u64,
-    /// Events that were committed, and that neither a ring nor an output has; without those that the policy of a channel overwrites.
+    /// Events that were committed, and that neither a ring nor an output has, nor the peer of a stream as far as is known; without those that
+    /// the policy of a channel overwrites.
     pub missing: u64,
+    /// Events that are not in the trace, and that the peer of a stream has acknowledged.
+    pub acknowledged: u64,
+    /// The peers to which the process was streamed.
+    pub peers: Vec<String>,
     /// Events that were lost, by reason: those of the account, and `overwritten` and `sink`.
     pub lost: BTreeMap<String, u64>,
     /// Notes on damage and contradictions.

@@ -132,22 +132,22 @@ impl OpenChannel {
 
     /// Closes the packets that have a record and were opened before `before` (see [`crate::clock`]), so that the packet of an idle thread
     /// reaches the sinks at the next [`drain`](Self::drain). A thread that is writing at the moment closes its packet itself at its next
-    /// event; otherwise the next call does.
+    /// event; otherwise the next call does. Returns whether all these packets are closed now.
     ///
     /// If there is such a packet it costs one `membarrier`, or a grace period on kernels without it. Does nothing if the kernel no longer
     /// provides it, nor in a forked child.
-    pub fn flush(&self, before: u64) {
+    pub fn flush(&self, before: u64) -> bool {
         if !self.ring_table.is_attached() {
-            return;
+            return false;
         }
         let _closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         let rings = self.all_rings();
         let requested: Vec<_> =
             rings.iter().flat_map(|ring| ring.buffers()).filter(|buffer| buffer.request_flush(before)).collect();
         // F2: pairs with the fence in `FlushHandshake::enter` (F1).
-        if !requested.is_empty() && self.fence_owners() {
-            requested.into_iter().for_each(Buffer::try_flush);
-        }
+        let is_fenced = requested.is_empty() || self.fence_owners();
+        // Each of them, also behind one that is being written.
+        is_fenced && requested.into_iter().filter(|buffer| !buffer.try_flush()).count() == 0
     }
 
     /// Frees what was replaced inside probes, which takes a grace period. Under the wait policy, owners wait for the consumer inside a section,

@@ -25,7 +25,7 @@ pub enum CtfError {
     /// It cannot be created or read.
     #[error("cannot {action} {}: {source}{}", path.display(), mend(source))]
     Io {
-        /// The action: `make`, `open`, `read` or `find`.
+        /// The action: `make`, `open`, `read`, `find` or `remove`.
         action: &'static str,
         /// The directory.
         path: PathBuf,

@@ -3,6 +3,7 @@
 use super::CtfError;
 use super::accounting::ChunkAccounting;
 use super::directory::Directory;
+use super::existing::{dated_directory, remove_traces};
 use super::rotation::Chunks;
 use super::streams::Streams;
 use crate::account::{ACCOUNT_PATH, Account};
@@ -65,6 +66,25 @@ impl CtfSink {
             metadata: String::new(),
             events: 0,
         })
+    }
+
+    /// A sink that writes into `directory` in place of the [traces that are there](super::remove_traces).
+    ///
+    /// # Errors
+    ///
+    /// If the directory has anything else, is not a directory, or cannot be created.
+    pub fn replace(directory: impl AsRef<Path>) -> Result<Self, CtfError> {
+        remove_traces(directory.as_ref())?;
+        Self::create(directory)
+    }
+
+    /// A sink that writes into a new directory in `parent`, [named by the time](super::dated_directory): see [`CtfSink::path`].
+    ///
+    /// # Errors
+    ///
+    /// If the directory cannot be created.
+    pub fn create_dated(parent: impl AsRef<Path>) -> Result<Self, CtfError> {
+        Self::create(dated_directory(parent))
     }
 
     /// Rotates when the packets in the present chunk have this many bytes, or a little more. Not done by default.

@@ -12,6 +12,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::time::Duration;
 use tracepoint_ring::channel::{Packet, StreamId};
 
 /// What arrived of one stream.
@@ -207,9 +208,14 @@ impl AttachedSink {
         self.extend(|sink| sink.is_full()).unwrap_or(false)
     }
 
+    /// The age at which open packets are to be closed for the sink.
+    pub(super) fn flush_age(&mut self) -> Option<Duration> {
+        self.extend(|sink| sink.flush_age()).flatten()
+    }
+
     /// The drain has polled all rings.
-    pub(super) fn round_ended(&mut self) {
-        self.extend(|sink| sink.round_ended());
+    pub(super) fn round_ended(&mut self, flushed: Option<u64>) {
+        self.extend(|sink| sink.round_ended(flushed));
     }
 
     /// Whether the sink wants checkpoints of the account.

@@ -28,6 +28,9 @@ pub struct LocalRings {
     consumers: Vec<(u32, ConsumerGuard)>,
     /// Whether old packets are closed regularly.
     flushes: bool,
+    /// The age at which they are, and the time before which they all have been.
+    flush_age: Duration,
+    flushed: u64,
     /// Whether packets stay in the rings, for a consumer in another process.
     leaves_packets: bool,
 }
@@ -43,6 +46,8 @@ struct RemovedChannel {
 #[derive(Clone, Debug)]
 pub struct RingSupplier(Arc<Mutex<Vec<Arc<OpenChannel>>>>);
 
+/// The age at which open packets are closed, unless a sink wants them earlier.
+const FLUSH_AGE: Duration = Duration::from_millis(500);
 /// The part of the spare rings, in percent, from which [`RingSupplier::supply`] is to be called again.
 const BEHIND: u32 = 100;
 
@@ -96,10 +101,12 @@ impl LocalRings {
         finished.is_ok()
     }
 
-    fn close_packets_older_than(&self, age: Duration) {
+    fn close_packets_older_than(&mut self, age: Duration) {
         let before = clock::now().saturating_sub(age.as_nanos() as u64);
-        for channel in self.channels.iter().filter(|channel| channel.config().policy() != Policy::Overwrite) {
-            channel.flush(before);
+        let closing = self.channels.iter().filter(|channel| channel.config().policy() != Policy::Overwrite);
+        // Each of them, also behind one that has a packet which is being written.
+        if closing.filter(|channel| !channel.flush(before)).count() == 0 {
+            self.flushed = self.flushed.max(before);
         }
     }
 }
@@ -107,6 +114,14 @@ impl LocalRings {
 impl PacketSource for LocalRings {
     /// Packets are closed after 500 ms, which is looked at every 100 ms; the rest is time to take them.
     const PACKET_DELAY: Duration = Duration::from_millis(800);
+
+    fn flushed(&self) -> Option<u64> {
+        Some(self.flushed)
+    }
+
+    fn limit_flush_age(&mut self, age: Duration) {
+        self.flush_age = self.flush_age.min(age);
+    }
 
     fn trace(&self) -> &TraceInfo {
         &self.trace
@@ -176,8 +191,17 @@ impl Drain<LocalRings> {
             channel.checksum_with(checksum);
         }
         let supplied = Arc::new(Mutex::new(channels.clone()));
-        let source =
-            LocalRings { trace, channels, supplied, removed, consumers, flushes: false, leaves_packets: false };
+        let source = LocalRings {
+            trace,
+            channels,
+            supplied,
+            removed,
+            consumers,
+            flushes: false,
+            flush_age: FLUSH_AGE,
+            flushed: 0,
+            leaves_packets: false,
+        };
         let metadata = MetadataText::begin(&source.trace, &source.channels());
         Self::of(source, Vec::new(), metadata.as_str().to_owned())
     }
@@ -263,6 +287,21 @@ impl Drain<LocalRings> {
     /// Tells the channels that they are drained regularly, until the answer is dropped.
     pub fn register_consumers(&self) -> Vec<ConsumerGuard> {
         self.source.channels.iter().map(|channel| channel.register_consumer()).collect()
+    }
+
+    /// The age at which packets are to be closed by [`flush`](Self::flush): 500 ms, or less if a sink wants to have events earlier.
+    pub fn flush_age(&self) -> Duration {
+        self.source.flush_age
+    }
+
+    /// Lowers that age.
+    pub fn limit_flush_age(&mut self, age: Duration) {
+        self.source.limit_flush_age(age);
+    }
+
+    /// The time before which all packets with a record have been closed.
+    pub fn flushed(&self) -> u64 {
+        self.source.flushed
     }
 
     /// Closes packets that have been open for `age`, whatever their threads do, so that the next round finds them. Those of flight

@@ -24,12 +24,21 @@ use tracepoint_ring::channel::{Packet, StreamId};
 pub struct RemoteRings {
     consumer: RemoteConsumer,
     trace: TraceInfo,
+    /// The time before which the process had closed all packets when the rings were looked at; `None` if it does not say so.
+    flushed: Option<u64>,
 }
 
 impl PacketSource for RemoteRings {
     /// The other process closes its packets, and may be late. If it is stopped, or in the middle of an event when its packet is to be
     /// closed, it is later still.
     const PACKET_DELAY: Duration = Duration::from_secs(2);
+
+    fn flushed(&self) -> Option<u64> {
+        self.flushed
+    }
+
+    /// The other process closes its packets, at the age in its session's description.
+    fn limit_flush_age(&mut self, _: Duration) {}
 
     fn trace(&self) -> &TraceInfo {
         &self.trace
@@ -80,7 +89,13 @@ impl Drain<RemoteRings> {
         })?;
         let trace = from_metadata::trace(consumer.metadata(), consumer.uuid());
         let events = from_metadata::events(consumer.metadata(), None);
-        Ok(Self::of(RemoteRings { consumer, trace }, events, metadata))
+        Ok(Self::of(RemoteRings { consumer, trace, flushed: None }, events, metadata))
+    }
+
+    /// The process had closed all packets with a record that were opened before `time`, before the next [`look`](Self::look). Where it
+    /// says so, this is called before the first sink is added.
+    pub fn set_flushed(&mut self, time: u64) {
+        self.source.flushed = Some(time);
     }
 
     /// Whether the ring file of this name was added.

@@ -37,6 +37,13 @@ pub trait PacketSource {
     /// The longest time for which a packet that is not full stays in its ring, while this process or the other one runs as it should.
     const PACKET_DELAY: Duration;
 
+    /// The time before which all packets with a record are closed, of those that the next [`take`](Self::take) hands out; `None` if it is not
+    /// known.
+    fn flushed(&self) -> Option<u64>;
+
+    /// Has open packets closed at this age, if that is less than now, and if this process closes them.
+    fn limit_flush_age(&mut self, age: Duration);
+
     /// The trace.
     fn trace(&self) -> &TraceInfo;
 

@@ -4,6 +4,7 @@ use crate::account::Account;
 use crate::error::SinkError;
 use crate::stream::Bandwidth;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where a sink writes packets, so that recovery finds them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,8 +73,14 @@ pub trait SinkExtension {
         false
     }
 
-    /// The drain has polled all rings and moved their packets. The next round ends within 200 ms, whether packets arrive or not.
-    fn round_ended(&mut self) {}
+    /// The age at which open packets are to be closed for this sink, if that is less than the default. Asked before the sink begins.
+    fn flush_age(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The drain has polled all rings and moved their packets. The next round ends within 200 ms, whether packets arrive or not. All packets with a
+    /// record that were opened before `flushed` have been moved; `None` if that is not known.
+    fn round_ended(&mut self, flushed: Option<u64>) {}
 
     /// The caps of a sink that sends over a network, to be shared with other senders before it begins.
     fn bandwidth(&mut self) -> Option<&mut Bandwidth> {

@@ -15,6 +15,12 @@ pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// The default size of the largest datagram, in bytes.
 pub const DEFAULT_MTU: u32 = 1400;
 
+/// The age at which open packets are closed for a stream with this pause between two synchronisation points: an eighth of it, so that what is
+/// announced is little older than the pause; at most 500 ms.
+pub fn flush_age(sync_interval: Duration) -> Duration {
+    (sync_interval / 8).clamp(Duration::from_millis(10), Duration::from_millis(500))
+}
+
 /// The host and the ports of a relay or a collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {

@@ -5,6 +5,7 @@
 //! counted. The step after is the worker.
 
 use super::losses::Losses;
+use super::rate::Rate;
 use super::stats::{LostPackets, StreamStats};
 use crate::account::Account;
 use crate::sink::StreamInfo;
@@ -38,6 +39,11 @@ impl QueuedPacket {
     pub(super) fn content(&self) -> &[u8] {
         let size = usize::try_from(self.header.content_bits / 8).unwrap_or(usize::MAX);
         &self.bytes[..size.min(self.bytes.len())]
+    }
+
+    /// Its stream and number.
+    const fn key(&self) -> (StreamId, u64) {
+        (self.stream.id, self.header.sequence)
     }
 
     /// Its memory, in bytes.
@@ -75,6 +81,11 @@ pub(super) struct State {
     /// The account, once the recording has ended.
     pub(super) account: Option<Account>,
     pub(super) stats: StreamStats,
+    pub(super) rate: Rate,
+    /// When the packets end that wait to be sent or to be acknowledged; `None` if they have not the times of this host's clock.
+    pub(super) waiting: Option<HashMap<(StreamId, u64), u64>>,
+    /// Records of each stream up to the end of the last packet that the peer has acknowledged.
+    pub(super) acknowledged: HashMap<StreamId, u64>,
 }
 
 /// The queue, which the drain and the worker share.
@@ -140,6 +151,9 @@ impl Queue {
         let has_room = !state.over && (state.bytes == 0 || state.bytes + packet.cost() <= most);
         if has_room {
             state.bytes += packet.cost();
+            if let Some(waiting) = &mut state.waiting {
+                waiting.insert(packet.key(), packet.header.end);
+            }
             state.items.push_back(Item::Packet(packet));
         } else {
             state.lose(&packet, LostPackets::Network);
@@ -159,14 +173,22 @@ impl Queue {
     pub(super) fn finished(&self, packet: &QueuedPacket) {
         let mut state = self.lock();
         state.bytes = state.bytes.saturating_sub(packet.cost());
+        state.forget(packet);
         self.changed.notify_all();
+    }
+
+    /// The peer has stored a packet, and all before it in its stream, or told that they are lost.
+    pub(super) fn acknowledged(&self, packet: &QueuedPacket) {
+        self.lock().acknowledged.insert(packet.stream.id, packet.events_after);
+        self.finished(packet);
     }
 
     /// Counts a packet that was taken as sent.
     pub(super) fn count_sent(&self, packet: &QueuedPacket) {
-        let stats = &mut self.lock().stats;
-        stats.packets += 1;
-        stats.bytes += packet.bytes.len() as u64;
+        let mut state = self.lock();
+        state.stats.packets += 1;
+        state.stats.bytes += packet.bytes.len() as u64;
+        state.rate.add(packet.bytes.len() as u64, Instant::now());
     }
 
     /// Counts a packet that was taken as lost, and releases its memory.
@@ -193,12 +215,20 @@ impl State {
         }
     }
 
+    /// A packet does not wait any more.
+    fn forget(&mut self, packet: &QueuedPacket) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.remove(&packet.key());
+        }
+    }
+
     /// Counts all queued packets as lost.
     pub(super) fn abandon(&mut self) {
         for item in std::mem::take(&mut self.items) {
             if let Item::Packet(packet) = item {
                 self.lose(&packet, LostPackets::Network);
                 self.bytes = self.bytes.saturating_sub(packet.cost());
+                self.forget(&packet);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::bucket;
 use super::losses;
-use super::options::StreamOptions;
+use super::options::{StreamOptions, flush_age};
 use super::queue::{Item, Queue, QueuedPacket};
 use super::session::Identity;
 use super::throttle::Bandwidth;
@@ -12,6 +12,7 @@ use crate::account::Account;
 use crate::description::{ChannelDescription, NewEvents, TraceStart};
 use crate::error::SinkError;
 use crate::sink::{Sink, SinkExtension, StreamInfo};
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -22,6 +23,8 @@ use tracepoint_ring::clock;
 
 /// The thread's name, as `top -H` shows it.
 const NAME: &str = "tracepoint-send";
+/// How long a thread may be held up between the reading of its clock and the commit, where it is known which packets are closed.
+const LATE: Duration = Duration::from_millis(200);
 /// How much longer than its flush time the thread may take to end.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -44,7 +47,9 @@ pub struct StreamSink {
     options: StreamOptions,
     queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
-    /// `None` if it is not known which events are still to come: a channel is a flight recorder.
+    /// The longest time for which a packet stays in its ring; `None` if it is not known which events are still to come: a channel is a flight recorder.
+    packet_delay: Option<Duration>,
+    /// From the first round on.
     watermark: Option<Watermark>,
     /// Whether times of the trace can be compared with those of this process.
     has_system_clock: bool,
@@ -61,8 +66,15 @@ impl StreamSink {
     pub fn new(options: StreamOptions) -> Result<Self, SinkError> {
         let queue = Queue::new(options.resend_buffer, options.flush)
             .map_err(|error| SinkError::new("make an eventfd for a sender", error))?;
-        let (thread, watermark, synchronised) = (None, None, None);
-        Ok(Self { options, queue: Arc::new(queue), thread, watermark, has_system_clock: false, synchronised })
+        Ok(Self {
+            options,
+            queue: Arc::new(queue),
+            thread: None,
+            packet_delay: None,
+            watermark: None,
+            has_system_clock: false,
+            synchronised: None,
+        })
     }
 
     /// Reads its statistics while a session has the sink.
@@ -79,7 +91,7 @@ impl StreamSink {
         self.queue.change(|state| state.packet_sizes.extend(sizes));
         // Flight recorders hand over nothing before the end.
         if channels.iter().any(|channel| channel.policy == Policy::Overwrite) {
-            self.watermark = None;
+            self.packet_delay = None;
         }
         let largest = channels.iter().map(|channel| channel.packet_size).max().unwrap_or_default();
         self.options.bandwidth.check(largest).map_err(|error| self.failed(error))
@@ -93,7 +105,7 @@ impl Sink for StreamSink {
 
     fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {
         self.has_system_clock = start.trace.clock.uuid.is_some();
-        self.watermark = Some(Watermark::new(start.packet_delay));
+        self.packet_delay = Some(start.packet_delay);
         self.options.bandwidth.begin();
         self.look_at(start.channels)?;
         let process = &start.trace.process;
@@ -109,7 +121,10 @@ impl Sink for StreamSink {
             session: start.trace.name.clone(),
             process: self.options.process.clone().unwrap_or_else(of_trace),
         };
-        self.queue.change(|state| start.metadata.clone_into(&mut state.metadata));
+        self.queue.change(|state| {
+            start.metadata.clone_into(&mut state.metadata);
+            state.waiting = self.has_system_clock.then(HashMap::new);
+        });
         let worker = Worker::new(Arc::clone(&self.queue), self.options.clone(), identity);
         let worker = worker.map_err(|error| self.failed(error))?;
         let thread = Builder::new().name(NAME.to_owned()).spawn(|| worker.run());
@@ -186,13 +201,20 @@ impl SinkExtension for StreamSink {
         Some(&mut self.options.bandwidth)
     }
 
-    fn round_ended(&mut self) {
-        let Some(watermark) = &mut self.watermark else { return };
+    fn flush_age(&self) -> Option<Duration> {
+        Some(flush_age(self.options.sync_interval))
+    }
+
+    fn round_ended(&mut self, flushed: Option<u64>) {
+        let Some(delay) = self.packet_delay else { return };
+        let delay = if flushed.is_some() { delay.min(LATE) } else { delay };
+        let watermark = self.watermark.get_or_insert_with(|| Watermark::new(delay));
         let now = Instant::now();
         if self.has_system_clock {
             watermark.observe(i64::try_from(clock::now()).unwrap_or(i64::MAX));
         }
         let Ok(time) = u64::try_from(watermark.advance(now)) else { return };
+        let time = time.min(flushed.unwrap_or(u64::MAX));
         let is_due = self
             .synchronised
             .is_none_or(|(last, before)| time > before && now.duration_since(last) >= self.options.sync_interval);

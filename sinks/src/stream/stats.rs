@@ -1,6 +1,7 @@
 //! What a sender has done so far.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Why packets did not reach the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,8 +40,14 @@ pub struct StreamStats {
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Bytes that were sent a second, in the last second.
+    pub rate: u64,
     /// Bytes of packets that wait to be sent or to be acknowledged.
     pub waiting: u64,
+    /// The age of the oldest of them: how far the peer is behind. Zero if none waits; `None` for times of another clock than this host's.
+    pub lag: Option<Duration>,
+    /// Events of each stream, by class and instance, that the peer has acknowledged. `lttng-relayd` acknowledges nothing.
+    pub acknowledged: BTreeMap<(u32, u64), u64>,
     /// Events that were lost, by reason.
     pub lost: BTreeMap<&'static str, u64>,
 }

@@ -3,6 +3,8 @@
 use super::queue::Queue;
 use super::stats::StreamStats;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tracepoint_ring::clock;
 
 /// Reads the statistics of a sender, also while a session has it.
 #[derive(Clone, Debug)]
@@ -19,9 +21,22 @@ impl StreamWatch {
 
     /// The statistics so far.
     pub fn stats(&self) -> StreamStats {
-        let queue = self.queue.lock();
+        let mut queue = self.queue.lock();
         let mut stats = queue.stats.clone();
-        stats.waiting = queue.bytes as u64;
+        (stats.rate, stats.waiting) = (queue.rate.at(Instant::now()), queue.bytes as u64);
+        stats.lag = queue.waiting.as_ref().map(|waiting| {
+            let oldest = waiting.values().min();
+            oldest.map_or(Duration::ZERO, |end| Duration::from_nanos(clock::now().saturating_sub(*end)))
+        });
+        stats.acknowledged = queue
+            .acknowledged
+            .iter()
+            .map(|(stream, events)| {
+                // Acknowledged packets are stored or given up.
+                let lost = queue.lost.get(stream).map_or(0, |lost| lost.values().sum());
+                ((stream.class, stream.instance), events.saturating_sub(lost))
+            })
+            .collect();
         for lost in queue.lost.values() {
             for (reason, events) in lost {
                 *stats.lost.entry(reason.name()).or_default() += events;

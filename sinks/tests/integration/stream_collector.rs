@@ -6,6 +6,8 @@ mod bandwidth;
 mod collector;
 #[path = "stream_collector/datagrams.rs"]
 mod datagrams;
+#[path = "stream_collector/flushed.rs"]
+mod flushed;
 
 use crate::common::{Outcome, Recording, alone, place, view};
 use collector::Collector;

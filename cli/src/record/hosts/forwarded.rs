@@ -8,7 +8,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 
 /// Arguments that are for this side: hosts, collector, output and report.
-const OWN: [&str; 7] = ["on", "rsh", "collect_at", "remote_tracectl", "output", "json", "max_size"];
+const OWN: [&str; 9] = ["on", "rsh", "collect_at", "remote_tracectl", "output", "json", "max_size", "replace", "dated"];
 
 /// The arguments that were given, each with its value in one word, and the command to record.
 pub(super) fn arguments() -> Result<Vec<String>, Failure> {

@@ -41,11 +41,12 @@ impl ActiveSession {
             }
         }
         self.ack.channels = channels.0;
-        let outputs = self.recording.iter().flat_map(Recording::outputs);
+        let outputs = || self.recording.iter().flat_map(Recording::outputs);
+        self.ack.streams = outputs().filter_map(Output::stream_status).collect();
         let has_blocked_sink = self.is_ending() && self.recording.is_some();
         self.ack.notices = (self.notices.iter().cloned())
             .chain(blocked)
-            .chain(outputs.flat_map(Output::notices))
+            .chain(outputs().flat_map(Output::notices))
             .chain(has_blocked_sink.then_some(Notice::SinkBlocked))
             .chain(self.removed_chunks())
             .chain(self.recording.as_ref().and_then(Recording::ring_shortage))

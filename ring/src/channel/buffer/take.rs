@@ -34,11 +34,11 @@ impl Buffer {
         wanted
     }
 
-    /// Closes the requested packet, unless the owner is writing or has closed it itself.
-    pub(in crate::channel) fn try_flush(&self) {
+    /// Closes the requested packet, unless the owner has closed it itself. `false` if the owner is writing.
+    pub(in crate::channel) fn try_flush(&self) -> bool {
         failpoint!(FlushFenced, self.stream.instance);
         // If the owner is writing, it closes the packet at its next reserve, or a later request does.
-        let _ = self.handshake.try_close(|| {
+        let is_closed = self.handshake.try_close(|| {
             failpoint!(FlushTaken, self.stream.instance);
             if self.has_records() {
                 self.close();
@@ -46,6 +46,7 @@ impl Buffer {
             failpoint!(FlushClosed, self.stream.instance);
         });
         failpoint!(FlushDone, self.stream.instance);
+        is_closed
     }
 
     /// The numbers of the packets that are closed and not released. Under overwrite the oldest ones may already be overwritten.

@@ -71,7 +71,7 @@ impl Kept {
         while packets.front().is_some_and(|packet| packet.seq() < next) {
             let Some(packet) = packets.pop_front() else { return };
             self.bytes = self.bytes.saturating_sub(packet.packet.bytes.len() as u64);
-            queue.finished(&packet.packet);
+            queue.acknowledged(&packet.packet);
         }
     }
 }

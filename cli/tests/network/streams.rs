@@ -1,0 +1,120 @@
+//! What `status` tells of streams, and what is known of them when their recorder was killed.
+
+use crate::running::{Running, TRACECTL};
+use crate::{TRACED, is_traced, wait_for};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// A collector on this host, which listens on free ports; and where senders connect to it.
+fn collect(place: &Path) -> (Running, String) {
+    let mut command = Command::new(TRACECTL);
+    command.args(["collect", "--json", "--live", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", "127.0.0.1:0"]);
+    command.arg("-o").arg(place.join("stored"));
+    let collect = Running::start(&mut command, &place.join("collect"));
+    let first = wait_for(|| fs::read_to_string(place.join("collect")).ok().filter(|text| text.contains('\n')));
+    let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
+    let data = first["data"].as_str().unwrap().rsplit_once(':').unwrap().1;
+    (collect, format!("{}:{data}", first["control"].as_str().unwrap()))
+}
+
+fn tracectl(place: &Path, arguments: &[&str]) -> Output {
+    Command::new(TRACECTL).args(arguments).env("TRACEPOINT_RUN_DIR", place.join("run")).output().unwrap()
+}
+
+/// The status of the only session, and the stream of its only process, once that is like this.
+fn stream(place: &Path, is_so: impl Fn(&Value) -> bool) -> (Value, Value) {
+    wait_for(|| {
+        let status: Value = serde_json::from_slice(&tracectl(place, &["status", "--json"]).stdout).ok()?;
+        let session = status["sessions"][0].clone();
+        let stream = session["processes"][0]["streams"][0].clone();
+        is_so(&stream).then_some((session, stream))
+    })
+}
+
+/// Thread and number of each event below a directory.
+fn events(place: &Path, name: &str) -> BTreeSet<[u64; 2]> {
+    let view = tracectl(place, &["view", "--json", place.join(name).to_str().unwrap()]);
+    let text = String::from_utf8(view.stdout).unwrap();
+    let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let events = events.filter(|item| item["type"] == "event");
+    events.map(|event| ["thread", "n"].map(|field| event["fields"][field].as_u64().unwrap())).collect()
+}
+
+#[test]
+fn status_tells_the_rate_and_the_lag_of_a_named_session() {
+    if is_traced() {
+        return;
+    }
+    let place = TempDir::new_in("/dev/shm").unwrap();
+    let place = place.path();
+    let (_collect, to) = collect(place);
+    let created = tracectl(place, &["create", "shop", "-e", "network:*", "--stream", &to, "--start", "--wait"]);
+    assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+    let mut program = Command::new(env::current_exe().unwrap());
+    program.args(["streams::status_tells_the_rate_and_the_lag_of_a_named_session", "--exact"]);
+    program.env(TRACED, "1000000 100").env("TRACEPOINT_RUN_DIR", place.join("run"));
+    let _program = Running::start(&mut program, &place.join("program"));
+    let (_, found) = stream(place, |stream| stream["bytes_per_second"].as_u64() > Some(0));
+    assert!(found["lag_ms"].is_u64() && found["packets"].as_u64() > Some(0), "{found}");
+    assert!(found["peer"].is_string(), "{found}");
+    let text = String::from_utf8(tracectl(place, &["status"]).stdout).unwrap();
+    assert!(text.contains("streams to 127.0.0.1") && text.contains("(connected to "), "{text}");
+    assert!(text.contains("/s; ") && text.contains(" behind"), "{text}");
+}
+
+#[test]
+fn what_a_killed_recorder_had_sent_is_known_and_the_rest_is_counted() {
+    if is_traced() {
+        return;
+    }
+    let place = TempDir::new_in("/dev/shm").unwrap();
+    let place = place.path();
+    let (mut collect, to) = collect(place);
+    let signal = |child: &Running, signal| kill(Pid::from_raw(child.0.id().cast_signed()), signal).unwrap();
+    let test = "streams::what_a_killed_recorder_had_sent_is_known_and_the_rest_is_counted";
+    let mut record = Command::new(TRACECTL);
+    record.args(["record", "-e", "network:*", "--ring-size", "64K", "--stream", &to, "--sync-interval", "50ms", "--"]);
+    record.arg(env::current_exe().unwrap()).args([test, "--exact"]);
+    record.env(TRACED, "1000000 100").env("TRACEPOINT_RUN_DIR", place.join("run"));
+    let mut record = Running::start(&mut record, &place.join("record"));
+    // More than the rings hold is stored.
+    let acknowledged = |stream: &Value| {
+        let streams = stream["acknowledged"].as_array().into_iter().flatten();
+        streams.map(|stream| stream[2].as_u64().unwrap()).sum::<u64>()
+    };
+    stream(place, |stream| acknowledged(stream) > 20_000);
+    // The collector stalls, and the recorder goes on to take packets.
+    signal(&collect, Signal::SIGSTOP);
+    let is_behind =
+        |stream: &Value| stream["lag_ms"].as_u64() > Some(1500) && stream["waiting"].as_u64() > Some(300_000);
+    let (session, last) = stream(place, is_behind);
+    record.0.kill().unwrap();
+    record.0.wait().unwrap();
+    let process = session["processes"][0]["process"].as_str().unwrap();
+    kill(Pid::from_raw(process.split('-').next().unwrap().parse().unwrap()), Signal::SIGKILL).unwrap();
+    signal(&collect, Signal::SIGCONT);
+    let rings = place.join("run/sessions").join(session["name"].as_str().unwrap());
+    let recovered = place.join("recovered");
+    let output = tracectl(place, &["recover", "--json", rings.to_str().unwrap(), "-o", recovered.to_str().unwrap()]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let number = |name: &str| report["processes"][0][name].as_u64().unwrap();
+    let [kept, missing, known] = ["records", "missing", "acknowledged"].map(number);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("; they were on their way to 127.0.0.1"), "{errors}");
+    assert!(missing > 0 && known >= acknowledged(&last), "{report} {last}");
+    signal(&collect, Signal::SIGINT);
+    wait_for(|| collect.0.try_wait().unwrap());
+    let stored = events(place, "stored");
+    assert!(known <= stored.len() as u64, "{known} events are said to be stored, and {} are", stored.len());
+    let both = events(place, "recovered").union(&stored).count() as u64;
+    let all = kept + missing + known;
+    assert!(both >= all - missing && both <= all, "{both} of {all} are there, {missing} are said to be missing");
+}
