@@ -23,7 +23,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// The events of each of the two threads of a program.
-const EVENTS: u64 = 4000;
+pub(crate) const EVENTS: u64 = 4000;
 
 /// A collector, and where it listens: control, data.
 struct Collect {
@@ -66,13 +66,13 @@ fn record(place: &Path, control: SocketAddr, test: &str, pause: u64, options: &[
 }
 
 /// Waits for the end of a recording.
-fn finish(mut record: Running, place: &Path, told: &str) {
+pub(crate) fn finish(mut record: Running, place: &Path, told: &str) {
     let status = wait_for(|| record.0.try_wait().unwrap());
     assert!(status.success(), "{told}: {status}: {}", fs::read_to_string(place.join("record.errors")).unwrap());
 }
 
 /// The only trace below a directory.
-fn trace_below(directory: &Path) -> PathBuf {
+pub(crate) fn trace_below(directory: &Path) -> PathBuf {
     let mut found = directory.to_owned();
     while !found.join("metadata").exists() {
         let mut entries = fs::read_dir(&found).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
@@ -85,7 +85,7 @@ fn trace_below(directory: &Path) -> PathBuf {
 }
 
 /// The numbers of the events that babeltrace2 reads, by thread, in order.
-fn stored(trace: &Path, told: &str) -> [Vec<u64>; 2] {
+pub(crate) fn stored(trace: &Path, told: &str) -> [Vec<u64>; 2] {
     let output = Command::new("babeltrace2").arg(trace).output().expect("babeltrace2 runs");
     let messages = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{told}: {messages}");
@@ -103,14 +103,14 @@ fn stored(trace: &Path, told: &str) -> [Vec<u64>; 2] {
 
 /// What an account says of the events of all streams.
 #[derive(Debug, Default)]
-struct Sums {
-    written: u64,
-    network: u64,
+pub(crate) struct Sums {
+    pub(crate) written: u64,
+    pub(crate) network: u64,
     /// Lost otherwise.
-    other: u64,
+    pub(crate) other: u64,
 }
 
-fn account(trace: &Path) -> Sums {
+pub(crate) fn account(trace: &Path) -> Sums {
     let text = fs::read_to_string(trace.join("account/account.json")).expect("an account");
     let account: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(account["complete"], true, "{text}");

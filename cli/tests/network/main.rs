@@ -16,6 +16,7 @@ mod seed;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 mod streams;
+mod three_hosts;
 mod whole;
 
 use std::env;
