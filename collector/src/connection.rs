@@ -1,8 +1,10 @@
 //! Bytes of a connection, with limits on size and time.
 
 use socket2::{SockRef, TcpKeepalive};
+use std::cell::Cell;
 use std::future::Future;
 use std::io;
+use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -23,6 +25,7 @@ pub(crate) struct Connection {
     stream: TcpStream,
     input: Vec<u8>,
     taken: usize,
+    is_established: Rc<Cell<bool>>,
 }
 
 /// What is awaited, for at most this time; without end if it is `None`.
@@ -39,7 +42,17 @@ impl Connection {
         let (idle, interval, retries) = KEEPALIVE;
         let keepalive = TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(retries);
         SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
-        Ok(Self { stream, input: Vec::new(), taken: 0 })
+        Ok(Self { stream, input: Vec::new(), taken: 0, is_established: Rc::default() })
+    }
+
+    /// Whether the peer has shown what the connection is for: it has a session.
+    pub(crate) fn is_established(&self) -> Rc<Cell<bool>> {
+        Rc::clone(&self.is_established)
+    }
+
+    /// The peer has shown what the connection is for.
+    pub(crate) fn establish(&self) {
+        self.is_established.set(true);
     }
 
     /// The bytes that were not taken.

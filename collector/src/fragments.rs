@@ -16,6 +16,9 @@ const MOST_RANGES: usize = 32;
 #[derive(Debug)]
 pub(crate) struct Fragments<M> {
     partial: HashMap<(u64, u64), Partial<M>>,
+    /// Their bytes, and the most that they may have.
+    bytes: u64,
+    most: u64,
     /// Fragments that came twice, contradict others, or found no memory.
     pub(crate) dropped: u64,
 }
@@ -46,13 +49,12 @@ impl<M> Partial<M> {
     }
 }
 
-impl<M> Default for Fragments<M> {
-    fn default() -> Self {
-        Self { partial: HashMap::new(), dropped: 0 }
-    }
-}
-
 impl<M> Fragments<M> {
+    /// For packets that have `most` bytes in all, beside a single one, which may have more.
+    pub(crate) fn new(most: u64) -> Self {
+        Self { partial: HashMap::new(), bytes: 0, most, dropped: 0 }
+    }
+
     /// A fragment has come; the packet if that is complete now. `reserve` takes the memory for so many bytes.
     pub(crate) fn push(
         &mut self,
@@ -62,7 +64,7 @@ impl<M> Fragments<M> {
     ) -> Option<(Vec<u8>, M)> {
         let DatagramHeader { handle, seq, offset, total, unit, .. } = datagram.header;
         if datagram.bytes.len() == total as usize {
-            self.partial.remove(&(handle, seq));
+            self.take((handle, seq));
             let Some(memory) = reserve(total) else {
                 self.dropped += 1;
                 return None;
@@ -73,7 +75,9 @@ impl<M> Fragments<M> {
         if !self.partial.contains_key(&key) {
             let count = total.div_ceil(unit);
             // The bits count, too: they are many if fragments are tiny.
-            let memory = if self.partial.len() < MOST { reserve(total.saturating_add(count / 8)) } else { None };
+            let fits =
+                self.partial.is_empty() || self.partial.len() < MOST && self.bytes + u64::from(total) <= self.most;
+            let memory = if fits { reserve(total.saturating_add(count / 8)) } else { None };
             let Some(memory) = memory else {
                 self.dropped += 1;
                 return None;
@@ -81,6 +85,7 @@ impl<M> Fragments<M> {
             let have = vec![0; count.div_ceil(64) as usize];
             let bytes = Vec::with_capacity(total as usize);
             let partial = Partial { unit, total, bytes, have, left: count, latest: now, memory };
+            self.bytes += u64::from(total);
             self.partial.insert(key, partial);
         }
         let partial = self.partial.get_mut(&key)?;
@@ -98,7 +103,13 @@ impl<M> Fragments<M> {
         if partial.left > 0 {
             return None;
         }
-        self.partial.remove(&key).map(|partial| (partial.bytes, partial.memory))
+        self.take(key).map(|partial| (partial.bytes, partial.memory))
+    }
+
+    fn take(&mut self, key: (u64, u64)) -> Option<Partial<M>> {
+        let partial = self.partial.remove(&key)?;
+        self.bytes -= u64::from(partial.total);
+        Some(partial)
     }
 
     /// The bytes of a packet that have not come, as offset and length; `None` if nothing of it is there.
@@ -124,8 +135,11 @@ impl<M> Fragments<M> {
 
     /// Forgets packets of which nothing has come for this time, and those that nobody wants.
     pub(crate) fn expire(&mut self, now: Instant, time: Duration, wants: impl Fn(u64, u64) -> bool) {
+        let bytes = &mut self.bytes;
         self.partial.retain(|(handle, seq), partial| {
-            now.saturating_duration_since(partial.latest) < time && wants(*handle, *seq)
+            let stays = now.saturating_duration_since(partial.latest) < time && wants(*handle, *seq);
+            *bytes -= if stays { 0 } else { u64::from(partial.total) };
+            stays
         });
     }
 }
@@ -143,7 +157,7 @@ mod tests {
     #[test]
     fn packets_are_complete_in_any_order_of_their_fragments() {
         let packet: Vec<u8> = (0..250).collect();
-        let (mut fragments, now) = (Fragments::default(), Instant::now());
+        let (mut fragments, now) = (Fragments::new(u64::MAX), Instant::now());
         for (seq, order) in [[0, 100, 200], [200, 0, 100], [100, 200, 0]].into_iter().enumerate() {
             let seq = seq as u64;
             for offset in &order[..2] {
@@ -163,9 +177,27 @@ mod tests {
     }
 
     #[test]
+    fn a_session_has_its_share_of_the_memory() {
+        let packet = [7; 64];
+        let (mut fragments, now) = (Fragments::new(150), Instant::now());
+        for seq in 0..4 {
+            fragments.push(&datagram(seq, 0, 32, &packet), now, Some);
+        }
+        assert_eq!((fragments.partial.len(), fragments.bytes, fragments.dropped), (2, 128, 2));
+        // One that is complete makes room, as does one that is given up.
+        assert!(fragments.push(&datagram(0, 32, 32, &packet), now, Some).is_some());
+        fragments.expire(now, Duration::from_secs(1), |_, _| false);
+        assert_eq!((fragments.partial.len(), fragments.bytes), (0, 0));
+        // A packet that is larger than the share comes alone.
+        let large = [7; 200];
+        fragments.push(&datagram(5, 0, 100, &large), now, Some);
+        assert!(fragments.push(&datagram(5, 100, 100, &large), now, Some).is_some());
+    }
+
+    #[test]
     fn memory_and_numbers_are_bounded() {
         let packet = [7; 64];
-        let (mut fragments, now) = (Fragments::<u32>::default(), Instant::now());
+        let (mut fragments, now) = (Fragments::<u32>::new(u64::MAX), Instant::now());
         assert!(fragments.push(&datagram(0, 0, 10, &packet), now, |_| None).is_none());
         assert!(fragments.push(&datagram(0, 0, 64, &packet), now, |_| None).is_none());
         assert_eq!((fragments.dropped, fragments.missing(1, 0)), (2, None));

@@ -41,6 +41,8 @@ pub(crate) const MOST_SESSIONS: usize = 4096;
 pub(crate) struct Hub {
     /// The directory below which everything is written.
     pub(crate) output: PathBuf,
+    /// The most bytes of memory for incomplete packets of a session.
+    pub(crate) share: u64,
     storage: Storage,
     sessions: BTreeMap<u64, Session>,
     streams: HashMap<u64, Stream>,
@@ -60,6 +62,7 @@ impl Hub {
     pub(crate) fn new(output: PathBuf, storage: Storage) -> Self {
         Self {
             output,
+            share: u64::MAX,
             storage,
             sessions: BTreeMap::new(),
             streams: HashMap::new(),

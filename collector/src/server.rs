@@ -4,12 +4,12 @@
 //! semaphore of bytes, from which a task takes the size of a packet before it reads it, so that a full memory stops the peer by TCP's own
 //! flow control; the number of connections of each kind; the time of a message that has begun.
 
+mod accept;
 mod metrics;
 mod senders;
 mod streamed;
 mod viewers;
 
-use crate::connection::Connection;
 use crate::counts::Counts;
 use crate::error::CollectError;
 use crate::hub::Hub;
@@ -18,11 +18,10 @@ use crate::reorder::Limits;
 use crate::storage::repair::{Found, repair};
 use crate::storage::{Done, Storage};
 use crate::stream_control::Offer;
+use accept::accept;
 use rustix::net::sockopt;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::cell::{Cell, RefCell};
-use std::future::Future;
-use std::io;
+use std::cell::RefCell;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -31,7 +30,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::LocalSet;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval};
 
 /// The most connections of senders, for control and data each.
 const MOST_SENDERS: usize = 2048;
@@ -39,8 +38,6 @@ const MOST_SENDERS: usize = 2048;
 const MOST_VIEWERS: usize = 128;
 /// The time between two looks at what has waited too long.
 const TICK: Duration = Duration::from_millis(100);
-/// The pause after a failure to accept a connection, which is mostly a lack of descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The buffer of the system for datagrams, in bytes.
 const RECEIVE_BUFFER: usize = 8 << 20;
 /// The time after which packets are asked for again over UDP.
@@ -182,6 +179,7 @@ impl Collector {
             ));
         }
         let memory = usize::try_from(options.memory).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+        hub.share = memory as u64 / 4;
         let shared = Rc::new(Shared {
             hub: RefCell::new(hub),
             memory: Arc::new(Semaphore::new(memory)),
@@ -282,46 +280,5 @@ impl Shared {
             full: hub.full.clone(),
             messages: Vec::new(),
         }
-    }
-}
-
-/// Accepts connections, at most `most` at a time. Further ones are closed at once.
-async fn accept<F, T>(shared: Rc<Shared>, listener: tokio::net::TcpListener, most: usize, serve: F)
-where
-    F: Fn(Rc<Shared>, Connection, SocketAddr) -> T + Copy + 'static,
-    T: Future<Output = Result<(), String>> + 'static,
-{
-    let open = Rc::new(Cell::new(0_usize));
-    let mut tasks = tokio::task::JoinSet::new();
-    loop {
-        let accepted = listener.accept().await;
-        while tasks.try_join_next().is_some() {}
-        let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Of one connection, which is gone already, or for want of descriptors.
-                if error.kind() != io::ErrorKind::ConnectionAborted {
-                    shared.hub.borrow_mut().say(format!("cannot accept a connection: {error}"));
-                    sleep(ACCEPT_PAUSE).await;
-                }
-                continue;
-            }
-        };
-        let Some(connection) = (open.get() < most).then(|| Connection::new(stream).ok()).flatten() else {
-            shared.hub.borrow_mut().counts.refused += 1;
-            continue;
-        };
-        shared.hub.borrow_mut().counts.connections += 1;
-        let (shared, open) = (Rc::clone(&shared), Rc::clone(&open));
-        open.set(open.get() + 1);
-        tasks.spawn_local(async move {
-            let result = serve(Rc::clone(&shared), connection, peer).await;
-            open.set(open.get() - 1);
-            if let Err(why) = result {
-                let mut hub = shared.hub.borrow_mut();
-                hub.counts.failed += 1;
-                hub.say(format!("the connection from {peer} was closed: {why}"));
-            }
-        });
     }
 }

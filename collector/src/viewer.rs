@@ -67,6 +67,11 @@ enum Place {
 }
 
 impl Viewer {
+    /// Whether it reads a session.
+    pub(crate) fn is_attached(&self) -> bool {
+        !self.attached.is_empty()
+    }
+
     /// Answers a request.
     pub(crate) fn request(&mut self, hub: &mut Hub, request: Request, now: Instant) -> Answer {
         let mut out = Vec::new();

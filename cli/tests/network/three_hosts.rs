@@ -60,8 +60,7 @@ fn passes(seed: u64, test: &str) {
     let place = TempDir::new_in("/dev/shm").unwrap();
     let mut collector = collect(&hosts, place.path(), 0);
     let loss = random.below(301);
-    let faults =
-        Faults { loss, duplicates: random.below(100), reordering: 1 + random.below(30), ..Faults::NONE };
+    let faults = Faults { loss, duplicates: random.below(100), reordering: 1 + random.below(30), ..Faults::NONE };
     let server = |port| -> SocketAddr { format!("{}:{port}", Hosts::address(1)).parse().unwrap() };
     let (tcp, udp): (Vec<_>, Vec<_>) = hosts.in_the_middle(|| {
         let proxies = SENDERS.map(|host| {

@@ -76,6 +76,9 @@ pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, peer
             };
             let answer = of.control.command(&mut of.shared.hub.borrow_mut(), command, memory, Instant::now());
             connection.take(size);
+            if of.control.session().is_some() {
+                connection.establish();
+            }
             let reply = match answer {
                 Answer::Reply(reply) => reply,
                 Answer::Close(reply, why) => {
@@ -140,6 +143,7 @@ pub(super) async fn data(shared: Rc<Shared>, mut connection: Connection, peer: S
             return Err(format!("a packet came for stream {handle}, which is not there or has ended"));
         }
         is_known = true;
+        connection.establish();
         let memory = shared.memory(size).await;
         let mut bytes = Vec::new();
         let read = connection.read_into(size as usize, &mut bytes).await;

@@ -114,6 +114,7 @@ async fn messages(of: &mut Ending, connection: &mut Connection, out: &mut Vec<u8
         let hub = &mut of.shared.hub.borrow_mut();
         of.control.message(hub, message, memory, token, Instant::now(), out)?;
         connection.take(size);
+        connection.establish();
     }
 }
 
@@ -132,6 +133,7 @@ pub(super) async fn data(shared: Rc<Shared>, mut connection: Connection) -> Resu
     if let Some(streamed) = shared.hub.borrow_mut().streamed(id) {
         streamed.has_data = true;
     }
+    connection.establish();
     loop {
         while connection.bytes().len() < RecordHeader::SIZE {
             if !connection.fill(RecordHeader::SIZE, None).await.map_err(incomplete)? {

@@ -50,6 +50,9 @@ pub(super) async fn viewer(shared: Rc<Shared>, mut connection: Connection, _: So
         };
         first = IDLE_TIME;
         let answer = of.viewer.request(&mut of.shared.hub.borrow_mut(), request, Instant::now());
+        if of.viewer.is_attached() {
+            connection.establish();
+        }
         let reply = match answer {
             Answer::Reply(reply) => reply,
             // The disk may be slow; others are served meanwhile.

@@ -217,15 +217,17 @@ fn packets_of_any_order_are_stored_in_the_order_of_indexes() {
 }
 
 #[test]
-fn half_open_connections_and_slow_ones_do_not_keep_others_out() {
+fn half_open_connections_do_not_keep_others_out() {
     let (place, mut collector) = place();
     let addresses = collector.addresses;
-    let idle: Vec<TcpStream> = (0..1500)
+    let idle: Vec<TcpStream> = (0..2500)
         .flat_map(|number| {
+            // More than the collector has open at a time.
             let mut streams = [connect(addresses.control), connect(addresses.data)];
             if number % 2 == 0 {
                 for stream in &mut streams {
-                    stream.write_all(&[0; 7]).expect("the collector reads");
+                    // It may be closed for a newer one.
+                    let _ = stream.write_all(&[0; 7]);
                 }
             }
             streams

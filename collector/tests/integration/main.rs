@@ -5,6 +5,7 @@
 mod skip;
 
 mod hostile;
+mod hostile_stream;
 mod overload;
 mod restart;
 mod running;

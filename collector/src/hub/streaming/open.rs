@@ -80,7 +80,7 @@ impl Hub {
             metadata_bytes,
             streams: HashMap::new(),
             names: HashSet::new(),
-            fragments: Fragments::default(),
+            fragments: Fragments::new(self.share),
             has_data: false,
             untold: 0,
             progress: Rc::default(),
