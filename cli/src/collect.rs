@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_collector::{Addresses, Collector, Counts, DEFAULT_GAP_PACKETS, DEFAULT_MEMORY, Options, Report};
+use tracepoint_reader::net::stream::SharedKey;
 
 /// Receives traces over a network, stores them below a directory, and serves them to live viewers
 ///
@@ -21,6 +22,7 @@ use tracepoint_collector::{Addresses, Collector, Counts, DEFAULT_GAP_PACKETS, DE
 Examples:
   tracectl collect -o /var/tmp/traces
   tracectl collect -o /var/tmp/traces --control 0.0.0.0:5342 --data 0.0.0.0:5343 --live 0.0.0.0:5344 --quota 20G
+  (umask 77; head -c 32 /dev/urandom | base64 >key); tracectl collect -o /var/tmp/traces --key-file key
   lttng create shop --live --set-url=net://127.0.0.1              (LTTng sends to it)
   babeltrace2 -i lttng-live net://127.0.0.1/host/HOST/shop        (and views it)
 
@@ -50,6 +52,13 @@ pub(crate) struct Collect {
     /// How long a missing packet that was asked for is waited for
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "2s")]
     gap_time: Duration,
+    /// Take only senders that have the key in FILE (`tracectl record --key-file`), and prove to them to have it; LTTng's senders, which have none,
+    /// are refused
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Take LTTng's senders all the same
+    #[arg(long, requires = "key_file")]
+    allow_stock: bool,
     /// Serve metrics for Prometheus over HTTP; port 0: any free one
     #[arg(long, value_name = "ADDR:PORT")]
     metrics: Option<SocketAddr>,
@@ -65,6 +74,12 @@ impl Collect {
         options = options.gap_packets(self.gap_packets).gap_time(self.gap_time);
         if let Some(quota) = self.quota {
             options = options.quota(quota);
+        }
+        if let Some(path) = &self.key_file {
+            options = options.key(SharedKey::read(path)?);
+        }
+        if self.allow_stock {
+            options = options.allow_stock();
         }
         if let Some(metrics) = self.metrics {
             options = options.metrics(metrics);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tracepoint_reader::net::live::LIVE_PORT;
 use tracepoint_reader::net::relay::{CONTROL_PORT, DATA_PORT};
+use tracepoint_reader::net::stream::SharedKey;
 
 /// The limit on memory by default, in bytes.
 pub const DEFAULT_MEMORY: u64 = 64 << 20;
@@ -28,6 +29,8 @@ pub struct Options {
     pub(crate) memory: u64,
     pub(crate) quota: Option<u64>,
     pub(crate) write_rate: Option<u64>,
+    pub(crate) key: Option<SharedKey>,
+    pub(crate) allows_stock: bool,
     pub(crate) gap_packets: usize,
     pub(crate) gap_time: Duration,
 }
@@ -48,6 +51,8 @@ impl Options {
             memory: DEFAULT_MEMORY,
             quota: None,
             write_rate: None,
+            key: None,
+            allows_stock: false,
             gap_packets: DEFAULT_GAP_PACKETS,
             gap_time: DEFAULT_GAP_TIME,
         }
@@ -93,6 +98,19 @@ impl Options {
     /// How long a packet that was asked for is waited for, before it is given up; 2 s by default. Viewers see later packets that much later.
     pub const fn gap_time(mut self, time: Duration) -> Self {
         self.gap_time = time;
+        self
+    }
+
+    /// Takes only senders that have this key. Stock senders, which have none, are refused, unless [`allow_stock`](Self::allow_stock) says otherwise.
+    /// Viewers are not asked for it.
+    pub fn key(mut self, key: SharedKey) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// Takes stock senders also where others are asked for a key.
+    pub const fn allow_stock(mut self) -> Self {
+        self.allows_stock = true;
         self
     }
 

@@ -10,6 +10,7 @@
 use crate::hub::{Hub, MOST_STREAMS, Place, Session, SessionDirectory, session_name};
 use crate::names;
 use crate::storage::{Job, Packet};
+use crate::stream_control::Offer;
 use std::cell::RefCell;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,9 @@ pub(crate) enum Answer {
 #[derive(Debug)]
 pub(crate) struct Control {
     peer: IpAddr,
+    /// Whether a shared key is asked for, and whether stock senders are taken.
+    asks_key: bool,
+    takes_stock: bool,
     /// The minor number that both sides speak.
     minor: Option<u32>,
     session: Option<u64>,
@@ -59,8 +63,10 @@ fn close(why: impl Into<String>) -> Answer {
 
 impl Control {
     /// A connection from this address.
-    pub(crate) const fn new(peer: IpAddr) -> Self {
-        Self { peer, minor: None, session: None, is_streamed: false }
+    pub(crate) const fn new(peer: IpAddr, offer: &Offer) -> Self {
+        let asks_key = offer.key.is_some();
+        let takes_stock = !asks_key || offer.allows_stock;
+        Self { peer, asks_key, takes_stock, minor: None, session: None, is_streamed: false }
     }
 
     /// The minor number of the layouts.
@@ -96,7 +102,7 @@ impl Control {
             (Command::CreateSession(create), None) => self.create_session(hub, create),
             (Command::GetConfiguration { flags }, None) if Capabilities::of(flags).is_some() => {
                 self.is_streamed = true;
-                let flags = Capabilities::new(true, false).flags();
+                let flags = Capabilities::new(true, self.asks_key).flags();
                 Answer::Reply(Some(Reply::Configuration { code: ReturnCode::Ok, flags }))
             }
             (Command::GetConfiguration { flags: 0 }, _) => {
@@ -131,7 +137,13 @@ impl Control {
     }
 
     fn create_session(&mut self, hub: &mut Hub, create: CreateSession) -> Answer {
-        match open_session(hub, create, self.minor(), self.peer) {
+        let opened = if self.takes_stock {
+            open_session(hub, create, self.minor(), self.peer)
+        } else {
+            let why = "this collector asks for a shared key, and a stock sender has none; `--allow-stock` takes it";
+            Err(why.to_owned())
+        };
+        match opened {
             Ok((id, path)) => {
                 self.session = Some(id);
                 Answer::Reply(Some(Reply::Session { id, code: ReturnCode::Ok, path }))

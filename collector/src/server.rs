@@ -188,6 +188,8 @@ impl Collector {
             offer: Offer {
                 ports: (addresses.data.port(), addresses.data.port()),
                 window: memory as u64 / 16,
+                key: options.key,
+                allows_stock: options.allows_stock,
                 name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
                 limits: Limits {
                     packets: options.gap_packets,

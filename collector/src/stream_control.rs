@@ -1,7 +1,7 @@
 //! One control connection of the stream protocol: what a sender's messages do, and what it is sent. Without a socket.
 //!
 //! ```text
-//!   New ──HELLO──▶ Open ──CLOSE of the session──▶ Closing ──all streams CLOSED, and the account stored──▶ Ended
+//!   New ──HELLO, with a shared key CHALLENGE and AUTH──▶ Open ──CLOSE of the session──▶ Closing ──all streams CLOSED, and the account stored──▶ Ended
 //!                   │ connection lost                │ GIVE_UP, or the connection lost
 //!                   ▼                                ▼
 //!                Detached (the session waits)      the session is closed with what is there
@@ -13,8 +13,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tracepoint_reader::net::stream::{
-    Ack, Announced, ClockReply, ErrorCode, MOST_ENTRIES, MOST_NACKS, Nack, Ready, Sync, ToCollector, ToSender, VERSION,
-    Welcome,
+    Ack, Announced, ClockReply, ErrorCode, FRAME_HEADER, FrameHeader, Handshake, Hello, MOST_ENTRIES, MOST_NACKS, Nack,
+    Ready, SharedKey, Side, Sync, ToCollector, ToSender, VERSION, Welcome,
 };
 
 /// The time between two acknowledgements without news.
@@ -32,6 +32,9 @@ pub(crate) struct Offer {
     /// The name of this host.
     pub(crate) name: String,
     pub(crate) limits: Limits,
+    /// What senders must have, and whether stock ones are taken without it.
+    pub(crate) key: Option<SharedKey>,
+    pub(crate) allows_stock: bool,
 }
 
 /// The reason why a connection ends, which its sender is told.
@@ -42,6 +45,8 @@ pub(crate) type Refusal = (ErrorCode, String);
 pub(crate) struct StreamControl {
     offer: Offer,
     open: Option<Opened>,
+    /// The frame of HELLO, and the nonce that its sender was sent.
+    challenged: Option<(Vec<u8>, [u8; 32])>,
     /// The last synchronisation: its number, and its streams with their last packets.
     sync: Option<Sync>,
     /// The number of the last one that is complete.
@@ -72,6 +77,7 @@ impl StreamControl {
         Self {
             offer,
             open: None,
+            challenged: None,
             sync: None,
             synced: 0,
             told: None,
@@ -92,47 +98,18 @@ impl StreamControl {
         hub.streamed(self.open?.session).map(|streamed| Rc::clone(&streamed.progress))
     }
 
-    /// Takes a message. Answers are appended to `out`. `memory` is the share of metadata; `token` is random.
+    /// Takes a message. Answers are appended to `out`. `memory` is the share of metadata; `random` is used for a token or a nonce.
     pub(crate) fn message(
         &mut self,
         hub: &mut Hub,
         message: ToCollector<'_>,
         memory: Option<OwnedSemaphorePermit>,
-        token: [u8; 16],
+        random: [u8; 32],
         now: Instant,
         out: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let refused = |why: String| (ErrorCode::Refused, why);
-        let Some(opened) = self.open else {
-            let ToCollector::Hello(hello) = message else {
-                return Err((ErrorCode::Protocol, "the first message was not HELLO".to_owned()));
-            };
-            if hello.version != u32::from(VERSION) {
-                return Err((
-                    ErrorCode::Version,
-                    format!("the sender speaks version {}, and this collector 1", hello.version),
-                ));
-            }
-            let opened = hub.open_streamed(&hello, token).map_err(|why| (ErrorCode::Storage, why))?;
-            self.open = Some(opened);
-            self.is_udp = hello.udp;
-            let welcome = Welcome {
-                version: VERSION.into(),
-                resumed: opened.is_resumed,
-                udp: hello.udp,
-                session: opened.session,
-                token,
-                metadata: opened.metadata,
-                tcp_port: self.offer.ports.0,
-                udp_port: self.offer.ports.1,
-                mtu: 65_507,
-                window: self.offer.window,
-                code: [0; 32],
-                name: &self.offer.name,
-            };
-            ToSender::Welcome(welcome).encode(out);
-            return Ok(());
-        };
+        let Some(opened) = self.open else { return self.greet(hub, &message, random, out) };
         let id = opened.session;
         match message {
             ToCollector::Announce(announce) => {
@@ -178,6 +155,77 @@ impl StreamControl {
             }
             _ => return Err((ErrorCode::Protocol, "the message does not fit here".to_owned())),
         }
+        Ok(())
+    }
+
+    /// Takes the messages before the session is open.
+    fn greet(
+        &mut self,
+        hub: &mut Hub,
+        message: &ToCollector<'_>,
+        random: [u8; 32],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        let protocol = |why: &str| (ErrorCode::Protocol, why.to_owned());
+        match (message, self.challenged.take(), self.offer.key.clone()) {
+            (ToCollector::Hello(hello), None, _) if hello.version != u32::from(VERSION) => {
+                Err((ErrorCode::Version, format!("the sender speaks version {}, and this collector 1", hello.version)))
+            }
+            (ToCollector::Hello(hello), None, None) => self.open(hub, hello, [0; 32], random, out),
+            (ToCollector::Hello(_), None, Some(_)) => {
+                let mut frame = Vec::new();
+                message.encode(&mut frame);
+                self.challenged = Some((frame, random));
+                ToSender::Challenge(random).encode(out);
+                Ok(())
+            }
+            (ToCollector::Auth(code), Some((frame, nonce)), Some(key)) => {
+                let hello = FrameHeader::decode(&frame).and_then(Result::ok);
+                let hello = hello.and_then(|header| ToCollector::decode(header.kind, &frame[FRAME_HEADER..]).ok());
+                let Some(ToCollector::Hello(hello)) = hello else { return Err(protocol("there was no HELLO")) };
+                let handshake = Handshake { session: hello.key, sender: hello.nonce, collector: nonce };
+                if !key.verifies(Side::Sender, &handshake, code) {
+                    return Err((
+                        ErrorCode::Key,
+                        "the shared key of the sender is not that of the collector".to_owned(),
+                    ));
+                }
+                self.open(hub, &hello, key.code(Side::Collector, &handshake), random, out)
+            }
+            (_, Some(_), _) => Err(protocol("the answer to CHALLENGE was not AUTH")),
+            _ => Err(protocol("the first message was not HELLO")),
+        }
+    }
+
+    /// Opens the session, or goes on with it.
+    fn open(
+        &mut self,
+        hub: &mut Hub,
+        hello: &Hello<'_>,
+        code: [u8; 32],
+        random: [u8; 32],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        let mut token = [0; 16];
+        token.copy_from_slice(&random[..16]);
+        let opened = hub.open_streamed(hello, token).map_err(|why| (ErrorCode::Storage, why))?;
+        self.open = Some(opened);
+        self.is_udp = hello.udp;
+        let welcome = Welcome {
+            version: VERSION.into(),
+            resumed: opened.is_resumed,
+            udp: hello.udp,
+            session: opened.session,
+            token,
+            metadata: opened.metadata,
+            tcp_port: self.offer.ports.0,
+            udp_port: self.offer.ports.1,
+            mtu: 65_507,
+            window: self.offer.window,
+            code,
+            name: &self.offer.name,
+        };
+        ToSender::Welcome(welcome).encode(out);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! The account: the tracer's own counters, kept as `account/account.json` in the trace directory (one level down, so that CTF viewers do
+//! The account: the tracer's own counters, kept as `.account/account.json` in the trace directory (one level down, so that CTF viewers do
 //! not take it for a stream).
 //!
 //! The counters are independent of what was written, so that [`verify()`](crate::verify()) can balance the two. These types are the
@@ -13,7 +13,7 @@ use crate::error::ReadError;
 use crate::source::read_bounded;
 
 /// Path of the account in the trace directory.
-pub const ACCOUNT_PATH: &str = "account/account.json";
+pub const ACCOUNT_PATH: &str = ".account/account.json";
 /// The longest account that is read, in bytes.
 pub const MAX_ACCOUNT: usize = 64 << 20;
 /// The value of [`Account::format`].

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Where the file is in a trace.
-const ALIGNMENT_PATH: &str = "account/clock-alignment";
+const ALIGNMENT_PATH: &str = ".account/clock-alignment";
 /// The end of the file that is read: the last lines.
 const READ: u64 = 512;
 

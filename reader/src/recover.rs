@@ -5,7 +5,7 @@
 //!   outputs ──▶ packets that a sink had kept ─┐
 //!                                             ├─▶ each once, by stream and number ─▶ CHANNEL_INSTANCE
 //!   *.ring ───▶ packets that are there still ─┘   (open ones mended)
-//!        └────▶ counters ───────────────────────▶ reconciled with the packets ────▶ account/account.json
+//!        └────▶ counters ───────────────────────▶ reconciled with the packets ────▶ .account/account.json
 //! ```
 //!
 //! The account is written last, so that an interrupted recovery is never taken for a complete one. A running process can be recovered in

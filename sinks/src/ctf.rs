@@ -3,7 +3,7 @@
 //! ```text
 //!   DIR/metadata               one append-only text: layout, environment, clock, channels, events
 //!   DIR/<channel>_<instance>   the packets of one ring, one after the other
-//!   DIR/account/account.json   what was fired, recorded and lost; below DIR, where viewers do not look for streams
+//!   DIR/.account/account.json   what was fired, recorded and lost; below DIR, where viewers do not look for streams
 //!
 //!   DIR/chunk-NUMBER/          the same for each chunk of a trace that is rotated by size, by time, or on request
 //! ```

@@ -100,6 +100,9 @@ pub(crate) struct OutputArguments {
     /// also `tracectl bandwidth` [default: no limit]
     #[arg(long, value_name = "RATE", requires = "streaming", value_parser = units::rate)]
     max_bandwidth: Option<u64>,
+    /// File with the key that this sender and the collector share (`tracectl collect --key-file`): each proves to the other that it has it
+    #[arg(long, value_name = "FILE", requires = "streaming", conflicts_with = "relay")]
+    key_file: Option<PathBuf>,
     /// Try for this time to reach the peer before recording starts [default: once]
     #[arg(long, value_name = "TIME", requires = "streaming", value_parser = units::duration)]
     retry: Option<Duration>,
@@ -173,6 +176,7 @@ impl OutputArguments {
             stream.sync_interval_ms = self.sync_interval.map(ms);
             stream.resend_buffer = self.resend_buffer;
             stream.max_bandwidth = self.max_bandwidth;
+            stream.key_file = self.key_file.as_ref().map(std::path::absolute).transpose()?;
             stream.retry_ms = self.retry.map(ms);
             sinks.push(SinkSpec::stream(stream));
         }

@@ -166,7 +166,7 @@ fn verify_finds_missing_files() {
     assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["passed"], false);
     assert!(err.contains("the account does not balance"), "{err}");
 
-    fs::remove_dir_all(directory.join("account")).unwrap();
+    fs::remove_dir_all(directory.join(".account")).unwrap();
     let (code, out, _) = run("verify", &[], &directory);
     assert_eq!(code, Some(1));
     assert!(out.starts_with("FAILED  A  ") && out.contains("missing"), "{out}");

@@ -111,7 +111,7 @@ pub(crate) struct Sums {
 }
 
 pub(crate) fn account(trace: &Path) -> Sums {
-    let text = fs::read_to_string(trace.join("account/account.json")).expect("an account");
+    let text = fs::read_to_string(trace.join(".account/account.json")).expect("an account");
     let account: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(account["complete"], true, "{text}");
     let mut sums = Sums::default();

@@ -13,6 +13,7 @@ mod proxy;
 mod running;
 #[path = "../../../tests/support/seed.rs"]
 mod seed;
+mod shared_key;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 mod streams;

@@ -150,8 +150,8 @@ impl Hub {
         }
         streamed.alignment = Some((offset, bound));
         let path = directory.borrow().path().to_owned();
-        make_directories(&path, Path::new("account"))?;
-        let file = OpenOptions::new().append(true).create(true).open(path.join("account/clock-alignment"));
+        make_directories(&path, Path::new(".account"))?;
+        let file = OpenOptions::new().append(true).create(true).open(path.join(".account/clock-alignment"));
         file.and_then(|mut file| writeln!(file, "{} {offset} {bound}", sync.time))
     }
 
@@ -202,9 +202,11 @@ impl Hub {
             return Ok(false);
         }
         let path = directory.borrow().path().to_owned();
-        let written = make_directories(&path, Path::new("account"))
-            .and_then(|()| std::fs::write(path.join("account/.account.json.new"), &account))
-            .and_then(|()| std::fs::rename(path.join("account/.account.json.new"), path.join("account/account.json")));
+        let written = make_directories(&path, Path::new(".account"))
+            .and_then(|()| std::fs::write(path.join(".account/.account.json.new"), &account))
+            .and_then(|()| {
+                std::fs::rename(path.join(".account/.account.json.new"), path.join(".account/account.json"))
+            });
         written.map(|()| true).map_err(|error| format!("cannot write the account: {error}"))
     }
 

@@ -40,7 +40,8 @@ impl Drop for Ending {
 
 /// A control connection.
 pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, peer: SocketAddr) -> Result<(), String> {
-    let mut of = Ending { shared, control: Control::new(peer.ip()) };
+    let control = Control::new(peer.ip(), &shared.offer);
+    let mut of = Ending { shared, control };
     loop {
         let (mut replies, mut needed, mut end) = (Vec::new(), 1, None);
         while end.is_none() {

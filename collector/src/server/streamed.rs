@@ -22,6 +22,8 @@ use tracepoint_reader::net::stream::{
 
 /// The time between two looks at gaps and at what is stored.
 const TICK: Duration = Duration::from_millis(25);
+/// How long a sender with another key waits for the answer.
+const WRONG_KEY_TIME: Duration = Duration::from_secs(1);
 /// How many datagrams are taken by one call, before others have their turn.
 const BATCH: usize = 64;
 /// The largest datagram.
@@ -39,11 +41,11 @@ impl Drop for Ending {
     }
 }
 
-/// A random token.
-fn token() -> io::Result<[u8; 16]> {
-    let mut token = [0; 16];
-    rustix::rand::getrandom(&mut token, rustix::rand::GetRandomFlags::empty())?;
-    Ok(token)
+/// Random bytes, which cannot be guessed.
+fn random() -> io::Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(bytes)
 }
 
 /// A control connection, from HELLO on.
@@ -59,6 +61,9 @@ pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection) -> R
             Ok(needed)
         });
         if let Err((code, why)) = &result {
+            if *code == ErrorCode::Key {
+                tokio::time::sleep(WRONG_KEY_TIME).await;
+            }
             ToSender::Error(*code, why).encode(&mut out);
         }
         connection.write(&out).await.map_err(|error| format!("the sender takes no message: {error}"))?;
@@ -110,9 +115,9 @@ async fn messages(of: &mut Ending, connection: &mut Connection, out: &mut Vec<u8
             ToCollector::Metadata(piece) => of.shared.memory(piece.bytes.len() as u32).await,
             _ => None,
         };
-        let token = token().map_err(|error| (ErrorCode::Storage, error.to_string()))?;
+        let random = random().map_err(|error| (ErrorCode::Storage, error.to_string()))?;
         let hub = &mut of.shared.hub.borrow_mut();
-        of.control.message(hub, message, memory, token, Instant::now(), out)?;
+        of.control.message(hub, message, memory, random, Instant::now(), out)?;
         connection.take(size);
         connection.establish();
     }

@@ -10,6 +10,7 @@ mod overload;
 mod restart;
 mod running;
 mod sender;
+mod shared_key;
 mod stock_lttng;
 mod stream_sender;
 mod streamed;

@@ -68,7 +68,7 @@ fn packets_over_tcp_are_stored_and_acknowledged() {
     let directory = directory(&place);
     assert!(stored(&directory.join("c_0"), 0, 160).into_iter().eq(0..200));
     assert!(stored(&directory.join("c_1"), 1, 160).into_iter().eq((0..200).map(|seq| seq * 2)));
-    assert_eq!(std::fs::read_to_string(directory.join("account/account.json")).expect("an account"), "{}");
+    assert_eq!(std::fs::read_to_string(directory.join(".account/account.json")).expect("an account"), "{}");
     let output = Command::new("babeltrace2").arg(&directory).output().expect("babeltrace2 runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 400 * 11);
@@ -91,7 +91,7 @@ fn the_alignment_of_clocks_is_stored_when_it_changes_by_more_than_its_bound() {
     }
     sender.close();
     collector.end();
-    let stored = std::fs::read_to_string(directory(&place).join("account/clock-alignment")).expect("a file");
+    let stored = std::fs::read_to_string(directory(&place).join(".account/clock-alignment")).expect("a file");
     assert_eq!(stored, "2001 5000 100\n2003 5010 40\n2004 -9000 45\n");
 }
 

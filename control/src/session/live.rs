@@ -286,6 +286,8 @@ mod tests {
     #[derive(Clone, Debug, Default)]
     struct IdSink {
         fails: Arc<AtomicBool>,
+        /// Whether it was called while it was to block: its drain is locked from then on.
+        is_reached: Arc<AtomicBool>,
         blocked: Arc<Mutex<()>>,
         ids: Arc<Mutex<Vec<u16>>>,
     }
@@ -302,6 +304,7 @@ mod tests {
         }
 
         fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
+            self.is_reached.store(true, Ordering::Relaxed);
             let _free = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
             if self.fails.load(Ordering::Relaxed) {
                 return Err(SinkError::new("describe events", std::io::ErrorKind::StorageFull.into()));
@@ -356,9 +359,14 @@ mod tests {
             Session::builder("blocked").in_memory().sink(sink.clone()).sink_timeout(Duration::from_millis(20));
         let mut session = builder.record(&events[..1], events.len(), Vec::new())?;
         let blocked = sink.blocked.lock().unwrap_or_else(PoisonError::into_inner);
+        sink.is_reached.store(false, Ordering::Relaxed);
         for _ in 0..3 {
             let error = switch(&mut session, &events).expect_err("a sink does not know them").to_string();
             assert!(error.contains("one of them blocks"), "{error}");
+            // The thread that calls the sink may begin later than the caller times out, and lock nothing until then.
+            while !sink.is_reached.load(Ordering::Relaxed) {
+                thread::yield_now();
+            }
             assert!(session.status_in_time().is_err() && session.rotate().is_err());
         }
         drop(blocked);

@@ -2,7 +2,9 @@
 
 use super::SpecError;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::time::Duration;
+use tracepoint_reader::net::stream::SharedKey;
 use tracepoint_sinks::stream::{DEFAULT_MTU, DEFAULT_SYNC_INTERVAL, Destination, StreamOptions, flush_age};
 
 /// The shortest and the longest pause between two synchronisation points, in ms.
@@ -43,6 +45,9 @@ pub struct StreamSpec {
     /// Cap on the bytes per second that all processes of the session send together; by default there is no limit but that of the run directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_bandwidth: Option<u64>,
+    /// File with the key that the sender and the collector share; without one, the collector must not ask for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
     /// Time in ms for which the peer is tried before recording starts; the default is one attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_ms: Option<u64>,
@@ -62,6 +67,7 @@ impl StreamSpec {
             sync_interval_ms: None,
             resend_buffer: None,
             max_bandwidth: None,
+            key_file: None,
             retry_ms: None,
             wait: false,
         }
@@ -140,6 +146,9 @@ impl StreamSpec {
         }
         if let Some(rate) = self.max_bandwidth {
             options = options.max_bandwidth(rate);
+        }
+        if let Some(path) = &self.key_file {
+            options = options.key(SharedKey::read(path).map_err(|error| error.to_string())?);
         }
         if let Some(time) = self.retry_ms {
             options = options.retry(Duration::from_millis(time));

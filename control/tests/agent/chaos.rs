@@ -144,7 +144,7 @@ impl Chaos {
                 }
                 let was_killed = |pid: &u32| trace.to_string_lossy().contains(&format!("-{pid}-"));
                 if !self.killed.iter().any(was_killed)
-                    || trace.join("account/account.json").metadata().is_ok_and(|m| m.len() > 0)
+                    || trace.join(".account/account.json").metadata().is_ok_and(|m| m.len() > 0)
                 {
                     assert!(tracepoint_reader::verify(&trace).is_ok(), "no trace: {:?}", tree(&trace));
                     assert_balances(&trace);

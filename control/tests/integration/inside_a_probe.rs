@@ -14,7 +14,7 @@ tracepoint::define_trace! {
 /// The account is the last thing that a session writes.
 fn wait_for_account(dir: &Path) {
     let deadline = Instant::now() + Duration::from_secs(60);
-    while !dir.join("account/account.json").exists() {
+    while !dir.join(".account/account.json").exists() {
         assert!(Instant::now() < deadline, "the session does not end");
         std::thread::sleep(Duration::from_millis(5));
     }

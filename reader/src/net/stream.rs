@@ -12,11 +12,13 @@
 
 mod datagram;
 mod fields;
+mod key;
 mod packet;
 mod to_collector;
 mod to_sender;
 
 pub use datagram::{Attach, Datagram, DatagramHeader, RecordHeader};
+pub use key::{Handshake, SharedKey, Side};
 pub use packet::{ROUTE_OFFSET, ROUTE_SIZE, Route, WIRE_HEAD, route_of, stored_packet, wire_head};
 pub use to_collector::{
     Announce, ClockProbe, Close, ClosedStream, Hello, Piece, SeqRange, Sync, SyncEntry, ToCollector,

@@ -3,7 +3,7 @@
 //! ```text
 //!   DIR/metadata                  as received
 //!   DIR/stream_CLASS_INSTANCE     the packets of one stream, as received
-//!   DIR/account/account.json      the server's account, plus what did not arrive; only if the account came
+//!   DIR/.account/account.json      the server's account, plus what did not arrive; only if the account came
 //! ```
 //!
 //! Losses show as in any trace: `events_before` and `packet_seq_num` jump between two packets. If the end of a stream is missing according

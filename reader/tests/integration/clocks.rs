@@ -12,13 +12,13 @@ const SECOND: i64 = 1_000_000_000;
 /// A trace of a host whose clock has this digit in its uuid, with events at these nanoseconds, and its alignment.
 fn host(root: &Path, name: &str, clock: char, times: &[u64], alignment: &str) {
     let directory = root.join(name);
-    fs::create_dir_all(directory.join("account")).unwrap();
+    fs::create_dir_all(directory.join(".account")).unwrap();
     let metadata = one_event("u32 n;").replace("11111111-2222", &format!("{clock}1111111-2222"));
     fs::write(directory.join("metadata"), metadata.replace("0f1e2d3c", &format!("0f1e2d3{clock}"))).unwrap();
     let records: Vec<_> = times.iter().map(|time| (0, *time, &[7, 0, 0, 0][..])).collect();
     fs::write(directory.join("channel0_0"), Packet::of(&records).bytes()).unwrap();
     if !alignment.is_empty() {
-        fs::write(directory.join("account/clock-alignment"), alignment).unwrap();
+        fs::write(directory.join(".account/clock-alignment"), alignment).unwrap();
     }
 }
 
@@ -55,8 +55,8 @@ fn a_host_whose_clock_is_behind_is_merged_by_the_clock_of_the_collector() {
     // Times that are asked for are those of the collector, too.
     assert_eq!(events(trace.items_since(OWN_OFFSET + s)), expected(&[("b", s + 200), ("b", s + 400)]));
     let mut follow = Follow::open(&[root.path().to_owned()], i64::MIN).unwrap();
-    fs::write(root.path().join("a/account/account.json"), "{}").unwrap();
-    fs::write(root.path().join("b/account/account.json"), "{}").unwrap();
+    fs::write(root.path().join("a/.account/account.json"), "{}").unwrap();
+    fs::write(root.path().join("b/.account/account.json"), "{}").unwrap();
     let followed = std::iter::from_fn(|| {
         loop {
             match follow.poll().unwrap() {

@@ -84,8 +84,8 @@ fn events(follow: &mut Follow, time: Duration) -> Vec<i64> {
 
 /// Writes an account, with which a trace ends.
 fn end(directory: &Path) {
-    fs::create_dir_all(directory.join("account")).unwrap();
-    fs::write(directory.join("account/account.json"), "{}").unwrap();
+    fs::create_dir_all(directory.join(".account")).unwrap();
+    fs::write(directory.join(".account/account.json"), "{}").unwrap();
 }
 
 #[test]

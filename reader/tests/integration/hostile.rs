@@ -114,8 +114,8 @@ fn accounts_truncated_and_changed_anywhere() {
         "recorded":18446744073709551615,"filtered":18446744073709551615,"suppressed":1,"lost":{"x":18446744073709551615}}],
         "streams":[{"instance":0,"file":"s_0","recorded":18446744073709551615,"packets":1,"written":18446744073709551615,
         "overwritten":18446744073709551615,"sink":18446744073709551615,"discarded":18446744073709551615}]}]}"#;
-    fs::create_dir(directory.path().join("account")).unwrap();
-    let file = directory.path().join("account/account.json");
+    fs::create_dir(directory.path().join(".account")).unwrap();
+    let file = directory.path().join(".account/account.json");
     fs::write(&file, account).unwrap();
     assert!(!verify(directory.path()).unwrap().passed());
     for length in 0..account.len() {

@@ -685,7 +685,7 @@ fn the_account_is_written_last() {
     let mut tracer = Tracer::new(Shape::default());
     tracer.fire(0);
     let remains = Remains::of(&tracer);
-    let account = remains.out().join("account");
+    let account = remains.out().join(".account");
     let mut calls = 0;
     let seen = |path: &Path| path.exists();
     recover_with(&remains.process, &remains.out(), |progress| {

@@ -95,8 +95,8 @@ fn good() -> TempDir {
             vec![ring(0, "snap_0", [10, 2, 3, 6, 1, 0])],
         ),
     ];
-    fs::create_dir(directory.path().join("account")).unwrap();
-    fs::write(directory.path().join("account/account.json"), account.to_json()).unwrap();
+    fs::create_dir(directory.path().join(".account")).unwrap();
+    fs::write(directory.path().join(".account/account.json"), account.to_json()).unwrap();
     directory
 }
 
@@ -148,7 +148,7 @@ fn numbers(value: &Value, place: &str, found: &mut Vec<String>) {
 #[test]
 fn every_wrong_number_is_found() {
     let directory = good();
-    let file = directory.path().join("account/account.json");
+    let file = directory.path().join(".account/account.json");
     let account: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     let mut places = Vec::new();
     numbers(&account, "", &mut places);
@@ -228,7 +228,7 @@ fn other_files_and_events_are_found() {
 #[test]
 fn a_missing_or_unfinished_account_is_found() {
     let directory = good();
-    let file = directory.path().join("account/account.json");
+    let file = directory.path().join(".account/account.json");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("\"complete\": true", "\"complete\": false")).unwrap();
     let report = verify(directory.path()).unwrap();

@@ -140,9 +140,9 @@ impl Directory {
     pub(super) fn remove_contents_begun(&self) -> io::Result<()> {
         self.remove_file("metadata")?;
         for name in [".account.json.new", "account.json"] {
-            self.remove_file(&format!("account/{name}"))?;
+            self.remove_file(&format!(".account/{name}"))?;
         }
-        unless(Errno::NOENT, unlinkat(self.fd()?, "account", AtFlags::REMOVEDIR))
+        unless(Errno::NOENT, unlinkat(self.fd()?, ".account", AtFlags::REMOVEDIR))
     }
 
     /// The same, and the directory itself; nothing if it contains anything else.
@@ -160,7 +160,7 @@ impl Directory {
 
     /// Removes the files of a trace in which nothing was recorded, unless the directory contains anything else: whether they were removed.
     fn remove_if_begun(&self) -> io::Result<bool> {
-        let is_begun = self.names()?.iter().all(|name| matches!(name.to_bytes(), b"metadata" | b"account"));
+        let is_begun = self.names()?.iter().all(|name| matches!(name.to_bytes(), b"metadata" | b".account"));
         if is_begun {
             self.remove_contents_begun()?;
         }

@@ -61,7 +61,7 @@ fn foreign(directory: &Path, depth: u32) -> io::Result<Option<PathBuf>> {
         let entry = entry?;
         let (path, kind, name) = (entry.path(), entry.file_type()?, entry.file_name());
         if kind.is_dir() {
-            let is_account = is_trace && name == "account";
+            let is_account = is_trace && name == ".account";
             let inner = match depth.checked_sub(1) {
                 None => Some(path),
                 Some(_) if is_account => foreign_account(&path)?,

@@ -328,5 +328,5 @@ impl SinkExtension for CtfSink {
 
 /// The folder and the name of the account.
 fn account_path() -> (&'static str, &'static str) {
-    ACCOUNT_PATH.split_once('/').unwrap_or(("account", ACCOUNT_PATH))
+    ACCOUNT_PATH.split_once('/').unwrap_or((".account", ACCOUNT_PATH))
 }

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 use std::time::Duration;
 use tracepoint_reader::net::relay::{CONTROL_PORT, DATA_PORT};
+use tracepoint_reader::net::stream::SharedKey;
 
 /// The default limit of the bytes that wait to be sent or acknowledged.
 pub const DEFAULT_RESEND_BUFFER: usize = 16 << 20;
@@ -100,6 +101,7 @@ pub struct StreamOptions {
     pub(super) retry: Option<Duration>,
     pub(super) flush: Duration,
     pub(super) bandwidth: Bandwidth,
+    pub(super) key: Option<SharedKey>,
 }
 
 impl StreamOptions {
@@ -116,6 +118,7 @@ impl StreamOptions {
             retry: Some(Duration::ZERO),
             flush: Duration::from_secs(10),
             bandwidth: Bandwidth::default(),
+            key: None,
         }
     }
 
@@ -162,6 +165,13 @@ impl StreamOptions {
     #[must_use]
     pub const fn max_bandwidth(mut self, bytes_per_second: u64) -> Self {
         self.bandwidth.max = Some(bytes_per_second);
+        self
+    }
+
+    /// Streams only to a collector that proves to have this key, and proves it to the collector.
+    #[must_use]
+    pub fn key(mut self, key: SharedKey) -> Self {
+        self.key = Some(key);
         self
     }
 

@@ -57,6 +57,11 @@ impl Peer {
                 return Ok(Self::Collector(Box::new(collector)));
             }
         }
+        if options.key.is_some() {
+            return Err(Trouble::Final(
+                "the peer speaks the protocol of stock relays, which has no shared key".to_owned(),
+            ));
+        }
         if options.udp {
             return Err(Trouble::Final(
                 "the peer is a stock relay, which takes no data over UDP; stream over TCP".to_owned(),

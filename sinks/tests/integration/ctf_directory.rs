@@ -78,7 +78,7 @@ fn earlier_traces_are_replaced_and_nothing_else() -> Outcome {
     for (name, bytes) in [
         ("notes.txt", &b"mine"[..]),
         ("three/notes.txt", b"mine"),
-        ("three/account/x", b""),
+        ("three/.account/x", b""),
         ("other/metadata", b"/* CTF 1.8 */"),
     ] {
         fs::create_dir_all(dir.join(name).parent().ok_or("no parent")?)?;

@@ -254,7 +254,7 @@ fn a_trace_that_was_not_begun_leaves_no_directory() -> Outcome {
     CtfSink::create(&dir)?;
     CtfSink::remove_unused(&dir)?;
     assert!(!dir.exists());
-    fs::create_dir_all(dir.join(chunk_name(1)).join("account"))?;
+    fs::create_dir_all(dir.join(chunk_name(1)).join(".account"))?;
     fs::write(dir.join(chunk_name(1)).join("metadata"), "begun")?;
     CtfSink::remove_unused(&dir)?;
     assert!(!dir.exists());
@@ -280,7 +280,7 @@ fn retention_removes_chunks_of_a_renamed_directory() -> Outcome {
     fire(0..10);
     recording.drain.rotate()?;
     fs::rename(&dir, &moved)?;
-    let foreign = dir.join(chunk_name(1)).join("account");
+    let foreign = dir.join(chunk_name(1)).join(".account");
     fs::create_dir_all(&foreign)?;
     fs::write(foreign.join("precious"), "")?;
     for round in 1..5 {

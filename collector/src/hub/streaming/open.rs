@@ -22,7 +22,7 @@ use tracepoint_reader::net::stream::{Announce, Hello};
 /// The file with the key of a session, in its directory.
 const KEY_FILE: &str = ".tracepoint-stream";
 /// Names of files that are no streams.
-const RESERVED: [&str; 3] = [METADATA_CHANNEL, "index", "account"];
+const RESERVED: [&str; 3] = [METADATA_CHANNEL, "index", ".account"];
 /// What a sender is told when its session is open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opened {

@@ -13,8 +13,8 @@ use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 use tracepoint_reader::net::stream::{
-    Attach, Capabilities, FRAME_HEADER, FrameHeader, Hello, LONGEST_NAME, Ready, ToCollector, ToSender, VERSION,
-    Welcome,
+    Attach, Capabilities, FRAME_HEADER, FrameHeader, Handshake, Hello, LONGEST_NAME, Ready, Side, ToCollector,
+    ToSender, VERSION, Welcome,
 };
 
 /// The pause between two probes, and the time after which UDP does not come through.
@@ -31,6 +31,7 @@ struct Greeting {
     mtu: u32,
     metadata: u64,
     window: u64,
+    code: [u8; 32],
 }
 
 impl Collector {
@@ -45,10 +46,13 @@ impl Collector {
         if options.udp && !capabilities.udp {
             return Err(Trouble::Final("the collector takes no data over UDP; stream over TCP".to_owned()));
         }
-        if capabilities.key {
-            return Err(Trouble::Final(
-                "the collector asks for a shared key, which this sender does not have".to_owned(),
-            ));
+        if capabilities.key != options.key.is_some() {
+            let why = if capabilities.key {
+                "the collector asks for a shared key, which this sender does not have (`--key-file`)"
+            } else {
+                "the collector does not ask for the shared key (`tracectl collect --key-file`), so it may be another one"
+            };
+            return Err(Trouble::Final(why.to_owned()));
         }
         let Identity { host, session, process, .. } = identity;
         for (what, name) in [("host", host), ("session", session), ("process", process)] {
@@ -60,13 +64,14 @@ impl Collector {
             }
         }
         let buffer = options.resend_buffer as u64;
+        let nonce = random()?;
         let hello = Hello {
             version: VERSION.into(),
             udp: options.udp,
             key: kept.key,
             trace: identity.uuid,
             clock: identity.clock,
-            nonce: random()?,
+            nonce,
             sync_interval: u32::try_from(options.sync_interval.as_millis()).unwrap_or(u32::MAX),
             mtu: options.mtu,
             resend_buffer: buffer,
@@ -75,10 +80,28 @@ impl Collector {
             process,
         };
         ToCollector::Hello(hello).encode(control.output());
+        let proof = match &options.key {
+            None => None,
+            Some(key) => {
+                let challenge = |message: &ToSender<'_>| match message {
+                    ToSender::Challenge(nonce) => Some(*nonce),
+                    _ => None,
+                };
+                let collector = await_message(&mut control, deadline, challenge)?;
+                let handshake = Handshake { session: kept.key, sender: nonce, collector };
+                ToCollector::Auth(key.code(Side::Sender, &handshake)).encode(control.output());
+                Some((key, handshake))
+            }
+        };
         let welcome = await_message(&mut control, deadline, |message| match message {
             ToSender::Welcome(welcome) => Some(Greeting::of(welcome)),
             _ => None,
         })?;
+        if let Some((key, handshake)) = &proof {
+            if !key.verifies(Side::Collector, handshake, &welcome.code) {
+                return Err(Trouble::Final("the collector does not have the shared key of this sender".to_owned()));
+            }
+        }
         let to = &options.destination;
         let data = if options.udp {
             Data::Udp(open_udp(&mut control, &welcome, options.mtu, deadline)?)
@@ -120,10 +143,10 @@ impl Collector {
 
 impl Greeting {
     fn of(welcome: &Welcome<'_>) -> Self {
-        let Welcome { resumed, token, tcp_port, udp_port, mtu, metadata, window, name, .. } = *welcome;
+        let Welcome { resumed, token, tcp_port, udp_port, mtu, metadata, window, name, code, .. } = *welcome;
         // Terminals must not interpret what comes from the network.
         let name = name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect();
-        Self { name, resumed, token, tcp_port, udp_port, mtu, metadata, window }
+        Self { name, resumed, token, tcp_port, udp_port, mtu, metadata, window, code }
     }
 }
 

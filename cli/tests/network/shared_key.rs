@@ -1,0 +1,76 @@
+//! `--key-file`: a sender and a collector that share a key, and those that do not.
+
+use crate::datagrams::{finish, stored, trace_below};
+use crate::running::{Running, TRACECTL};
+use crate::{TRACED, is_traced, wait_for};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+const EVENTS: u64 = 100;
+
+/// Starts a collector; where senders connect.
+fn collect(place: &Path, name: &str, options: &[&str]) -> (Running, String) {
+    let mut command = Command::new(TRACECTL);
+    command.args(["collect", "--json", "--live", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", "127.0.0.1:0"]);
+    command.args(options).arg("-o").arg(place.join(format!("stored-{name}"))).current_dir(place);
+    let output = place.join(name);
+    let program = Running::start(&mut command, &output);
+    let first = wait_for(|| fs::read_to_string(&output).ok().filter(|text| text.contains('\n')));
+    let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
+    (program, first["control"].as_str().unwrap().to_owned())
+}
+
+fn record(place: &Path, control: &str, options: &[&str]) -> Running {
+    let mut command = Command::new(TRACECTL);
+    command.args(["record", "-e", "network:*", "--sync-interval", "100ms", "--stream", control]).args(options);
+    command.arg("--").arg(std::env::current_exe().unwrap());
+    command.args(["shared_key::both_sides_must_have_the_key", "--exact", "--nocapture"]);
+    command.env("TRACEPOINT_RUN_DIR", place.join("run")).env(TRACED, format!("{EVENTS} 100")).current_dir(place);
+    Running::start(&mut command, &place.join("record"))
+}
+
+#[test]
+fn both_sides_must_have_the_key() {
+    if is_traced() {
+        return;
+    }
+    let place = TempDir::new_in("/dev/shm").unwrap();
+    for (name, key) in [("key", "0123456789abcdef0123"), ("other", "0123456789abcdef4567")] {
+        fs::write(place.path().join(name), key).unwrap();
+        fs::set_permissions(place.path().join(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let (keyed, with_key) = collect(place.path(), "keyed", &["--key-file", "key"]);
+    let (_open, without) = collect(place.path(), "open", &[]);
+    for options in [&["--key-file", "key"][..], &["--key-file", "key", "--stream-udp"]] {
+        finish(record(place.path(), &with_key, options), place.path(), "with the key");
+    }
+    for (control, options, message) in [
+        (&with_key, &[][..], "the collector asks for a shared key"),
+        (&with_key, &["--key-file", "other"], "the shared key of the sender is not that of the collector"),
+        (&without, &["--key-file", "key"], "the collector does not ask for the shared key"),
+    ] {
+        let mut record = record(place.path(), control, options);
+        let status = wait_for(|| record.0.try_wait().unwrap());
+        let told = fs::read_to_string(place.path().join("record.errors")).unwrap();
+        assert!(!status.success() && told.contains(message), "{status}: {told}");
+    }
+    keyed.interrupt();
+    let mut keyed = keyed;
+    assert!(wait_for(|| keyed.0.try_wait().unwrap()).success());
+    let hosts = place.path().join("stored-keyed");
+    let sessions: Vec<_> =
+        fs::read_dir(fs::read_dir(&hosts).unwrap().next().unwrap().unwrap().path()).unwrap().collect();
+    assert_eq!(sessions.len(), 2, "of those with the key");
+    for session in sessions {
+        let threads = stored(&trace_below(&session.unwrap().path()), "with the key");
+        assert!(threads.iter().all(|numbers| numbers.len() as u64 == EVENTS));
+    }
+    assert!(
+        !place.path().join("stored-open").read_dir().unwrap().any(|_| true),
+        "nothing is streamed to another collector"
+    );
+}

@@ -1,0 +1,132 @@
+//! A collector with a shared key: who does not have it gets no session, and nothing on the disk.
+
+use super::running::Running;
+use super::sender::{Sender, connect, session};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use tempfile::TempDir;
+use tracepoint_collector::{Addresses, Options};
+use tracepoint_reader::net::relay::{Command, CreateSession, MINOR, Reply, ReturnCode, Version};
+use tracepoint_reader::net::stream::{
+    Capabilities, ErrorCode, FRAME_HEADER, FrameHeader, Handshake, Hello, SharedKey, Side, ToCollector, ToSender,
+};
+
+const KEY: &[u8] = b"a key that both sides have";
+const NONCE: [u8; 32] = [3; 32];
+
+fn with_key(place: &Path, allows_stock: bool) -> Running {
+    let options = Options::new(place).key(SharedKey::new(KEY).expect("a key"));
+    Running::with(if allows_stock { options.allow_stock() } else { options })
+}
+
+fn say(stream: &mut TcpStream, message: &ToCollector<'_>) {
+    let mut bytes = Vec::new();
+    message.encode(&mut bytes);
+    stream.write_all(&bytes).expect("the collector reads");
+}
+
+fn hello() -> ToCollector<'static> {
+    ToCollector::Hello(Hello {
+        version: 1,
+        udp: false,
+        key: [9; 16],
+        trace: [1; 16],
+        clock: [2; 16],
+        nonce: NONCE,
+        sync_interval: 100,
+        mtu: 1400,
+        resend_buffer: 0,
+        host: "host",
+        session: "shop",
+        process: "till",
+    })
+}
+
+/// What the collector says next: a nonce, the code of its welcome, or the code of an error.
+#[derive(Debug, PartialEq, Eq)]
+enum Said {
+    Challenge([u8; 32]),
+    Welcome([u8; 32]),
+    Error(ErrorCode),
+}
+
+fn hear(stream: &mut TcpStream) -> Said {
+    let mut header = [0; FRAME_HEADER];
+    stream.read_exact(&mut header).expect("a frame");
+    let FrameHeader { kind, size } = FrameHeader::decode(&header).expect("a header").expect("a good one");
+    let mut payload = vec![0; size];
+    stream.read_exact(&mut payload).expect("a frame");
+    match ToSender::decode(kind, &payload).expect("a message") {
+        ToSender::Challenge(nonce) => Said::Challenge(nonce),
+        ToSender::Welcome(welcome) => Said::Welcome(welcome.code),
+        ToSender::Error(code, _) => Said::Error(code),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Says HELLO; the connection and the nonce of the collector.
+fn challenged(addresses: &Addresses) -> (TcpStream, [u8; 32]) {
+    let mut stream = connect(addresses.control);
+    let mut bytes = Vec::new();
+    Command::Version(Version { major: 2, minor: MINOR }).encode(MINOR, &mut bytes);
+    Command::GetConfiguration { flags: Capabilities::new(false, false).flags() }.encode(MINOR, &mut bytes);
+    stream.write_all(&bytes).expect("the collector reads");
+    let mut reply = [0; 20];
+    stream.read_exact(&mut reply).expect("two answers");
+    let flags = u64::from_be_bytes(*reply.last_chunk().expect("eight bytes"));
+    assert_eq!(Capabilities::of(flags), Some(Capabilities::new(true, true)), "it asks for a key");
+    say(&mut stream, &hello());
+    match hear(&mut stream) {
+        Said::Challenge(nonce) => (stream, nonce),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn only_who_has_the_key_gets_a_session() {
+    let place = TempDir::new_in("/dev/shm").expect("a directory");
+    let mut collector = with_key(place.path(), false);
+    let key = SharedKey::new(KEY).expect("a key");
+    let other = SharedKey::new(b"a key that one side has").expect("a key");
+    let handshake = |collector| Handshake { session: [9; 16], sender: NONCE, collector };
+    let (mut first, nonce) = challenged(&collector.addresses);
+    let right = key.code(Side::Sender, &handshake(nonce));
+    // Another key, the code of the wrong side, that of an earlier connection, none, and a second HELLO.
+    for number in 0..5 {
+        let (mut stream, nonce) = challenged(&collector.addresses);
+        let (message, error) = match number {
+            0 => (ToCollector::Auth(other.code(Side::Sender, &handshake(nonce))), ErrorCode::Key),
+            1 => (ToCollector::Auth(key.code(Side::Collector, &handshake(nonce))), ErrorCode::Key),
+            2 => (ToCollector::Auth(right), ErrorCode::Key),
+            3 => (ToCollector::GiveUp, ErrorCode::Protocol),
+            _ => (hello(), ErrorCode::Protocol),
+        };
+        say(&mut stream, &message);
+        assert_eq!(hear(&mut stream), Said::Error(error), "{number}");
+        assert_eq!(stream.read(&mut [0; 1]).ok(), Some(0), "{number}: the connection ends");
+    }
+    // A stock sender.
+    let mut stock = Sender::connect(&collector.addresses);
+    stock.command(&Command::Version(Version { major: 2, minor: 13 })).expect("a version");
+    let create = Command::CreateSession(CreateSession { host: "other".into(), ..session("name") });
+    let refused = Reply::Session { id: 0, code: ReturnCode::Fatal, path: String::new() };
+    assert_eq!(stock.command(&create).expect("a reply"), refused);
+    assert_eq!(std::fs::read_dir(place.path()).expect("the output").count(), 0, "nothing is stored");
+    // The first one has the key, and so has the collector.
+    say(&mut first, &ToCollector::Auth(right));
+    assert_eq!(hear(&mut first), Said::Welcome(key.code(Side::Collector, &handshake(nonce))));
+    collector.until(|report| report.sessions == 1);
+    let (_, messages) = collector.end();
+    assert!(messages.iter().any(|message| message.contains("asks for a shared key")), "{messages:?}");
+    assert!(messages.iter().any(|message| message.contains("is not that of the collector")), "{messages:?}");
+}
+
+#[test]
+fn stock_senders_are_taken_where_they_are_allowed() {
+    let place = TempDir::new_in("/dev/shm").expect("a directory");
+    let collector = with_key(place.path(), true);
+    assert_eq!(Sender::connect(&collector.addresses).open(session("stock")), "host/stock");
+    challenged(&collector.addresses);
+    collector.end();
+}
