@@ -93,7 +93,8 @@ impl Aggregate for Nothing {
 /// A statistic, or an aggregate that does nothing.
 fn count(n: u64, measure: Option<Measure>) {
     let _ = tracepoint_ring::clock::calibrate(std::time::Duration::from_millis(10));
-    let statistic = measure.map(|measure| Running::start(StatisticSpec::new(measure), &["bench:small"]).expect("starts"));
+    let statistic =
+        measure.map(|measure| Running::start(StatisticSpec::new(measure), &["bench:small"]).expect("starts"));
     let marker = tracepoint::find("bench:small").expect("declared").marker().expect("has fields");
     let nothing = || marker.subscribe(Subscriber::aggregate(Arc::new(Nothing))).expect("switches");
     let _nothing = statistic.is_none().then(nothing);

@@ -43,7 +43,7 @@ impl<'a> Cell<'a> {
     #[inline]
     pub(crate) fn of(thread: usize, words: &'a [AtomicU64], own: usize, size: usize) -> Self {
         let index = thread.min(own);
-        Self { words: &words[index * size..(index + 1) * size], is_own: index < own }
+        Self { words: &words[index * size..][..size], is_own: thread < own }
     }
 
     /// Adds `n` to the counter at `at`.

@@ -228,72 +228,83 @@ impl Statistic {
     /// Takes an event, whose fields `get` returns by index. Takes no lock and allocates nothing; may run in a signal handler.
     #[inline]
     pub fn record<'v>(&self, columns: &Columns, moment: Moment, get: impl Fn(usize) -> Option<Value<'v>>) {
-        let words = self.memory.words();
-        let layout = &self.layout;
-        let cells = &words[layout.cells_at()..];
-        let cell = Cell::of(moment.thread, cells, layout.own_cells, layout.cell_words());
-        let value = || columns.value.and_then(&get);
+        let (words, layout) = (self.memory.words(), &self.layout);
+        let cell = Cell::of(moment.thread, &words[layout.cells_at()..], layout.own_cells, layout.cell_words());
         match layout.kind {
             Kind::Count => cell.add(self.row(cell, columns, &get), 1),
-            Kind::Histogram(_) => match value().and_then(|value| bucket(layout.kind, &value)) {
+            Kind::Histogram(scale) => match columns.value.and_then(&get).and_then(|value| bucket(scale, &value)) {
                 Some(bucket) => cell.add(self.row(cell, columns, &get) + bucket, 1),
                 None => cell.add(counter::UNUSABLE, 1),
             },
-            Kind::Latency => {
-                let identity = match columns.value {
-                    None => Some(groups::identity(&[Key::Unsigned(u64::from(moment.tid))], &self.hasher)),
-                    Some(index) => {
-                        get(index).and_then(|value| Key::of(&value)).map(|key| groups::identity(&[key], &self.hasher))
-                    }
-                };
-                let Some(identity) = identity else { return cell.add(counter::UNUSABLE, 1) };
-                let flights = &words[HEADER..layout.group_at(0)];
-                if columns.role == Role::Begin {
-                    cell.add(counter::BEGUN, 1);
-                    match flights::begin(flights, identity, moment.time) {
-                        Begun::New => {}
-                        Begun::Replaced => cell.add(counter::REPLACED, 1),
-                        Begun::NoRoom => cell.add(counter::NO_ROOM, 1),
-                    }
-                    return;
-                }
-                match flights::end(flights, identity) {
-                    // Threads may read the clock in another order than that in which they get here.
-                    Some(begin) => {
-                        let bucket = of_integer(moment.time.saturating_sub(begin));
-                        cell.add(self.row(cell, columns, &get) + bucket, 1);
-                    }
-                    None => cell.add(counter::UNMATCHED, 1),
-                }
-            }
+            Kind::Latency => self.operation(cell, columns, moment, get),
             Kind::Rate => {
                 cell.add(counter::EVENTS, 1);
                 count_second(cell.from(layout.row(Some(0))), moment.time);
             }
-            Kind::Last | Kind::Top => {
-                cell.add(counter::EVENTS, 1);
-                let Some(key) = value().and_then(|value| Key::of(&value)) else {
-                    return cell.add(counter::UNUSABLE, 1);
-                };
-                let is_kept = if layout.kind == Kind::Last {
-                    kept::last(cell, layout, moment.time, &key)
-                } else {
-                    kept::top(cell, layout, groups::identity(&[key], &self.hasher), &key)
-                };
-                if !is_kept {
-                    cell.add(counter::SKIPPED, 1);
-                }
+            Kind::Last | Kind::Top => self.keep(cell, columns, moment, get),
+        }
+    }
+
+    /// An operation begins or ends. A function of its own, as the next ones: the shorter ways do not pay for their registers.
+    #[inline(never)]
+    fn operation<'v>(
+        &self,
+        cell: Cell<'_>,
+        columns: &Columns,
+        moment: Moment,
+        get: impl Fn(usize) -> Option<Value<'v>>,
+    ) {
+        let key = match columns.value {
+            None => Some(Key::Unsigned(u64::from(moment.tid))),
+            Some(index) => get(index).and_then(|value| Key::of(&value)),
+        };
+        let Some(key) = key else { return cell.add(counter::UNUSABLE, 1) };
+        let identity = groups::identity(&[key], &self.hasher);
+        let flights = &self.memory.words()[HEADER..self.layout.group_at(0)];
+        if columns.role == Role::Begin {
+            cell.add(counter::BEGUN, 1);
+            match flights::begin(flights, identity, moment.time) {
+                Begun::New => {}
+                Begun::Replaced => cell.add(counter::REPLACED, 1),
+                Begun::NoRoom => cell.add(counter::NO_ROOM, 1),
             }
+            return;
+        }
+        match flights::end(flights, identity) {
+            // Threads may read the clock in another order than that in which they get here.
+            Some(begin) => {
+                cell.add(self.row(cell, columns, get) + of_integer(moment.time.saturating_sub(begin)), 1);
+            }
+            None => cell.add(counter::UNMATCHED, 1),
+        }
+    }
+
+    /// Keeps a value as one of the last, or of the most frequent ones.
+    #[inline(never)]
+    fn keep<'v>(&self, cell: Cell<'_>, columns: &Columns, moment: Moment, get: impl Fn(usize) -> Option<Value<'v>>) {
+        cell.add(counter::EVENTS, 1);
+        let Some(key) = columns.value.and_then(get).and_then(|value| Key::of(&value)) else {
+            return cell.add(counter::UNUSABLE, 1);
+        };
+        let is_kept = if self.layout.kind == Kind::Last {
+            kept::last(cell, &self.layout, moment.time, &key)
+        } else {
+            kept::top(cell, &self.layout, groups::identity(&[key], &self.hasher), &key)
+        };
+        if !is_kept {
+            cell.add(counter::SKIPPED, 1);
         }
     }
 
     /// The row of the event's group.
     #[inline]
     fn row<'v>(&self, cell: Cell<'_>, columns: &Columns, get: impl Fn(usize) -> Option<Value<'v>>) -> usize {
+        if self.layout.keys == 0 { counter::ALL } else { self.group_row(cell, columns, get) }
+    }
+
+    #[inline(never)]
+    fn group_row<'v>(&self, cell: Cell<'_>, columns: &Columns, get: impl Fn(usize) -> Option<Value<'v>>) -> usize {
         let layout = &self.layout;
-        if layout.keys == 0 {
-            return layout.row(Some(0));
-        }
         // A second count, which is independent of the groups.
         cell.add(counter::EVENTS, 1);
         let key = |at: usize| get(columns.keys[at]).and_then(|value| Key::of(&value));
@@ -316,17 +327,17 @@ fn scale(is_float: bool) -> Scale {
 
 /// The bucket of a value; `None` if it is negative or no number.
 #[inline]
-fn bucket(kind: Kind, value: &Value<'_>) -> Option<usize> {
+fn bucket(scale: Scale, value: &Value<'_>) -> Option<usize> {
     #[expect(
         clippy::cast_precision_loss,
         reason = "the nearest number, when an event has an integer where another one has a float"
     )]
-    match (kind, value) {
-        (Kind::Histogram(Scale::Integer), Value::Unsigned(number)) => Some(of_integer(*number)),
-        (Kind::Histogram(Scale::Integer), Value::Signed(number)) => u64::try_from(*number).ok().map(of_integer),
-        (Kind::Histogram(Scale::Float), Value::Float(number)) if *number >= 0.0 => Some(of_float(*number)),
-        (Kind::Histogram(Scale::Float), Value::Unsigned(number)) => Some(of_float(*number as f64)),
-        (Kind::Histogram(Scale::Float), Value::Signed(number)) if *number >= 0 => Some(of_float(*number as f64)),
+    match (scale, value) {
+        (Scale::Integer, Value::Unsigned(number)) => Some(of_integer(*number)),
+        (Scale::Integer, Value::Signed(number)) => u64::try_from(*number).ok().map(of_integer),
+        (Scale::Float, Value::Float(number)) if *number >= 0.0 => Some(of_float(*number)),
+        (Scale::Float, Value::Unsigned(number)) => Some(of_float(*number as f64)),
+        (Scale::Float, Value::Signed(number)) if *number >= 0 => Some(of_float(*number as f64)),
         _ => None,
     }
 }

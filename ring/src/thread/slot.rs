@@ -88,6 +88,7 @@ impl ThreadSlot {
     }
 
     /// Whether the running event is nested in another one.
+    #[inline]
     pub(super) fn is_nested(&self) -> bool {
         self.outer_events.load(Ordering::Relaxed) > 0
     }
