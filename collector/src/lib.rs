@@ -24,6 +24,8 @@ mod counts;
 mod error;
 mod fragments;
 mod hub;
+#[doc(hidden)]
+pub mod internal;
 mod metadata;
 mod names;
 mod options;

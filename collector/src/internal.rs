@@ -1,0 +1,133 @@
+//! For fuzzing: the state machines of a collector, driven by bytes.
+
+use crate::hub::Hub;
+use crate::relay::{Answer, Control};
+use crate::reorder::Limits;
+use crate::storage::{Done, Packet, Storage};
+use crate::stream_control::{Offer, StreamControl};
+use crate::viewer::{Answer as Shown, Viewer};
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tracepoint_reader::net::Decoded;
+use tracepoint_reader::net::live::Request;
+use tracepoint_reader::net::relay::{Command, ControlHeader};
+use tracepoint_reader::net::stream::{Datagram, ToCollector};
+
+/// The largest payload of a command.
+const LARGEST: u64 = 1 << 16;
+
+/// A collector without sockets: a stock sender, a sender of ours and a viewer, whose messages come in any order.
+#[derive(Debug)]
+pub struct Driver {
+    hub: Hub,
+    done: UnboundedReceiver<(u64, Done)>,
+    relay: Control,
+    ours: StreamControl,
+    viewer: Viewer,
+    now: Instant,
+    token: [u8; 16],
+    memory: Arc<Semaphore>,
+}
+
+fn offer() -> Offer {
+    let limits = Limits { packets: 16, bytes: 1 << 20, time: Duration::from_secs(2), delay: Duration::from_millis(20) };
+    Offer { ports: (1, 2), window: 1 << 20, name: "collector".to_owned(), limits, key: None, allows_stock: true }
+}
+
+impl Driver {
+    /// Writes below this directory.
+    ///
+    /// # Errors
+    ///
+    /// If a thread cannot be started.
+    pub fn new(output: &Path) -> io::Result<Self> {
+        let (sender, done) = unbounded_channel();
+        let mut hub = Hub::new(output.to_owned(), Storage::start(0, Some(64 << 20), None, sender)?);
+        hub.share = 1 << 20;
+        let relay = Control::new(Ipv4Addr::LOCALHOST.into(), &offer());
+        let ours = StreamControl::new(offer());
+        let memory = Arc::new(Semaphore::new(1 << 20));
+        let (viewer, now) = (Viewer::default(), Instant::now());
+        Ok(Self { hub, done, relay, ours, viewer, now, token: [7; 16], memory })
+    }
+
+    /// A command of the stock sender, by its number and payload. One that ends the connection is followed by another connection.
+    pub fn relay(&mut self, command: u32, payload: &[u8]) {
+        let header = ControlHeader { size: payload.len() as u64, command, ..ControlHeader::default() };
+        let bytes = [&header.encode(), payload].concat();
+        let is_end = match Command::decode(&bytes, self.relay.minor(), LARGEST) {
+            Ok(Decoded::Whole(command, _)) => {
+                let answer = self.relay.command(&mut self.hub, command, None, self.now);
+                if let Answer::Reply(Some(reply)) | Answer::Close(Some(reply), _) = &answer {
+                    reply.encode(self.relay.minor(), &mut Vec::new());
+                }
+                matches!(answer, Answer::Close(..))
+            }
+            _ => true,
+        };
+        if is_end {
+            self.relay.ended(&mut self.hub, self.now);
+            self.relay = Control::new(Ipv4Addr::LOCALHOST.into(), &offer());
+        }
+    }
+
+    /// A packet of a stock sender.
+    pub fn packet(&mut self, handle: u64, sequence: u64, bytes: &[u8]) {
+        self.hub.packet(handle, sequence, Packet::new(bytes.to_vec(), 0, None), self.now);
+    }
+
+    /// A message of our sender, by its kind and payload. One that ends the connection is followed by another connection.
+    pub fn message(&mut self, kind: u32, payload: &[u8]) {
+        let mut out = Vec::new();
+        let Ok(message) = ToCollector::decode(kind, payload) else { return };
+        let result = self.ours.message(&mut self.hub, message, None, [7; 32], self.now, &mut out);
+        let result = result.and_then(|()| self.ours.tick(&mut self.hub, self.now, &mut out));
+        if result.is_err() || self.ours.has_ended() {
+            self.ours.ended(&mut self.hub, self.now);
+            self.ours = StreamControl::new(offer());
+        }
+    }
+
+    /// A packet on a data connection of our sender.
+    pub fn wire(&mut self, bytes: &[u8]) {
+        if let Some(id) = self.hub.session_of_token(&self.token) {
+            self.hub.wire_packet(id, bytes.to_vec(), None, self.now);
+        }
+    }
+
+    /// A datagram.
+    pub fn datagram(&mut self, bytes: &[u8]) {
+        let Ok(datagram) = Datagram::decode(bytes) else { return };
+        let memory = Arc::clone(&self.memory);
+        if let Some(id) = self.hub.session_of_token(&self.token) {
+            self.hub.datagram(id, &datagram, |bytes| Arc::clone(&memory).try_acquire_many_owned(bytes).ok(), self.now);
+        }
+    }
+
+    /// A request of a viewer. One that ends the connection is followed by another connection.
+    pub fn request(&mut self, bytes: &[u8]) {
+        let Ok(Decoded::Whole(request, _)) = Request::decode(bytes) else { return };
+        if let Shown::Close(_) = self.viewer.request(&mut self.hub, request, self.now) {
+            self.viewer.ended(&mut self.hub, self.now);
+            self.viewer = Viewer::default();
+        }
+    }
+
+    /// Time passes, and the storage does what it has.
+    pub fn pass(&mut self, time: Duration) {
+        self.now += time;
+        while let Ok((handle, done)) = self.done.try_recv() {
+            self.hub.done(handle, done, self.now);
+        }
+        self.hub.tick(self.now);
+        if self.ours.tick(&mut self.hub, self.now, &mut Vec::new()).is_err() {
+            self.ours = StreamControl::new(offer());
+        }
+        self.hub.messages();
+    }
+}
