@@ -16,15 +16,19 @@ use crate::error::SinkError;
 use crate::sink::{Output, Sink, SinkExtension, StreamInfo};
 use datatrace::{Error, FileStorage};
 use std::collections::HashMap;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use tracepoint_reader::dt::DtTraceWriter;
+use tracepoint_reader::dt::{ACCOUNT_TAG, DtTraceWriter, EDGES_TAG, METADATA_TAG};
 use tracepoint_ring::channel::{Packet, StreamId};
 
 /// The disk space that is reserved for the account, in bytes: for a few dozen streams…
 const ACCOUNT_SIZE: usize = 16 << 10;
 /// …and for each event, with a few reasons why it was lost.
 const ACCOUNT_EVENT_SIZE: usize = 384;
+
+/// The tags of the trace itself.
+const RESERVED_TAGS: [[u8; 4]; 3] = [METADATA_TAG, EDGES_TAG, ACCOUNT_TAG];
 
 /// Writes the newest packets of a trace into a circular file of fixed size, one packet per slot.
 ///
@@ -48,6 +52,19 @@ pub struct DtSink {
     events: usize,
     /// The names that the files of the streams would have in a directory.
     files: HashMap<StreamId, String>,
+    postambles: Vec<Postamble>,
+}
+
+/// A postamble of the program's own.
+struct Postamble {
+    tag: [u8; 4],
+    contents: Box<dyn FnMut() -> Vec<u8> + Send>,
+}
+
+impl fmt::Debug for Postamble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Postamble").field("tag", &self.tag.escape_ascii().to_string()).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -77,7 +94,17 @@ impl DtSink {
         let failed = |source| Error::Io { path: path.clone(), action: "find the directory of", source };
         let absolute = std::path::absolute(&path).map_err(failed)?;
         let file = File::New(FileStorage::begin(&path)?);
-        Ok(Self { path, absolute, slots, slot_size: None, replace: false, file, events: 0, files: HashMap::new() })
+        Ok(Self {
+            path,
+            absolute,
+            slots,
+            slot_size: None,
+            replace: false,
+            file,
+            events: 0,
+            files: HashMap::new(),
+            postambles: Vec::new(),
+        })
     }
 
     /// Sets the size of each slot: at least 8 bytes more than the largest packet, and a multiple of 4. By default slots are as large as the
@@ -92,6 +119,25 @@ impl DtSink {
     #[must_use]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
+        self
+    }
+
+    /// Adds a postamble to the file, whose contents are made when the session starts, and replaced when it stops: the configuration of the
+    /// program, say, or its final figures. `tracectl dt postamble --tag TAG` shows it. A file whose process was killed has the first contents.
+    ///
+    /// `contents` runs on the thread that starts or stops the session. The tags `ctfm`, `ctfe` and `ctfa` are those of the trace itself: with
+    /// one of them, as with more than 64 MiB, the session does not start.
+    ///
+    /// ```no_run
+    /// use tracepoint_sinks::DtSink;
+    ///
+    /// let sink = DtSink::create("/var/tmp/shop.dt", 256)?
+    ///     .postamble(*b"args", || std::env::args().collect::<Vec<_>>().join("\n").into_bytes());
+    /// # Ok::<(), tracepoint_sinks::DtError>(())
+    /// ```
+    #[must_use]
+    pub fn postamble(mut self, tag: [u8; 4], contents: impl FnMut() -> Vec<u8> + Send + 'static) -> Self {
+        self.postambles.push(Postamble { tag, contents: Box::new(contents) });
         self
     }
 
@@ -141,6 +187,10 @@ impl DtSink {
     }
 }
 
+fn write_postambles(postambles: &mut [Postamble], file: &mut DtTraceWriter) -> Result<(), Error> {
+    postambles.iter_mut().try_for_each(|own| file.put_postamble(own.tag, &(own.contents)()))
+}
+
 impl Sink for DtSink {
     fn name(&self) -> String {
         format!("dt file {}", self.path.display())
@@ -152,8 +202,14 @@ impl Sink for DtSink {
         let File::New(storage) = std::mem::replace(&mut self.file, File::Gone) else {
             return Err(self.refused("the trace has begun already".to_owned()));
         };
+        if let Some(reserved) = self.postambles.iter().find(|own| RESERVED_TAGS.contains(&own.tag)) {
+            let tag = reserved.tag.escape_ascii();
+            return Err(self.refused(format!("the trace itself has a postamble `{tag}`; give this one another tag")));
+        }
+        let postambles = &mut self.postambles;
         let begun = DtTraceWriter::create(storage, self.slots, slot_size).and_then(|mut file| {
             file.describe(start.metadata.as_bytes())?;
+            write_postambles(postambles, &mut file)?;
             file.publish(self.replace)?;
             Ok(file)
         });
@@ -189,7 +245,10 @@ impl Sink for DtSink {
     }
 
     fn finish(&mut self, account: &Account) -> Result<(), SinkError> {
-        self.with(|file| file.finish(account))
+        let mut postambles = std::mem::take(&mut self.postambles);
+        let written = self.with(|file| write_postambles(&mut postambles, file));
+        // The account is written in any case.
+        self.with(|file| file.finish(account)).and(written)
     }
 
     fn extension(&mut self) -> Option<&mut dyn SinkExtension> {

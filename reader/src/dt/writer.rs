@@ -90,6 +90,15 @@ impl DtTraceWriter {
         put
     }
 
+    /// Writes a postamble of the program's own, twice: the file has two copies.
+    ///
+    /// # Errors
+    /// Those of [`DtWriter::put_postamble`]; the previous contents remain.
+    pub fn put_postamble(&mut self, tag: [u8; 4], contents: &[u8]) -> Result<(), Error> {
+        self.file.put_postamble(tag, contents)?;
+        self.file.put_postamble(tag, contents)
+    }
+
     /// Reserves space for an account of `bytes` bytes, and for the empty packets of some dozens of streams, so that [`save`](Self::save)
     /// succeeds on a full disk.
     ///

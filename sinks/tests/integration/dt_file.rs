@@ -223,3 +223,29 @@ fn a_file_that_is_being_written_can_be_read() -> Outcome {
     assert_balances(&path);
     Ok(())
 }
+
+#[test]
+fn a_program_adds_postambles_of_its_own() -> Outcome {
+    let place = place()?;
+    let (path, reserved) = (place.path().join("own.dt"), place.path().join("reserved.dt"));
+    let mut calls = 0;
+    let counted = move || {
+        calls += 1;
+        format!("call {calls}").into_bytes()
+    };
+    let sink = DtSink::create(&path, 8)?.postamble(*b"call", counted).postamble(*b"conf", || b"a = 1".to_vec());
+    let _alone = ALONE.lock();
+    let recording = Recording::start(channel(), vec![Box::new(sink)])?;
+    let contents = |tag| datatrace::DtReader::open(&path).and_then(|file| file.tagged_postamble(tag));
+    // As after a kill.
+    assert_eq!(contents(*b"call")?.as_deref(), Some(&b"call 1"[..]));
+    recording.finish();
+    assert_eq!(contents(*b"call")?.as_deref(), Some(&b"call 2"[..]));
+    assert_eq!(contents(*b"conf")?.as_deref(), Some(&b"a = 1"[..]));
+    DtTrace::open(&path)?;
+    let sink = DtSink::create(&reserved, 8)?.postamble(*b"ctfa", Vec::new);
+    let error = Recording::start(channel(), vec![Box::new(sink)]).map(drop).unwrap_err().to_string();
+    assert!(error.contains("the trace itself has a postamble `ctfa`"), "{error}");
+    assert!(!reserved.exists());
+    Ok(())
+}
