@@ -39,11 +39,11 @@ impl Postamble {
     pub(crate) fn run(&self) -> VerbResult {
         let file = DtReader::open(&self.path)?;
         if let Some(tag) = self.tag {
-            let Some(contents) = file.tagged_postamble(tag)? else {
+            let Some(newest) = file.tagged_postamble(tag)? else {
                 let (path, tag) = (self.path.display(), tag.escape_ascii());
                 return Err(Failure::Refused(format!("{path}: there is no postamble with the tag `{tag}`")));
             };
-            return self.show(&file, None, contents.len() as u64, contents.as_slice());
+            return self.show(&file, None, newest.contents.len() as u64, newest.contents.as_slice());
         }
         let offset = file.header().postamble_location();
         self.show(&file, Some(offset), file.postamble_size(), file.postambles())

@@ -12,7 +12,7 @@
 //! The arguments are sent as data, so that no shell on the way has to be quoted for. When the connection breaks, the standard input ends, and with it
 //! the recording.
 
-use crate::failure::{self, Failure, VerbResult};
+use crate::failure::{self, Failure, Outcome, VerbResult};
 use crate::{Arguments, Verb, output};
 use clap::{Args, Parser};
 use serde::{Deserialize, Serialize};
@@ -78,7 +78,10 @@ impl Remote {
 
     fn record() -> VerbResult {
         let mut line = String::new();
-        stdin().lock().read_line(&mut line)?;
+        if stdin().lock().read_line(&mut line)? == 0 {
+            // Another host cannot take part: the other side has said so.
+            return Ok(Outcome::Success);
+        }
         let request: Request = serde_json::from_str(&line).map_err(|_| {
             Failure::Refused("no request came: this verb is started by `tracectl record --on`".to_owned())
         })?;

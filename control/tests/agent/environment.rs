@@ -69,7 +69,7 @@ fn processes_with_the_same_environment_do_not_mix_lines() -> Outcome {
     let files: Vec<_> = crate::common::names(place.temp.path());
     let beside = files.iter().find(|name| name.starts_with("lines-")).ok_or("no file beside it")?;
     assert!(beside.ends_with(&other), "{files:?}");
-    let whole = |text: &str| text.ends_with('\n') && text.lines().all(|line| line.contains(" traced:tick: "));
+    let whole = |text: &str| text.ends_with('\n') && text.lines().all(|line| line.contains(" traced:tick "));
     let text = std::fs::read_to_string(&file)?;
     assert!(whole(&text) && whole(&std::fs::read_to_string(place.temp.path().join(beside))?));
     assert!(until_ready(&mut command).end());

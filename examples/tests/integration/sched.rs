@@ -8,9 +8,6 @@ fn two_switches_are_recorded() {
     let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert!(output.status.success(), "{err}");
     assert_eq!(err, "sched:kernel_sched_switch: fired 2, recorded 2\n");
-    let fields: Vec<_> = out.lines().map(|line| line.rsplit_once("{ ").unwrap().1).collect();
-    assert_eq!(
-        fields,
-        ["prev_pid = 0, next_pid = 4711, prev_state = 0 }", "prev_pid = 4711, next_pid = 0, prev_state = 1 }"]
-    );
+    let fields: Vec<_> = out.lines().map(|line| line.rsplit_once("sched_switch ").unwrap().1).collect();
+    assert_eq!(fields, ["prev_pid=0 next_pid=4711 prev_state=0", "prev_pid=4711 next_pid=0 prev_state=1"]);
 }

@@ -218,7 +218,7 @@ fn the_report_shows_the_trace_and_how_to_open_it() {
     let words = |row: &str| row.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>();
     assert_eq!(words(&row("treehash:file_hashed")), ["treehash:file_hashed", "50", "50", "0"]);
     assert!(row("written:").ends_with("lost: none"));
-    let lines: Vec<_> = report.lines().filter(|line| line.starts_with('[')).collect();
+    let lines: Vec<_> = report.lines().filter(|line| line.contains("] treehash:")).collect();
     assert_eq!(lines.len(), 6);
     assert!(lines[0].contains("treehash:dir_entered") && lines[5].contains("treehash:file_hashed"), "{report}");
     assert!(report.contains(" 145 more "), "{report}");

@@ -226,7 +226,7 @@ fn a_file_that_is_being_written_can_be_read() -> Outcome {
 
 #[test]
 fn a_program_adds_postambles_of_its_own() -> Outcome {
-    let place = place()?;
+    let place = place();
     let (path, reserved) = (place.path().join("own.dt"), place.path().join("reserved.dt"));
     let mut calls = 0;
     let counted = move || {
@@ -236,7 +236,9 @@ fn a_program_adds_postambles_of_its_own() -> Outcome {
     let sink = DtSink::create(&path, 8)?.postamble(*b"call", counted).postamble(*b"conf", || b"a = 1".to_vec());
     let _alone = ALONE.lock();
     let recording = Recording::start(channel(), vec![Box::new(sink)])?;
-    let contents = |tag| datatrace::DtReader::open(&path).and_then(|file| file.tagged_postamble(tag));
+    let contents = |tag| -> Result<_, datatrace::ReadError> {
+        Ok(datatrace::DtReader::open(&path)?.tagged_postamble(tag)?.map(|newest| newest.contents))
+    };
     // As after a kill.
     assert_eq!(contents(*b"call")?.as_deref(), Some(&b"call 1"[..]));
     recording.finish();
