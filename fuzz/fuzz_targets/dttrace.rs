@@ -12,7 +12,7 @@ use std::rc::Rc;
 use datatrace::{DtWriter, Layout, Storage, Version, tagged};
 use libfuzzer_sys::fuzz_target;
 use tracepoint_reader::dt::{ACCOUNT_TAG, EDGES_TAG, METADATA_TAG};
-use tracepoint_reader::text::{TextOptions, TextWriter};
+use tracepoint_reader::text::{Style, TextOptions, TextWriter, TimeFormat};
 use tracepoint_reader::{DtTrace, Trace, json};
 
 /// Limits the items of an input, because more would only make it slow.
@@ -81,11 +81,15 @@ fn look(bytes: Vec<u8>) {
     };
     let summary = trace.summary();
     let trace = Trace::from(trace);
-    let mut options = TextOptions::default();
-    options.utc = true;
-    let mut writer = TextWriter::new(options);
+    let mut writers = [Style::Compact, Style::Babeltrace].map(|style| {
+        let mut options = TextOptions::from(style);
+        (options.time, options.color) = (TimeFormat::Utc, true);
+        TextWriter::new(options)
+    });
     for item in trace.items().take(MOST_ITEMS) {
-        writer.write_item(&mut io::sink(), &item).unwrap();
+        for writer in &mut writers {
+            writer.write_item(&mut io::sink(), &item).unwrap();
+        }
         json::write_item(&mut io::sink(), &item).unwrap();
     }
     if let Ok(summary) = summary {

@@ -6,7 +6,7 @@
 use std::io;
 
 use libfuzzer_sys::fuzz_target;
-use tracepoint_reader::text::{TextOptions, TextWriter};
+use tracepoint_reader::text::{Style, TextOptions, TextWriter, TimeFormat};
 use tracepoint_reader::{Item, Metadata, PacketDecoder, json};
 
 /// Limits the events of an input, because more would only make it slow.
@@ -22,15 +22,19 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(decoder) = PacketDecoder::new(&metadata, &bytes[end + 1..]) else {
         return;
     };
-    let mut options = TextOptions::default();
-    options.utc = true;
-    let mut writer = TextWriter::new(options);
+    let mut writers = [Style::Compact, Style::Babeltrace].map(|style| {
+        let mut options = TextOptions::from(style);
+        (options.time, options.color) = (TimeFormat::Utc, true);
+        TextWriter::new(options)
+    });
     for step in decoder.take(MOST_EVENTS) {
         let item = match step {
             Ok(event) => Item::Event(event),
             Err(damage) => Item::Damage(damage),
         };
-        writer.write_item(&mut io::sink(), &item).unwrap();
+        for writer in &mut writers {
+            writer.write_item(&mut io::sink(), &item).unwrap();
+        }
         json::write_item(&mut io::sink(), &item).unwrap();
     }
 });
