@@ -118,6 +118,13 @@ impl Moment {
     }
 }
 
+impl Columns {
+    /// The field that is measured.
+    pub(crate) fn value(&self) -> Option<usize> {
+        self.value
+    }
+}
+
 impl StatisticSpec {
     /// What the event called `name` (`provider:name`) is for the statistic: an event of a latency can both end an operation and begin the next.
     pub fn roles(&self, name: &str) -> Vec<Role> {
@@ -228,8 +235,7 @@ impl Statistic {
     /// Takes an event, whose fields `get` returns by index. Takes no lock and allocates nothing; may run in a signal handler.
     #[inline]
     pub fn record<'v>(&self, columns: &Columns, moment: Moment, get: impl Fn(usize) -> Option<Value<'v>>) {
-        let (words, layout) = (self.memory.words(), &self.layout);
-        let cell = Cell::of(moment.thread, &words[layout.cells_at()..], layout.own_cells, layout.cell_words());
+        let (cell, layout) = (self.cell(moment.thread), &self.layout);
         match layout.kind {
             Kind::Count => cell.add(self.row(cell, columns, &get), 1),
             Kind::Histogram(scale) => match columns.value.and_then(&get).and_then(|value| bucket(scale, &value)) {
@@ -243,6 +249,31 @@ impl Statistic {
             }
             Kind::Last | Kind::Top => self.keep(cell, columns, moment, get),
         }
+    }
+
+    /// [`record`](Self::record) for a count without groups.
+    #[inline]
+    pub(crate) fn count_in(&self, thread: usize) {
+        self.cell(thread).add(counter::ALL, 1);
+    }
+
+    /// [`record`](Self::record) for a histogram without groups.
+    #[inline]
+    pub(crate) fn distribute_in(&self, thread: usize, value: Option<Value<'_>>) {
+        let Kind::Histogram(scale) = self.layout.kind else { return };
+        let bucket = value.and_then(|value| bucket(scale, &value));
+        self.cell(thread).add(bucket.map_or(counter::UNUSABLE, |bucket| counter::ALL + bucket), 1);
+    }
+
+    pub(crate) fn is_grouped(&self) -> bool {
+        self.layout.keys > 0
+    }
+
+    /// The cell in which this thread counts.
+    #[inline]
+    fn cell(&self, thread: usize) -> Cell<'_> {
+        let layout = &self.layout;
+        Cell::of(thread, &self.memory.words()[layout.cells_at()..], layout.own_cells, layout.cell_words())
     }
 
     /// An operation begins or ends. A function of its own, as the next ones: the shorter ways do not pay for their registers.
