@@ -15,8 +15,8 @@ block() { # language, start
     awk -v fence="\`\`\`$1" -v start="$2" 'NR < start { next } in_block && /^```/ { exit } in_block { print } $0 == fence { in_block = 1 }' \
         README.md
 }
-# What differs from run to run: times, host, process and thread.
-same() { sed -E 's/^\[[0-9:.]+\] \([^)]*\) [^ ]*:app:\([0-9]+\)/[TIME] HOST:app:(PID)/; s/tid = [0-9]+/tid = TID/'; }
+# What differs from run to run: times, and the ids of process and thread.
+same() { sed -E 's/^[0-9:.]+ app\[[0-9/]+\] /TIME app[PID] /'; }
 
 program=$(block rust 1)
 line=$(grep -n -m 1 '^```rust$' README.md | cut -d : -f 1)

@@ -11,10 +11,12 @@ use clap::{Arg, Command, CommandFactory};
 const WIDTH: usize = 100;
 
 /// Verbs that control no processes, and so take no `--user`.
-const WITHOUT_USER: [&str; 11] = [
+const WITHOUT_USER: [&str; 13] = [
     "install-core-handler",
     "view",
     "verify",
+    "stat",
+    "hist",
     "convert",
     "dt",
     "completions",

@@ -22,8 +22,10 @@ mod progress;
 mod read;
 mod record;
 mod recover;
+mod selection;
 mod serve;
 mod session;
+mod statistics;
 mod table;
 mod trigger;
 mod units;
@@ -51,6 +53,7 @@ Examples:
   tracectl record -e 'net:*' -p 4242 --duration 10s -o /tmp/trace   record a running process
   tracectl view /tmp/trace                                          read the trace
   tracectl verify /tmp/trace                                        check that no event is missing
+  tracectl stat /tmp/trace                                          count its events; `hist` shows how long, how large
 
 {}", failure::EXIT_CODES),
     subcommand_required = true,
@@ -96,6 +99,8 @@ verbs! {
     Clean(clean::Clean),
     View(view::View),
     Verify(verify::Verify),
+    Stat(statistics::stat::Stat),
+    Hist(statistics::hist::Hist),
     Recover(recover::Recover),
     Convert(convert::Convert),
     Dt(dt::Dt),

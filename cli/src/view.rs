@@ -9,12 +9,11 @@ mod unfinished;
 
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use crate::output;
+use crate::selection::EventSelection;
 use clap::{Args, ValueEnum};
 use printer::{Printer, Selection};
 use std::path::PathBuf;
 use time::{Context, TimePoint};
-use tracepoint_control::TraceFilter;
-use tracepoint_control::filter::Expression;
 use tracepoint_reader::live::LiveUrl;
 use tracepoint_reader::text::{self, TextOptions, TimeFormat};
 
@@ -53,15 +52,8 @@ pub(crate) struct View {
     /// session, `net://HOST[:PORT]/host/HOSTNAME/SESSION`; without a session, lists those of the relay
     #[arg(value_name = "PATH|URL", required = true)]
     paths: Vec<PathBuf>,
-    /// Show only events with this `provider:name`, with `*`, `?` and `[a-z]`; `!…` leaves events out. May be given several times
-    #[arg(short = 'e', long = "event", value_name = "RULE")]
-    events: Vec<String>,
-    /// Show only events of these levels: `<=info` or `info` for those that are at least as important, `==err`, `>=debug`
-    #[arg(long, value_name = "LEVEL")]
-    level: Option<String>,
-    /// Show only events whose fields fulfil a condition, for example `size > 4096 && path == "*.rs"` (docs/filters.md)
-    #[arg(long, value_name = "EXPR", allow_hyphen_values = true)]
-    filter: Option<Expression>,
+    #[command(flatten)]
+    selection: EventSelection,
     /// Show only these fields
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', conflicts_with_all = ["json", "style"])]
     fields: Option<Vec<String>>,
@@ -138,13 +130,7 @@ impl View {
     /// Prints the selected events. `several_hosts`: the name of the host stands on each line.
     fn printer(&self, context: &Context, several_hosts: bool) -> Result<Printer, Failure> {
         let resolve = |time: Option<TimePoint>| time.map(|time| time.resolve(context)).transpose();
-        let mut filter = TraceFilter::new(&self.events)?;
-        if let Some(level) = &self.level {
-            filter = filter.level(level)?;
-        }
-        if let Some(condition) = &self.filter {
-            filter = filter.condition(condition.clone());
-        }
+        let filter = self.selection.filter()?;
         let (since, until) = (resolve(self.since)?, resolve(self.until)?);
         let selection = Selection { filter, since, until, head: self.head };
         let mut options = TextOptions::from(match self.style {

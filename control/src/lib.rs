@@ -78,6 +78,7 @@ mod stream_status;
 mod syntax;
 pub mod testing;
 mod trace_filter;
+mod trace_statistic;
 pub mod trigger;
 mod tsc;
 mod unfinished;
@@ -108,6 +109,7 @@ pub use spec::{
 pub use state::{Dump, StateDump, StateDumpStatus, state_dump};
 pub use stream_status::StreamStatus;
 pub use trace_filter::{TraceFilter, TraceFilterError, check_fields};
+pub use trace_statistic::TraceStatistic;
 pub use tracepoint_core::channel::Channel;
 pub use tracepoint_core::clock::Clock;
 /// Why a snapshot cannot be taken.

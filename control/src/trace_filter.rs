@@ -5,7 +5,7 @@ mod fields;
 use crate::filter::{Expression, FilterError, Program};
 use crate::nearest::nearest_names;
 use crate::spec::{LevelRule, NameRule};
-use fields::{condition_fields, value_of};
+pub(crate) use fields::{condition_fields, value_of};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use tracepoint_core::Level;
@@ -156,6 +156,13 @@ impl TraceFilter {
         }
     }
 
+    /// Whether it selects events with this name, if level and fields are right.
+    pub fn may_accept(&self, name: &str) -> bool {
+        let has_match =
+            |excludes: bool| self.names.iter().any(|rule| rule.excludes() == excludes && rule.matches(name));
+        (self.names.iter().all(NameRule::excludes) || has_match(false)) && !has_match(true)
+    }
+
     /// Fails if a pattern matches no event of these traces, or the condition fits none of those that are selected by name and level.
     ///
     /// # Errors
@@ -186,12 +193,9 @@ impl TraceFilter {
     }
 
     fn kind(&self, stream: &StreamClass, class: &EventClass) -> Result<Kind, FilterError> {
-        let has_match =
-            |excludes: bool| self.names.iter().any(|rule| rule.excludes() == excludes && rule.matches(&class.name));
-        let includes = self.names.iter().all(NameRule::excludes) || has_match(false);
         let level = class.loglevel.and_then(|level| Level::ALL.get(usize::try_from(level).ok()?).copied());
         let has_level = self.level.is_none_or(|wanted| level.is_some_and(|level| wanted.matches(level)));
-        if !includes || !has_level || has_match(true) {
+        if !has_level || !self.may_accept(&class.name) {
             return Ok(Kind::Never);
         }
         Ok(match &self.condition {

@@ -47,6 +47,7 @@ mod key;
 mod layout;
 mod live;
 mod memory;
+mod parse;
 mod sample;
 pub mod snapshot;
 mod spec;

@@ -148,6 +148,13 @@ pub enum StatisticError {
         /// The fields that it has.
         fields: Vec<String>,
     },
+    /// None of several events has the field.
+    NoFieldAnywhere {
+        /// The field that was looked for.
+        field: String,
+        /// The most similar names of fields; may be empty.
+        nearest: Vec<String>,
+    },
     /// The field cannot be used in this way.
     FieldType {
         /// `provider:name`.
@@ -177,6 +184,14 @@ impl fmt::Display for StatisticError {
             Self::NoFields { event } => write!(f, "{event} has no fields: give it a field block in `define_trace!`"),
             Self::NoField { event, field, fields } => {
                 write!(f, "{event} has no field `{field}`; its fields: {}", fields.join(", "))
+            }
+            Self::NoFieldAnywhere { field, nearest } => {
+                let mend = if nearest.is_empty() {
+                    String::new()
+                } else {
+                    format!("; did you mean {}?", nearest.join(" or "))
+                };
+                write!(f, "no selected event has a field `{field}`{mend}")
             }
             Self::FieldType { event, field, wanted } => write!(f, "the field `{field}` of {event} is not {wanted}"),
             Self::Unsupported { what, why } => write!(f, "`{what}`: {why}"),

@@ -18,6 +18,7 @@ mod read;
 mod record_on;
 mod recover;
 mod serve;
+mod statistics;
 mod systemd;
 mod tracectl;
 mod view;

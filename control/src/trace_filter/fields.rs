@@ -10,13 +10,13 @@ use tracepoint_reader::metadata::{EventClass, StreamClass};
 use tracepoint_reader::{Event, StructValue, Value};
 
 /// The fields that a condition on this kind of event can use.
-pub(super) fn condition_fields<'a>(stream: &'a StreamClass, class: &'a EventClass) -> Vec<FilterField<'a>> {
+pub(crate) fn condition_fields<'a>(stream: &'a StreamClass, class: &'a EventClass) -> Vec<FilterField<'a>> {
     let parts = [&class.fields, &class.context, &stream.event_context, &stream.packet_context];
     parts.into_iter().flatten().flat_map(|ty: &Arc<StructType>| ty.fields.iter().map(describe)).collect()
 }
 
 /// The value of the field with this number; `None` if conditions cannot use it.
-pub(super) fn value_of(event: &Event, mut index: usize) -> Option<field::Value<'_>> {
+pub(crate) fn value_of(event: &Event, mut index: usize) -> Option<field::Value<'_>> {
     let own = [&event.fields, &event.context, &event.stream_context].map(Option::as_ref);
     let parts = own.into_iter().chain([event.packet_context.as_deref()]);
     for part in parts.flatten() {

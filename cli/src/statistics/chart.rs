@@ -1,0 +1,80 @@
+//! A distribution as lines of text.
+
+use std::fmt::Write;
+use tracepoint_probes::snapshot::{Bucket, Distribution};
+
+/// The percentiles that are shown.
+pub(super) const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
+/// More rows than this are put together.
+const MOST_ROWS: usize = 24;
+/// The length of the longest bar in characters.
+const BAR: f64 = 40.0;
+const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+
+/// A value for people: of a duration, with its unit.
+pub(super) fn value(value: f64, is_duration: bool) -> String {
+    if !is_duration {
+        return if value.fract() == 0.0 && value.abs() < 1e15 { format!("{value:.0}") } else { format!("{value:.4e}") };
+    }
+    let (unit, scale) =
+        [("s", 1e9), ("ms", 1e6), ("us", 1e3)].into_iter().find(|(_, scale)| value >= *scale).unwrap_or(("ns", 1.0));
+    let scaled = value / scale;
+    let digits = if scaled >= 100.0 || unit == "ns" {
+        0
+    } else if scaled >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{scaled:.digits$}{unit}")
+}
+
+/// Neighbouring buckets, put together by twos until they are few enough. Empty ones between others are rows, too.
+fn rows(distribution: &Distribution) -> Vec<Bucket> {
+    let mut rows: Vec<Bucket> = distribution.buckets().collect();
+    while rows.len() > MOST_ROWS {
+        let pairs = rows.chunks(2).map(|pair| match pair {
+            [low, high] => {
+                let mut both = *low;
+                both.to = high.to;
+                both.count += high.count;
+                both
+            }
+            other => other[0],
+        });
+        rows = pairs.collect();
+    }
+    rows
+}
+
+/// Lines with the bounds of each row, its count and a bar.
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a bar")]
+pub(super) fn lines(distribution: &Distribution, is_duration: bool) -> Vec<String> {
+    let rows = rows(distribution);
+    let most = rows.iter().map(|row| row.count).max().unwrap_or(1) as f64;
+    let texts: Vec<_> = rows.iter().map(|row| (value(row.from, is_duration), value(row.to, is_duration))).collect();
+    let width = texts.iter().flat_map(|(from, to)| [from.len(), to.len()]).max().unwrap_or(0);
+    let count_width = most.to_string().len();
+    let line = |(row, (from, to)): (&Bucket, &(String, String))| {
+        let eighths = (row.count as f64 / most * BAR * 8.0).ceil() as usize;
+        let mut line = format!("  [{from:>width$}, {to:>width$})  {:>count_width$}  ", row.count);
+        let _ = write!(line, "{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8]);
+        line.trim_end().to_owned()
+    };
+    rows.iter().zip(&texts).map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::value;
+
+    #[test]
+    fn values_have_units_and_few_digits() {
+        for (ns, text) in
+            [(0.0, "0ns"), (999.0, "999ns"), (1500.0, "1.50us"), (25_400_000.0, "25.4ms"), (3.2e11, "320s")]
+        {
+            assert_eq!(value(ns, true), text);
+        }
+        assert_eq!((value(512.0, false).as_str(), value(0.25, false).as_str()), ("512", "2.5000e-1"));
+    }
+}

@@ -1,0 +1,139 @@
+//! `tracectl stat`: how many events there are.
+
+use super::hist::named;
+use super::pass::{Seen, pass};
+use crate::failure::{EXIT_CODES, Failure, VerbResult};
+use crate::output;
+use crate::selection::EventSelection;
+use crate::table::{self, Table};
+use anstyle::Style;
+use clap::Args;
+use serde_json::json;
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tracepoint_control::TraceStatistic;
+use tracepoint_probes::snapshot::{Results, Rows};
+use tracepoint_probes::{Measure, StatisticSpec};
+use tracepoint_reader::Trace;
+use tracepoint_reader::metadata::EventClass;
+
+/// Counts the events of recorded traces, by name or by the values of fields
+///
+/// The rate is that between the first and the last of the selected events.
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Examples:
+  tracectl stat /tmp/trace
+  tracectl stat -e 'shop:answered' --by path,status /tmp/trace
+  tracectl stat --csv /tmp/trace > counts.csv
+  tracectl stat --json --filter 'status >= 500' /tmp/trace | jq .events
+
+{EXIT_CODES}"))]
+pub(crate) struct Stat {
+    /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    selection: EventSelection,
+    /// Count by the values of one or two fields in place of the name
+    #[arg(long, value_name = "FIELD,…", value_delimiter = ',')]
+    by: Vec<String>,
+    /// The largest number of groups; further values are counted together
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    groups: usize,
+    /// Write one JSON object: `seconds`, `lost`, and `events` with `count` and `per_second`
+    #[arg(long)]
+    json: bool,
+    /// Write comma-separated values
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+}
+
+/// A line: what was counted, and how often.
+struct Line {
+    name: String,
+    count: u64,
+}
+
+impl Stat {
+    pub(crate) fn run(&self) -> VerbResult {
+        let (lines, seen) = if self.by.is_empty() { self.by_name()? } else { self.by_fields()? };
+        self.write(&lines, &seen)?;
+        Ok(seen.report())
+    }
+
+    fn by_name(&self) -> Result<(Vec<Line>, Seen), Failure> {
+        // By the address of the kind, which is kept alive.
+        let mut counts: HashMap<usize, (Arc<EventClass>, u64)> = HashMap::new();
+        let each = |(): &mut (), event: &tracepoint_reader::Event| {
+            let key = Arc::as_ptr(&event.class) as usize;
+            counts.entry(key).or_insert_with(|| (Arc::clone(&event.class), 0)).1 += 1;
+        };
+        let ((), seen) = pass(&self.paths, &self.selection, |_| Ok(()), each)?;
+        let mut names: HashMap<String, u64> = HashMap::new();
+        for (class, count) in counts.into_values() {
+            *names.entry(class.name.clone()).or_default() += count;
+        }
+        let mut lines: Vec<_> = names.into_iter().map(|(name, count)| Line { name, count }).collect();
+        lines.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+        Ok((lines, seen))
+    }
+
+    fn by_fields(&self) -> Result<(Vec<Line>, Seen), Failure> {
+        let spec = StatisticSpec::new(Measure::Count).by(self.by.iter().cloned()).max_groups(self.groups);
+        let prepare = |trace: &Trace| {
+            let filter = self.selection.filter()?;
+            let metadata = trace.metadata().map(|(_, metadata)| metadata);
+            TraceStatistic::new(spec, metadata, |class| filter.may_accept(class))
+                .map_err(|error| Failure::Refused(error.to_string()))
+        };
+        let (statistic, seen) = pass(&self.paths, &self.selection, prepare, TraceStatistic::observe)?;
+        let mut rows = match statistic.snapshot().results {
+            Results::Count(rows) => rows,
+            _ => Rows::default(),
+        };
+        rows.sort_by_rank(|count| *count);
+        let groups = rows.groups.iter().map(|row| Line { name: named(&row.keys), count: row.value });
+        let others = [(rows.overflow, "(further groups)"), (rows.ungrouped, "(no group)")];
+        let others = others.into_iter().filter_map(|(count, name)| Some(Line { name: name.to_owned(), count: count? }));
+        Ok((groups.chain(others).collect(), seen))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a rate")]
+    fn write(&self, lines: &[Line], seen: &Seen) -> Result<(), Failure> {
+        let seconds = seen.seconds();
+        let per_second = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
+        let title = if self.by.is_empty() { "event".to_owned() } else { self.by.join(",") };
+        let mut out = output::styled();
+        if self.json {
+            let line =
+                |line: &Line| json!({ "name": line.name, "count": line.count, "per_second": per_second(line.count) });
+            output::json(&json!({
+                "by": title,
+                "seconds": seconds,
+                "count": lines.iter().map(|line| line.count).sum::<u64>(),
+                "lost": seen.lost,
+                "lost_more": seen.lost_more,
+                "events": lines.iter().map(line).collect::<Vec<_>>(),
+            }))?;
+        } else if self.csv {
+            let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+            writeln!(out, "{},count,per_second", quoted(&title))?;
+            for line in lines {
+                let rate = per_second(line.count).map_or_else(String::new, |rate| format!("{rate:.3}"));
+                writeln!(out, "{},{},{rate}", quoted(&output::in_line(&line.name)), line.count)?;
+            }
+        } else {
+            let mut table = Table::new("");
+            table.heading([table::text(title.to_uppercase()), table::number("COUNT"), table::number("PER SECOND")]);
+            for line in lines {
+                let rate = per_second(line.count).map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
+                table.row(Style::new(), [table::text(&line.name), table::number(line.count), table::number(rate)]);
+            }
+            table.write(&mut out)?;
+        }
+        Ok(())
+    }
+}
