@@ -1,5 +1,6 @@
 //! `tracectl record`: records running processes, or a command.
 
+mod clocks;
 mod command;
 mod hosts;
 mod live_line;
@@ -19,6 +20,7 @@ use crate::session::outputs::OutputArguments;
 use crate::session::rules::{RouteArguments, RuleArguments, add, require_matches};
 use crate::{message, units};
 use clap::Args;
+use clocks::FarClocks;
 use hosts::HostArguments;
 use live_line::RecordLine;
 use recorded::RecordedProcesses;
@@ -258,11 +260,14 @@ impl Record {
         let shortest = if line.is_shown() { REFRESH_INTERVAL } else { LOOK_INTERVAL };
         let mut looked: Option<Instant> = None;
         let mut interval = shortest;
-        let (mut servers, mut unrecorded) = (Servers::default(), Unrecorded::default());
+        let (mut servers, mut clocks, mut unrecorded) =
+            (Servers::default(), FarClocks::default(), Unrecorded::default());
         // Signals, the end of the command, and what the recorder has to tell end the wait.
         let mut wait = Duration::ZERO;
         while !stop.is_reached(child.as_mut(), wait)? {
-            servers.print_new(&recorder.recorded());
+            let progress = recorder.recorded();
+            servers.print_new(&progress);
+            clocks.print_new(&progress);
             if looked.is_none_or(|looked| looked.elapsed() >= interval) {
                 let began = Instant::now();
                 if line.is_shown() {

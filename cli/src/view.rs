@@ -7,6 +7,8 @@ mod stored;
 mod time;
 mod unfinished;
 
+pub(crate) use clocks::sender_note;
+
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use crate::output;
 use crate::selection::EventSelection;

@@ -127,7 +127,9 @@ impl Hub {
     pub(crate) fn open_session(&mut self, session: Session) -> u64 {
         self.last_session += 1;
         self.counts.sessions += 1;
-        self.say(format!("{} `{}` of {} began", session.kind(), session.name, session.host));
+        let directory = session.directory.as_ref().map(|it| format!(" in {}", it.borrow().relative()));
+        let Session { name, host, .. } = &session;
+        self.say(format!("{} `{name}` of {host} began{}", session.kind(), directory.unwrap_or_default()));
         self.sessions.insert(self.last_session, session);
         self.last_session
     }

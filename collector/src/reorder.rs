@@ -34,7 +34,7 @@ const GONE_TIME: Duration = Duration::from_millis(200);
 /// The most ranges of numbers that are remembered as gone, and that are asked for at once.
 const MOST_RANGES: usize = 256;
 /// The most ranges that were given up and that the sender was not told of: it may not be connected. The sums at the end tell of further ones.
-const MOST_LOST: usize = 1024;
+pub(crate) const MOST_LOST: usize = 1024;
 
 /// How long a gap is waited for.
 #[derive(Clone, Copy, Debug)]
@@ -201,6 +201,12 @@ impl<P> Reorder<P> {
     /// The next range that was given up, which the sender is told of by this.
     pub(crate) fn pop_lost(&mut self) -> Option<(u64, u64)> {
         self.lost.pop_front()
+    }
+
+    /// The sender is to be told of these ranges again, before those of which it was not told.
+    pub(crate) fn tell_again(&mut self, mut told: VecDeque<(u64, u64)>) {
+        told.append(&mut self.lost);
+        self.lost = told;
     }
 
     /// Whether something is missing, so that time matters.

@@ -114,8 +114,7 @@ impl StreamControl {
         match message {
             ToCollector::Announce(announce) => {
                 let (handle, next) = hub.announce(id, &announce).map_err(refused)?;
-                let announced = Announced { request: announce.request, handle, next, events_after: 0 };
-                ToSender::Announced(announced).encode(out);
+                ToSender::Announced(Announced { request: announce.request, handle, next }).encode(out);
             }
             ToCollector::Metadata(piece) => {
                 hub.streamed_metadata(id, piece.offset, piece.bytes, memory)
@@ -168,9 +167,10 @@ impl StreamControl {
     ) -> Result<(), Refusal> {
         let protocol = |why: &str| (ErrorCode::Protocol, why.to_owned());
         match (message, self.challenged.take(), self.offer.key.clone()) {
-            (ToCollector::Hello(hello), None, _) if hello.version != u32::from(VERSION) => {
-                Err((ErrorCode::Version, format!("the sender speaks version {}, and this collector 1", hello.version)))
-            }
+            (ToCollector::Hello(hello), None, _) if hello.version != u32::from(VERSION) => Err((
+                ErrorCode::Version,
+                format!("the sender speaks version {}, and this collector {VERSION}", hello.version),
+            )),
             (ToCollector::Hello(hello), None, None) => self.open(hub, hello, [0; 32], random, out),
             (ToCollector::Hello(_), None, Some(_)) => {
                 let mut frame = Vec::new();

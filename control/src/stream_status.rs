@@ -31,6 +31,9 @@ pub struct StreamStatus {
     pub waiting: u64,
     /// The age of the oldest of them in ms: how far the peer is behind. `None`: the process has another clock than the recorder.
     pub lag_ms: Option<u64>,
+    /// How far the clock of the collector is ahead of this host's, in ns; `None` while it is not known. Viewers align the times of the trace by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_ns: Option<i64>,
     /// Events that were lost on the way, by reason. They are among the `sink` of [`Counters::lost`](crate::Counters::lost).
     pub lost: BTreeMap<String, u64>,
     /// Events that the peer has acknowledged, by stream: class, instance, events.
@@ -50,6 +53,7 @@ impl StreamStatus {
             bytes_per_second: stats.rate,
             waiting: stats.waiting,
             lag_ms: stats.lag.map(|lag| u64::try_from(lag.as_millis()).unwrap_or(u64::MAX)),
+            clock_ns: stats.clock,
             lost: stats.lost.into_iter().map(|(reason, events)| (reason.to_owned(), events)).collect(),
             acknowledged: stats.acknowledged.into_iter().map(|((class, id), events)| (class, id, events)).collect(),
         }

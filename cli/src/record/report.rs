@@ -54,6 +54,12 @@ pub(super) fn finish(
     let mut failures: Vec<_> = waited.acks.iter().filter_map(super::refusal).collect();
     let (notes, unsupported) = unsupported_rules(&waited.acks);
     failures.extend(unsupported);
+    // A process may have begun and ended since the last look at the refused ones.
+    for (process, reason) in
+        all.iter().filter(|it| is_unrecorded(it)).filter_map(|it| it.process.zip(it.errors.first()))
+    {
+        unrecorded.add(process, reason);
+    }
     for recorded in all.iter().filter(|recorded| !is_unrecorded(recorded)) {
         let own_notes = recorded.notes.iter().filter(|_| !is_silent(&keys, recorded));
         let pid = recorded.process.map_or(0, |process| process.pid);

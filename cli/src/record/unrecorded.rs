@@ -21,9 +21,12 @@ impl Unrecorded {
                 _ => {}
             }
         }
-        for (process, reason) in recorder.refused() {
-            self.0.insert(process, format!("process {}: not recorded: {reason}", process.pid));
-        }
+        recorder.refused().into_iter().for_each(|(process, reason)| self.add(process, &reason));
+    }
+
+    /// Adds a process whose sinks the recorder could not create.
+    pub(super) fn add(&mut self, process: ProcessKey, reason: &str) {
+        self.0.insert(process, format!("process {}: not recorded: {reason}", process.pid));
     }
 
     /// Removes those of which something was recorded after all.

@@ -5,6 +5,7 @@ use super::outputs::describe;
 use super::{WaitArguments, channels, controller, in_code, leftover};
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::table::{Table, number, text};
+use crate::view::sender_note;
 use crate::{message, output, units};
 use anstyle::Style;
 use clap::Args;
@@ -215,7 +216,8 @@ fn details(ack: &Ack, generation: u64, memory: u64) -> Vec<String> {
 
 /// What a sink that streams has done: rate, lag, losses.
 fn stream(stream: &StreamStatus) -> String {
-    let StreamStatus { to, peer, trouble, packets, bytes, bytes_per_second, waiting, lag_ms, lost, .. } = stream;
+    let StreamStatus { to, peer, trouble, packets, bytes, bytes_per_second, waiting, lag_ms, clock_ns, lost, .. } =
+        stream;
     let peer = peer.as_ref().map_or_else(|| "not connected".to_owned(), |peer| format!("connected to {peer}"));
     let [bytes, rate, waiting] = [*bytes, *bytes_per_second, *waiting].map(units::bytes);
     let lag = lag_ms
@@ -223,8 +225,11 @@ fn stream(stream: &StreamStatus) -> String {
     let reasons: Vec<_> = lost.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
     let lost = if reasons.is_empty() { String::new() } else { format!("; lost: {}", reasons.join(", ")) };
     let trouble = trouble.as_ref().map_or_else(String::new, |trouble| format!("; {trouble}"));
+    let clock = clock_ns.and_then(|ahead| sender_note(to, ahead)).map_or_else(String::new, |note| format!("; {note}"));
     let packets = message::counted(*packets, "packet");
-    format!("streams to {to} ({peer}): {rate}/s; {packets} with {bytes} sent, {waiting} waiting{lag}{lost}{trouble}")
+    format!(
+        "streams to {to} ({peer}): {rate}/s; {packets} with {bytes} sent, {waiting} waiting{lag}{lost}{trouble}{clock}"
+    )
 }
 
 fn as_json(session: &NamedSession<'_>) -> Result<Value, Failure> {

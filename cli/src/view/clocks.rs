@@ -84,6 +84,18 @@ pub(super) fn far_off(trace: &Trace) -> Vec<String> {
     notes
 }
 
+/// What is told where events are sent to a collector whose clock is `ahead` nanoseconds ahead of this host's, if that is far.
+pub(crate) fn sender_note(to: &str, ahead: i64) -> Option<String> {
+    let direction = if ahead > 0 { "behind" } else { "ahead of" };
+    let by = signed(ahead.saturating_abs());
+    (ahead.unsigned_abs() >= FAR_OFF).then(|| {
+        format!(
+            "the clock of this host is {} {direction} that of the collector at {to}; `tracectl view` shows its events at the collector's time",
+            by.trim_start_matches('+')
+        )
+    })
+}
+
 /// `+1s 500ms`.
 fn signed(nanoseconds: i64) -> String {
     let sign = if nanoseconds < 0 { "-" } else { "+" };
@@ -101,5 +113,13 @@ mod tests {
         assert_eq!(signed(1_500_000_000), "+1s 500ms");
         assert_eq!(signed(-2_001), "-3us");
         assert_eq!(signed(0), "+0s");
+    }
+
+    #[test]
+    fn a_sender_tells_that_its_clock_is_far_off() {
+        for (ahead, part) in [(3_600_000_000_000, "is 1h behind that of"), (-2_000_000_000, "is 2s ahead of that of")] {
+            assert!(sender_note("vm:1", ahead).is_some_and(|note| note.contains(part)), "{ahead}");
+        }
+        assert_eq!(sender_note("vm:1", 999_999_999), None);
     }
 }

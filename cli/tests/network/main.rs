@@ -3,6 +3,7 @@
 //! The traced programs are further instances of this program. The tests need root, or rights to make network namespaces.
 #![forbid(unsafe_code)]
 
+mod bad_peers;
 mod datagrams;
 mod hosts;
 #[path = "../../../reader/tests/integration/udp/link.rs"]

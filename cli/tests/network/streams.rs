@@ -24,12 +24,12 @@ fn collect(place: &Path) -> (Running, String) {
     (collect, format!("{}:{data}", first["control"].as_str().unwrap()))
 }
 
-fn tracectl(place: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn tracectl(place: &Path, arguments: &[&str]) -> Output {
     Command::new(TRACECTL).args(arguments).env("TRACEPOINT_RUN_DIR", place.join("run")).output().unwrap()
 }
 
 /// The status of the only session, and the stream of its only process, once that is like this.
-fn stream(place: &Path, is_so: impl Fn(&Value) -> bool) -> (Value, Value) {
+pub(crate) fn stream(place: &Path, is_so: impl Fn(&Value) -> bool) -> (Value, Value) {
     wait_for(|| {
         let status: Value = serde_json::from_slice(&tracectl(place, &["status", "--json"]).stdout).ok()?;
         let session = status["sessions"][0].clone();

@@ -1,7 +1,7 @@
 //! A stream of the stream protocol: packets with their own numbers, in order, acknowledged when they are stored.
 
 use super::tally::Tally;
-use crate::reorder::{Limits, Reorder};
+use crate::reorder::{Limits, MOST_LOST, Reorder};
 use crate::storage::Packet;
 use crate::view::View;
 use std::collections::VecDeque;
@@ -40,6 +40,10 @@ pub(crate) struct Ordered {
     end: Option<ClosedStream>,
     /// What the sender was told last.
     acknowledged: Option<u64>,
+    /// The control connection on which the stream was announced last. Nothing is told of it on another one, which does not know its handle.
+    connection: u64,
+    /// Ranges that the sender was told are lost, first and last. It may have lost the connection before it read that.
+    told: VecDeque<(u64, u64)>,
 }
 
 /// Why a packet is refused: the sender or the network has damaged it.
@@ -100,7 +104,21 @@ impl Ordered {
             promise: None,
             end: None,
             acknowledged: None,
+            connection: 0,
+            told: VecDeque::new(),
         }
+    }
+
+    /// The sender has announced the stream on this connection: it is told everything once more that a lost connection may have kept from it.
+    pub(super) fn announced(&mut self, connection: u64) {
+        self.acknowledged = None;
+        self.reorder.tell_again(std::mem::take(&mut self.told));
+        self.connection = connection;
+    }
+
+    /// Whether the sender knows the stream on this connection.
+    pub(super) const fn is_announced(&self, connection: u64) -> bool {
+        self.connection == connection
     }
 
     pub(crate) const fn key(&self) -> (u32, u64) {
@@ -167,8 +185,11 @@ impl Ordered {
     /// The same, if the sender was not told. Adds the ranges that were given up before it, which the sender is to be told of first.
     pub(crate) fn news(&mut self, all: bool, lost: &mut Vec<(u64, u64)>) -> Option<u64> {
         let next = self.next_stored();
+        let first = lost.len();
         lost.extend(std::iter::from_fn(|| self.reorder.pop_lost()));
         lost.extend(self.unwritten.drain(..).map(|seq| (seq, seq)));
+        self.told.extend(&lost[first..]);
+        self.told.drain(..self.told.len().saturating_sub(MOST_LOST));
         let is_news = self.acknowledged.replace(next) != Some(next);
         (is_news || all).then_some(next)
     }

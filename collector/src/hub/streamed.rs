@@ -31,6 +31,8 @@ pub(crate) struct Streamed {
     pub(crate) progress: Rc<Notify>,
     /// The clock alignment that was written last, and its bound.
     pub(crate) alignment: Option<(i64, u64)>,
+    /// Whether the clock of the sender was compared with the collector's.
+    pub(crate) is_clock_checked: bool,
     /// The account so far, and its whole length.
     pub(crate) account: (Vec<u8>, Option<u64>),
 }

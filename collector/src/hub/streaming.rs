@@ -1,5 +1,6 @@
 //! Sessions of the stream protocol (`docs/format-stream.md`), as the hub sees them.
 
+mod clocks;
 mod open;
 
 pub(crate) use open::Opened;
@@ -12,13 +13,11 @@ use super::streamed::Streamed;
 use crate::fragments::Fragments;
 use crate::reorder::Limits;
 use crate::storage::{Job, Packet};
-use std::fs::OpenOptions;
-use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 use tracepoint_reader::net::stream::{
-    AckEntry, ClosedStream, Datagram, Delivered, NO_BOUND, NO_SEQ, NackEntry, SeqRange, Sync, SyncEntry,
+    AckEntry, ClosedStream, Datagram, Delivered, NO_SEQ, NackEntry, SeqRange, Sync, SyncEntry,
 };
 
 /// The largest metadata, as for readers.
@@ -126,9 +125,7 @@ impl Hub {
 
     /// A synchronisation message.
     pub(crate) fn sync(&mut self, id: u64, sync: &Sync, now: Instant) {
-        if let Err(error) = self.align(id, sync) {
-            self.say(format!("cannot write the clock alignment: {error}"));
-        }
+        self.align(id, sync);
         for entry in &sync.entries {
             if let Some(ordered) = self.stream_of(id, entry.handle).and_then(|stream| stream.ordered.as_mut()) {
                 ordered.sync(entry.last, entry.time, now);
@@ -138,21 +135,6 @@ impl Hub {
                 self.advance(entry.handle, now);
             }
         }
-    }
-
-    /// Writes the clock alignment beside the account, when it has changed by more than its bound: time of the session, offset, bound.
-    fn align(&mut self, id: u64, sync: &Sync) -> io::Result<()> {
-        let Some(directory) = self.session(id).and_then(|session| session.directory.clone()) else { return Ok(()) };
-        let Some(streamed) = self.streamed(id).filter(|_| sync.bound != NO_BOUND) else { return Ok(()) };
-        let (offset, bound) = (sync.offset, sync.bound);
-        if streamed.alignment.is_some_and(|(known, least)| offset.abs_diff(known) <= bound && bound >= least) {
-            return Ok(());
-        }
-        streamed.alignment = Some((offset, bound));
-        let path = directory.borrow().path().to_owned();
-        make_directories(&path, Path::new(".account"))?;
-        let file = OpenOptions::new().append(true).create(true).open(path.join(".account/clock-alignment"));
-        file.and_then(|mut file| writeln!(file, "{} {offset} {bound}", sync.time))
     }
 
     /// Time has passed for a session: what to ask its sender for.
@@ -234,9 +216,8 @@ impl Hub {
             return (entries, lost);
         };
         for handle in streamed.streams.values().copied() {
-            let Some(ordered) = self.streams.get_mut(&handle).and_then(|stream| stream.ordered.as_mut()) else {
-                continue;
-            };
+            let ordered = self.streams.get_mut(&handle).and_then(|stream| stream.ordered.as_mut());
+            let Some(ordered) = ordered.filter(|ordered| ordered.is_announced(streamed.connection)) else { continue };
             let mut ranges = Vec::new();
             entries.extend(ordered.news(all, &mut ranges).map(|next| AckEntry { handle, next }));
             lost.extend(ranges.into_iter().map(|(first, last)| SeqRange { handle, first, last }));

@@ -33,7 +33,7 @@ fn ordinary(addresses: &Addresses, key: u8) {
 }
 
 /// A control connection on which the stream protocol is spoken.
-fn negotiated(addresses: &Addresses) -> TcpStream {
+pub(crate) fn negotiated(addresses: &Addresses) -> TcpStream {
     let mut stream = connect(addresses.control);
     let mut bytes = Vec::new();
     Command::Version(Version { major: 2, minor: MINOR }).encode(MINOR, &mut bytes);
@@ -44,7 +44,7 @@ fn negotiated(addresses: &Addresses) -> TcpStream {
     stream
 }
 
-fn hello<'a>(key: u8, host: &'a str, session: &'a str, process: &'a str) -> ToCollector<'a> {
+pub(crate) fn hello<'a>(key: u8, host: &'a str, session: &'a str, process: &'a str) -> ToCollector<'a> {
     ToCollector::Hello(Hello {
         version: 1,
         udp: false,
@@ -61,7 +61,7 @@ fn hello<'a>(key: u8, host: &'a str, session: &'a str, process: &'a str) -> ToCo
     })
 }
 
-fn say(stream: &mut TcpStream, message: &ToCollector<'_>) {
+pub(crate) fn say(stream: &mut TcpStream, message: &ToCollector<'_>) {
     let mut bytes = Vec::new();
     message.encode(&mut bytes);
     // The collector may have closed the connection already.

@@ -4,6 +4,7 @@
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 
+mod bad_input;
 mod hostile;
 mod hostile_stream;
 mod overload;
@@ -14,3 +15,4 @@ mod shared_key;
 mod stock_lttng;
 mod stream_sender;
 mod streamed;
+mod viewers;

@@ -105,7 +105,7 @@ fn stream(mut sender: StreamSender, session: u64, underway: &Underway) -> Sums {
     Sums { recorded, dropped, sent: count, delivered: closed[0].packets, lost }
 }
 
-fn ask(viewer: &mut TcpStream, request: Request, size: usize) -> Vec<u8> {
+pub(crate) fn ask(viewer: &mut TcpStream, request: Request, size: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     request.encode(&mut bytes);
     viewer.write_all(&bytes).expect("the collector reads");
@@ -114,11 +114,11 @@ fn ask(viewer: &mut TcpStream, request: Request, size: usize) -> Vec<u8> {
     reply
 }
 
-fn number(reply: &[u8], at: usize) -> u64 {
+pub(crate) fn number(reply: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(reply[at..at + 8].try_into().expect("eight bytes"))
 }
 
-fn word(reply: &[u8], at: usize) -> u32 {
+pub(crate) fn word(reply: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(reply[at..at + 4].try_into().expect("four bytes"))
 }
 
@@ -177,7 +177,7 @@ fn view(live: SocketAddr, underway: &Underway) -> (Vec<Duration>, u64) {
 }
 
 /// A line of `/proc/PID/status`, in bytes.
-fn status(pid: u32, line: &str) -> u64 {
+pub(crate) fn status(pid: u32, line: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
     let line = text.lines().find_map(|it| it.strip_prefix(line)).expect("a line");
     line.trim_matches(|it: char| !it.is_ascii_digit()).parse::<u64>().expect("a number") << 10

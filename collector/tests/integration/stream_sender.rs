@@ -100,7 +100,7 @@ pub(crate) struct StreamSender {
     input: Vec<u8>,
     pub(crate) data: Data,
     /// By handle and number: the number sent before, and the packet.
-    store: BTreeMap<(u64, u64), (u64, Vec<u8>)>,
+    pub(crate) store: BTreeMap<(u64, u64), (u64, Vec<u8>)>,
     last: BTreeMap<u64, u64>,
     sent: BTreeMap<u64, u64>,
     syncs: u64,

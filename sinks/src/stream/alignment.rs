@@ -4,6 +4,7 @@
 //! negative time, the offset is within ((t2 - t1) + (t3 - t4)) / 2 ± ((t4 - t1) - (t3 - t2)) / 2. The probe with the least bound is kept;
 //! its bound grows with the drift that the two clocks may have had since.
 
+use std::time::{SystemTime, UNIX_EPOCH};
 use tracepoint_reader::net::stream::{ClockReply, NO_BOUND};
 
 /// The largest drift between two clocks: parts in a million.
@@ -45,6 +46,12 @@ impl Alignment {
     /// What to add to a time of the trace, and the error bound at `now`.
     pub(super) fn at(&self, now: u64) -> (i64, u64) {
         self.0.map_or((0, NO_BOUND), |estimate| (estimate.offset, estimate.bound_at(now)))
+    }
+
+    /// How far the collector's clock is ahead of this host's, in nanoseconds, when the trace's clock has `now` and the host's `time`.
+    pub(super) fn ahead_of(&self, now: u64, time: SystemTime) -> Option<i64> {
+        let time = i128::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()?;
+        i64::try_from(i128::from(self.0?.offset) + i128::from(now) - time).ok()
     }
 }
 

@@ -16,6 +16,9 @@ pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// The default size of the largest datagram, in bytes.
 pub const DEFAULT_MTU: u32 = 1400;
 
+/// The longest name of a host that DNS knows, in bytes.
+const LONGEST_HOST: usize = 253;
+
 /// The age at which open packets are closed for a stream with this pause between two synchronisation points: an eighth of it, so that what is
 /// announced is little older than the pause; at most 500 ms.
 pub fn flush_age(sync_interval: Duration) -> Duration {
@@ -64,7 +67,11 @@ impl FromStr for Destination {
             Some(Err(control)) => (port(control)?, port(control)?.wrapping_add(1)),
             Some(Ok((control, data))) => (port(control)?, port(data)?),
         };
-        if host.is_empty() { Err(wrong()) } else { Ok(Self { host: host.to_owned(), control_port, data_port }) }
+        match host.len() {
+            0 => Err(wrong()),
+            1..=LONGEST_HOST => Ok(Self { host: host.to_owned(), control_port, data_port }),
+            length => Err(format!("the name of a host has at most {LONGEST_HOST} bytes, and this one has {length}")),
+        }
     }
 }
 
@@ -218,5 +225,10 @@ mod tests {
         for wrong in ["", ":5342", "vm:", "vm:0", "vm:x", "vm:1:2:3", "[::1", "[::1]x", "::1"] {
             assert!(wrong.parse::<Destination>().is_err(), "{wrong}");
         }
+        assert!("x".repeat(253).parse::<Destination>().is_ok());
+        assert_eq!(
+            "x".repeat(300).parse::<Destination>(),
+            Err("the name of a host has at most 253 bytes, and this one has 300".to_owned())
+        );
     }
 }

@@ -133,13 +133,7 @@ impl Sink for StreamSink {
         let time = retry.saturating_add(Duration::from_secs(60));
         let state = self.queue.wait_until(time, |state| state.stats.connections > 0 || state.over);
         match &state.refused {
-            Some(reason) => {
-                let reason = format!(
-                    "{reason}; start `tracectl collect` or lttng-relayd there, or have the recording wait for it (`--retry TIME`, `--wait`)"
-                );
-                let reason = io::Error::new(io::ErrorKind::NotConnected, reason);
-                Err(self.failed(reason))
-            }
+            Some(reason) => Err(self.failed(io::Error::new(io::ErrorKind::NotConnected, reason.clone()))),
             None => Ok(()),
         }
     }

@@ -46,6 +46,8 @@ pub struct StreamStats {
     pub waiting: u64,
     /// The age of the oldest of them: how far the peer is behind. Zero if none waits; `None` for times of another clock than this host's.
     pub lag: Option<Duration>,
+    /// How far the clock of the collector is ahead of this host's, in nanoseconds; `None` while it is not known, and for `lttng-relayd`.
+    pub clock: Option<i64>,
     /// Events of each stream, by class and instance, that the peer has acknowledged. `lttng-relayd` acknowledges nothing.
     pub acknowledged: BTreeMap<(u32, u64), u64>,
     /// Events that were lost, by reason.

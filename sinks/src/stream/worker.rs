@@ -26,6 +26,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The shortest and the longest pause before another attempt.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// What to do about a peer that was not reached.
+const ADVICE: &str =
+    "start `tracectl collect` or lttng-relayd there, or have the recording wait for it (`--retry TIME`, `--wait`)";
 
 /// The state of the thread.
 #[derive(Debug)]
@@ -103,7 +106,8 @@ impl Worker {
     /// Notes why there is no connection. Returns whether there will be none.
     fn lost(&self, trouble: &Trouble, gives_up: bool) -> bool {
         let (text, is_final) = match trouble {
-            Trouble::Temporary(error) => (error.to_string(), gives_up),
+            Trouble::Temporary(error) if gives_up => (format!("{error}; {ADVICE}"), true),
+            Trouble::Temporary(error) => (error.to_string(), false),
             Trouble::Final(text) => (text.clone(), true),
         };
         self.queue.change(|state: &mut State| {

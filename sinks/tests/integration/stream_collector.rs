@@ -8,6 +8,8 @@ mod collector;
 mod datagrams;
 #[path = "stream_collector/flushed.rs"]
 mod flushed;
+#[path = "stream_collector/refused.rs"]
+mod refused;
 
 use crate::common::{Outcome, Recording, alone, place, view};
 use collector::Collector;

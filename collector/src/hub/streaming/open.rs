@@ -85,6 +85,7 @@ impl Hub {
             untold: 0,
             progress: Rc::default(),
             alignment: None,
+            is_clock_checked: false,
             account: (Vec::new(), None),
         });
         let id = self.open_session(session);
@@ -101,8 +102,12 @@ impl Hub {
         let key = (announce.class, announce.instance);
         let streamed = self.streamed(id).ok_or("there is no session")?;
         if let Some(handle) = streamed.streams.get(&key).copied() {
-            let ordered = self.stream(handle).and_then(|stream| stream.ordered.as_ref());
-            let next = ordered.map_or(0, |ordered| ordered.reorder.next_number());
+            let connection = streamed.connection;
+            let ordered = self.stream_of(id, handle).and_then(|stream| stream.ordered.as_mut());
+            let next = ordered.map_or(0, |ordered| {
+                ordered.announced(connection);
+                ordered.reorder.next_number()
+            });
             return Ok((handle, next));
         }
         if streamed.streams.len() >= MOST_STREAMS {
@@ -131,6 +136,10 @@ impl Hub {
             stream.view.set_class(announce.class.into());
             let tally = Tally::of(&stream.view);
             stream.ordered = Some(Ordered::new(key, announce.packet_size, next, tally));
+        }
+        let connection = self.streamed(id).map_or(0, |streamed| streamed.connection);
+        if let Some(ordered) = self.stream_of(id, handle).and_then(|stream| stream.ordered.as_mut()) {
+            ordered.announced(connection);
         }
         if let Some(streamed) = self.streamed(id) {
             streamed.streams.insert(key, handle);

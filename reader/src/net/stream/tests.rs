@@ -65,7 +65,7 @@ fn to_sender<'a>() -> Vec<ToSender<'a>> {
             code: [0; 32],
             name: "collector",
         }),
-        ToSender::Announced(Announced { request: 7, handle: 21, next: 4, events_after: 300 }),
+        ToSender::Announced(Announced { request: 7, handle: 21, next: 4 }),
         ToSender::Ack(Ack { sync: 5, metadata: 1234, entries: vec![AckEntry { handle: 21, next: 5 }] }),
         ToSender::Nack(Nack {
             entries: vec![

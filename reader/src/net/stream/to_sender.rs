@@ -72,8 +72,6 @@ pub struct Announced {
     pub handle: u64,
     /// The lowest `seq` that is not stored.
     pub next: u64,
-    /// Records up to the end of the last packet stored.
-    pub events_after: u64,
 }
 
 /// What is stored.
@@ -225,7 +223,7 @@ impl<'a> ToSender<'a> {
                 if handle == 0 || handle == u64::MAX {
                     return Err(Malformed::Field);
                 }
-                Self::Announced(Announced { request, handle, next: fields.u64()?, events_after: fields.u64()? })
+                Self::Announced(Announced { request, handle, next: fields.u64()? })
             }
             132 => {
                 let (sync, metadata) = (fields.u64()?, fields.u64()?);
@@ -259,8 +257,8 @@ impl<'a> ToSender<'a> {
         match self {
             Self::Challenge(nonce) => frame(out, 129, |to| to.bytes(nonce)),
             Self::Welcome(welcome) => frame(out, 130, |to| welcome.write(to)),
-            Self::Announced(Announced { request, handle, next, events_after }) => {
-                frame(out, 131, |to| to.u32(*request).u64(*handle).u64(*next).u64(*events_after));
+            Self::Announced(Announced { request, handle, next }) => {
+                frame(out, 131, |to| to.u32(*request).u64(*handle).u64(*next));
             }
             Self::Ack(ack) => frame(out, 132, |to| {
                 let to = to.u64(ack.sync).u64(ack.metadata);

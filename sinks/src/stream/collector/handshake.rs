@@ -23,6 +23,7 @@ const UDP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the answer to HELLO says.
 struct Greeting {
+    version: u32,
     name: String,
     resumed: bool,
     token: [u8; 16],
@@ -55,14 +56,7 @@ impl Collector {
             return Err(Trouble::Final(why.to_owned()));
         }
         let Identity { host, session, process, .. } = identity;
-        for (what, name) in [("host", host), ("session", session), ("process", process)] {
-            if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
-                let length = name.len();
-                return Err(Trouble::Final(format!(
-                    "a collector takes names of 1 to {LONGEST_NAME} bytes; that of the {what} has {length}"
-                )));
-            }
-        }
+        check_names([host, session, process])?;
         let buffer = options.resend_buffer as u64;
         let nonce = random()?;
         let hello = Hello {
@@ -97,6 +91,10 @@ impl Collector {
             ToSender::Welcome(welcome) => Some(Greeting::of(welcome)),
             _ => None,
         })?;
+        if welcome.version != u32::from(VERSION) {
+            let version = welcome.version;
+            return Err(Trouble::Final(format!("the collector speaks version {version}, and this sender {VERSION}")));
+        }
         if let Some((key, handshake)) = &proof {
             if !key.verifies(Side::Collector, handshake, &welcome.code) {
                 return Err(Trouble::Final("the collector does not have the shared key of this sender".to_owned()));
@@ -107,7 +105,10 @@ impl Collector {
             Data::Udp(open_udp(&mut control, &welcome, options.mtu, deadline)?)
         } else {
             let port = if welcome.tcp_port == 0 { to.data_port } else { welcome.tcp_port };
-            Data::Tcp(open_tcp(&mut control, connect(to, port, deadline)?, &welcome, deadline)?)
+            let socket = connect(to, port, deadline).map_err(|error| {
+                io::Error::new(error.kind(), format!("cannot connect to its data port {port}: {error}"))
+            })?;
+            Data::Tcp(open_tcp(&mut control, socket, &welcome, deadline)?)
         };
         let now = Instant::now();
         let throttle = Throttle::new(options.bandwidth.clone(), data.framing(), options.sync_interval);
@@ -141,12 +142,25 @@ impl Collector {
     }
 }
 
+/// Checks the names of host, session and process.
+fn check_names(names: [&String; 3]) -> Result<(), Trouble> {
+    for (what, name) in ["host", "session", "process"].into_iter().zip(names) {
+        if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
+            let length = name.len();
+            return Err(Trouble::Final(format!(
+                "a collector takes names of 1 to {LONGEST_NAME} bytes; that of the {what} has {length}"
+            )));
+        }
+    }
+    Ok(())
+}
+
 impl Greeting {
     fn of(welcome: &Welcome<'_>) -> Self {
-        let Welcome { resumed, token, tcp_port, udp_port, mtu, metadata, window, name, code, .. } = *welcome;
+        let Welcome { version, resumed, token, tcp_port, udp_port, mtu, metadata, window, name, code, .. } = *welcome;
         // Terminals must not interpret what comes from the network.
         let name = name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect();
-        Self { name, resumed, token, tcp_port, udp_port, mtu, metadata, window, code }
+        Self { version, name, resumed, token, tcp_port, udp_port, mtu, metadata, window, code }
     }
 }
 

@@ -65,7 +65,7 @@ impl Kept {
         packets.map(|packet| packet.seq()).filter(|seq| (first..=last).contains(seq)).collect()
     }
 
-    /// Everything of a stream below `next` is stored, or given up by the collector.
+    /// Everything of a stream below `next` is stored: what the collector has given up was removed.
     pub(super) fn acknowledge(&mut self, stream: usize, next: u64, queue: &Queue) {
         let Some(packets) = self.streams.get_mut(&stream) else { return };
         while packets.front().is_some_and(|packet| packet.seq() < next) {
@@ -73,6 +73,22 @@ impl Kept {
             self.bytes = self.bytes.saturating_sub(packet.packet.bytes.len() as u64);
             queue.acknowledged(&packet.packet);
         }
+    }
+
+    /// The collector has given up these packets of a stream; their events.
+    pub(super) fn remove(&mut self, stream: usize, first: u64, last: u64, queue: &Queue) -> u64 {
+        let Some(packets) = self.streams.get_mut(&stream) else { return 0 };
+        let mut events = 0;
+        packets.retain(|packet| {
+            let is_kept = !(first..=last).contains(&packet.seq());
+            if !is_kept {
+                events += packet.packet.events();
+                self.bytes = self.bytes.saturating_sub(packet.packet.bytes.len() as u64);
+                queue.finished(&packet.packet);
+            }
+            is_kept
+        });
+        events
     }
 }
 

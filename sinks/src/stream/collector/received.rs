@@ -8,7 +8,7 @@ use crate::stream::stats::LostPackets;
 use crate::stream::streams::Streams;
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 use tracepoint_reader::net::stream::{
     Announced, Delivered, ErrorCode, FRAME_HEADER, FrameHeader, Malformed, NackEntry, SeqRange, ToCollector, ToSender,
 };
@@ -79,7 +79,7 @@ impl Collector {
         (streams, kept): (&mut Streams, &mut Kept),
     ) -> Result<(), Trouble> {
         match message {
-            ToSender::Announced(announced) => self.announced(announced, queue, kept),
+            ToSender::Announced(announced) => self.announced(announced, kept),
             ToSender::Ack(ack) => {
                 self.throttle.stored();
                 for entry in ack.entries {
@@ -92,7 +92,12 @@ impl Collector {
                 self.throttle.missed();
                 nack.entries.iter().for_each(|entry| self.send_again(entry, kept));
             }
-            ToSender::ClockReply(reply) if self.has_system_clock => kept.alignment.observe(&reply, clock::now()),
+            ToSender::ClockReply(reply) if self.has_system_clock => {
+                let (now, time) = (clock::now(), SystemTime::now());
+                kept.alignment.observe(&reply, now);
+                let clock = kept.alignment.ahead_of(now, time);
+                queue.change(|state| state.stats.clock = clock);
+            }
             ToSender::Flow(reason) => {
                 self.is_paused = reason.is_some();
                 let trouble = reason.map(|reason| format!("the collector cannot store: {reason}"));
@@ -108,13 +113,13 @@ impl Collector {
         Ok(())
     }
 
-    fn announced(&mut self, announced: Announced, queue: &Queue, kept: &mut Kept) {
+    fn announced(&mut self, announced: Announced, kept: &Kept) {
         let number = announced.request as usize;
         let Some(handle) = self.handles.get_mut(&number).filter(|handle| handle.is_none()) else { return };
         *handle = Some(announced.handle);
         self.numbers.insert(announced.handle, number);
-        kept.acknowledge(number, announced.next, queue);
-        let kept = kept.within(number, 0, u64::MAX).into_iter();
+        // Packets before `next` are kept until they are acknowledged: what the collector has given up of them, it says before.
+        let kept = kept.within(number, announced.next, u64::MAX).into_iter();
         self.again.extend(kept.map(|seq| Again { stream: number, seq, part: None }));
     }
 
@@ -142,12 +147,10 @@ impl Collector {
         }
     }
 
-    /// The collector has given up packets, which are kept here until it acknowledges them.
-    fn given_up(&mut self, lost: &SeqRange, queue: &Queue, (streams, kept): (&mut Streams, &Kept)) {
+    /// The collector has given up packets. They are kept no longer, so that they are counted once, though a new connection may tell this again.
+    fn given_up(&mut self, lost: &SeqRange, queue: &Queue, (streams, kept): (&mut Streams, &mut Kept)) {
         let Some(number) = self.numbers.get(&lost.handle) else { return };
-        let packets = kept.within(*number, lost.first, lost.last);
-        let events =
-            packets.iter().filter_map(|seq| kept.get(*number, *seq)).map(|packet| packet.packet.events()).sum();
+        let events = kept.remove(*number, lost.first, lost.last, queue);
         let sent = streams.get(*number);
         sent.lost += events;
         let stream = sent.info.id;

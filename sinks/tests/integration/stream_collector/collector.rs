@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tracepoint_reader::net::relay::{Command, ControlHeader, Reply, ReturnCode, Version};
 use tracepoint_reader::net::stream::{
-    Ack, AckEntry, Announced, Attach, Capabilities, ClockReply, Close, Delivered, FRAME_HEADER, FrameHeader, NO_SEQ,
-    Ready, RecordHeader, Sync, ToCollector, ToSender, Welcome, route_of, stored_packet,
+    Ack, AckEntry, Announced, Attach, Capabilities, ClockReply, Close, Delivered, ErrorCode, FRAME_HEADER, FrameHeader,
+    NO_SEQ, Ready, RecordHeader, SeqRange, Sync, ToCollector, ToSender, Welcome, route_of, stored_packet,
 };
 use tracepoint_ring::channel::PacketHeader;
 
@@ -38,6 +38,15 @@ pub(crate) struct Files {
     pub(crate) received: Vec<(Instant, usize)>,
     pub(crate) duplicates: u64,
     pub(crate) connections: u64,
+    /// Packets of each stream that are given up, as senders are told on each connection.
+    lost: Option<(u64, u64)>,
+    /// What is said in place of a welcome.
+    pub(crate) refusal: Option<(ErrorCode, &'static str)>,
+    /// The data port that senders are told, if it is another.
+    pub(crate) data_port: Option<u16>,
+    /// The version that is spoken, if it is another, and by how much the clock is ahead, in nanoseconds.
+    pub(crate) version: Option<u32>,
+    pub(crate) clock_ahead: u64,
     key: Option<[u8; 16]>,
     /// The handles of this connection.
     handles: BTreeMap<u64, (u32, u64)>,
@@ -64,11 +73,11 @@ impl Collector {
         let data_ports = [ports[1], udp.local_addr().expect("an address").port()];
         let own = Arc::clone(&files);
         thread::spawn(move || datagrams::serve(&udp, &own));
-        let own = Arc::clone(&files);
+        let (own, acks) = (Arc::clone(&files), Arc::clone(&acknowledges));
         thread::spawn(move || {
             for socket in control.incoming().map_while(Result::ok) {
-                let files = Arc::clone(&own);
-                thread::spawn(move || drop(serve_control(socket, &files, data_ports)));
+                let (files, acks) = (Arc::clone(&own), Arc::clone(&acks));
+                thread::spawn(move || drop(serve_control(socket, &files, &acks, data_ports)));
             }
         });
         let (own, acks) = (Arc::clone(&files), Arc::clone(&acknowledges));
@@ -93,6 +102,21 @@ impl Collector {
         }
         files.handles.clear();
         files.token = [0; 16];
+    }
+
+    /// Gives up packets of each stream that are stored already; their events.
+    pub(crate) fn give_up(&self, first: u64, last: u64) -> u64 {
+        let mut files = self.files();
+        files.lost = Some((first, last));
+        let mut events = 0;
+        for stream in files.streams.values_mut() {
+            let before = |seq| {
+                stream.packets.iter().find(|(header, _)| header.sequence == seq).expect("it is there").0.events_before
+            };
+            events += before(last + 1) - before(first);
+            stream.packets.retain(|(header, _)| !(first..=last).contains(&header.sequence));
+        }
+        events
     }
 
     /// Writes the trace into a directory.
@@ -186,7 +210,12 @@ fn wait_for_packets(close: &Close, files: &Mutex<Files>) {
     }
 }
 
-fn serve_control(mut socket: TcpStream, files: &Mutex<Files>, [data_port, udp_port]: [u16; 2]) -> std::io::Result<()> {
+fn serve_control(
+    mut socket: TcpStream,
+    files: &Mutex<Files>,
+    acknowledges: &AtomicBool,
+    [data_port, udp_port]: [u16; 2],
+) -> std::io::Result<()> {
     be_found(&mut socket)?;
     let mut payload = Vec::new();
     loop {
@@ -201,6 +230,10 @@ fn serve_control(mut socket: TcpStream, files: &Mutex<Files>, [data_port, udp_po
         }
         match message {
             ToCollector::Hello(hello) => {
+                if let Some((code, why)) = files.refusal {
+                    files.connections += 1;
+                    return say(&socket, &ToSender::Error(code, why));
+                }
                 let resumed = files.key.replace(hello.key) == Some(hello.key);
                 assert!(resumed || files.streams.is_empty(), "one session");
                 files.connections += 1;
@@ -210,13 +243,13 @@ fn serve_control(mut socket: TcpStream, files: &Mutex<Files>, [data_port, udp_po
                 say(
                     &socket,
                     &ToSender::Welcome(Welcome {
-                        version: 1,
+                        version: files.version.unwrap_or(1),
                         resumed,
                         udp: hello.udp,
                         session: 1,
                         token,
                         metadata,
-                        tcp_port: data_port,
+                        tcp_port: files.data_port.unwrap_or(data_port),
                         udp_port,
                         mtu: 65507,
                         window: 16 << 20,
@@ -233,7 +266,14 @@ fn serve_control(mut socket: TcpStream, files: &Mutex<Files>, [data_port, udp_po
                 let stream = files.streams.entry(key).or_default();
                 announce.names[4].clone_into(&mut stream.name);
                 let (request, next) = (announce.request, stream.next);
-                say(&socket, &ToSender::Announced(Announced { request, handle, next, events_after: 0 }))?;
+                say(&socket, &ToSender::Announced(Announced { request, handle, next }))?;
+                if let Some((first, last)) = files.lost {
+                    say(&socket, &ToSender::Lost(SeqRange { handle, first, last }))?;
+                }
+                if acknowledges.load(Ordering::Relaxed) {
+                    let entries = vec![AckEntry { handle, next }];
+                    say(&socket, &ToSender::Ack(Ack { sync: 0, metadata: 0, entries }))?;
+                }
             }
             ToCollector::Metadata(piece) => {
                 let known = files.metadata.len().checked_sub(piece.offset as usize).expect("no gap");
@@ -254,16 +294,20 @@ fn serve_control(mut socket: TcpStream, files: &Mutex<Files>, [data_port, udp_po
                 files.sync_times.push(Instant::now());
             }
             ToCollector::ClockProbe(probe) => {
-                let received = now();
-                let reply = ClockReply { number: probe.number, sent: probe.sent, received, replied: now() };
+                let received = now() + files.clock_ahead;
+                let replied = now() + files.clock_ahead;
+                let reply = ClockReply { number: probe.number, sent: probe.sent, received, replied };
                 say(&socket, &ToSender::ClockReply(reply))?;
             }
             ToCollector::Close(close) => {
                 let delivered = close.entries.iter().map(|entry| {
                     let stream = &files.streams[&files.handles[&entry.handle]];
                     let packets = stream.packets.len() as u64;
-                    let events = records(&stream.packets, entry.events_after);
-                    let (packets_lost, events_lost) = (entry.packets - packets, entry.events_after - events);
+                    // Senders count what was given up.
+                    let is_whole = files.lost.is_none();
+                    let events = if is_whole { records(&stream.packets, entry.events_after) } else { 0 };
+                    let packets_lost = entry.packets - packets;
+                    let events_lost = if is_whole { entry.events_after - events } else { 0 };
                     Delivered { handle: entry.handle, packets, packets_lost, events, events_lost }
                 });
                 let delivered = delivered.collect();

@@ -1,0 +1,125 @@
+//! Viewers that are slow or vanish: the collector's memory is bounded, and senders and other viewers go on.
+
+use super::overload::{ask, number, status, word};
+use super::restart::start_with;
+use super::running::Running;
+use super::sender::connect;
+use super::stream_sender::{EVENT, METADATA, StreamSender, packet};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use tempfile::TempDir;
+use tracepoint_reader::net::live::{Connect, IndexStatus, Request, Seek, Status};
+
+const VIEWERS: usize = 16;
+/// Packets of half a MiB.
+const PADDING: usize = 512 << 10;
+const PACKETS: u64 = 20;
+/// What the collector may take more than when it is idle: its limit on packets, and a tenth.
+const MOST: u64 = (64 << 20) / 10 * 11;
+
+/// A viewer of the first session, and the streams of data that were announced to it.
+fn attach(live: SocketAddr) -> (TcpStream, Vec<u64>) {
+    let mut viewer = connect(live);
+    ask(&mut viewer, Request::Connect(Connect::viewer()), 20);
+    ask(&mut viewer, Request::CreateSession, 4);
+    let reply = ask(&mut viewer, Request::Attach { session: 1, offset: 0, seek: Seek::Beginning }, 8);
+    let mut streams = Vec::new();
+    for _ in 0..word(&reply, 4) {
+        let mut record = vec![0; 4371];
+        viewer.read_exact(&mut record).expect("a stream");
+        if word(&record, 16) == 0 {
+            streams.push(number(&record, 0));
+        }
+    }
+    (viewer, streams)
+}
+
+/// Reads packets of a stream until so many were seen.
+fn see(viewer: &mut TcpStream, stream: u64, packets: u64) {
+    let mut seen = 0;
+    while seen < packets {
+        let index = ask(viewer, Request::NextIndex { stream }, 64);
+        if word(&index, 56) == IndexStatus::Ok.number() {
+            let length = (number(&index, 8) / 8) as u32;
+            let reply = ask(viewer, Request::Packet { stream, offset: number(&index, 0), length }, 12);
+            let mut bytes = vec![0; word(&reply, 4) as usize];
+            viewer.read_exact(&mut bytes).expect("a packet");
+            assert!(bytes == packet(0, seen, PADDING), "packet {seen}");
+            seen += 1;
+        }
+    }
+}
+
+fn record(control: SocketAddr, data: SocketAddr) -> (StreamSender, u64) {
+    let mut sender = StreamSender::open(control, data, 1, None);
+    let (handle, _) = sender.announce(0);
+    sender.say_metadata(0, &[METADATA, EVENT].concat());
+    send(&mut sender, handle, 0..PACKETS);
+    (sender, handle)
+}
+
+fn send(sender: &mut StreamSender, handle: u64, numbers: std::ops::Range<u64>) {
+    let end = numbers.end;
+    for seq in numbers {
+        sender.send_once(handle, seq, &packet(0, seq, PADDING));
+        sender.until(|sender| sender.next.get(&handle) == Some(&(seq + 1)));
+    }
+    sender.sync(2000 + end * 100);
+}
+
+#[test]
+fn slow_viewers_take_bounded_memory_and_hold_up_nobody() {
+    let place = TempDir::new_in("/dev/shm").expect("a directory");
+    let (mut child, [control, data, live]) = start_with(place.path(), None);
+    let idle = status(child.id(), "VmRSS:");
+    let (mut sender, handle) = record(control, data);
+    // Each asks for 500 MiB, and reads nothing of it.
+    let slow = [(); VIEWERS].map(|()| {
+        let (mut viewer, streams) = attach(live);
+        let mut requests = Vec::new();
+        for _ in 0..1000 {
+            Request::Packet { stream: streams[0], offset: 0, length: PADDING as u32 }.encode(&mut requests);
+        }
+        viewer.write_all(&requests).expect("the collector reads");
+        viewer
+    });
+    let (mut viewer, streams) = attach(live);
+    send(&mut sender, handle, PACKETS..PACKETS * 2);
+    see(&mut viewer, streams[0], PACKETS * 2);
+    let most = status(child.id(), "VmHWM:") - idle;
+    println!("{} MiB more than when it was idle", most >> 20);
+    assert!(most <= MOST, "{most} bytes");
+    let closed = sender.close();
+    assert_eq!((closed[0].packets, closed[0].packets_lost), (PACKETS * 2, 0));
+    drop(slow);
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+}
+
+#[test]
+fn viewers_that_vanish_are_forgotten() {
+    let place = TempDir::new_in("/dev/shm").expect("a directory");
+    let mut collector = Running::below(place.path());
+    let addresses = collector.addresses;
+    let (mut sender, handle) = record(addresses.control, addresses.data);
+    let (mut viewer, streams) = attach(addresses.live);
+    let mut vanishing: Vec<_> = (0..VIEWERS).map(|_| attach(addresses.live).0).collect();
+    collector.until(|report| report.viewers == VIEWERS + 1);
+    // Within a request, while answers are under way, and with nothing under way.
+    let mut request = Vec::new();
+    Request::Packet { stream: streams[0], offset: 0, length: PADDING as u32 }.encode(&mut request);
+    let many = request.repeat(50);
+    for (which, viewer) in vanishing.iter_mut().enumerate() {
+        let bytes = [&request[..7], &many, &[]][which % 3];
+        viewer.write_all(bytes).expect("the collector reads");
+    }
+    drop(vanishing);
+    collector.until(|report| report.viewers == 1);
+    send(&mut sender, handle, PACKETS..PACKETS * 2);
+    see(&mut viewer, streams[0], PACKETS * 2);
+    let closed = sender.close();
+    assert_eq!((closed[0].packets, closed[0].packets_lost), (PACKETS * 2, 0));
+    drop(viewer);
+    let (counts, messages) = collector.end();
+    assert_eq!(counts.stored, PACKETS * 2, "{messages:#?}");
+}
