@@ -124,8 +124,9 @@ impl Serve {
             server.quit();
         });
         server.wait();
-        self.print_counts(&server.stats())?;
-        Ok(if damaged.into_inner() || incomplete.into_inner() || server.stats().lost > 0 {
+        let stats = server.stats();
+        self.print_counts(&stats)?;
+        Ok(if damaged.into_inner() || incomplete.into_inner() || stats.lost > 0 || stats.unacknowledged > 0 {
             Outcome::Incomplete
         } else {
             Outcome::Success
@@ -191,12 +192,13 @@ impl Serve {
     }
 
     fn print_counts(&self, stats: &UdpStats) -> io::Result<()> {
-        let UdpStats { sessions, messages, bytes, legacy_events, batch_events, lost, ignored, refused, .. } = *stats;
+        let UdpStats { sessions, messages, bytes, legacy_events, batch_events, unacknowledged, lost, .. } = *stats;
+        let UdpStats { ignored, refused, .. } = *stats;
         if self.json {
             return output::json(&json!({
                 "type": "served", "sessions": sessions, "messages": messages, "bytes": bytes,
                 "legacy_events": legacy_events, "batch_events": batch_events, "lost": lost,
-                "ignored": ignored, "refused": refused,
+                "unacknowledged": unacknowledged, "ignored": ignored, "refused": refused,
             }));
         }
         let events = legacy_events + batch_events;
@@ -204,6 +206,11 @@ impl Serve {
             "sent {events} events in {messages} messages, {bytes} bytes, in {sessions} sessions; {lost} events were not \
              sent, {ignored} datagrams ignored, {refused} refused"
         ));
+        if unacknowledged > 0 {
+            message::note(&format!(
+                "{unacknowledged} of the sent events were not acknowledged: their client did not end its session, and may not have them"
+            ));
+        }
         Ok(())
     }
 }
