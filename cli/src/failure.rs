@@ -54,7 +54,7 @@ impl Outcome {
         (
             Self::Failed,
             "failure: the trace cannot be read, the output cannot be written, there is no such process or session, or \
-             nothing matches a rule",
+             nothing matches a rule, or nothing of a command could be recorded",
         ),
         (
             Self::Lossy,

@@ -10,6 +10,7 @@ use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::interrupt::Interrupt;
 use crate::message;
 use crate::progress::LiveLine;
+use crate::units;
 use clap::Args;
 use clap::error::ErrorKind;
 use dt_file::DtFile;
@@ -42,8 +43,8 @@ Examples:
 
 {EXIT_CODES}"))]
 pub(crate) struct Read {
-    /// The name or address of the server
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    /// The name or address of the server; a port here counts before `--server-port`
+    #[arg(long, value_name = "HOST[:PORT]", default_value = "127.0.0.1")]
     server_address: String,
     /// The port of the server
     #[arg(long, value_name = "PORT", env = SERVER_PORT_VARIABLE, default_value_t = SERVER_PORT,
@@ -153,7 +154,8 @@ impl Read {
     }
 
     fn server(&self) -> Result<SocketAddr, Failure> {
-        let (name, port) = (self.server_address.as_str(), self.server_port);
+        let (name, port) = units::host_and_port(&self.server_address).map_err(Failure::Usage)?;
+        let port = port.unwrap_or(self.server_port);
         let found = (name, port).to_socket_addrs().map_err(|error| error.to_string());
         let found = found.and_then(|mut found| found.next().ok_or_else(|| "it has no address".to_owned()));
         found.map_err(|reason| Failure::NoServer(format!("cannot find the server `{name}`: {reason}")))

@@ -181,9 +181,11 @@ impl Record {
         let mut outcome = report.outcome().max(if lossy { Outcome::Lossy } else { Outcome::Success });
         if let Some(mut child) = child {
             if report.processes() == 0 {
-                message::note(
-                    "no process took part; a program becomes traceable with `let _agent = tracepoint::Agent::start();` in its `main`",
+                message::error(
+                    "no process took part: the command has no agent, or no event that matches; a program becomes traceable with \
+                     `let _agent = tracepoint::Agent::start();` in its `main`, and `tracectl list` shows its events while it runs",
                 );
+                outcome = outcome.max(Outcome::Failed);
             }
             match child.try_wait()? {
                 Some(status) => outcome = outcome.max(command::status_of(status)),

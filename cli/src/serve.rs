@@ -41,8 +41,8 @@ pub(crate) struct Serve {
     /// A directory with a CTF trace, or a dt file of a session; without it only the events of `--events-from` are served
     #[arg(value_name = "PATH", required_unless_present = "events_from")]
     path: Option<PathBuf>,
-    /// The address of this machine to listen on; 0.0.0.0 or :: for all
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    /// The address of this machine to listen on; 0.0.0.0 or :: for all. A port here counts before `--port`
+    #[arg(long, value_name = "ADDR[:PORT]", default_value = "127.0.0.1")]
     address: String,
     /// The port; 0: any free one [default: the environment variable `TRACE_SERVER_PORT`, or 5556]
     #[arg(long, value_name = "PORT")]
@@ -124,8 +124,9 @@ impl Serve {
             server.quit();
         });
         server.wait();
-        self.print_counts(&server.stats())?;
-        Ok(if damaged.into_inner() || incomplete.into_inner() || server.stats().lost > 0 {
+        let stats = server.stats();
+        self.print_counts(&stats)?;
+        Ok(if damaged.into_inner() || incomplete.into_inner() || stats.lost > 0 || stats.unacknowledged > 0 {
             Outcome::Incomplete
         } else {
             Outcome::Success
@@ -167,11 +168,12 @@ impl Serve {
     }
 
     fn resolve(&self) -> Result<SocketAddr, Failure> {
-        let port = self.port.map_or_else(port_from_environment, Ok)?;
+        let (host, port) = units::host_and_port(&self.address).map_err(Failure::Usage)?;
+        let port = port.or(self.port).map_or_else(port_from_environment, Ok)?;
         let failed = |error| {
             SinkError::new(format!("find the address `{}`; give an IP address of this machine", self.address), error)
         };
-        let mut found = (self.address.as_str(), port).to_socket_addrs().map_err(failed)?;
+        let mut found = (host, port).to_socket_addrs().map_err(failed)?;
         found.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()).into())
     }
 
@@ -181,22 +183,23 @@ impl Serve {
             return output::json(&json!({ "type": "listening", "address": address.to_string() }));
         }
         let port = address.port();
-        let host = if address.ip().is_unspecified() { "HOST".to_owned() } else { address.ip().to_string() };
+        let server = if address.ip().is_unspecified() { format!("HOST:{port}") } else { address.to_string() };
         let sources = self.path.iter().chain(&self.events_from).map(|path| path.display().to_string());
         message::note(&format!(
-            "serving {} on {address}; read it with: tracectl read --server-address {host} --server-port {port}",
+            "serving {} on {address}; read it with: tracectl read --server-address {server}",
             sources.collect::<Vec<_>>().join(" and ")
         ));
         Ok(())
     }
 
     fn print_counts(&self, stats: &UdpStats) -> io::Result<()> {
-        let UdpStats { sessions, messages, bytes, legacy_events, batch_events, lost, ignored, refused, .. } = *stats;
+        let UdpStats { sessions, messages, bytes, legacy_events, batch_events, unacknowledged, lost, .. } = *stats;
+        let UdpStats { ignored, refused, .. } = *stats;
         if self.json {
             return output::json(&json!({
                 "type": "served", "sessions": sessions, "messages": messages, "bytes": bytes,
                 "legacy_events": legacy_events, "batch_events": batch_events, "lost": lost,
-                "ignored": ignored, "refused": refused,
+                "unacknowledged": unacknowledged, "ignored": ignored, "refused": refused,
             }));
         }
         let events = legacy_events + batch_events;
@@ -204,6 +207,11 @@ impl Serve {
             "sent {events} events in {messages} messages, {bytes} bytes, in {sessions} sessions; {lost} events were not \
              sent, {ignored} datagrams ignored, {refused} refused"
         ));
+        if unacknowledged > 0 {
+            message::note(&format!(
+                "{unacknowledged} of the sent events were not acknowledged: their client did not end its session, and may not have them"
+            ));
+        }
         Ok(())
     }
 }

@@ -31,6 +31,24 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .map_err(|_| "expected a time, for example `500ms`, `10s`, `5m` or `1h`".to_owned())
 }
 
+/// Splits a port off an address: `HOST`, `HOST:PORT`, `[IPV6]` or `[IPV6]:PORT`; an IPv6 address may be without brackets where no port follows.
+pub(crate) fn host_and_port(text: &str) -> Result<(&str, Option<u16>), String> {
+    let failed = || {
+        format!("`{text}`: expected an address, optionally with a port, for example `127.0.0.1:5556` or `[::1]:5556`")
+    };
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').ok_or_else(failed)?,
+        None if text.matches(':').count() == 1 => text.split_at(text.find(':').unwrap_or_default()),
+        None => (text, ""),
+    };
+    let port = match port.strip_prefix(':') {
+        Some(port) => Some(port.parse().map_err(|_| failed())?),
+        None if port.is_empty() => None,
+        None => return Err(failed()),
+    };
+    if host.is_empty() { Err(failed()) } else { Ok((host, port)) }
+}
+
 /// A number of bytes for people: `1.50 MiB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     format!("{:.2}", ByteSize::b(bytes).display().iec())
@@ -39,6 +57,22 @@ pub(crate) fn bytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ports_are_split_off_addresses() {
+        for (text, expected) in [
+            ("127.0.0.1", ("127.0.0.1", None)),
+            ("box:7", ("box", Some(7))),
+            ("::1", ("::1", None)),
+            ("[::1]", ("::1", None)),
+            ("[::1]:7", ("::1", Some(7))),
+        ] {
+            assert_eq!(host_and_port(text), Ok(expected), "{text}");
+        }
+        for wrong in ["", ":7", "box:", "box:x", "box:70000", "[::1", "[::1]7"] {
+            assert!(host_and_port(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn sizes_are_parsed() {

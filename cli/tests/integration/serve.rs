@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 use tracepoint_control::{Channel, Session, sinks::CtfSink};
-use tracepoint_reader::udp::wire::{FromServer, MarkKind, ToClient, ToServer};
+use tracepoint_reader::udp::wire::{Accept, Ack, FromServer, MarkKind, ToClient, ToServer};
 
 tracepoint::define_trace! {
     provider = "kiosk";
@@ -134,6 +134,50 @@ fn a_trace_is_read_once_and_then_the_server_ends() {
         (&"served".into(), &1.into(), &1000.into())
     );
     assert_eq!((&report["lost"], &report["messages"]), (&0.into(), &1004.into()));
+}
+
+/// A client that is killed takes events that nobody has.
+#[test]
+fn events_of_a_killed_client_are_counted() {
+    let (_place, directory) = trace();
+    let server = serve(&directory, &[]);
+    let client = client(server.address);
+    let mut buffer = [0; 2000];
+    let mut next = |answer: &dyn Fn(&FromServer<'_>) -> Option<ToServer>| loop {
+        let size = client.recv(&mut buffer).unwrap();
+        if let Some(message) = answer(&FromServer::decode(&buffer[..size]).unwrap()) {
+            let mut bytes = Vec::new();
+            message.encode(&mut bytes);
+            client.send(&bytes).unwrap();
+            return;
+        }
+    };
+    next(&|from| match from.message {
+        ToClient::Mark(mark) => Some(ToServer::Accept(Accept::new(mark.offer.unwrap()))),
+        _ => None,
+    });
+    let acknowledge = |from: &FromServer<'_>, metadata| {
+        let session = from.session.unwrap();
+        Some(ToServer::Ack(Ack { session, metadata, account: 0, events: 0, seq: from.seq, ended: false }))
+    };
+    next(&|from| matches!(from.message, ToClient::Welcome(_)).then(|| acknowledge(from, 0)).flatten());
+    next(&|from| match &from.message {
+        ToClient::Text(text) if text.offset + text.bytes.len() as u32 == text.total => acknowledge(from, text.total),
+        _ => None,
+    });
+    // It acknowledges none of its events.
+    let mut events = 0;
+    while events < 1000 {
+        let size = client.recv(&mut buffer).unwrap();
+        if let ToClient::Batch(batch) = FromServer::decode(&buffer[..size]).unwrap().message {
+            events = batch.events_before + u64::from(batch.events);
+        }
+    }
+    drop(client);
+    server.interrupt();
+    let (code, report) = server.end();
+    assert_eq!((&report["batch_events"], &report["unacknowledged"]), (&1000.into(), &1000.into()));
+    assert_eq!((code, &report["lost"]), (Some(1), &0.into()));
 }
 
 #[test]

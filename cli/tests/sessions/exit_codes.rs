@@ -101,6 +101,25 @@ fn a_command_decides_by_its_status() -> Outcome {
     Ok(())
 }
 
+/// A command of which nothing can be recorded is no success, whatever its own status: it has no agent, or no such event.
+#[test]
+fn a_command_of_which_nothing_is_recorded_fails() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let traced = program("exit_codes::a_command_of_which_nothing_is_recorded_fails", 10);
+    for (events, path, arguments) in
+        [("shop:paid", "true".as_ref(), vec![]), ("no:such", traced.get_program(), traced.get_args().collect())]
+    {
+        let mut record = place.command(&["record", "-e", events, "-o", "out", "--"]);
+        let output = record.arg(path).args(arguments).env(TRACED, "10").output()?;
+        let err = String::from_utf8(output.stderr)?;
+        assert!(output.status.code() == Some(3) && err.contains("no process took part"), "{err}");
+    }
+    Ok(())
+}
+
 /// A signal ends the command, whose last events are in the trace.
 #[test]
 fn a_signal_ends_the_command() -> Outcome {

@@ -1,7 +1,8 @@
 //! Address validation: which addresses are trusted, or have proven by a token that they receive what is sent to them.
 //!
 //! A forged address costs no memory: nonces and tokens are keyed hashes of the address and the time, and the bytes received from an
-//! address, which limit what is sent to it before it is validated, are kept in a table of fixed size.
+//! address, which limit what is sent to it before it is validated, are kept in a table of fixed size. So are the hosts whose sessions ended
+//! without an acknowledgement: their next sessions give way to other clients at once.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -10,8 +11,10 @@ use std::time::{Duration, Instant};
 
 /// The shortest validity of a nonce or a token; the longest is twice that.
 const PERIOD: Duration = Duration::from_secs(10);
-/// The number of addresses whose received bytes are kept.
+/// The number of addresses whose received bytes are kept, and of silent hosts.
 const CREDITS: usize = 256;
+/// How long a host counts as silent.
+const SILENT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) struct AddressValidator {
@@ -21,12 +24,15 @@ pub(super) struct AddressValidator {
     begun: Instant,
     drawn: u64,
     credits: Box<[Option<(SocketAddr, usize)>; CREDITS]>,
+    /// Hosts that took a session and acknowledged nothing, and when.
+    silent: Box<[Option<(IpAddr, Instant)>; CREDITS]>,
 }
 
 impl AddressValidator {
     pub(super) fn new(trusts_loopback: bool, allowed: Vec<IpAddr>, now: Instant) -> Self {
         let keys = [RandomState::new(), RandomState::new()];
-        Self { trusts_loopback, allowed, keys, begun: now, drawn: 0, credits: Box::new([None; CREDITS]) }
+        let (credits, silent) = (Box::new([None; CREDITS]), Box::new([None; CREDITS]));
+        Self { trusts_loopback, allowed, keys, begun: now, drawn: 0, credits, silent }
     }
 
     /// Whether the address is a loopback address.
@@ -76,6 +82,32 @@ impl AddressValidator {
         suffices
     }
 
+    /// Notes whether the client at `address` has acknowledged something of the session that ends now.
+    pub(super) fn session_ended(&mut self, address: SocketAddr, acknowledged: bool, now: Instant) {
+        let (host, place) = self.host(address);
+        if !acknowledged {
+            self.silent[place] = Some((host, now));
+        } else if self.silent[place].is_some_and(|(silent, _)| silent == host) {
+            self.silent[place] = None;
+        }
+    }
+
+    /// Whether a session with this host has lately ended without an acknowledgement.
+    pub(super) fn is_silent(&self, address: SocketAddr, now: Instant) -> bool {
+        let (host, place) = self.host(address);
+        self.silent[place]
+            .is_some_and(|(silent, since)| silent == host && now.saturating_duration_since(since) < SILENT)
+    }
+
+    /// The host, whatever its port, and its place in the table. One host may have all addresses of an IPv6 network of 64 bits.
+    fn host(&self, address: SocketAddr) -> (IpAddr, usize) {
+        let host = match address.ip().to_canonical() {
+            IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() >> 64 << 64).into()),
+            v4 @ IpAddr::V4(_) => v4,
+        };
+        (host, (self.keys[1].hash_one(host) % CREDITS as u64) as usize)
+    }
+
     fn period(&self, now: Instant) -> u64 {
         // Starts at 1, so that the first period has a predecessor.
         1 + now.saturating_duration_since(self.begun).as_secs() / PERIOD.as_secs()
@@ -100,6 +132,20 @@ mod tests {
 
     fn address(port: u16) -> SocketAddr {
         SocketAddr::from(([192, 0, 2, 1], port))
+    }
+
+    #[test]
+    fn a_host_is_silent_for_a_while_whatever_its_port() {
+        let begin = Instant::now();
+        let mut validator = AddressValidator::new(true, Vec::new(), begin);
+        validator.session_ended(address(1), false, begin);
+        assert!(validator.is_silent(address(2), begin) && !validator.is_silent(address(2), begin + SILENT));
+        validator.session_ended(address(3), true, begin);
+        assert!(!validator.is_silent(address(1), begin));
+        let [one, same, other] =
+            ["[2001:db8::1]:1", "[2001:db8::2]:2", "[2001:db8:0:1::1]:1"].map(|address| address.parse().unwrap());
+        validator.session_ended(one, false, begin);
+        assert!(validator.is_silent(same, begin) && !validator.is_silent(other, begin));
     }
 
     #[test]

@@ -16,8 +16,11 @@ use super::stats::Counters;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tracepoint_reader::udp::wire::{Accept, ToServer};
+
+/// The time that a new client has for its first acknowledgement, before its session gives way to another client.
+const FIRST_ACK: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Dispatcher {
@@ -29,6 +32,8 @@ pub(super) struct Dispatcher {
     validator: AddressValidator,
     splitter: Splitter,
     session: Option<Session>,
+    /// From when on the session gives way to another client, if nothing of it was acknowledged.
+    yields_from: Instant,
     /// The socket of the previous session: what its client sends next arrives there.
     parked: Option<Outbox>,
     seq: u32,
@@ -78,6 +83,7 @@ impl Dispatcher {
             validator,
             splitter: Splitter::default(),
             session: None,
+            yields_from: now,
             parked: None,
             seq: 0,
             read: false,
@@ -187,7 +193,13 @@ impl Dispatcher {
         let Some(session) = self.session.take() else { return };
         self.earlier += match &session {
             Session::Legacy(legacy) => legacy.sent,
-            Session::Batch(batches) => batches.sent(),
+            Session::Batch(batches) => {
+                self.validator.session_ended(batches.outbox.client(), batches.is_acknowledged(), now);
+                self.counters.unacknowledged.add(batches.unacknowledged());
+                // A client that was told nothing leaves the beginning of the trace to the next one.
+                self.read &= batches.unanswered() != (0, true);
+                batches.sent()
+            }
         };
         self.parked = Some(session.into_outbox());
     }
@@ -217,6 +229,10 @@ impl Dispatcher {
             return;
         }
         match (message, client) {
+            (ToServer::Start, Some(client)) if client != from && self.yields_to(from, now) => self.start(from, now),
+            (ToServer::Accept(accept), Some(client)) if client != from && self.yields_to(from, now) => {
+                self.accept(accept, from, now);
+            }
             (_, Some(client)) if client != from => self.counters.ignored.add(1),
             (ToServer::Start, Some(_)) => self.start_again(from, now),
             (ToServer::Start, None) => self.start(from, now),
@@ -224,6 +240,14 @@ impl Dispatcher {
             (ToServer::Accept(accept), None) => self.accept(accept, from, now),
             (message, _) => self.session_message(message, now),
         }
+    }
+
+    /// Whether the session gives way to a client at this address: its own client has acknowledged nothing in time. Else hosts that prove
+    /// their addresses, and then only repeat ACCEPT, would keep all clients out.
+    fn yields_to(&self, from: SocketAddr, now: Instant) -> bool {
+        now >= self.yields_from
+            && matches!(&self.session, Some(Session::Batch(batches)) if !batches.is_acknowledged())
+            && (self.validator.is_trusted(from) || !self.validator.is_silent(from, now))
     }
 
     /// STOP, ACK or LEAVE of the present client.
@@ -252,6 +276,7 @@ impl Dispatcher {
     }
 
     fn open_legacy(&mut self, from: SocketAddr, now: Instant) {
+        self.close(now);
         let Some(outbox) = self.open(from) else { return };
         let nonce = self.offers().then(|| (self.validator.draw() & 0xffff) as u16);
         let most = if AddressValidator::is_local(from) { self.options.legacy_rate } else { self.options.allowed_rate };
@@ -268,6 +293,8 @@ impl Dispatcher {
         let session = self.validator.draw();
         let first = !std::mem::replace(&mut self.read, true) || first;
         let opening = Opening { accept, session, uuid: self.uuid, first, earlier: self.earlier, legacy_events: legacy };
+        let known = self.validator.is_silent(outbox.client(), now);
+        self.yields_from = if known { now } else { now + FIRST_ACK };
         let (_, context) = self.parts(now);
         let batches = BatchSession::begin(outbox, &opening, &context);
         self.serving(batches.is_limited());

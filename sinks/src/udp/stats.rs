@@ -20,6 +20,9 @@ pub struct UdpStats {
     pub batch_events: u64,
     /// Events that a client of the batch layout has acknowledged in the present or the last session.
     pub acknowledged: u64,
+    /// Events sent in batches of sessions that are over, without an acknowledgement of them or of the session's end: the client was killed,
+    /// say. They may have arrived. The next client counts them as sent to another one. What a client of the legacy layout receives is not known.
+    pub unacknowledged: u64,
     /// Datagrams received.
     pub received: u64,
     /// Those among them that were no valid command, or not in this state.
@@ -56,6 +59,7 @@ impl UdpWatch {
             legacy_events: self.counters.legacy.read(),
             batch_events: self.counters.batch.read(),
             acknowledged: self.counters.acknowledged.read(),
+            unacknowledged: self.counters.unacknowledged.read(),
             received: self.counters.received.read(),
             ignored: self.counters.ignored.read(),
             refused: self.counters.refused.read(),
@@ -89,6 +93,7 @@ pub(super) struct Counters {
     pub(super) legacy: Counter,
     pub(super) batch: Counter,
     acknowledged: Counter,
+    pub(super) unacknowledged: Counter,
     pub(super) received: Counter,
     pub(super) ignored: Counter,
     pub(super) refused: Counter,

@@ -60,6 +60,8 @@ fn no_server_has_an_exit_code() {
     assert!(err.contains(&format!("no server listens at 127.0.0.1:{port}")), "{err}");
     let (code, _, err) = result_of(&read(port, &["--server-address", "no.such.host.invalid"]).output().unwrap());
     assert!(code == Some(5) && err.contains("cannot find the server `no.such.host.invalid`"), "{err}");
+    let (code, _, err) = result_of(&read(1, &["--server-address", &format!("127.0.0.1:{port}")]).output().unwrap());
+    assert!(code == Some(5) && err.contains(&format!("no server listens at 127.0.0.1:{port}")), "{err}");
 }
 
 #[test]

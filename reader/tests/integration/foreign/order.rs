@@ -55,3 +55,46 @@ fn files_without_times_of_packets_are_merged() {
     assert_same(root.path());
     assert_eq!(ours(root.path()).lines().count(), 6);
 }
+
+/// Streams in which most times are equal: events at the end of a packet, where the next one of any stream begins, and packets that end
+/// later than their last event.
+#[test]
+fn events_at_the_ends_of_packets_are_merged_as_by_babeltrace() {
+    for seed in 1..40_u64 {
+        let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut below = |bound: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % bound
+        };
+        let files: Vec<_> = (0..2 + below(3))
+            .map(|file| {
+                let (mut time, mut before) = (1000 + below(2), 0);
+                let packets: Vec<_> = (0..=below(4))
+                    .map(|number| {
+                        let begin = time;
+                        let records: Vec<_> = (0..below(4))
+                            .map(|n| {
+                                time += below(2);
+                                (0, time, [(16 * file + 4 * number + n) as u8])
+                            })
+                            .collect();
+                        time += below(2);
+                        let records: Vec<_> = records.iter().map(|(id, time, data)| (*id, *time, &data[..])).collect();
+                        let packet =
+                            Packet { instance: file, number, before, begin, end: time, ..Packet::of(&records) };
+                        before += records.len() as u64;
+                        packet.bytes()
+                    })
+                    .collect();
+                (format!("s{file}"), packets.concat())
+            })
+            .collect();
+        let root = tempfile::tempdir().unwrap();
+        let files: Vec<_> = files.iter().map(|(name, bytes)| (name.as_str(), bytes.clone())).collect();
+        write(root.path(), &one_event("u8 a;"), &files);
+        let (expected, found) = (crate::hand::babeltrace(root.path()), ours(root.path()));
+        assert_eq!(found, expected, "seed {seed}");
+    }
+}

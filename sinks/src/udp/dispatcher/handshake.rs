@@ -58,6 +58,7 @@ impl Dispatcher {
         if self.validator.is_trusted(from) || !self.validator.is_nonce(from, accept.nonce, now) || !self.offers() {
             self.counters.ignored.add(1);
         } else if self.validator.is_token(from, accept.token, now) {
+            self.close(now);
             if let Some(outbox) = self.open(from) {
                 self.counters.session();
                 self.open_batches(outbox, accept, 0, false, now);

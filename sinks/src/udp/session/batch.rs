@@ -60,6 +60,8 @@ pub(in crate::udp) struct BatchSession {
     metadata: TextFlow,
     account: TextFlow,
     events: u64,
+    /// The events that the client has acknowledged.
+    delivered: u64,
     number: u32,
     ending: Option<Ending>,
 }
@@ -100,6 +102,7 @@ impl BatchSession {
             metadata: TextFlow::new(now),
             account: TextFlow::new(now),
             events: 0,
+            delivered: 0,
             number: 0,
             ending: None,
         }
@@ -108,6 +111,10 @@ impl BatchSession {
     /// The number of events that were sent, in both layouts.
     pub(in crate::udp) const fn sent(&self) -> u64 {
         self.events + self.legacy_events
+    }
+
+    pub(in crate::udp) const fn is_acknowledged(&self) -> bool {
+        self.acknowledged
     }
 
     /// If the client has acknowledged nothing, perhaps because no WELCOME has reached it: the events that it was sent before, in the legacy
@@ -134,7 +141,7 @@ impl BatchSession {
     /// The ACCEPT that began this session was retransmitted: its answer may be lost.
     pub(in crate::udp) fn accepted_again(&mut self, accept: Accept, now: Instant) {
         if accept == self.accept && !self.acknowledged {
-            self.last_received = now;
+            // The session does not last longer by it: a client that never acknowledges anything could keep it.
             self.welcome_at = now;
         }
     }
@@ -152,6 +159,7 @@ impl BatchSession {
             self.seen = ack.seq;
             self.moved = now;
         }
+        self.delivered = self.delivered.max(ack.events);
         context.counters.acknowledged(ack.events);
         if let Some(ending) = &mut self.ending {
             ending.acknowledged |= ack.ended && ending.since.is_some();
@@ -161,22 +169,6 @@ impl BatchSession {
     /// An ICMP error has reported the client's port as closed.
     pub(in crate::udp) fn refused(&mut self) {
         self.refused = true;
-    }
-
-    /// The client has sent LEAVE.
-    pub(in crate::udp) fn leave(&mut self, now: Instant) {
-        self.last_received = now;
-        self.end(false, now);
-    }
-
-    fn end(&mut self, trace: bool, now: Instant) {
-        let texts = (self.texts(), now);
-        self.ending.get_or_insert(Ending { trace, texts, since: None, next: now, acknowledged: false });
-    }
-
-    /// The acknowledged bytes of the texts.
-    fn texts(&self) -> u64 {
-        u64::from(self.metadata.acknowledged()) + u64::from(self.account.acknowledged())
     }
 
     /// Sends what can be sent now.

@@ -241,6 +241,8 @@ fn a_client_that_vanishes_frees_the_server() {
     client.begin(usual());
     served.numbers(0, [1]);
     client.until(|kept| kept.events == 1);
+    served.numbers(0, [2]);
+    served.until(|stats| stats.batch_events == 2);
     // Its socket stays open, so that there is no ICMP error.
     let mut next = LegacyClient::new(served.address());
     next.socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
@@ -248,9 +250,11 @@ fn a_client_that_vanishes_frees_the_server() {
         next.start();
     }
     assert_eq!(next.message(), SESSION_BEGIN);
-    served.numbers(0, [2]);
+    served.numbers(0, [3]);
     next.socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
-    assert_eq!(next.event(), number(2), "and no TRACE_BEGIN");
+    assert_eq!(next.event(), number(3), "and no TRACE_BEGIN");
+    let stats = served.stats();
+    assert_eq!((stats.acknowledged, stats.unacknowledged), (0, 1), "of the session, and of those that are over");
 }
 
 #[test]
@@ -289,7 +293,9 @@ fn an_icmp_error_does_not_end_a_session() {
     assert_eq!(client.kept.numbers(), [1, 3]);
     served.server.end(None);
     assert_eq!(client.rest().events, 3);
-    assert_eq!(served.stats().sessions, 1);
+    served.server.wait();
+    let stats = served.stats();
+    assert_eq!((stats.sessions, stats.acknowledged, stats.unacknowledged), (1, 2, 0), "the client knows what it lost");
 }
 
 #[test]

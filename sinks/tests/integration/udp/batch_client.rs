@@ -1,6 +1,6 @@
 //! A client of the batch layout that keeps and acknowledges received messages.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 use tracepoint_reader::account::ACCOUNT_PATH;
@@ -35,7 +35,12 @@ pub(crate) struct BatchClient {
 
 impl BatchClient {
     pub(crate) fn new(server: SocketAddr) -> Self {
-        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        Self::at([127, 0, 0, 1], server)
+    }
+
+    /// A client with this address.
+    pub(crate) fn at(address: [u8; 4], server: SocketAddr) -> Self {
+        let socket = UdpSocket::bind((IpAddr::from(address), 0)).expect("a socket");
         socket.connect(server).expect("loopback");
         socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
         Self { socket, session: 0, kept: Kept::default(), seq: 0, described: 0, loses: None, received: 0 }

@@ -4,6 +4,7 @@ use crate::udp::batch_client::BatchClient;
 use crate::udp::legacy_client::{LegacyClient, SESSION_BEGIN, TRACE_BEGIN, number};
 use crate::udp::served::{Served, options};
 use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tracepoint_reader::udp::wire::{Accept, FromServer, ToClient, ToServer};
 
@@ -123,6 +124,74 @@ fn no_address_is_sent_more_than_it_has_sent_before_it_is_validated() {
     proven(&mut client);
     client.until(|kept| kept.events == 10);
     assert!(client.kept.welcome.is_some_and(|welcome| welcome.first && welcome.earlier == 0));
+}
+
+/// Nonce and token for a client, whose address is validated by them.
+fn validated(client: &mut BatchClient) -> Accept {
+    for _ in 0..9 {
+        client.say(ToServer::Start);
+    }
+    let accept = Accept::new(client.offer());
+    client.say(ToServer::Accept(accept));
+    let token = client.next(|from| match from.message {
+        ToClient::Challenge(challenge) => challenge.token,
+        ref other => panic!("{other:?} instead of a challenge"),
+    });
+    Accept { token, ..accept }
+}
+
+/// Repeats what the server has not answered yet, until a session begins, for some seconds.
+fn begin_patiently(client: &mut BatchClient) {
+    client.socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
+    let mut accept = None;
+    for _ in 0..500 {
+        match accept {
+            Some(accept) => client.say(ToServer::Accept(accept)),
+            None => (0..9).for_each(|_| client.say(ToServer::Start)),
+        }
+        let mut buffer = [0; 2000];
+        while let Ok(size) = client.socket.recv(&mut buffer) {
+            match FromServer::decode(&buffer[..size]).expect("a message of the protocol").message {
+                ToClient::Mark(mark) => accept = accept.or(mark.offer.map(Accept::new)),
+                ToClient::Challenge(challenge) => {
+                    accept = accept.map(|accept| Accept { token: challenge.token, ..accept });
+                    break;
+                }
+                ToClient::Welcome(_) => {
+                    client.socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+                    return;
+                }
+                other => panic!("{other:?} before the session"),
+            }
+        }
+    }
+    panic!("not served");
+}
+
+#[test]
+fn hosts_that_acknowledge_nothing_do_not_keep_a_client_out() {
+    let mut served = Served::start(options().trust_loopback(false).client_timeout(Duration::MAX));
+    served.numbers(0, 0..10);
+    let mut hosts = [2, 3, 4].map(|host| BatchClient::at([127, 0, 0, host], served.address()));
+    let accepts: Vec<_> = hosts.iter_mut().map(|host| ToServer::Accept(validated(host))).collect();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in (0..3000).take_while(|_| !over.load(Ordering::Relaxed)) {
+                hosts.iter().zip(&accepts).for_each(|(host, accept)| host.say(*accept));
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        // Each of them has one session, and cannot end that of another one again.
+        served.until(|stats| stats.sessions == 3);
+        std::thread::sleep(Duration::from_millis(1500));
+        assert_eq!(served.stats().sessions, 3);
+        let mut client = BatchClient::new(served.address());
+        begin_patiently(&mut client);
+        client.until(|kept| kept.events == 10);
+        assert!(client.kept.welcome.is_some_and(|welcome| welcome.first), "those hosts were told nothing");
+        over.store(true, Ordering::Relaxed);
+    });
 }
 
 /// Completes the validation of the client's address.

@@ -228,6 +228,22 @@ fn clients_of_the_batch_layout_are_served() -> Outcome {
     Ok(())
 }
 
+/// All events wait already, and the client pauses, with the receive buffer that the system gives it.
+#[test]
+fn a_client_that_pauses_loses_nothing_at_the_default_pace() {
+    let mut served = Served::start(options());
+    (0..40).for_each(|n| served.numbers(0, n * 100..n * 100 + 100));
+    let mut client = LegacyClient::new(served.address());
+    client.start();
+    assert_eq!([client.message(), client.message()], [SESSION_BEGIN, TRACE_BEGIN]);
+    for n in 0..4000 {
+        if n % 100 == 0 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(client.event(), number(n));
+    }
+}
+
 /// Sends START until the server answers.
 fn start_until_served(client: &mut LegacyClient) -> Message {
     client.socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");

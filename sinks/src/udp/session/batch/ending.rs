@@ -4,13 +4,35 @@ use super::{BatchSession, Ending};
 use crate::udp::outbox::Flushed;
 use crate::udp::session::texts::RETRANSMIT;
 use crate::udp::session::{Context, Next};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracepoint_reader::udp::wire::{End, TextKind};
 
 /// How long the totals are retransmitted.
 const ENDING: Duration = Duration::from_secs(3);
 
 impl BatchSession {
+    /// The client has sent LEAVE.
+    pub(in crate::udp) fn leave(&mut self, now: Instant) {
+        self.last_received = now;
+        self.end(false, now);
+    }
+
+    pub(super) fn end(&mut self, trace: bool, now: Instant) {
+        let texts = (self.texts(), now);
+        self.ending.get_or_insert(Ending { trace, texts, since: None, next: now, acknowledged: false });
+    }
+
+    /// The acknowledged bytes of the texts.
+    fn texts(&self) -> u64 {
+        u64::from(self.metadata.acknowledged()) + u64::from(self.account.acknowledged())
+    }
+
+    /// The events in batches that the client has not acknowledged, unless it has acknowledged their total: then it knows what it lost.
+    pub(in crate::udp) fn unacknowledged(&self) -> u64 {
+        let told = self.ending.is_some_and(|ending| ending.acknowledged);
+        if told { 0 } else { self.events.saturating_sub(self.delivered) }
+    }
+
     /// The account and the totals; `Some` if the session is over.
     pub(super) fn totals(&mut self, mut ending: Ending, context: &mut Context<'_>) -> Option<Next> {
         let (metadata, account) = {
