@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A probe that panics ends a program that was built with panic=abort, by SIGABRT and with the panic's message on stderr. The same
-# program built with panic=unwind survives, and says nothing. A flight recorder takes a snapshot before a panic ends the program.
+# program built with panic=unwind survives, and says nothing if it has asked for silence. A flight recorder takes a snapshot before a panic ends the program.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$PWD/target/fixtures}
@@ -48,8 +48,11 @@ echo "panic=abort: ended by SIGABRT, and the panic was heard"
 run_with unwind abort
 [ "$status" -eq 0 ] || fail "panic=unwind: status $status, not 0"
 grep -qx 'survived' "$said/out" || fail "panic=unwind: the program did not go on"
-[ ! -s "$said/err" ] || fail "panic=unwind: something was said on stderr"
-echo "panic=unwind: survived, silently"
+grep -q 'the probe panics' "$said/err" || fail "panic=unwind: the program's panic hook was not called"
+run_with unwind abort silent
+grep -qx 'survived' "$said/out" || fail "panic=unwind, silent: the program did not go on"
+[ ! -s "$said/err" ] || fail "panic=unwind, silent: something was said on stderr"
+echo "panic=unwind: survived, and silently if asked"
 
 aborted=$((128 + $(kill -l ABRT)))
 for place in thread probe; do

@@ -1,6 +1,6 @@
 //! The texts of `--help` that depend on the width of the terminal and on the verb.
 //!
-//! Behind its options, the help of a verb has examples and [`EXIT_CODES`](crate::failure::EXIT_CODES), which stands for the codes that
+//! Behind its options, the help of a verb has examples and [`EXIT_CODES`], which stands for the codes that
 //! this verb has. `clap` would wrap these lines without regard to their columns, so they are wrapped here.
 
 use crate::Arguments;
