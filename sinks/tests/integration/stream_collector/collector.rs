@@ -300,18 +300,7 @@ fn serve_control(
                 say(&socket, &ToSender::ClockReply(reply))?;
             }
             ToCollector::Close(close) => {
-                let delivered = close.entries.iter().map(|entry| {
-                    let stream = &files.streams[&files.handles[&entry.handle]];
-                    let packets = stream.packets.len() as u64;
-                    // Senders count what was given up.
-                    let is_whole = files.lost.is_none();
-                    let events = if is_whole { records(&stream.packets, entry.events_after) } else { 0 };
-                    let packets_lost = entry.packets - packets;
-                    let events_lost = if is_whole { entry.events_after - events } else { 0 };
-                    Delivered { handle: entry.handle, packets, packets_lost, events, events_lost }
-                });
-                let delivered = delivered.collect();
-                say(&socket, &ToSender::Closed(delivered))?;
+                say(&socket, &ToSender::Closed(delivered(&close, &files)))?;
             }
             ToCollector::Account(piece, whole) => {
                 files.account.truncate(piece.offset as usize);
@@ -323,6 +312,21 @@ fn serve_control(
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// What of the streams has come.
+fn delivered(close: &Close, files: &Files) -> Vec<Delivered> {
+    let delivered = close.entries.iter().map(|entry| {
+        let stream = &files.streams[&files.handles[&entry.handle]];
+        let packets = stream.packets.len() as u64;
+        // Senders count what was given up.
+        let is_whole = files.lost.is_none();
+        let events = if is_whole { records(&stream.packets, entry.events_after) } else { 0 };
+        let packets_lost = entry.packets - packets;
+        let events_lost = if is_whole { entry.events_after - events } else { 0 };
+        Delivered { handle: entry.handle, packets, packets_lost, events, events_lost }
+    });
+    delivered.collect()
 }
 
 /// The records in these packets: each goes up to the next one's `events_before`, if that is the next one.
