@@ -77,7 +77,7 @@ static RUNNING: AtomicU32 = AtomicU32::new(0);
 /// `TRACEPOINT='RULE[,RULE…][=SINK]'` records from the start of the program. A rule is a pattern for `provider:name`, an exclusion that
 /// begins with `!`, or one condition on the level (`<=info`). SINK is `ctf:DIR`, `text:FILE`, `text` for standard error, or a path with `/` or
 /// `.` in front, which is a DIR. Without SINK,
-/// events are written to a CTF directory in `$TRACEPOINT_OUT`, or in the current directory. FILE is appended to; if another process, for
+/// events are written to a CTF directory in `$TRACEPOINT_OUT`, or in the current directory, which a line on standard error names. FILE is appended to; if another process, for
 /// example the parent, is writing it, the process writes a file of its own beside it. Directories and files grow to at most 1 GiB. Errors
 /// in the variable are reported on standard error and in [`Agent::notices`]. Processes in secure execution mode (set-user-id, file
 /// capabilities) ignore the environment.

@@ -12,6 +12,7 @@ use crate::session::{Recording, SessionBuilder};
 use crate::spec::{Rule, RuleError, RuleProblem, SessionSpec, SpecError};
 use crate::state;
 use std::env;
+use std::io::Write;
 use std::path::PathBuf;
 use tracepoint_sinks::TextSink;
 
@@ -76,10 +77,18 @@ pub(super) fn names_a_file() -> bool {
 fn add_sink(builder: SessionBuilder, target: Target, context: &Context) -> Result<SessionBuilder, String> {
     match target {
         Target::Ctf(place) => {
-            let place = place.or_else(|| env::var_os("TRACEPOINT_OUT").map(PathBuf::from)).unwrap_or_default();
-            let name = context.trace_name();
-            let made = outputs::ctf(&place, &name, Allowance::of(MAX_SIZE), &Chunks::default());
-            Ok(builder.sink(made.map_err(|error| error.to_string())?.0))
+            let place = place.or_else(|| env::var_os("TRACEPOINT_OUT").map(PathBuf::from));
+            let is_named = place.is_some();
+            let place = place.unwrap_or_default();
+            let made = outputs::ctf(&place, &context.trace_name(), Allowance::of(MAX_SIZE), &Chunks::default());
+            let (sink, path) = made.map_err(|error| error.to_string())?;
+            if !is_named {
+                let path = std::path::absolute(&path).unwrap_or(path);
+                let text = "tracepoint: events are recorded into";
+                let mend = "TRACEPOINT_OUT=DIR or `=DIR` behind the rules names another place";
+                let _ = writeln!(std::io::stderr(), "{text} {path:?}; {mend}");
+            }
+            Ok(builder.sink(sink))
         }
         Target::Text(None) => Ok(builder.sink(TextSink::stderr())),
         Target::Text(Some(path)) => {

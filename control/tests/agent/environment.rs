@@ -39,6 +39,23 @@ fn the_environment_records_from_the_first_event() -> Outcome {
 }
 
 #[test]
+fn a_directory_that_nobody_named_is_told() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let (here, said) = (place.temp.path().join("here"), place.temp.path().join("said"));
+    std::fs::create_dir(&here)?;
+    let mut command = start(&place, "environment::a_directory_that_nobody_named_is_told", "traced:tick");
+    let command = command.env_remove("TRACEPOINT_OUT").current_dir(&here).stderr(std::fs::File::create(&said)?);
+    assert!(until_ready(command).end());
+    let [trace] = &traces(&here)[..] else { return Err("one trace".into()) };
+    let said = std::fs::read_to_string(said)?;
+    assert!(said.contains(&format!("events are recorded into {trace:?}; TRACEPOINT_OUT=DIR")), "{said}");
+    Ok(())
+}
+
+#[test]
 fn text_is_written_to_a_file() -> Outcome {
     if is_traced() {
         return Ok(());
