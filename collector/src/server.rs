@@ -22,6 +22,7 @@ use accept::accept;
 use rustix::net::sockopt;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::cell::RefCell;
+use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -42,6 +43,8 @@ const TICK: Duration = Duration::from_millis(100);
 const RECEIVE_BUFFER: usize = 8 << 20;
 /// The time after which packets are asked for again over UDP.
 const REORDER_DELAY: Duration = Duration::from_millis(20);
+/// How many free ports are tried, until one is free for connections and for datagrams.
+const FREE_PORT_TRIES: u32 = 32;
 /// How long files are completed at the end.
 const END_TIME: Duration = Duration::from_secs(10);
 
@@ -126,16 +129,23 @@ impl Collector {
             let listener = TcpListener::bind(address).and_then(|it| it.set_nonblocking(true).map(|()| it));
             listener.map_err(|error| CollectError::new(format!("listen on {address} for {what}"), error))
         };
-        let listeners = [
-            listen("control connections", options.control)?,
-            listen("packets", options.data)?,
-            listen("viewers", options.live)?,
-        ];
+        let control = listen("control connections", options.control)?;
+        // A port that is free for connections need not be free for datagrams.
+        let mut tries = if options.data.port() == 0 { FREE_PORT_TRIES } else { 1 };
+        let (data, datagrams) = loop {
+            tries -= 1;
+            let data = listen("packets", options.data)?;
+            let address = data.local_addr().unwrap_or(options.data);
+            match UdpSocket::bind(address).and_then(|it| it.set_nonblocking(true).map(|()| it)) {
+                Ok(datagrams) => break (data, datagrams),
+                Err(error) if tries > 0 && error.kind() == io::ErrorKind::AddrInUse => {}
+                Err(error) => {
+                    return Err(CollectError::new(format!("listen on {address} for datagrams"), error));
+                }
+            }
+        };
+        let listeners = [control, data, listen("viewers", options.live)?];
         let metrics = options.metrics.map(|address| listen("metrics", address)).transpose()?;
-        let of_data = listeners[1].local_addr().unwrap_or(options.data);
-        let datagrams = UdpSocket::bind(of_data).and_then(|it| it.set_nonblocking(true).map(|()| it));
-        let datagrams =
-            datagrams.map_err(|error| CollectError::new(format!("listen on {of_data} for datagrams"), error))?;
         // Beyond net.core.rmem_max with CAP_NET_ADMIN, else as much as that allows. Datagrams that find no room are lost, and asked for again.
         let _ = sockopt::set_socket_recv_buffer_size_force(&datagrams, RECEIVE_BUFFER)
             .or_else(|_| sockopt::set_socket_recv_buffer_size(&datagrams, RECEIVE_BUFFER));
