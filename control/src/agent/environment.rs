@@ -86,7 +86,7 @@ fn add_sink(builder: SessionBuilder, target: Target, context: &Context) -> Resul
                 let path = std::path::absolute(&path).unwrap_or(path);
                 let text = "tracepoint: events are recorded into";
                 let mend = "TRACEPOINT_OUT=DIR or `=DIR` behind the rules names another place";
-                let _ = writeln!(std::io::stderr(), "{text} {path:?}; {mend}");
+                let _ = writeln!(std::io::stderr(), "{text} {}; {mend}", path.display());
             }
             Ok(builder.sink(sink))
         }

@@ -51,7 +51,8 @@ fn a_directory_that_nobody_named_is_told() -> Outcome {
     assert!(until_ready(command).end());
     let [trace] = &traces(&here)[..] else { return Err("one trace".into()) };
     let said = std::fs::read_to_string(said)?;
-    assert!(said.contains(&format!("events are recorded into {trace:?}; TRACEPOINT_OUT=DIR")), "{said}");
+    let expected = format!("events are recorded into {}; TRACEPOINT_OUT=DIR", trace.display());
+    assert!(said.contains(&expected), "{said}");
     Ok(())
 }
 
