@@ -8,7 +8,7 @@ use super::target::Target;
 use crate::account::StreamAccount;
 use crate::metadata::Metadata;
 use crate::ring::{EventCounters, StreamCounters};
-use crate::take::{AccountBuilder, Position, RingAccounting, Walker};
+use crate::take::{AccountBuilder, Position, RingAccounting, Walker, check_layout};
 use std::path::Path;
 use tracepoint_ring::channel::{PacketHeader, StreamKey};
 
@@ -32,6 +32,10 @@ impl LostRing {
         progress: &mut Progress<'_, '_>,
     ) -> Result<Option<StreamAccount>, RecoverError> {
         let Self { stream, file: name } = self;
+        if let Err(reason) = check_layout(metadata, stream.uuid, stream.class) {
+            progress.journal.wrong(format!("{name}: {reason}; its packets are left out"));
+            return Ok(None);
+        }
         let empty = |time| PacketHeader::empty(stream, time);
         let (mut position, mut file) = (Position::new(0), None);
         while let Some(mut bytes) = kept.next(metadata, progress.journal) {

@@ -660,6 +660,22 @@ fn metadata_of_other_packets_is_refused() {
     }
 }
 
+/// Only the output is left: its packets end a bit before where the metadata has their first event.
+#[test]
+fn metadata_of_other_packets_is_refused_without_rings() {
+    let mut tracer = Tracer::new(Shape::default());
+    (0..40).for_each(|_| tracer.fire(20));
+    tracer.drain(Consumer::Keeps);
+    let remains = Remains::of(&tracer);
+    fs::remove_file(remains.process.join("0-0.ring")).unwrap();
+    let text = crate::ring_file::metadata().replace("size = 64; align = 64;", "size = 63; align = 64;");
+    fs::write(remains.process.join("metadata"), text).unwrap();
+    let process = recover(&remains.process, &remains.out()).unwrap().processes.remove(0);
+    assert!(!process.complete && process.records == 0, "{process:#?}");
+    let told = "channel0_0: the metadata describes another packet than the tracer writes";
+    assert!(process.notes.iter().any(|note| note.contains(told)), "{process:#?}");
+}
+
 #[test]
 fn two_rings_of_one_stream_are_not_mixed() {
     let mut tracer = Tracer::new(Shape::default());
