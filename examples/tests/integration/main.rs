@@ -7,6 +7,7 @@ mod common;
 mod connections;
 mod crash;
 mod flight;
+mod http;
 mod probes;
 mod sched;
 mod tokio;

@@ -1,0 +1,38 @@
+//! The latencies that the server prints are those of the requests that a recording has.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use tracepoint_reader::{Item, Trace};
+
+#[test]
+fn every_request_is_measured() {
+    let place = tempfile::tempdir_in("/dev/shm").unwrap();
+    let trace = place.path().join("trace");
+    let output = Command::new(crate::common::program::built("http"))
+        .args(["--seconds", "1", "--connections", "3"])
+        .env("TRACEPOINT", format!("http:req_end={}", trace.display()))
+        .env("TRACEPOINT_RUN_DIR", place.path().join("run"))
+        .output()
+        .unwrap();
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success(), "{out}{err}");
+
+    let mut recorded: BTreeMap<String, u64> = BTreeMap::new();
+    let traces: Vec<_> = std::fs::read_dir(&trace).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let [trace] = &traces[..] else { panic!("{traces:?}") };
+    for item in Trace::open(trace).unwrap().items() {
+        let Item::Event(event) = item else { panic!("{item:?}") };
+        let fields = event.fields.as_ref().unwrap();
+        assert_eq!(fields.get("status").and_then(|status| status.as_u64()), Some(200));
+        let route = fields.get("route").and_then(|route| route.as_bytes()).unwrap();
+        *recorded.entry(String::from_utf8(route.to_vec()).unwrap()).or_default() += 1;
+    }
+    let measured = out.lines().filter_map(|line| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let [route, requests, ..] = words[..] else { return None };
+        Some((route.to_owned(), requests.parse().ok()?))
+    });
+    let measured: BTreeMap<String, u64> = measured.filter(|(route, _)| route.starts_with('/')).collect();
+    assert_eq!(measured, recorded, "{out}");
+    assert_eq!(measured.keys().collect::<Vec<_>>(), ["/", "/documents", "/items/{number}"]);
+}
