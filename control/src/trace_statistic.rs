@@ -30,7 +30,7 @@ pub struct TraceStatistic {
 fn kind_of(kind: &FieldKind<'_>) -> probes::FieldKind {
     match kind {
         FieldKind::Integer { .. } | FieldKind::Enum(_) => probes::FieldKind::Integer,
-        FieldKind::Float => probes::FieldKind::Float,
+        FieldKind::Float | FieldKind::Any => probes::FieldKind::Float,
         FieldKind::Other => probes::FieldKind::List,
         _ => probes::FieldKind::Other,
     }

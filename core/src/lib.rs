@@ -43,6 +43,7 @@
 mod after_fork;
 mod error;
 mod fire;
+mod formatted;
 mod getters;
 mod key;
 mod location;
@@ -66,7 +67,9 @@ pub use probe::{MAX_PROBE_DEPTH, Probe};
 pub use registry::{find, markers, tracepoints};
 pub use site::SwitchError;
 pub use tracepoint::{Argument, Tracepoint};
+pub use tracepoint_macros::TraceEnum;
 pub use tracepoint_ring::panic::silence_panics;
 pub use tracepoint_ring::thread::{MAX_THREADS, unserved_events};
 pub use tracepoint_ring::update::{in_probe, synchronize};
 pub use tracepoint_ring::{Level, ParseLevelError, channel, clock, context, field};
+pub use values::TraceEnum;

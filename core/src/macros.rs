@@ -40,9 +40,27 @@
 ///
 /// Every probe gets the arguments: by shared reference, or by value if they are `Copy`. Write an elided lifetime of a type without `&`
 /// as `'_`: `Cow<'_, str>`. A type that is invariant in such a lifetime (`&Cell<&str>`) cannot be an argument.
-/// Field types are the integers up to 64 bits (`usize` is recorded with 64), `bool`,
-/// `f32`, `f64`, `str`, `path`, `[T; N]`, `[T]` and `enum R { … }`; [`field`](tracepoint_ring::field) describes the encoding of each. A name
-/// alone is the argument of that name, if its type, or what it refers to, is one of these; `&Path` is a `path`.
+/// A field without type and value is the argument of that name, if its type, or what it refers to, is a field type.
+/// [`field`](tracepoint_ring::field) describes the encoding of each:
+///
+/// | field type | its value | in the record |
+/// |---|---|---|
+/// | integers up to 64 bits, `bool`, `f32`, `f64` | of this type | as it is; `usize` and `isize` with 64 bits |
+/// | `str` | a `&str` | text |
+/// | `String`, `Cow<str>`, `Arc<str>`, `Rc<str>`, `Box<str>` | of this type, or a reference; it is not moved | text |
+/// | `path`, `Path`, `PathBuf` | a reference to a path | its bytes |
+/// | `[T; N]`, `[T]` | an array, a slice of integers, `bool`, `f32` or `f64` | the elements |
+/// | `enum R { Label = 1, … }` | an integer of type `R` | the integer |
+/// | `enum Type` | of a type that derives [`TraceEnum`](crate::TraceEnum) | the number of the variant |
+/// | `Duration` | of this type | nanoseconds, as `u64` |
+/// | `SystemTime` | of this type | nanoseconds since 1970, as `i64` |
+/// | `IpAddr`, `SocketAddr` and their v4 and v6 forms, `Uuid` | anything that is `Display` | the text, at most 64 bytes |
+/// | `display`, `display(N)` | anything that is `Display` | the text, at most 256 or `N` bytes; a longer one is cut off and ends with `…` |
+/// | `debug`, `debug(N)` | anything that is `Debug` | the same with `{:?}` |
+/// | `Option<T>` | an `Option`, which is not moved | one byte, 0 or 1, and the value if there is one; `T` is any of these but arrays, `enum R { … }` and `Option` |
+///
+/// The texts of `display` and `debug` are written into a buffer of `N` bytes on the stack before the record is begun, because the code that
+/// writes them is the program's and may panic. Nothing is allocated, unless that code does; the event costs what that code costs.
 /// `#[cfg(…)]` on a tracepoint removes the tracepoint and all items that it generates.
 ///
 /// # Generated items

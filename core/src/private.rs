@@ -1,6 +1,7 @@
 //! The items that expansions of the macros use. Not part of the API: they change without notice.
 
 pub use crate::fire::{Emitted, Entered, Stage, derived, fire_fast, fire_full};
+pub use crate::formatted::{TextBuffer, debug, display, optional_debug, optional_display};
 pub use crate::key::Key;
 pub use crate::location::{Location, crate_name};
 pub use crate::marker::Marker;
@@ -19,7 +20,10 @@ pub use crate::site::{register_object, unregister_object};
 pub use crate::tracepoint::{
     Argument, Served, Tracepoint, TracepointDescriptor, TracepointParts, TracepointType, probes_changed, register,
 };
-pub use crate::values::{array, by_value, path, pointer, printed, scalar, sequence, text};
+pub use crate::values::{
+    array, by_value, duration, optional, optional_path, optional_text, path, pointer, printed, scalar, sequence,
+    system_time, text,
+};
 #[cfg(not(patched_sites))]
 pub use linkme;
 pub use tracepoint_macros::{define_trace, trace_mark};

@@ -2,7 +2,8 @@
 
 use std::borrow::Borrow;
 use std::path::Path;
-use tracepoint_ring::field::{Array, PathBytes, Scalar, Sequence, Text};
+use std::time::{Duration, SystemTime};
+use tracepoint_ring::field::{Array, FieldType, PathBytes, Scalar, Sequence, Text};
 
 /// An integer, a `bool` or a float of the field's type.
 #[inline(always)]
@@ -88,7 +89,7 @@ pub fn pointer(value: impl Pointer) -> u64 {
 
 /// The types that `%s` accepts.
 #[diagnostic::on_unimplemented(
-    message = "`%s` takes text, not `{Self}`",
+    message = "`{Self}` is not text",
     label = "not a `str`",
     note = "for bytes that are not text use `define_trace!` with a field of type `[u8]` or `path`"
 )]
@@ -123,4 +124,70 @@ printed_pointers!([T: Printed + ?Sized] std::sync::Arc<T>, [T: Printed + ?Sized]
 #[inline(always)]
 pub fn printed(value: &(impl Printed + ?Sized)) -> Text<'_> {
     Text(value.text())
+}
+
+/// A `Duration` in nanoseconds. More than 584 years are recorded as `u64::MAX`.
+#[inline(always)]
+pub fn duration(value: &Duration) -> u64 {
+    u64::try_from(value.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A `SystemTime` in nanoseconds since 1970, before that negative; bounded by what 64 bits hold, the years 1677 and 2262.
+#[inline]
+pub fn system_time(value: &SystemTime) -> i64 {
+    match value.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
+    }
+}
+
+/// The value of an `Option`, by the conversion of its type.
+#[inline(always)]
+pub fn optional<T, V>(value: &Option<T>, convert: impl FnOnce(&T) -> V) -> Option<V> {
+    value.as_ref().map(convert)
+}
+
+/// The text of an `Option`.
+#[inline(always)]
+pub fn optional_text<T: Printed>(value: &Option<T>) -> Option<Text<'_>> {
+    value.as_ref().map(printed)
+}
+
+/// The path of an `Option`.
+#[inline(always)]
+pub fn optional_path<P: AsRef<Path>>(value: &Option<P>) -> Option<PathBytes<'_>> {
+    value.as_ref().map(path)
+}
+
+/// An enumeration without data, as the type of a field: `mode: enum Mode = task.mode`.
+///
+/// ```
+/// #[derive(tracepoint::TraceEnum, Clone, Copy)]
+/// enum Mode {
+///     Idle,
+///     Run,
+/// }
+///
+/// tracepoint::define_trace! {
+///     provider = "doc";
+///     switched(mode: Mode) { mode: enum Mode = mode }
+/// }
+/// tracepoint::trace!(switched(Mode::Run));
+/// ```
+///
+/// The record holds the number of the variant, in the integer that `#[repr(…)]` names, else in a `u8` if no variant has a number of its own
+/// and in an `i64` if one has; the metadata holds the names. Where the library was renamed in `Cargo.toml`, `#[trace_enum(crate = name)]`
+/// tells the derive macro so.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be recorded as an enumeration",
+    label = "does not implement `TraceEnum`",
+    note = "add `#[derive(tracepoint::TraceEnum)]` to `{Self}`"
+)]
+pub trait TraceEnum {
+    /// The integer in the record.
+    type Repr: Scalar;
+    /// The type of the field: the integer and the names of its values.
+    const TYPE: FieldType;
+    /// The number of the variant.
+    fn repr(&self) -> Self::Repr;
 }

@@ -67,8 +67,10 @@ impl From<&FieldType> for FieldKind {
     fn from(ty: &FieldType) -> Self {
         match ty {
             FieldType::Integer(_) | FieldType::Enum { .. } => Self::Integer,
-            FieldType::Float { .. } => Self::Float,
+            // Of any number the nearest floating-point number.
+            FieldType::Float { .. } | FieldType::Any => Self::Float,
             FieldType::Array { .. } | FieldType::Sequence { .. } => Self::List,
+            FieldType::Optional { value } => (*value).into(),
             _ => Self::Other,
         }
     }

@@ -10,7 +10,8 @@
 //! Values: integers are numbers of up to 64 bits, a `bool` is `true` or `false`. Floating-point numbers that JSON cannot hold are the strings `"NaN"`,
 //! `"-NaN"`, `"Infinity"` and `"-Infinity"`. Text is a string; text that is not UTF-8 is `{"$bytes":"68ff"}`, its bytes in
 //! base 16 (names of fields contain no `$`). Arrays, of bytes too, are arrays, structures are
-//! objects, an enumeration is `{"value":1,"labels":["Run"]}`, and a variant is an object with its option alone.
+//! objects, an enumeration is `{"value":1,"labels":["Run"]}`, and a variant is an object with its option alone; an `Option` of a traced
+//! program is its value or `null`.
 
 pub(crate) mod text;
 
@@ -135,6 +136,11 @@ impl Serialize for Value {
             Self::Array(values) => serializer.collect_seq(values),
             Self::Struct(structure) => Members(structure, &[]).serialize(serializer),
             Self::Variant(option, value) => {
+                match self.present() {
+                    None => return serializer.serialize_none(),
+                    Some(present) if !std::ptr::eq(present, self) => return present.serialize(serializer),
+                    Some(_) => {}
+                }
                 let mut map = serializer.serialize_map(Some(1))?;
                 map.serialize_entry(&**option, &**value)?;
                 map.end()

@@ -75,7 +75,7 @@ pub use origin::Origin;
 pub use packet::{Packet, PacketDecoder};
 pub use recover::{RecoverError, Recovered, recover};
 pub use stream::{PacketEnd, Step, StreamReader};
-pub use value::{Int, StructValue, Value};
+pub use value::{Int, StructValue, TRACER_OPTIONS, Value};
 pub use verify::{Report, verify};
 
 /// Parts that the other crates of this workspace share. They are not a public API, and may change in any release.

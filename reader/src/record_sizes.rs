@@ -1,7 +1,7 @@
 //! Sizes of records by event: enough to find the record boundaries of a packet without decoding values.
 
 use crate::decode::extend;
-use crate::metadata::types::{ByteOrder, Field, Length, StructType, Type};
+use crate::metadata::types::{ByteOrder, Choice, Field, Length, StructType, Type, VariantType};
 use crate::metadata::{Metadata, StreamClass};
 use std::collections::HashMap;
 use thiserror::Error;
@@ -26,7 +26,7 @@ enum RecordSize {
     Varying(Box<[Step]>),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Step {
     /// A fixed number of bytes.
     Fixed(usize),
@@ -34,6 +34,8 @@ enum Step {
     Text,
     /// Elements of this size; their number is in the four bytes before.
     Sequence(usize),
+    /// What follows is chosen by the byte before: its index in this list.
+    Variant(Box<[Self]>),
 }
 
 impl RecordSizes {
@@ -125,15 +127,23 @@ pub fn extend_time(before: u64, low: u64) -> u64 {
 fn size_of(size: &RecordSize, record: &[u8]) -> Option<usize> {
     match size {
         RecordSize::Fixed(size) => Some(*size),
-        RecordSize::Varying(steps) => steps.iter().try_fold(WORD, |at, step| match step {
-            Step::Fixed(size) => Some(at + size),
-            Step::Text => Some(at + record.get(at..)?.iter().position(|byte| *byte == 0)? + 1),
-            Step::Sequence(element) => {
-                let count = u32::from_le_bytes(*record.get(at - 4..)?.first_chunk()?) as usize;
-                at.checked_add(count.checked_mul(*element)?)
-            }
-        }),
+        RecordSize::Varying(steps) => steps.iter().try_fold(WORD, |at, step| behind(step, record, at)),
         RecordSize::Unknown => None,
+    }
+}
+
+/// The offset behind the bytes of a step that begins at `at`.
+#[inline]
+fn behind(step: &Step, record: &[u8], at: usize) -> Option<usize> {
+    match step {
+        Step::Fixed(size) => Some(at + size),
+        Step::Text => Some(at + record.get(at..)?.iter().position(|byte| *byte == 0)? + 1),
+        Step::Sequence(element) => {
+            let count = u32::from_le_bytes(*record.get(at - 4..)?.first_chunk()?) as usize;
+            at.checked_add(count.checked_mul(*element)?)
+        }
+        // An option is no variant: the depth is 1.
+        Step::Variant(options) => behind(options.get(usize::from(*record.get(at - 1)?))?, record, at),
     }
 }
 
@@ -202,6 +212,7 @@ fn record(fields: &StructType) -> Option<RecordSize> {
                 }
                 _ => return None,
             },
+            (Type::Variant(ty), _, Some(before)) => variant(before, ty)?,
             _ => return None,
         };
         match (steps.last_mut(), step) {
@@ -214,6 +225,26 @@ fn record(fields: &StructType) -> Option<RecordSize> {
         [Step::Fixed(size)] => RecordSize::Fixed(WORD.checked_add(size)?),
         _ => RecordSize::Varying(steps.into()),
     })
+}
+
+/// A variant as the tracer writes it: the byte in front, `tag`, has the index of the option, which is of fixed size or a text.
+fn variant(tag: &Field, ty: &VariantType) -> Option<Step> {
+    if !matches!(&tag.ty, Type::Enum(integer, _) if integer.bits == 8)
+        || ty.tag.path.last().is_none_or(|name| **name != *tag.raw_name)
+    {
+        return None;
+    }
+    let option = |(at, field): (usize, &Field)| {
+        let is_chosen =
+            |choice: &Choice| choice.option == at && choice.first == at as i128 && choice.last == at as i128;
+        match &field.ty {
+            _ if !ty.choices.iter().any(is_chosen) => None,
+            Type::String => Some(Step::Text),
+            Type::Struct(members) if members.fields.is_empty() => Some(Step::Fixed(0)),
+            ty => fixed(ty).map(Step::Fixed),
+        }
+    };
+    ty.options.iter().enumerate().map(option).collect::<Option<Box<[Step]>>>().map(Step::Variant)
 }
 
 /// Whether `field` is the four little-endian bytes called `name`.
@@ -246,5 +277,12 @@ mod tests {
         assert_eq!(size(&sequence, b"IDtttttt\x03\0\0\0aabbcc"), Some(8 + 4 + 6));
         assert_eq!(size(&sequence, b"IDtttttt\xff\xff\xff\xff"), Some(12 + 2 * 0xffff_ffff), "the caller refuses it");
         assert_eq!(size(&sequence, b"IDtttttt\x03\0"), None);
+        let variant =
+            [Step::Fixed(1), Step::Variant([Step::Fixed(0), Step::Fixed(4), Step::Text].into()), Step::Fixed(1)];
+        assert_eq!(size(&variant, b"IDtttttt\x001"), Some(8 + 1 + 1));
+        assert_eq!(size(&variant, b"IDtttttt\x0144441"), Some(8 + 1 + 4 + 1));
+        assert_eq!(size(&variant, b"IDtttttt\x02abc\x001"), Some(8 + 1 + 4 + 1));
+        assert_eq!(size(&variant, b"IDtttttt\x03"), None, "no such option");
+        assert_eq!(size(&variant, b"IDtttttt"), None, "no tag");
     }
 }

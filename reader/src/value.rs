@@ -27,6 +27,9 @@ impl Int {
     }
 }
 
+/// The options of the variants that the tracer writes, other than `none`.
+pub const TRACER_OPTIONS: [&str; 6] = ["some", "u64", "i64", "f64", "boolean", "text"];
+
 /// The value of a field.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -65,6 +68,16 @@ impl Value {
         match self {
             Self::Int(int) | Self::Enum(int, _) => i64::try_from(int.value).ok(),
             _ => None,
+        }
+    }
+
+    /// The value itself; of a variant that the tracer writes for an `Option` or for a value of any type, the value in it, or `None` if it
+    /// is absent.
+    pub fn present(&self) -> Option<&Self> {
+        match self {
+            Self::Variant(option, _) if **option == *"none" => None,
+            Self::Variant(option, value) if TRACER_OPTIONS.contains(&&**option) => Some(value),
+            _ => Some(self),
         }
     }
 

@@ -11,12 +11,15 @@
 //! | `[T; N]` | N elements |
 //! | `[T]` | the number of elements as `u32`, then the elements |
 //! | `enum R { … }` | its integer R |
+//! | `Option<T>` | one byte, 0 or 1; after 1 the value |
+//! | a value of a type that is known at run time | one byte that names the type (0: none, then u64, i64, f64, bool, str), and the value |
 
 mod elements;
 mod scalar;
 mod text;
 mod types;
 mod value;
+mod variant;
 
 /// Seals the traits of this module: the ring relies on their `encode` to write exactly `encoded_size` bytes.
 #[doc(hidden)]
@@ -33,3 +36,4 @@ pub use types::{Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerT
 pub use value::NulHandling;
 pub(crate) use value::size_behind;
 pub use value::{Both, Elements, FieldValue, Fields, Value, Writer};
+pub use variant::{AnyFields, AnyValue};

@@ -1,15 +1,17 @@
-//! The fields of a marker: `name: type = expression`, or `name` alone for an argument of that name and its type.
+//! The fields of a marker: `name: type = expression`, or `name` alone for an argument of that name and its type. `ty` parses the types.
+
+mod ty;
 
 use crate::argument::Argument;
 use crate::attributes;
 use crate::name;
 use crate::problems::expect;
 use proc_macro2::{Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::quote;
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
-use syn::spanned::Spanned;
-use syn::{Attribute, Error, Expr, Ident, LitStr, Result, Token, Type, braced, bracketed, parse_quote_spanned};
+use syn::{Attribute, Error, Expr, Ident, Path, Result, Token, Type, parse_quote_spanned};
+use ty::parse_kind;
 
 /// A scalar type.
 #[derive(Clone, Copy, PartialEq)]
@@ -49,9 +51,20 @@ pub(crate) enum Kind {
         scalar: Scalar,
         labels: Vec<Label>,
     },
+    /// An enumeration that derives `TraceEnum`.
+    DerivedEnum(Path),
     Text,
-    /// The text of a `%s`, which accepts more types than `&str`.
+    /// Text in a `String` or a pointer to text; also that of a `%s`.
     Printed,
+    /// What `Display` or `Debug` writes, up to a number of bytes.
+    Formatted {
+        debug: bool,
+        bound: Box<Expr>,
+    },
+    Duration,
+    SystemTime,
+    /// An `Option`.
+    Optional(Box<Self>),
     /// The character of a `%c`.
     Character,
     /// The address of a `%p`.
@@ -132,12 +145,9 @@ fn of_argument(ident: &Ident, arguments: &[Argument]) -> Result<(Kind, Expr)> {
         Type::Reference(reference) => (&*reference.elem, true),
         ty => (ty, false),
     };
-    let kind = match ty {
-        Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Path") => Kind::Path,
-        ty => syn::parse::Parser::parse2(parse_kind, quote!(#ty))
-            .map_err(|error| Error::new(ident.span(), format!("{error}; {hint}")))?,
-    };
-    let value = if is_reference && matches!(kind, Kind::Scalar { .. }) {
+    let kind = syn::parse::Parser::parse2(parse_kind, quote!(#ty))
+        .map_err(|error| Error::new(ident.span(), format!("{error}; {hint}")))?;
+    let value = if is_reference && kind.is_by_value() {
         parse_quote_spanned!(ident.span()=> *#ident)
     } else {
         parse_quote_spanned!(ident.span()=> #ident)
@@ -145,181 +155,9 @@ fn of_argument(ident: &Ident, arguments: &[Argument]) -> Result<(Kind, Expr)> {
     Ok((kind, value))
 }
 
-/// The words that may precede an integer type.
-#[derive(Default)]
-struct Modifiers {
-    base: Option<(Base, Ident)>,
-    big_endian: Option<Ident>,
-}
-
-impl Modifiers {
-    fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let mut modifiers = Self::default();
-        while input.peek(Ident) {
-            let word = input.fork().call(Ident::parse_any)?;
-            match word.to_string().as_str() {
-                "bin" => modifiers.base = Some((Base::Binary, word)),
-                "oct" => modifiers.base = Some((Base::Octal, word)),
-                "dec" => modifiers.base = Some((Base::Decimal, word)),
-                "hex" => modifiers.base = Some((Base::Hexadecimal, word)),
-                "be" => modifiers.big_endian = Some(word),
-                "le" => modifiers.big_endian = None,
-                _ => break,
-            }
-            let _ = input.call(Ident::parse_any)?;
-        }
-        Ok(modifiers)
+impl Kind {
+    /// Whether the value of a field is given as such, and not as a reference.
+    fn is_by_value(&self) -> bool {
+        !matches!(self, Self::Path | Self::Text | Self::Array { .. } | Self::Sequence { .. })
     }
-
-    fn base(&self) -> Base {
-        self.base.as_ref().map_or(Base::Decimal, |(base, _)| *base)
-    }
-
-    /// A display base is allowed on integers and arrays of integers, a byte order only on single integers.
-    fn check(&self, kind: &Kind) -> Result<()> {
-        let (is_integer, is_single) = match kind {
-            Kind::Scalar { scalar, .. } => (scalar.is_integer(), scalar.is_integer()),
-            Kind::Array { scalar, .. } | Kind::Sequence { scalar, .. } => (scalar.is_integer(), false),
-            _ => (false, false),
-        };
-        match self {
-            Self { base: Some((_, word)), .. } if !is_integer => {
-                Err(Error::new(word.span(), "a display base is allowed only on integers and arrays of integers"))
-            }
-            Self { big_endian: Some(word), .. } if !is_single => {
-                Err(Error::new(word.span(), "a byte order is allowed only on single integers"))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Scalar {
-    fn is_integer(self) -> bool {
-        matches!(self, Self::Integer { .. })
-    }
-}
-
-fn parse_kind(input: ParseStream<'_>) -> Result<Kind> {
-    let modifiers = Modifiers::parse(input)?;
-    let start = input.span();
-    let kind = if input.peek(syn::token::Bracket) {
-        elements(input, &modifiers)?
-    } else if input.peek(Token![enum]) {
-        enumeration(input)?
-    } else {
-        let ident = input
-            .call(Ident::parse_any)
-            .map_err(|_| Error::new(start, format!("expected a field type: {FIELD_TYPES}")))?;
-        match ident.to_string().as_str() {
-            "str" => Kind::Text,
-            "path" => Kind::Path,
-            _ => Kind::Scalar {
-                scalar: scalar(&ident)?,
-                ident,
-                base: modifiers.base(),
-                big_endian: modifiers.big_endian.is_some(),
-            },
-        }
-    };
-    modifiers.check(&kind)?;
-    Ok(kind)
-}
-
-const FIELD_TYPES: &str = "an integer up to 64 bits, `bool`, `f32`, `f64`, `str`, `path`, `[T; N]`, `[T]` or \
-                           `enum R { Label = value, … }`";
-
-/// The scalar type called `ident`.
-fn scalar(ident: &Ident) -> Result<Scalar> {
-    let integer = |bits, signed| Ok(Scalar::Integer { bits, signed });
-    match ident.to_string().as_str() {
-        "u8" => integer(8, false),
-        "u16" => integer(16, false),
-        "u32" => integer(32, false),
-        "u64" | "usize" => integer(64, false),
-        "i8" => integer(8, true),
-        "i16" => integer(16, true),
-        "i32" => integer(32, true),
-        "i64" | "isize" => integer(64, true),
-        "bool" => Ok(Scalar::Bool),
-        "f32" => Ok(Scalar::Float { bits: 32 }),
-        "f64" => Ok(Scalar::Float { bits: 64 }),
-        "u128" | "i128" => Err(Error::new(
-            ident.span(),
-            "integers have at most 64 bits, the limit of CTF readers: record the halves as two `u64` fields",
-        )),
-        "char" => Err(Error::new(ident.span(), "record a `char` as `u32`, or as `str`")),
-        "String" => Err(Error::new(ident.span(), "`String` is not a field type: record text as `str`")),
-        other => Err(Error::new(ident.span(), format!("`{other}` is not a field type: expected {FIELD_TYPES}"))),
-    }
-}
-
-/// `[T]` or `[T; N]`; a base may precede the bracket or `T`.
-fn elements(input: ParseStream<'_>, outside: &Modifiers) -> Result<Kind> {
-    let content;
-    bracketed!(content in input);
-    let inside = Modifiers::parse(&content)?;
-    let base = if inside.base.is_some() { inside.base() } else { outside.base() };
-    let ident = content.call(Ident::parse_any).map_err(|_| content.error("expected the type of an element"))?;
-    if matches!(ident.to_string().as_str(), "str" | "path") {
-        return Err(Error::new(ident.span(), "the elements of an array are integers, `bool`, `f32` or `f64`"));
-    }
-    let scalar = scalar(&ident)?;
-    let kind = if content.is_empty() {
-        Kind::Sequence { ident, scalar, base }
-    } else {
-        let _: Token![;] = content.parse()?;
-        Kind::Array { ident, scalar, base, len: Box::new(content.parse()?) }
-    };
-    if !content.is_empty() {
-        return Err(content.error("expected `]`"));
-    }
-    inside.check(&kind)?;
-    Ok(kind)
-}
-
-/// `enum R { Label = value, … }`. A label is a word or a string; without a value it gets the previous value plus one.
-fn enumeration(input: ParseStream<'_>) -> Result<Kind> {
-    let _: Token![enum] = input.parse()?;
-    let ident = input.call(Ident::parse_any)?;
-    let scalar = scalar(&ident)?;
-    if !scalar.is_integer() {
-        return Err(Error::new(ident.span(), "an enumeration needs an integer type"));
-    }
-    let content;
-    let brace = braced!(content in input);
-    let mut labels: Vec<Label> = Vec::new();
-    let mut seen = Vec::new();
-    while !content.is_empty() {
-        let (text, span) = if content.peek(LitStr) {
-            let text: LitStr = content.parse()?;
-            (text.value(), text.span())
-        } else {
-            let word =
-                content.call(Ident::parse_any).map_err(|_| content.error("expected a label: a word or a string"))?;
-            (word.unraw().to_string(), word.span())
-        };
-        if text.contains('\0') {
-            return Err(Error::new(span, "a label cannot hold a NUL"));
-        }
-        if seen.contains(&text) {
-            return Err(Error::new(span, format!("the label `{text}` is declared twice")));
-        }
-        let value = if content.peek(Token![=]) {
-            let _: Token![=] = content.parse()?;
-            let value: Expr = content.parse()?;
-            quote_spanned!(value.span()=> #value)
-        } else {
-            labels.last().map_or_else(|| quote!(0), |Label { value, .. }| quote!((#value) + 1))
-        };
-        seen.push(text.clone());
-        labels.push(Label { text, value });
-        if !content.is_empty() {
-            let _: Token![,] = content.parse()?;
-        }
-    }
-    if labels.is_empty() {
-        return Err(Error::new(brace.span.join(), "an enumeration needs at least one label"));
-    }
-    Ok(Kind::Enum { ident, scalar, labels })
 }

@@ -5,6 +5,7 @@
 //!
 //! * `input`, `attributes`, `argument`, `field` parse and check a `define_trace!` block;
 //! * `format`, `mark` parse and check a `trace_mark!`;
+//! * `trace_enum` derives the trait of enumerations that are fields;
 //! * `problems` collects errors, so that one build reports all of them;
 //! * `expand` generates the items, with separate files for builds with tracing and with tracing compiled out.
 
@@ -17,6 +18,7 @@ mod input;
 mod mark;
 mod name;
 mod problems;
+mod trace_enum;
 
 use proc_macro::TokenStream;
 
@@ -32,4 +34,11 @@ pub fn define_trace(input: TokenStream) -> TokenStream {
 pub fn trace_mark(input: TokenStream) -> TokenStream {
     let mark = syn::parse_macro_input!(input as mark::Mark);
     expand::mark(&mark).into()
+}
+
+/// See `tracepoint::TraceEnum`.
+#[proc_macro_derive(TraceEnum, attributes(trace_enum))]
+pub fn trace_enum(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    trace_enum::derive(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }

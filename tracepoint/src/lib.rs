@@ -147,8 +147,8 @@ assert_eq!((paid.fired, paid.recorded), (1, 1));
 pub use tracepoint_core::private;
 pub use tracepoint_core::{
     Argument, Level, Location, MAX_PROBE_DEPTH, MAX_THREADS, Marker, NotFound, ParseLevelError, Platform, Probe,
-    RegisterError, SwitchError, Tracepoint, context, define_trace, find, in_probe, marker, markers, platform, probe,
-    silence_panics, synchronize, trace, trace_mark, tracepoints, unserved_events,
+    RegisterError, SwitchError, TraceEnum, Tracepoint, context, define_trace, find, in_probe, marker, markers,
+    platform, probe, silence_panics, synchronize, trace, trace_mark, tracepoints, unserved_events,
 };
 
 /// The clock that gives events their times.
@@ -166,6 +166,7 @@ pub mod clock {
 /// | `[T; N]` | N elements |
 /// | `[T]` | the number of elements as `u32`, then the elements |
 /// | `enum R { … }` | its integer R |
+/// | `Option<T>` | one byte, 0 or 1; after 1 the value |
 pub mod field {
     pub use tracepoint_core::field::{
         Base, ByteOrder, Elements, EnumLabel, FieldDescriptor, FieldType, IntegerType, Value,

@@ -21,6 +21,8 @@ enum Kind<'a> {
     TextField(u16),
     /// A text in the filter.
     Literal(&'a Glob),
+    /// The field with this index, whose type each event has by itself. It is loaded as a number.
+    Any(u16),
 }
 
 impl Kind<'_> {
@@ -132,7 +134,7 @@ impl<'a> Check<'a> {
                 let operand = self.pop(place.clone())?;
                 let kind = match operand.kind {
                     Kind::Integer(_) => Kind::Integer(&[]),
-                    Kind::Float => Kind::Float,
+                    Kind::Float | Kind::Any(_) => Kind::Float,
                     _ => return Err(self.error(operand.place, "a text cannot be negated")),
                 };
                 self.unary(Op::Negate, kind, place, &operand)
@@ -215,13 +217,16 @@ impl<'a> Check<'a> {
             FieldKind::Enum(labels) => Kind::Integer(labels),
             FieldKind::Float => Kind::Float,
             FieldKind::Text => Kind::TextField(number),
+            FieldKind::Any => Kind::Any(number),
             FieldKind::Other => {
                 let reason = format!("`{name}` is {}; filters cannot use fields of this type", field.ty);
                 return Err(self.error(place, reason));
             }
         };
-        if !matches!(kind, Kind::TextField(_)) {
-            self.op(Op::Load(number), 0, &place)?;
+        match kind {
+            Kind::TextField(_) => {}
+            Kind::Any(_) => self.op(Op::LoadAny(number), 0, &place)?,
+            _ => self.op(Op::Load(number), 0, &place)?,
         }
         self.push(kind, place);
         Ok(())
@@ -237,12 +242,13 @@ impl<'a> Check<'a> {
             Kind::Integer(_) => "an integer",
             Kind::Float => "a floating-point number",
             Kind::TextField(_) | Kind::Literal(_) => "a text",
+            Kind::Any(_) => "a value of any type",
         };
         format!("`{}` is {kind}", self.quoted(&operand.place))
     }
 
     fn condition(&self, operand: &Operand<'_>) -> Result<(), FilterError> {
-        if let Kind::Integer(_) = operand.kind {
+        if let Kind::Integer(_) | Kind::Any(_) = operand.kind {
             return Ok(());
         }
         let reason = format!("{}, which is neither true nor false; compare it with a value", self.what(operand));
@@ -250,7 +256,7 @@ impl<'a> Check<'a> {
     }
 
     fn integer(&self, operand: &Operand<'_>) -> Result<(), FilterError> {
-        if let Kind::Integer(_) = operand.kind {
+        if let Kind::Integer(_) | Kind::Any(_) = operand.kind {
             return Ok(());
         }
         let reason = format!("{}; bit operators take integers only", self.what(operand));

@@ -23,6 +23,8 @@ pub(crate) enum FieldKind<'a> {
     Float,
     /// A text, a path, or an array of bytes.
     Text,
+    /// What the type of the value allows, which each event has by itself.
+    Any,
     /// Nothing.
     Other,
 }
@@ -37,23 +39,30 @@ pub(crate) struct Label<'a> {
 
 impl From<&FieldDescriptor> for FilterField<'static> {
     fn from(field: &FieldDescriptor) -> Self {
-        let kind = match field.ty {
-            FieldType::Integer(integer) => FieldKind::Integer { signed: integer.signed },
-            FieldType::Bool => FieldKind::Truth,
+        Self { name: field.name, kind: (&field.ty).into(), ty: field.ty.to_string() }
+    }
+}
+
+impl From<&FieldType> for FieldKind<'static> {
+    fn from(ty: &FieldType) -> Self {
+        match *ty {
+            FieldType::Integer(integer) => Self::Integer { signed: integer.signed },
+            FieldType::Bool => Self::Truth,
             FieldType::Enum { labels, .. } => {
                 let label = |label: &'static tracepoint_core::field::EnumLabel| Label {
                     name: label.name,
                     first: label.value,
                     last: label.value,
                 };
-                FieldKind::Enum(labels.iter().map(label).collect())
+                Self::Enum(labels.iter().map(label).collect())
             }
-            FieldType::Float { .. } => FieldKind::Float,
-            FieldType::Text | FieldType::Path => FieldKind::Text,
-            FieldType::Array { element, .. } | FieldType::Sequence { element } if is_byte(element) => FieldKind::Text,
-            _ => FieldKind::Other,
-        };
-        Self { name: field.name, kind, ty: field.ty.to_string() }
+            FieldType::Float { .. } => Self::Float,
+            FieldType::Text | FieldType::Path => Self::Text,
+            FieldType::Array { element, .. } | FieldType::Sequence { element } if is_byte(element) => Self::Text,
+            FieldType::Optional { value } => value.into(),
+            FieldType::Any => Self::Any,
+            _ => Self::Other,
+        }
     }
 }
 

@@ -64,6 +64,9 @@ impl From<bool> for Number {
 }
 
 impl Number {
+    /// Stands for an absent value: it compares as NaN does, has no bits, and is not true.
+    pub(super) const ABSENT: Self = Self::Float(f64::NAN);
+
     /// The number that a field holds; `None` if it holds no number.
     #[inline]
     pub(super) fn of(value: Value<'_>) -> Option<Self> {
@@ -72,16 +75,17 @@ impl Number {
             Value::Signed(value) => Some(Self::Integer(value.into())),
             Value::Bool(value) => Some(value.into()),
             Value::Float(value) => Some(Self::Float(value)),
+            Value::Absent => Some(Self::ABSENT),
             _ => None,
         }
     }
 
-    /// Anything but zero is true.
+    /// Anything but zero and an absent value is true.
     #[inline]
     pub(super) fn is_true(self) -> bool {
         match self {
             Self::Integer(value) => value != 0,
-            Self::Float(value) => value != 0.0,
+            Self::Float(value) => value != 0.0 && !value.is_nan(),
         }
     }
 

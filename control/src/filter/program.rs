@@ -24,6 +24,8 @@ pub(super) enum Op {
     Push(u16),
     /// Pushes the number in a field.
     Load(u16),
+    /// Pushes the number in a field of any type; a field that has none counts as absent.
+    LoadAny(u16),
     Negate,
     Complement,
     Not,
@@ -37,6 +39,8 @@ pub(super) enum Op {
     OneOf(bool, u16),
     /// Whether a field matches a glob (`true`) or not (`false`).
     Matches(bool, u16, u16),
+    /// The same of a field of any type; one that has no text matches nothing.
+    MatchesAny(bool, u16, u16),
     /// Whether two fields have the same bytes (`true`) or not (`false`).
     Same(bool, u16, u16),
     /// If the truth of the number on top is the one given, jumps to the operation at the index and keeps the number; else drops it.
@@ -124,7 +128,15 @@ impl Program {
     fn run<'v, const STACK: usize>(&self, field: &impl Fn(usize) -> Option<Value<'v>>) -> Option<Number> {
         let number = |index: u16| self.numbers.get(usize::from(index)).copied();
         let load = |index: u16| Number::of(field(index.into())?);
-        let text = |index: u16| Text::of(field(index.into())?);
+        // `Some(None)`: the value is absent.
+        let text = |index: u16| match field(index.into())? {
+            Value::Absent => Some(None),
+            value => Text::of(value).map(Some),
+        };
+        let matches = |text: Option<Text<'v>>, glob: u16| {
+            let glob = self.globs.get(usize::from(glob))?;
+            Some(text.is_some_and(|text| glob.matches(text)))
+        };
         let mut stack = Stack { slots: [Number::Integer(0); STACK], used: 0 };
         let mut at = 0;
         while let Some(op) = self.ops.get(at) {
@@ -132,6 +144,7 @@ impl Program {
             let result = match *op {
                 Op::Push(constant) => number(constant)?,
                 Op::Load(index) => load(index)?,
+                Op::LoadAny(index) => Number::of(field(index.into())?).unwrap_or(Number::ABSENT),
                 Op::Negate => stack.pop()?.negated(),
                 Op::Complement => Number::Integer((!stack.pop()?.bits()).into()),
                 Op::Not => (!stack.pop()?.is_true()).into(),
@@ -158,10 +171,14 @@ impl Program {
                     };
                     (found == wanted).into()
                 }
-                Op::Matches(wanted, index, glob) => {
-                    (self.globs.get(usize::from(glob))?.matches(text(index)?) == wanted).into()
+                Op::Matches(wanted, index, glob) => (matches(text(index)?, glob)? == wanted).into(),
+                Op::MatchesAny(wanted, index, glob) => {
+                    (matches(Text::of(field(index.into())?), glob)? == wanted).into()
                 }
-                Op::Same(wanted, left, right) => (text(left)?.same(text(right)?) == wanted).into(),
+                Op::Same(wanted, left, right) => {
+                    let same = text(left)?.zip(text(right)?).is_some_and(|(left, right)| left.same(right));
+                    (same == wanted).into()
+                }
                 Op::SkipIf(decided, to) => {
                     let result = stack.pop()?;
                     if result.is_true() != decided {

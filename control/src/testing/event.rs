@@ -84,6 +84,8 @@ pub enum Value {
     Text(String),
     /// The bytes of a path.
     Path(Vec<u8>),
+    /// The value of an `Option` that is `None`.
+    Absent,
     /// The elements of an array or a sequence.
     Elements(Vec<Value>),
 }
@@ -97,6 +99,7 @@ impl Value {
             field::Value::Bool(value) => Self::Bool(value),
             field::Value::Text(value) => Self::Text(value.to_owned()),
             field::Value::Path(value) => Self::Path(value.to_owned()),
+            field::Value::Absent => Self::Absent,
             field::Value::Elements(value) => {
                 Self::Elements((0..value.len()).filter_map(|index| value.get(index)).map(Self::of).collect())
             }
@@ -122,6 +125,7 @@ impl fmt::Display for Value {
             Self::Float(value) => value.fmt(f),
             Self::Bool(value) => value.fmt(f),
             Self::Text(value) => write!(f, "{value:?}"),
+            Self::Absent => f.write_str("none"),
             Self::Path(value) => write!(f, "{:?}", String::from_utf8_lossy(value)),
             Self::Elements(values) => {
                 let shown: Vec<_> = values.iter().map(ToString::to_string).collect();

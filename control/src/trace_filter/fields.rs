@@ -29,7 +29,12 @@ pub(crate) fn value_of(event: &Event, mut index: usize) -> Option<field::Value<'
 }
 
 fn describe(field: &Field) -> FilterField<'_> {
-    let (kind, ty) = match &field.ty {
+    let (kind, ty) = kind_of(&field.ty);
+    FilterField { name: field.name(), kind, ty }
+}
+
+fn kind_of(ty: &Type) -> (FieldKind<'_>, String) {
+    match ty {
         Type::Integer(integer) if integer.truth => (FieldKind::Truth, "bool".to_owned()),
         Type::Integer(integer) => {
             let letter = if integer.signed { 'i' } else { 'u' };
@@ -47,12 +52,24 @@ fn describe(field: &Field) -> FilterField<'_> {
         }
         Type::Array(_) => (FieldKind::Other, "an array".to_owned()),
         Type::Struct(_) => (FieldKind::Other, "a structure".to_owned()),
-        _ => (FieldKind::Other, "a variant".to_owned()),
-    };
-    FilterField { name: field.name(), kind, ty }
+        Type::Variant(variant) => match &variant.options[..] {
+            // As the tracer writes an `Option`, and a value of any type.
+            [none, some] if none.name() == "none" && some.name() == "some" => kind_of(&some.ty),
+            [none, options @ ..] if none.name() == "none" && options.iter().all(is_of_tracer) => {
+                (FieldKind::Any, "any".to_owned())
+            }
+            _ => (FieldKind::Other, "a variant".to_owned()),
+        },
+        _ => (FieldKind::Other, "of an unknown type".to_owned()),
+    }
+}
+
+fn is_of_tracer(option: &Field) -> bool {
+    tracepoint_reader::TRACER_OPTIONS.contains(&option.name())
 }
 
 fn convert(value: &Value) -> Option<field::Value<'_>> {
+    let Some(value) = value.present() else { return Some(field::Value::Absent) };
     Some(match value {
         Value::Int(int) | Value::Enum(int, _) if int.signed => field::Value::Signed(i64::try_from(int.value).ok()?),
         Value::Int(int) | Value::Enum(int, _) => field::Value::Unsigned(int.pattern()),

@@ -28,6 +28,7 @@ mod drop_in_panic;
 mod errors;
 mod failing_sinks;
 mod field_extremes;
+mod field_types;
 mod filter_language;
 mod filter_oracle;
 mod filters;

@@ -46,6 +46,8 @@ impl FieldRange {
         let bits = match value {
             Value::Signed(value) if self.is_signed => value.cast_unsigned(),
             Value::Unsigned(value) if !self.is_signed => value,
+            // It differs from every number.
+            Value::Absent => return !self.is_inside,
             _ => return false,
         };
         (bits.wrapping_sub(self.low) <= self.span) == self.is_inside

@@ -192,15 +192,17 @@ fn members(ty: Option<&StructType>, hidden: &[&str], options: &TextOptions) -> V
     (0..ty.fields.len()).filter(is_shown).map(member).collect()
 }
 
-/// Whether a member is the length of the sequence behind it.
+/// Whether a member is the length of the sequence behind it, or chooses the option of the variant behind it.
 fn is_length(ty: &StructType, index: usize) -> bool {
-    match ty.fields.get(index + 1).map(|next| &next.ty) {
+    let reference = match ty.fields.get(index + 1).map(|next| &next.ty) {
         Some(Type::Array(array)) => match &array.length {
-            Length::Field(reference) => reference.path.last().is_some_and(|name| **name == *ty.fields[index].raw_name),
-            Length::Fixed(_) => false,
+            Length::Field(reference) => reference,
+            Length::Fixed(_) => return false,
         },
-        _ => false,
-    }
+        Some(Type::Variant(variant)) => &variant.tag,
+        _ => return false,
+    };
+    reference.path.last().is_some_and(|name| **name == *ty.fields[index].raw_name)
 }
 
 /// Whether a field has the size of an IP address, and is called so.

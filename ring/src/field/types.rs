@@ -96,6 +96,35 @@ pub enum FieldType {
         /// The type of an element: an integer, a bool or a float.
         element: &'static FieldType,
     },
+    /// A value that may be absent: one byte, 0 or 1, and after 1 the value.
+    Optional {
+        /// The type of the value: any but an array, a sequence, `Optional` and `Any`.
+        value: &'static FieldType,
+    },
+    /// A value whose type is known at run time, see [`AnyValue`](super::AnyValue).
+    Any,
+}
+
+/// Unsigned, of 64 bits.
+const U64: IntegerType = IntegerType { bits: 64, signed: false, base: Base::Decimal, order: ByteOrder::Little };
+
+impl FieldType {
+    /// The types of a value that has a byte in front which names its type, by the values of that byte; the first, which has none, is
+    /// that of an absent value. Empty for all other types.
+    pub fn options(&self) -> Vec<(&'static str, Option<Self>)> {
+        match self {
+            Self::Optional { value } => vec![("none", None), ("some", Some(**value))],
+            Self::Any => vec![
+                ("none", None),
+                ("u64", Some(Self::Integer(U64))),
+                ("i64", Some(Self::Integer(IntegerType { signed: true, ..U64 }))),
+                ("f64", Some(Self::Float { bits: 64 })),
+                ("boolean", Some(Self::Bool)),
+                ("text", Some(Self::Text)),
+            ],
+            _ => Vec::new(),
+        }
+    }
 }
 
 impl fmt::Display for IntegerType {
@@ -131,6 +160,8 @@ impl fmt::Display for FieldType {
             }
             Self::Array { element, len } => write!(f, "[{element}; {len}]"),
             Self::Sequence { element } => write!(f, "[{element}]"),
+            Self::Optional { value } => write!(f, "Option<{value}>"),
+            Self::Any => f.write_str("any"),
         }
     }
 }

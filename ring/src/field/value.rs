@@ -67,6 +67,8 @@ pub enum Value<'a> {
     Text(&'a str),
     /// The bytes of a path.
     Path(&'a [u8]),
+    /// The value of an `Option` that is `None`.
+    Absent,
     /// An array or a sequence.
     Elements(&'a dyn Elements),
 }

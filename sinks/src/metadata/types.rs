@@ -19,6 +19,10 @@ pub(super) fn declare(out: &mut String, fields: &[FieldDescriptor]) {
                 let length = unique(format!("_{name}_length"), &mut taken);
                 let _ = writeln!(out, "uint32_t {length};\n\t\t{} {name}[ {length} ];", plain(element));
             }
+            FieldType::Optional { .. } | FieldType::Any => {
+                let tag = unique(format!("_{name}_tag"), &mut taken);
+                let _ = writeln!(out, "{}", variant(field.ty, &tag, &name));
+            }
             ref ty => {
                 let _ = writeln!(out, "{} {name};", plain(ty));
             }
@@ -48,6 +52,22 @@ fn plain(ty: &FieldType) -> String {
         // One byte. Other types do not occur here.
         _ => "bool".to_owned(),
     }
+}
+
+/// A variant, and in front of it the enumeration of its options. Options are no keywords, so that readers need not strip underscores.
+fn variant(ty: FieldType, tag: &str, name: &str) -> String {
+    let options = ty.options();
+    let labels: Vec<_> = options.iter().enumerate().map(|(at, (label, _))| format!("\"{label}\" = {at}")).collect();
+    let mut out = format!(
+        "enum : integer {{ size = 8; align = 8; signed = false; }} {{ {} }} {tag};\n\t\tvariant <{tag}> {{",
+        labels.join(", ")
+    );
+    for (label, ty) in options {
+        let ty = ty.as_ref().map_or_else(|| "struct { }".to_owned(), plain);
+        let _ = write!(out, " {ty} {label};");
+    }
+    let _ = write!(out, " }} {name};");
+    out
 }
 
 fn integer(ty: IntegerType) -> String {

@@ -31,6 +31,9 @@ fn constant(name: &str, ty: &TokenStream, value: &TokenStream) -> TokenStream {
     })
 }
 
+const U64: Scalar = Scalar::Integer { bits: 64, signed: false };
+const I64: Scalar = Scalar::Integer { bits: 64, signed: true };
+
 impl Scalar {
     /// The expression of type `FieldType`.
     fn descriptor(self, krate: &Ident, base: Base, big_endian: bool) -> TokenStream {
@@ -90,16 +93,19 @@ impl Scalar {
     }
 }
 
-impl Field {
-    /// The expression of type `FieldDescriptor`.
-    pub(super) fn descriptor(&self, krate: &Ident) -> TokenStream {
-        let Self { name, doc, kind, .. } = self;
-        let ty = match kind {
-            Kind::Scalar { scalar, base, big_endian, .. } => scalar.descriptor(krate, *base, *big_endian),
-            Kind::Pointer => Scalar::Integer { bits: 64, signed: false }.descriptor(krate, Base::Hexadecimal, false),
-            Kind::Text | Kind::Printed | Kind::Character => quote!(#krate::private::FieldType::Text),
-            Kind::Path => quote!(#krate::private::FieldType::Path),
-            Kind::Enum { ident, scalar, labels } => {
+impl Kind {
+    /// The expression of type `FieldType`.
+    fn descriptor(&self, krate: &Ident) -> TokenStream {
+        match self {
+            Self::Scalar { scalar, base, big_endian, .. } => scalar.descriptor(krate, *base, *big_endian),
+            Self::Pointer => U64.descriptor(krate, Base::Hexadecimal, false),
+            Self::Duration => U64.descriptor(krate, Base::Decimal, false),
+            Self::SystemTime => I64.descriptor(krate, Base::Decimal, false),
+            Self::Text | Self::Printed | Self::Formatted { .. } | Self::Character => {
+                quote!(#krate::private::FieldType::Text)
+            }
+            Self::Path => quote!(#krate::private::FieldType::Path),
+            Self::Enum { ident, scalar, labels } => {
                 let container = scalar.integer(krate, Base::Decimal, false);
                 let ty = primitive(ident);
                 let labels = labels.iter().map(|Label { text, value }| {
@@ -111,40 +117,110 @@ impl Field {
                 });
                 quote!(#krate::private::FieldType::Enum { container: #container, labels: &[#(#labels),*] })
             }
-            Kind::Array { scalar, base, len, .. } => {
+            Self::DerivedEnum(path) => {
+                let krate = at(krate, path.span());
+                quote_spanned!(path.span()=> <#path as #krate::TraceEnum>::TYPE)
+            }
+            Self::Optional(kind) => {
+                let value = kind.descriptor(krate);
+                quote!(#krate::private::FieldType::Optional { value: &#value })
+            }
+            Self::Array { scalar, base, len, .. } => {
                 let element = scalar.descriptor(krate, *base, false);
                 let len = constant("LEN", &quote!(::core::primitive::usize), &quote!(#len));
                 quote!(#krate::private::FieldType::Array { element: &#element, len: #len })
             }
-            Kind::Sequence { scalar, base, .. } => {
+            Self::Sequence { scalar, base, .. } => {
                 let element = scalar.descriptor(krate, *base, false);
                 quote!(#krate::private::FieldType::Sequence { element: &#element })
             }
-        };
+        }
+    }
+
+    /// The type of the value.
+    fn value_type(&self, krate: &Ident) -> TokenStream {
+        let lifetime = call_lifetime();
+        match self {
+            Self::Scalar { ident, big_endian, .. } => {
+                let ty = primitive(ident);
+                if *big_endian { quote!(#krate::private::Be<#ty>) } else { ty }
+            }
+            Self::Enum { ident, .. } => primitive(ident),
+            Self::DerivedEnum(path) => {
+                let krate = at(krate, path.span());
+                quote_spanned!(path.span()=> <#path as #krate::TraceEnum>::Repr)
+            }
+            Self::Pointer | Self::Duration => quote!(::core::primitive::u64),
+            Self::SystemTime => quote!(::core::primitive::i64),
+            Self::Text | Self::Printed | Self::Formatted { .. } | Self::Character => {
+                quote!(#krate::private::Text<#lifetime>)
+            }
+            Self::Path => quote!(#krate::private::PathBytes<#lifetime>),
+            Self::Optional(kind) => {
+                let value = kind.value_type(krate);
+                quote!(::core::option::Option<#value>)
+            }
+            Self::Array { ident, len, .. } => {
+                let ty = primitive(ident);
+                quote!(#krate::private::Array<#lifetime, #ty, { #len }>)
+            }
+            Self::Sequence { ident, .. } => {
+                let ty = primitive(ident);
+                quote!(#krate::private::Sequence<#lifetime, #ty>)
+            }
+        }
+    }
+
+    /// The function that makes the value of an `Option`, and what it takes behind a reference to that.
+    fn optional(&self, krate: &Ident) -> (TokenStream, TokenStream) {
+        let value = local("value");
+        let of = |ty: &TokenStream, convert: TokenStream| (quote!(optional::<#ty, _>), quote!(, #convert));
+        match self {
+            Self::Scalar { ident, big_endian: true, .. } => {
+                of(&primitive(ident), quote!(|#value| #krate::private::Be(*#value)))
+            }
+            Self::Scalar { ident, .. } => of(&primitive(ident), quote!(|#value| *#value)),
+            Self::DerivedEnum(path) => of(&quote!(#path), quote!(#krate::TraceEnum::repr)),
+            Self::Duration => of(&quote!(::std::time::Duration), quote!(#krate::private::duration)),
+            Self::SystemTime => of(&quote!(::std::time::SystemTime), quote!(#krate::private::system_time)),
+            Self::Formatted { debug, bound } => {
+                let format = if *debug { quote!(optional_debug) } else { quote!(optional_display) };
+                (format, quote!(, &mut #krate::private::TextBuffer::<{ #bound }>::new()))
+            }
+            Self::Path => (quote!(optional_path), quote!()),
+            _ => (quote!(optional_text), quote!()),
+        }
+    }
+
+    /// The conversion in the format string of a field block.
+    fn conversion(&self) -> String {
+        match self {
+            Self::Scalar { scalar, base, .. } => scalar.conversion(*base),
+            Self::Enum { scalar, .. } => scalar.conversion(Base::Decimal),
+            Self::Duration => U64.conversion(Base::Decimal),
+            Self::DerivedEnum(_) | Self::SystemTime => I64.conversion(Base::Decimal),
+            Self::Text | Self::Printed | Self::Formatted { .. } | Self::Path => "%s".to_owned(),
+            Self::Character => "%c".to_owned(),
+            Self::Pointer => "%p".to_owned(),
+            Self::Optional(kind) => kind.conversion(),
+            Self::Array { scalar, base, .. } | Self::Sequence { scalar, base, .. } => {
+                format!("[{}]", scalar.conversion(*base))
+            }
+        }
+    }
+}
+
+impl Field {
+    /// The expression of type `FieldDescriptor`.
+    pub(super) fn descriptor(&self, krate: &Ident) -> TokenStream {
+        let Self { name, doc, kind, .. } = self;
+        let ty = kind.descriptor(krate);
         quote!(#krate::private::FieldDescriptor { name: #name, ty: #ty, doc: #doc })
     }
 
     /// The type of the value.
     pub(super) fn value_type(&self, krate: &Ident) -> TokenStream {
-        let lifetime = call_lifetime();
-        match &self.kind {
-            Kind::Scalar { ident, big_endian, .. } => {
-                let ty = primitive(ident);
-                if *big_endian { quote!(#krate::private::Be<#ty>) } else { ty }
-            }
-            Kind::Enum { ident, .. } => primitive(ident),
-            Kind::Pointer => quote!(::core::primitive::u64),
-            Kind::Text | Kind::Printed | Kind::Character => quote!(#krate::private::Text<#lifetime>),
-            Kind::Path => quote!(#krate::private::PathBytes<#lifetime>),
-            Kind::Array { ident, len, .. } => {
-                let ty = primitive(ident);
-                quote!(#krate::private::Array<#lifetime, #ty, { #len }>)
-            }
-            Kind::Sequence { ident, .. } => {
-                let ty = primitive(ident);
-                quote!(#krate::private::Sequence<#lifetime, #ty>)
-            }
-        }
+        self.kind.value_type(krate)
     }
 
     /// The expression of the value. The user's expression keeps its spans, so that errors point to it; the code around it has the span
@@ -167,6 +243,21 @@ impl Field {
                 let character = of_type(&primitive(&Ident::new("char", self.span)), value);
                 quote!(#krate::private::text(::core::primitive::char::encode_utf8(#character, &mut [0; 4])))
             }
+            Kind::DerivedEnum(path) => {
+                let of = at(krate, path.span());
+                quote_spanned!(place=> <#path as #of::TraceEnum>::repr(#reference))
+            }
+            Kind::Duration => quote_spanned!(place=> #krate::private::duration(#reference)),
+            Kind::SystemTime => quote_spanned!(place=> #krate::private::system_time(#reference)),
+            Kind::Formatted { debug, bound } => {
+                let format = if *debug { quote!(debug) } else { quote!(display) };
+                let buffer = quote!(&mut #krate::private::TextBuffer::<{ #bound }>::new());
+                quote_spanned!(place=> #krate::private::#format(#reference, #buffer))
+            }
+            Kind::Optional(kind) => {
+                let (function, rest) = kind.optional(krate);
+                quote_spanned!(place=> #krate::private::#function(#reference #rest))
+            }
             Kind::Pointer => quote_spanned!(place=> #krate::private::pointer(#value)),
             Kind::Path => quote_spanned!(place=> #krate::private::path(#value)),
             Kind::Array { ident, len, .. } => {
@@ -182,15 +273,6 @@ impl Field {
 
     /// The conversion of this field in the format string of a field block.
     pub(super) fn conversion(&self) -> String {
-        match &self.kind {
-            Kind::Scalar { scalar, base, .. } => scalar.conversion(*base),
-            Kind::Enum { scalar, .. } => scalar.conversion(Base::Decimal),
-            Kind::Text | Kind::Printed | Kind::Path => "%s".to_owned(),
-            Kind::Character => "%c".to_owned(),
-            Kind::Pointer => "%p".to_owned(),
-            Kind::Array { scalar, base, .. } | Kind::Sequence { scalar, base, .. } => {
-                format!("[{}]", scalar.conversion(*base))
-            }
-        }
+        self.kind.conversion()
     }
 }

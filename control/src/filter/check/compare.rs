@@ -21,7 +21,16 @@ impl Check<'_> {
             return Err(self.error(operator, "texts can be compared with `==` and `!=` only"));
         }
         match (left.kind, right.kind) {
-            (Kind::Integer(_) | Kind::Float, Kind::Integer(_) | Kind::Float) => self.numbers(comparison, &place)?,
+            (Kind::Integer(_) | Kind::Float | Kind::Any(_), Kind::Integer(_) | Kind::Float | Kind::Any(_)) => {
+                self.numbers(comparison, &place)?;
+            }
+            (Kind::Any(field), Kind::Literal(glob)) | (Kind::Literal(glob), Kind::Any(field)) => {
+                let index = self.index(self.globs.len(), &place)?;
+                self.globs.push(glob.clone());
+                // In place of the number, which was loaded last: the literal has no operation.
+                self.ops.pop();
+                self.op(Op::MatchesAny(wanted, field, index), 1, &place)?;
+            }
             (Kind::TextField(field), Kind::Literal(glob)) | (Kind::Literal(glob), Kind::TextField(field)) => {
                 let index = self.index(self.globs.len(), &place)?;
                 self.globs.push(glob.clone());

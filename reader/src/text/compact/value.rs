@@ -30,11 +30,19 @@ pub(super) fn write(line: &mut Vec<u8>, value: &Value) -> io::Result<()> {
         }
         Value::Array(values) => elements(line, values),
         Value::Struct(structure) => members(line, structure),
-        Value::Variant(option, value) => {
+        Value::Variant(option, inner) => {
+            match value.present() {
+                None => {
+                    line.extend_from_slice(b"none");
+                    return Ok(());
+                }
+                Some(present) if !std::ptr::eq(present, value) => return write(line, present),
+                Some(_) => {}
+            }
             line.push(b'{');
             super::plain(line, option);
             line.push(b'=');
-            write(line, value)?;
+            write(line, inner)?;
             line.push(b'}');
             Ok(())
         }

@@ -1,0 +1,139 @@
+//! Fields of types `display` and `debug`: what the implementations of these traits write.
+//!
+//! The text is written into a buffer on the stack before a record is reserved, and copied into the record from there: its length has to be
+//! known, and the code that writes it is the program's, which may panic, or fire events. Nothing is allocated by this module.
+
+use std::fmt::{self, Debug, Display, Write};
+use std::mem::MaybeUninit;
+use tracepoint_ring::field::Text;
+
+/// The end of a text that was cut off.
+const CUT: &str = "…";
+
+/// Room for a text of at most `N` bytes. A longer text is cut off at the end of a character, and ends with `…`.
+#[derive(Debug)]
+pub struct TextBuffer<const N: usize> {
+    bytes: [MaybeUninit<u8>; N],
+    used: usize,
+    is_cut: bool,
+}
+
+impl<const N: usize> TextBuffer<N> {
+    /// An empty buffer. Its memory is not initialised, so that a large bound costs nothing for a short text.
+    #[inline]
+    pub const fn new() -> Self {
+        const { assert!(N >= CUT.len(), "the bound of a text is at least 3 bytes") };
+        Self { bytes: [MaybeUninit::uninit(); N], used: 0, is_cut: false }
+    }
+
+    fn push(&mut self, text: &str) {
+        for (slot, byte) in self.bytes[self.used..].iter_mut().zip(text.as_bytes()) {
+            slot.write(*byte);
+        }
+        self.used += text.len();
+    }
+
+    /// The text.
+    #[inline]
+    pub fn as_str(&self) -> &str {
+        // SAFETY: `push` has initialised the first `used` bytes, as whole characters: `cut` ends the text at the end of one.
+        unsafe { str::from_utf8_unchecked(std::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.used)) }
+    }
+
+    /// Takes what fits of `text`, and makes room for the mark at the end.
+    #[cold]
+    fn cut(&mut self, text: &str) {
+        self.is_cut = true;
+        self.push(&text[..boundary(text, N - self.used)]);
+        self.used = boundary(self.as_str(), N - CUT.len());
+        self.push(CUT);
+    }
+}
+
+/// The end of the last character that ends at or before `at`.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+impl<const N: usize> Default for TextBuffer<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const N: usize> Write for TextBuffer<N> {
+    #[inline]
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.is_cut {
+            // Ends the formatting of what would not be kept.
+            return Err(fmt::Error);
+        }
+        if text.len() <= N - self.used {
+            self.push(text);
+            return Ok(());
+        }
+        self.cut(text);
+        Err(fmt::Error)
+    }
+}
+
+/// What `Display` writes.
+#[inline]
+pub fn display<'b, const N: usize>(value: &(impl Display + ?Sized), buffer: &'b mut TextBuffer<N>) -> Text<'b> {
+    // An error means that the text was cut off, or is that of the value; what was written is recorded.
+    let _ = write!(buffer, "{value}");
+    Text(buffer.as_str())
+}
+
+/// What `Debug` writes, in one line.
+#[inline]
+pub fn debug<'b, const N: usize>(value: &(impl Debug + ?Sized), buffer: &'b mut TextBuffer<N>) -> Text<'b> {
+    let _ = write!(buffer, "{value:?}");
+    Text(buffer.as_str())
+}
+
+/// [`display`] of the value of an `Option`.
+#[inline]
+pub fn optional_display<'b, const N: usize>(
+    value: &Option<impl Display>,
+    buffer: &'b mut TextBuffer<N>,
+) -> Option<Text<'b>> {
+    value.as_ref().map(|value| display(value, buffer))
+}
+
+/// [`debug`] of the value of an `Option`.
+#[inline]
+pub fn optional_debug<'b, const N: usize>(
+    value: &Option<impl Debug>,
+    buffer: &'b mut TextBuffer<N>,
+) -> Option<Text<'b>> {
+    value.as_ref().map(|value| debug(value, buffer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_at_a_character() {
+        let cut = |text: &str| display(text, &mut TextBuffer::<8>::new()).0.to_owned();
+        assert_eq!(cut(""), "");
+        assert_eq!(cut("12345678"), "12345678");
+        assert_eq!(cut("123456789"), "12345…");
+        assert_eq!(cut("1234ä6789"), "1234…");
+        assert_eq!(debug(&[1; 100], &mut TextBuffer::<12>::new()).0, "[1, 1, 1,…");
+    }
+
+    #[test]
+    fn parts_are_joined_and_an_error_of_the_value_keeps_what_it_wrote() {
+        struct Failing;
+        impl Display for Failing {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("begun")?;
+                Err(fmt::Error)
+            }
+        }
+        assert_eq!(display(&format_args!("{}-{}", 1, 2), &mut TextBuffer::<8>::new()).0, "1-2");
+        assert_eq!(display(&Failing, &mut TextBuffer::<8>::new()).0, "begun");
+    }
+}

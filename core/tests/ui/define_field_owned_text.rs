@@ -1,5 +1,0 @@
-tracepoint::define_trace! {
-    x(name: &String) { name: String = name }
-}
-
-fn main() {}
