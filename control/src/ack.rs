@@ -23,7 +23,7 @@ pub enum AckState {
     /// Not recording: no rule matches an event of the process, or the session is stopped.
     #[default]
     Waiting,
-    /// Recording.
+    /// Recording, or computing statistics.
     Recording,
     /// The session's description is invalid, or the recording cannot start.
     Refused,
@@ -83,6 +83,11 @@ impl std::fmt::Display for OverBudget {
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
+const fn is_none(number: &usize) -> bool {
     *number == 0
 }
 
@@ -159,6 +164,12 @@ pub struct Ack {
     /// Number of times that a thread has gone on in another ring because its own was full, while it records.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub overflowed: u64,
+    /// Number of statistics that it computes.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub statistics: usize,
+    /// What they take, in bytes; at most a quarter of the session's [`memory`](crate::Limits::memory), beside the rings.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub statistic_memory: u64,
     /// Directory of its rings while it records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rings: Option<PathBuf>,
@@ -189,6 +200,8 @@ impl Ack {
             rotated: None,
             ring_memory: 0,
             overflowed: 0,
+            statistics: 0,
+            statistic_memory: 0,
             rings: None,
         }
     }

@@ -1,27 +1,47 @@
 //! The filter of an event: combines the filters and limits of all rules that record the event.
 //!
-//! An event is recorded if one of its rules accepts it: the first, in the order of the rules, whose filter accepts it and whose limit has
-//! room. If none does, the event is counted as suppressed if a filter accepted it but its limit had no room, and as filtered otherwise.
+//! An event is recorded if one of its rules accepts it: the first, in the order of the rules, whose filter accepts it, whose sample takes it and
+//! whose limit has room. If none does, the event is counted as suppressed if a filter accepted it, and as filtered otherwise.
 
 use crate::filter::{Expression, FilterError, Program};
 use crate::limit::Bucket;
 use std::sync::Arc;
 use tracepoint_core::field::FieldDescriptor;
 use tracepoint_core::marker::{Decision, FieldView, Filter};
+use tracepoint_probes::Sample;
 
-/// The filter and limit of one rule, to be compiled for the events that it matches.
+/// What lets some of the events through that a rule's filter accepts. A sample is taken before the limit.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RateConditions {
+    pub(crate) sample: Option<Arc<Sample>>,
+    pub(crate) bucket: Option<Arc<Bucket>>,
+}
+
+impl RateConditions {
+    #[inline]
+    fn take(&self, time: u64) -> bool {
+        self.sample.as_ref().is_none_or(|sample| sample.take())
+            && self.bucket.as_ref().is_none_or(|bucket| bucket.take(time))
+    }
+
+    fn accept_all(&self) -> bool {
+        self.sample.is_none() && self.bucket.is_none()
+    }
+}
+
+/// The filter and rates of one rule, to be compiled for the events that it matches.
 #[derive(Debug)]
 pub(crate) struct RuleConditions {
     filter: Option<Expression>,
-    bucket: Option<Arc<Bucket>>,
+    rates: RateConditions,
     /// Whether the filter compiled for any event, and the error for an event for which it did not.
     compiled_any: bool,
     compile_error: Option<FilterError>,
 }
 
 impl RuleConditions {
-    pub(crate) const fn new(filter: Option<Expression>, bucket: Option<Arc<Bucket>>) -> Self {
-        Self { filter, bucket, compiled_any: false, compile_error: None }
+    pub(crate) const fn new(filter: Option<Expression>, rates: RateConditions) -> Self {
+        Self { filter, rates, compiled_any: false, compile_error: None }
     }
 
     /// Compiles the rule's condition for an event with these fields.
@@ -34,7 +54,7 @@ impl RuleConditions {
             }
         })?;
         self.compiled_any = true;
-        Ok(Condition { program, bucket: self.bucket.clone() })
+        Ok(Condition { program, rates: self.rates.clone() })
     }
 
     /// The error if the filter compiled for none of the events; `None` if it compiled for one.
@@ -47,7 +67,7 @@ impl RuleConditions {
 #[derive(Debug)]
 pub(crate) struct Condition {
     program: Option<Program>,
-    bucket: Option<Arc<Bucket>>,
+    rates: RateConditions,
 }
 
 impl Condition {
@@ -63,7 +83,7 @@ impl Condition {
     }
 
     fn accepts_all(&self) -> bool {
-        self.program.is_none() && self.bucket.is_none()
+        self.program.is_none() && self.rates.accept_all()
     }
 
     #[inline]
@@ -93,7 +113,7 @@ impl Filter for EventFilter {
     fn decide(&self, time: u64, event: FieldView<'_>) -> Decision {
         let mut decision = Decision::Refuse;
         for condition in self.0.iter().filter(|condition| condition.passes_filter(event)) {
-            if condition.bucket.as_ref().is_none_or(|bucket| bucket.take(time)) {
+            if condition.rates.take(time) {
                 return Decision::Accept;
             }
             decision = Decision::Suppress;

@@ -34,7 +34,7 @@
 //!
 //! This crate does not know how bytes are encoded: that is between the core, which writes packets, and the sinks.
 
-// Allowed in three modules: the one that maps the files of rings, the one that guards the mappings, and the one that follows forks.
+// Allowed in few modules: those that map the files of rings and of statistics, the one that guards the mappings, and the one that follows forks.
 #![deny(unsafe_code)]
 
 mod ack;
@@ -74,6 +74,7 @@ mod session_dir;
 mod snapshot;
 mod spec;
 mod state;
+mod statistics;
 mod stream_status;
 mod syntax;
 pub mod testing;
@@ -104,9 +105,10 @@ pub use session_dir::RingDirError;
 pub use snapshot::SnapshotSummary;
 pub use spec::{
     BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, Do, DrainedBy, Limits, Rule, RuleError, RuleProblem,
-    SessionSpec, SinkSpec, SpecError, State, StreamSpec, TriggerSpec, When,
+    RuleStatistic, SessionSpec, SinkSpec, SpecError, State, StreamSpec, TriggerSpec, When,
 };
 pub use state::{Dump, StateDump, StateDumpStatus, state_dump};
+pub use statistics::{ProcessStatistics, SessionStatistics, StatisticResult};
 pub use stream_status::StreamStatus;
 pub use trace_filter::{TraceFilter, TraceFilterError, check_fields};
 pub use trace_statistic::TraceStatistic;

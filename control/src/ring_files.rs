@@ -7,10 +7,12 @@ mod identity;
 mod mapping;
 mod memory_image;
 mod process_memory;
+mod words;
 
 pub(crate) use identity::pid_namespace_of;
 pub(crate) use memory_image::MemoryImage;
-pub(crate) use process_memory::ProcessMemory;
+pub(crate) use process_memory::{ProcessMemory, Reservation};
+pub(crate) use words::MappedWords;
 
 use crate::process::thread_count;
 use crate::session_dir::{ProcessDir, WAKE_SIZE};

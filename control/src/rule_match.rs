@@ -4,15 +4,17 @@
 mod tests;
 
 use crate::event::PlannedEvent;
-use crate::event_filter::{Condition, EventFilter, RuleConditions};
+use crate::event_filter::{Condition, EventFilter, RateConditions, RuleConditions};
 use crate::limit::Bucket;
 use crate::notice::Notice;
 use crate::process::ProcessKey;
 use crate::spec::{Compiled, RuleEntry, RuleError, RuleProblem, SessionSpec};
+use crate::statistics::{PlannedStatistic, plan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tracepoint_core::Level;
 use tracepoint_core::clock::{self, Clock};
+use tracepoint_probes::{Role, Sample};
 
 /// A recordable event, as other processes know it.
 #[derive(Clone, Debug)]
@@ -62,17 +64,26 @@ fn select_with(
                 continue;
             }
         };
-        let matched =
+        let mut matched: Vec<usize> =
             (0..events.len()).filter(|&index| rule.matches(&events[index].name, events[index].level)).collect();
+        if let Some(statistic) = &rule.statistic {
+            // A latency is one of its two events; without either there is none.
+            let has = |role: Role| matched.iter().any(|&index| statistic.roles(&events[index].name).contains(&role));
+            if statistic.is_latency() && !(has(Role::Begin) && has(Role::Observed)) {
+                matched.clear();
+            }
+            matched.retain(|&index| !statistic.roles(&events[index].name).is_empty());
+        }
         let channels = rule.channels(&names);
         let (marks, applies) = if rule.name.excludes() {
-            (&mut excluded, Ok(matched))
+            (Some(&mut excluded), Ok(matched))
         } else {
             let error = |problem| RuleError { rule: rule.name.text().to_owned(), problem };
-            (&mut recorded, apply(entry, &rule, channels.start, matched).map_err(error))
+            let marks = rule.records.then_some(&mut recorded);
+            (marks, apply(entry, &rule, channels.start, matched).map_err(error))
         };
         rules.push(Some(applies.map(|applies: Vec<usize>| {
-            for marks in &mut marks[channels] {
+            for marks in marks.map_or(&mut [][..], |marks| &mut marks[channels]) {
                 for index in &applies {
                     marks[*index] = true;
                 }
@@ -93,13 +104,16 @@ pub(crate) struct Matched {
     /// For each rule: the number of events that it applies to, or its error; `None` if the rule is for another process.
     pub(crate) rules: Vec<Option<Result<usize, RuleError>>>,
     pub(crate) notices: Vec<Notice>,
+    /// What the rules compute of the events.
+    pub(crate) statistics: Vec<PlannedStatistic>,
 }
 
 /// Matches the rules of one session, again after each change.
 ///
-/// Keeps the token buckets of the rules' limits by the text of the rule, so that a rule keeps its bucket when others change.
+/// Keeps the token buckets of the rules' limits, and the counters of their samples, by the text of the rule, so that a rule keeps its own when
+/// others change.
 #[derive(Debug, Default)]
-pub(crate) struct Matcher(BTreeMap<String, Arc<Bucket>>);
+pub(crate) struct Matcher(BTreeMap<String, RateConditions>);
 
 impl Matcher {
     /// Matches the rules with the events of this process, whose program is `exe`.
@@ -114,16 +128,24 @@ impl Matcher {
             events.iter().map(|event| Candidate { name: event.declared(), level: event.level() }).collect();
         let names = spec.channel_names();
         let channels = names.len();
-        let mut buckets = BTreeMap::new();
+        let (mut buckets, mut statistics) = (BTreeMap::new(), Vec::new());
         // For each channel and event.
         let mut conditions: Vec<Vec<Vec<Condition>>> =
             (0..channels).map(|_| events.iter().map(|_| Vec::new()).collect()).collect();
         let mut compile_errors = vec![vec![None; events.len()]; channels];
         let apply = |entry: &RuleEntry, rule: &Compiled, channel: usize, matched: Vec<usize>| {
             let (conditions, compile_errors) = (&mut conditions[channel], &mut compile_errors[channel]);
-            let bucket = self.bucket(entry, rule)?;
-            buckets.extend(bucket.iter().map(|bucket| (entry.table.clone(), Arc::clone(bucket))));
-            let mut rule_conditions = RuleConditions::new(rule.filter.clone(), bucket);
+            let planned = rule.statistic.as_ref().map(|spec| plan(entry, rule, spec, events, &matched)).transpose()?;
+            let planned = planned.unwrap_or_default();
+            let counted = planned.iter().map(|planned| planned.parts.len()).sum();
+            statistics.extend(planned);
+            if !rule.records {
+                // Only their number matters: they are not recorded.
+                return Ok((0..counted).collect());
+            }
+            let rates = self.rates(entry, rule)?;
+            buckets.insert(entry.table.clone(), rates.clone());
+            let mut rule_conditions = RuleConditions::new(rule.filter.clone(), rates);
             let (mut applies, mut unfit) = (Vec::new(), Vec::new());
             for index in matched {
                 match rule_conditions.compile(events[index].markers[0].fields()) {
@@ -144,7 +166,13 @@ impl Matcher {
         };
         let selected = select_with(spec, process, exe, &candidates, apply);
         self.0 = buckets;
-        let mut matched = Matched { rules: selected.rules, ..Matched::default() };
+        // A rule without a channel excludes events from all of them, and from the statistics.
+        let is_excluded = |index: usize| selected.excluded.iter().all(|excluded| excluded[index]);
+        for planned in &mut statistics {
+            planned.parts.retain(|part| !is_excluded(part.index));
+        }
+        statistics.retain(PlannedStatistic::is_whole);
+        let mut matched = Matched { rules: selected.rules, statistics, ..Matched::default() };
         for (channel, conditions) in conditions.into_iter().enumerate() {
             for (index, (event, conditions)) in events.iter().zip(conditions).enumerate() {
                 if selected.recorded[channel][index] {
@@ -160,15 +188,17 @@ impl Matcher {
         matched
     }
 
-    /// The rule's token bucket, kept from the last match or new and full; `None` if the rule has no limit.
-    fn bucket(&self, entry: &RuleEntry, rule: &Compiled) -> Result<Option<Arc<Bucket>>, RuleProblem> {
-        let Some(limit) = rule.limit else { return Ok(None) };
+    /// The rule's token bucket and sample, kept from the last match, or new: a bucket is full then.
+    fn rates(&self, entry: &RuleEntry, rule: &Compiled) -> Result<RateConditions, RuleProblem> {
         if let Some(known) = self.0.get(&entry.table) {
-            return Ok(Some(Arc::clone(known)));
+            return Ok(known.clone());
         }
-        if matches!(clock::selected(), Clock::None) {
+        if rule.limit.is_some() && matches!(clock::selected(), Clock::None) {
             return Err(RuleProblem::LimitWithoutClock);
         }
-        Ok(Some(Arc::new(Bucket::new(limit))))
+        Ok(RateConditions {
+            sample: rule.sample.map(|one_in| Arc::new(Sample::one_in(one_in))),
+            bucket: rule.limit.map(|limit| Arc::new(Bucket::new(limit))),
+        })
     }
 }

@@ -39,6 +39,7 @@ use crate::rule_match::{Matched, Matcher};
 use crate::snapshot::SnapshotSummary;
 use crate::spec::{ChannelSpec, Rule, SessionSpec, SinkSpec};
 use crate::state::{Round, StateDumpStatus};
+use crate::statistics::{Home, PlannedStatistic, RunningStatistics, StatisticResult};
 use crate::trigger::in_process::InProcessTriggers;
 use budget_thread::BudgetThread;
 use std::fmt;
@@ -78,6 +79,7 @@ struct Active {
     matcher: Matcher,
     budget: BudgetWatch,
     notices: Vec<Notice>,
+    statistics: RunningStatistics,
     /// Ends before the recording, whose rings its actions need.
     triggers: InProcessTriggers,
     /// `None` once it has stopped.
@@ -95,6 +97,7 @@ impl Session {
         spec: SessionSpec,
         matcher: Matcher,
         triggers: InProcessTriggers,
+        statistics: RunningStatistics,
     ) -> Result<Self, SessionError> {
         let (name, process, drain) = (recording.name().to_owned(), recording.process(), recording.drain());
         let handle = recording.handle();
@@ -102,7 +105,7 @@ impl Session {
         let mut budget = BudgetWatch::default();
         budget.follow(spec.budget.as_ref());
         let has_budget = spec.budget.is_some();
-        let active = Active { spec, matcher, budget, notices, triggers, recording: Some(recording) };
+        let active = Active { spec, matcher, budget, notices, statistics, triggers, recording: Some(recording) };
         let active = Arc::new(Mutex::new(active));
         let budget = has_budget.then(|| BudgetThread::start(&active)).transpose().map_err(SessionError::Thread)?;
         Ok(Self { name, process, drain, handle, active, budget })
@@ -136,6 +139,27 @@ impl Session {
         let status =
             |shared: &Arc<SharedDrain>| shared.with(|drain| Status::new(drain.report(), shared.rounds().counters()));
         drain.and_then(status).unwrap_or_default()
+    }
+
+    /// What the rules with a [statistic](Rule::statistic) have computed so far in this process; nothing in a forked child.
+    ///
+    /// ```
+    /// use tracepoint_control::{Rule, Session};
+    /// use tracepoint_probes::snapshot::Results;
+    ///
+    /// # tracepoint::define_trace! { provider = "shop"; pub sold(pieces: u64) { pieces: u64 = pieces } }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let session = Session::builder("sales").events(Rule::new("shop:sold").statistic("hist(pieces)")).in_memory().start()?;
+    /// tracepoint::trace!(sold(3));
+    /// let results = session.statistics();
+    /// let Results::Histogram(pieces) = &results[0].snapshot.results else { panic!("{results:?}") };
+    /// assert_eq!(pieces.all.as_ref().and_then(|pieces| pieces.max()), Some(3.0));
+    /// # session.stop()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn statistics(&self) -> Vec<StatisticResult> {
+        self.inspect(|active| active.statistics.results())
     }
 
     /// Status of the [state dumps](crate::state_dump) that ran for the session; none in a forked child.
@@ -375,6 +399,7 @@ impl Session {
         let recording = {
             let mut active = self.lock();
             active.triggers = InProcessTriggers::default();
+            active.statistics.remove();
             active.recording.take()
         };
         recording.map_or_else(|| Ok(Summary::new(self.name.clone(), Vec::new(), 0)?), Recording::stop)
@@ -416,6 +441,26 @@ impl Session {
     }
 }
 
+/// Computes exactly these statistics, in the directory of the session if it has one.
+fn compute(
+    statistics: &mut RunningStatistics,
+    recording: &Recording,
+    spec: &SessionSpec,
+    planned: Vec<PlannedStatistic>,
+) -> Result<(), SessionError> {
+    // SESSION/rings/PROCESS
+    let rings = recording.ring_dir();
+    let home = Home {
+        session: rings.and_then(|rings| rings.ancestors().nth(2)),
+        process: rings.and_then(|rings| rings.file_name()?.to_str()).unwrap_or_default(),
+        ring_memory: spec.limits.memory,
+    };
+    match statistics.follow(home, planned).into_iter().next() {
+        Some(reason) => Err(SessionError::Statistic { reason }),
+        None => Ok(()),
+    }
+}
+
 impl Active {
     /// Applies another description to the recording.
     fn apply(
@@ -424,10 +469,10 @@ impl Active {
         added: Option<&Rule>,
         stopped: impl FnOnce() -> SessionError,
     ) -> Result<(), SessionError> {
-        let Self { spec, matcher, budget, notices, recording, .. } = self;
+        let Self { spec, matcher, budget, notices, statistics, recording, .. } = self;
         let Some(recording) = recording else { return Err(stopped()) };
         let all = all_events(catalog::markers(), &mut Vec::new());
-        let Matched { mut events, rules, notices: new } =
+        let Matched { mut events, rules, notices: new, statistics: planned } =
             matcher.run(&wanted, ProcessKey::of_this_process(), &this_process().executable, &all);
         for (rule, applies) in wanted.rules().zip(rules) {
             let (Ok(rule), Some(applies)) = (rule, applies) else { continue };
@@ -442,6 +487,7 @@ impl Active {
         if !errors.is_empty() {
             return Err(errors.swap_remove(0));
         }
+        compute(statistics, recording, &wanted, planned)?;
         notices.extend(new.into_iter().chain(pending).filter(|notice| !notices.contains(notice)).collect::<Vec<_>>());
         in_code::publish(recording, &wanted);
         *spec = wanted;
@@ -471,7 +517,10 @@ impl Drop for Session {
         }
         // Inside a probe another thread may hold the lock for a change that waits for the probe.
         let active = if tracepoint_core::in_probe() { self.active.try_lock().ok() } else { Some(self.lock()) };
-        let recording = active.and_then(|mut active| active.recording.take());
+        let recording = active.and_then(|mut active| {
+            active.statistics.remove();
+            active.recording.take()
+        });
         drop(recording);
     }
 }

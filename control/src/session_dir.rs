@@ -41,6 +41,7 @@ use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -100,7 +101,7 @@ pub(crate) struct ProcessDir {
     session: PrivateDir,
     rings: PrivateDir,
     name: String,
-    dir: PrivateDir,
+    dir: Arc<PrivateDir>,
     path: PathBuf,
     keep_dead: KeepDead,
     /// Bytes of its rings in the session's [ledger].
@@ -145,7 +146,7 @@ impl ProcessDir {
             session,
             rings,
             name,
-            dir,
+            dir: Arc::new(dir),
             path,
             keep_dead: options.keep_dead,
             reserved: AtomicU64::new(0),
@@ -165,8 +166,12 @@ impl ProcessDir {
         &self.session
     }
 
-    pub(crate) const fn dir(&self) -> &PrivateDir {
+    pub(crate) fn dir(&self) -> &PrivateDir {
         &self.dir
+    }
+
+    pub(crate) fn shared_dir(&self) -> Arc<PrivateDir> {
+        Arc::clone(&self.dir)
     }
 
     /// Writes the metadata, and the list of the outputs that packets are moved to. Without `outputs`, the process that consumes the
@@ -260,6 +265,11 @@ pub(crate) fn remove_dead(session: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> 
 /// pid namespace.
 pub(crate) fn living_in_code(session: &PrivateDir) -> Vec<(ProcessKey, PrivateDir, bool)> {
     session.open_subdir(RINGS).map_or_else(|_| Vec::new(), |rings| dead::living_in_code(&rings))
+}
+
+/// Whether the process whose ring directory in this session is called `name` still records there.
+pub(crate) fn is_recording(session: &PrivateDir, name: &str) -> bool {
+    session.open_subdir(RINGS).and_then(|rings| rings.open_subdir(name)).is_ok_and(|dir| dead::is_alive(&dir))
 }
 
 /// Removes one directory that `remove_dead` returned as `path`, if its process is dead.

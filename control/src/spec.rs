@@ -54,7 +54,7 @@ pub use drain::DrainedBy;
 pub use error::SpecError;
 pub(crate) use owner::Owner;
 pub(crate) use rule::{Compiled, LevelRule, NameRule, RuleEntry};
-pub use rule::{Rule, RuleError, RuleProblem};
+pub use rule::{Rule, RuleError, RuleProblem, RuleStatistic};
 pub use sink::SinkSpec;
 pub use stream::StreamSpec;
 pub use trigger::{Do, TriggerSpec, When};
@@ -230,16 +230,16 @@ impl SessionSpec {
         }
     }
 
-    /// Adds a rule and removes those for the same events, programs, process and channel, so that it changes the conditions of a rule. Returns
-    /// whether the rules changed.
+    /// Adds a rule and removes those for the same events, programs, process and channel with the same statistic, so that it changes the
+    /// conditions of a rule. Returns whether the rules changed.
     ///
     /// # Errors
     ///
     /// As [`SessionSpec::add_rule`].
     pub fn enable(&mut self, rule: &Rule) -> Result<bool, SpecError> {
         let before = self.rules.clone();
-        let place = self.rules.iter().position(|entry| entry.is_for_same(rule));
-        self.rules.retain(|entry| !entry.is_for_same(rule));
+        let place = self.rules.iter().position(|entry| entry.is_replaced_by(rule));
+        self.rules.retain(|entry| !entry.is_replaced_by(rule));
         if let Err(error) = self.add_rule(rule) {
             self.rules = before;
             return Err(error);

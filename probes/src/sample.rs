@@ -19,6 +19,12 @@ impl Sample {
         Self { one_in, seen: AtomicU64::new(0) }
     }
 
+    /// Counts an event; whether it is one that is taken.
+    pub fn take(&self) -> bool {
+        // Relaxed: the counter orders nothing else.
+        self.seen.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.one_in.get())
+    }
+
     /// The number of events that were suppressed.
     pub fn suppressed(&self) -> u64 {
         let seen = self.seen.load(Ordering::Relaxed);
@@ -28,8 +34,7 @@ impl Sample {
 
 impl Filter for Sample {
     fn accept(&self, _event: FieldView<'_>) -> bool {
-        // Relaxed: the counter orders nothing else.
-        self.seen.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.one_in.get())
+        self.take()
     }
 
     fn decide(&self, _time: u64, event: FieldView<'_>) -> Decision {

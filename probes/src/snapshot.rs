@@ -2,6 +2,7 @@
 
 mod distribution;
 mod rows;
+mod shared;
 
 pub use distribution::{Bucket, Distribution};
 pub use rows::{Row, Rows};
@@ -192,7 +193,9 @@ impl Snapshot {
             (Results::Count(own), Results::Count(other)) => {
                 own.merge(other, |own, other| *own = own.saturating_add(other));
             }
-            (Results::Histogram(own), Results::Histogram(other)) => own.merge(other, Distribution::merge),
+            (Results::Histogram(own), Results::Histogram(other)) if !is_mixed(own, &other) => {
+                own.merge(other, Distribution::merge);
+            }
             (
                 Results::Latency { durations, operations },
                 Results::Latency { durations: other, operations: other_operations },
@@ -218,6 +221,12 @@ impl Snapshot {
         self.skipped = self.skipped.saturating_add(other.skipped);
         Ok(())
     }
+}
+
+/// Whether one has integers and the other one floating-point numbers.
+fn is_mixed(own: &Rows<Distribution>, other: &Rows<Distribution>) -> bool {
+    let scale = |rows: &Rows<Distribution>| rows.values().find(|values| values.count() > 0).map(Distribution::scale);
+    matches!((scale(own), scale(other)), (Some(own), Some(other)) if own != other)
 }
 
 /// Equal seconds together, ascending; the last 60.

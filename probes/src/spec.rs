@@ -85,6 +85,11 @@ impl StatisticSpec {
         &self.measure
     }
 
+    /// Whether it is the time between two events.
+    pub fn is_latency(&self) -> bool {
+        matches!(self.measure, Measure::Latency { .. })
+    }
+
     /// The fields that group the events.
     pub fn group_fields(&self) -> &[String] {
         &self.by

@@ -178,11 +178,12 @@ pub use tracepoint_control::{
     Ack, AckState, Acknowledged, Agent, AgentBuilder, AgentError, AppStatus, Application, ApplicationInfo,
     ArgumentInfo, BudgetSpec, Channel, ChannelSpec, Clock, ControlError, Controller, Counters, CpuPercent,
     CpuPercentError, DirError, Do, DrainedBy, Dump, FieldInfo, Limit, LimitError, Limits, NamedSession, Notice,
-    OverBudget, ProcessKey, ProcessKeyError, Recorded, Recorder, RecoverError, Removed, Rights, RingDirError, Rotated,
-    Rotation, Rule, RuleAck, RuleError, RuleProblem, RunDir, RunDirError, Session, SessionBuilder, SessionError,
-    SessionInCode, SessionSpec, SinkFailure, SinkSource, SinkSpec, SnapshotSummary, SpecError, State, StateDump,
-    StateDumpStatus, Status, StreamSpec, Summary, TracepointInfo, TracepointKind, TriggerAck, TriggerSpec, Unmatched,
-    When, filter, state_dump, testing, trigger,
+    OverBudget, ProcessKey, ProcessKeyError, ProcessStatistics, Recorded, Recorder, RecoverError, Removed, Rights,
+    RingDirError, Rotated, Rotation, Rule, RuleAck, RuleError, RuleProblem, RuleStatistic, RunDir, RunDirError,
+    Session, SessionBuilder, SessionError, SessionInCode, SessionSpec, SessionStatistics, SinkFailure, SinkSource,
+    SinkSpec, SnapshotSummary, SpecError, State, StateDump, StateDumpStatus, StatisticResult, Status, StreamSpec,
+    Summary, TracepointInfo, TracepointKind, TriggerAck, TriggerSpec, Unmatched, When, filter, state_dump, testing,
+    trigger,
 };
 
 /// The sinks that a session can be given, and what a sink of your own needs.

@@ -19,6 +19,7 @@ use crate::rule_match::{Matched, Matcher};
 use crate::session::{Changed, Ending, Recording, SessionBuilder, SessionError, Status};
 use crate::spec::{Do, DrainedBy, RuleError, SessionSpec, State, TriggerSpec};
 use crate::state::{self, Round};
+use crate::statistics::{Home, PlannedStatistic, RunningStatistics};
 use crate::trigger::in_process::InProcessTriggers;
 use std::collections::BTreeSet;
 use std::io;
@@ -59,6 +60,7 @@ pub(super) struct ActiveSession {
     rotations: u64,
     /// Notices of the last match of the rules.
     notices: Vec<Notice>,
+    statistics: RunningStatistics,
     /// What this process watches for.
     triggers: InProcessTriggers,
     ack: Ack,
@@ -87,6 +89,7 @@ impl ActiveSession {
             end_error: None,
             rotations: 0,
             notices: Vec::new(),
+            statistics: RunningStatistics::default(),
             triggers: InProcessTriggers::default(),
             ack,
         }
@@ -104,16 +107,19 @@ impl ActiveSession {
         self.deadline = deadline;
         self.owner_ended |= self.owner.as_ref().is_some_and(has_ended);
         // `SessionSpec::is_over` also covers an owner that cannot be watched.
-        let is_over = |spec: &SessionSpec| self.recording.is_some() && spec.is_over();
+        let is_running = self.recording.is_some() || self.statistics.len() > 0;
+        let is_over = |spec: &SessionSpec| is_running && spec.is_over();
         let over = (self.owner_ended && self.owner.is_some()) || self.spec.as_ref().is_some_and(is_over);
         (self.errors.read_error, self.errors.lacks_descriptors) = (None, false);
         match read_if_changed(dir, self.file_version) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.remove_statistics();
                 self.end();
                 return false;
             }
             Err(error) => {
                 if over {
+                    self.remove_statistics();
                     self.end();
                 }
                 self.errors.lacks_descriptors = lacks_descriptors(&error);
@@ -133,6 +139,7 @@ impl ActiveSession {
                 self.file_version = Some(version);
                 match SessionSpec::parse(&bytes) {
                     Ok(spec) if !spec.is_for(context.info.tag.as_deref()) => {
+                        self.remove_statistics();
                         self.end();
                         return false;
                     }
@@ -157,6 +164,7 @@ impl ActiveSession {
 
     fn apply(&mut self, spec: SessionSpec, context: &Context) {
         if self.ack.id != spec.id {
+            self.remove_statistics();
             self.end();
             self.abandon();
             (self.ended_counters, self.ended_channels) = (Counters::default(), ChannelCounters::default());
@@ -180,7 +188,7 @@ impl ActiveSession {
         }
         self.errors.clear_apply_error();
         self.end_error = None;
-        let Matched { mut events, rules, notices } =
+        let Matched { mut events, rules, notices, statistics } =
             self.matcher.run(&spec, context.key(), &context.info.executable, &context.events);
         self.ack.rules = rules.into_iter().map(|rule| rule.map(rule_ack)).collect();
         self.notices = notices;
@@ -211,14 +219,36 @@ impl ActiveSession {
         } else {
             self.record(&spec, &events, context);
         }
+        self.compute(&spec, statistics, is_over, context);
         self.watch(&spec, &triggers, context);
         self.rotate(spec.rotations);
         // A session that does not record here has nothing to end, and costs the program no descriptor.
         self.owner = match owner {
-            Some(Watched::Alive(fd)) if !is_over && self.recording.is_some() => Some(fd),
+            Some(Watched::Alive(fd)) if !is_over && (self.recording.is_some() || self.statistics.len() > 0) => Some(fd),
             _ => None,
         };
         self.spec = Some(spec);
+    }
+
+    /// Computes these statistics while the session is active.
+    fn compute(&mut self, spec: &SessionSpec, planned: Vec<PlannedStatistic>, is_over: bool, context: &Context) {
+        if is_over {
+            self.remove_statistics();
+        } else if spec.state == State::Active {
+            let session = context.sessions.join(&self.name);
+            let home = Home { session: Some(&session), process: &context.entry, ring_memory: spec.limits.memory };
+            let errors = self.statistics.follow(home, planned);
+            if !errors.is_empty() {
+                self.errors.fail(errors.join("; "), true);
+            }
+        } else {
+            self.statistics.stop();
+        }
+    }
+
+    /// Ends the statistics, and removes their files: the session is over.
+    pub(super) fn remove_statistics(&mut self) {
+        self.statistics.remove();
     }
 
     /// Records these events, or keeps the error.

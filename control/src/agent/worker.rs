@@ -290,6 +290,7 @@ impl Worker {
     /// Ends a session that was removed, or that is not for this process.
     fn remove_session(&mut self, name: &str, deadline: Instant) {
         let Some(mut active) = self.active.remove(name) else { return };
+        active.remove_statistics();
         active.wait_for_end(deadline);
         active.abandon();
         self.removed_endings.extend(active.take_abandoned().into_iter().map(|ending| (name.to_owned(), ending)));

@@ -6,6 +6,7 @@ use crate::process::ProcessKey;
 use crate::session::check_name;
 use crate::session_dir;
 use crate::spec::SessionSpec;
+use crate::statistics::SessionStatistics;
 use std::fs;
 use std::path::PathBuf;
 
@@ -42,6 +43,23 @@ impl Controller {
     pub fn session_directory(&self, name: &str) -> Option<PathBuf> {
         check_name(name).ok()?;
         Some(self.sessions.open_subdir(name).ok()?.path().to_owned())
+    }
+
+    /// The statistics of the session called `name`, from outside or in code, as [`NamedSession::statistics`](super::NamedSession::statistics) has
+    /// them.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::NoSession`] if there is none.
+    pub fn statistics(&self, name: &str) -> Result<SessionStatistics, ControlError> {
+        match self.session(name) {
+            Ok(session) => session.statistics(),
+            Err(ControlError::InCode { .. }) => {
+                let dir = self.sessions.open_subdir(name)?;
+                Ok(SessionStatistics::read(&dir, |process| session_dir::is_recording(&dir, process)))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The error of a command that is for sessions from outside, if a program has started `name` in code.

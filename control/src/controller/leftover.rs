@@ -9,7 +9,8 @@ use super::{ControlError, Controller, read_spec};
 use crate::private_dir::PrivateDir;
 use crate::session::check_name;
 use crate::session_dir::lock::Lock;
-use crate::session_dir::{self, KeepDead, Unused};
+use crate::session_dir::{self, KeepDead, RINGS, Unused};
+use crate::statistics::STATISTICS;
 use rustix::fs::fstatvfs;
 use std::cmp::Reverse;
 use std::path::PathBuf;
@@ -103,6 +104,9 @@ impl Controller {
             return false;
         }
         session_dir::remove_dead(&dir, KeepDead::NONE);
+        if dir.file_len(RINGS).is_err() {
+            dir.remove_subdir(STATISTICS);
+        }
         self.sessions.remove_empty(name);
         session_dir::unused(&dir).is_none()
     }

@@ -7,6 +7,7 @@ use crate::owner_pipe::{OWNER, release};
 use crate::private_dir::PrivateDir;
 use crate::session_dir::{BANDWIDTH, KeepDead, MEMORY, RINGS, WAKE};
 use crate::spec::{Owner, State};
+use crate::statistics::STATISTICS;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -93,7 +94,10 @@ impl Controller {
     pub(super) fn remove_rest(&self, name: &str, dir: &PrivateDir) {
         // A directory with nothing but rings is kept: a process may use them, or they may be recovered.
         let is_rings = |name: &String| [RINGS, MEMORY, BANDWIDTH].contains(&name.as_str());
-        if dir.names().map_or(true, |names| !names.is_empty() && names.iter().all(is_rings)) {
+        // Those of a session in code go with its rings.
+        let has_rings = dir.file_len(RINGS).is_ok();
+        let is_kept = |name: &String| is_rings(name) || has_rings && name == STATISTICS;
+        if dir.names().map_or(true, |names| !names.is_empty() && names.iter().all(is_kept)) {
             return;
         }
         // Creating a session takes the same lock.
@@ -112,4 +116,5 @@ fn remove_other_files(dir: &PrivateDir) {
     }
     files::remove_all(dir);
     dir.remove_subdir(TRIGGERS);
+    dir.remove_subdir(STATISTICS);
 }

@@ -35,10 +35,10 @@ impl Place {
     }
 
     /// The error of a request for which there is no room.
-    pub(super) fn error(&self) -> io::Error {
+    pub(super) fn error(&self, what: &str) -> io::Error {
         let Self { name, kind, limit, available } = self;
         let text = format!(
-            "No space left for rings: {name} has {available} of {limit} bytes left, of which a quarter stays free for the program; raise that limit, or choose smaller or fewer rings"
+            "No space left for {what}: {name} has {available} of {limit} bytes left, of which a quarter stays free for the program; raise that limit, or choose smaller or fewer {what}"
         );
         io::Error::new(*kind, text)
     }

@@ -59,7 +59,7 @@ impl Mapping {
     /// Maps the first `len` bytes of `file`, which has that length, whose space is allocated, and which other processes have mapped too. They
     /// are made resident without a write, which could undo one of another process.
     pub(super) fn shared(file: &File, len: usize) -> io::Result<Self> {
-        let reservation = ProcessMemory::new(len as u64, None).reserve(len)?;
+        let reservation = ProcessMemory::new("rings", len as u64, None).reserve(len)?;
         Self::new(MmapOptions::new().len(len).populate().map_raw(file)?, None, reservation)
     }
 
@@ -246,7 +246,7 @@ mod tests {
 
     fn mapping(file: &File, pages: usize) -> io::Result<Mapping> {
         file.set_len((pages * PAGE) as u64)?;
-        let reservation = ProcessMemory::new(1 << 20, None).reserve(pages * PAGE)?;
+        let reservation = ProcessMemory::new("rings", 1 << 20, None).reserve(pages * PAGE)?;
         let map = MmapOptions::new().len(pages * PAGE).map_raw(file)?;
         let mapping = Mapping::new(map, None, reservation)?;
         mapping.make_resident(0..pages * PAGE)?;
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn memory_that_is_given_back_is_not_resident_and_zero_when_it_is_taken_back() -> io::Result<()> {
-        let memory = ProcessMemory::new(16 << 20, None);
+        let memory = ProcessMemory::new("rings", 16 << 20, None);
         let mut mapping = Mapping::anonymous(4 * PAGE, memory.reserve(4 * PAGE)?)?;
         mapping.write(0, b"stays");
         mapping.write(PAGE, b"goes");

@@ -1,10 +1,10 @@
-//! The memory of a session's rings in this process: what they take, and what they may take.
+//! The memory of a session's rings, or of its statistics, in this process: what they take, and what they may take.
 //!
 //! Each process has a bound of its own, so that no process has to know what others take. Below it, the rings leave
 //! [headroom](super::headroom) in the cgroup and the file system.
 
 use super::headroom::{Place, places};
-use crate::session_dir::ProcessDir;
+use crate::private_dir::PrivateDir;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,12 +19,14 @@ const PAUSE: Duration = Duration::from_secs(1);
 const PARTS: u64 = 32;
 const PARTS_OF_FULL_SIZE: u64 = PARTS / 8;
 
-/// The memory of a session's rings in this process.
+/// The memory of a session's rings, or of its statistics, in this process.
 #[derive(Debug)]
 pub(crate) struct ProcessMemory {
+    /// What takes it: `rings` or `statistics`.
+    what: &'static str,
     bound: u64,
-    /// `None` if the rings are not in files.
-    dir: Option<Arc<ProcessDir>>,
+    /// Where the files are; `None` if there are none.
+    dir: Option<Arc<PrivateDir>>,
     used: AtomicU64,
     seen: Mutex<Seen>,
 }
@@ -39,8 +41,8 @@ struct Seen {
 }
 
 impl ProcessMemory {
-    pub(crate) fn new(bound: u64, dir: Option<Arc<ProcessDir>>) -> Arc<Self> {
-        Arc::new(Self { bound, dir, used: AtomicU64::new(0), seen: Mutex::default() })
+    pub(crate) fn new(what: &'static str, bound: u64, dir: Option<Arc<PrivateDir>>) -> Arc<Self> {
+        Arc::new(Self { what, bound, dir, used: AtomicU64::new(0), seen: Mutex::default() })
     }
 
     /// The bytes that the rings take.
@@ -89,7 +91,7 @@ impl ProcessMemory {
     }
 
     /// Reserves `len` bytes, if that leaves enough for the program.
-    pub(super) fn reserve(self: &Arc<Self>, len: usize) -> io::Result<Reservation> {
+    pub(crate) fn reserve(self: &Arc<Self>, len: usize) -> io::Result<Reservation> {
         self.take(len as u64)?;
         Ok(Reservation { memory: Arc::clone(self), bytes: AtomicU64::new(len as u64) })
     }
@@ -104,16 +106,17 @@ impl ProcessMemory {
     }
 
     fn check(&self, used: u64, bytes: u64) -> io::Result<()> {
+        let what = self.what;
         if used.saturating_add(bytes) > self.bound {
             let text = format!(
-                "the rings of this process take {used} bytes, and {bytes} more would exceed its bound of {}; raise the bound \
-                 (`--memory`, `.memory(bytes)`), or choose smaller or fewer rings",
+                "the {what} of this process take {used} bytes, and {bytes} more would exceed its bound of {}; raise the bound \
+                 (`--memory`, `.memory(bytes)`), or choose smaller or fewer {what}",
                 self.bound
             );
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
         }
         match self.tightest(used) {
-            Some(place) if place.room(used) < bytes => Err(place.error()),
+            Some(place) if place.room(used) < bytes => Err(place.error(what)),
             _ => Ok(()),
         }
     }
@@ -122,7 +125,7 @@ impl ProcessMemory {
     fn tightest(&self, used: u64) -> Option<Place> {
         let mut seen = self.seen();
         if seen.places.as_ref().is_none_or(|(when, ..)| when.elapsed() >= FRESH) {
-            seen.places = Some((Instant::now(), used, places(self.dir.as_ref().map(|dir| dir.dir().fd()))));
+            seen.places = Some((Instant::now(), used, places(self.dir.as_ref().map(|dir| dir.fd()))));
         }
         let (_, before, places) = seen.places.as_ref()?;
         let taken = used.saturating_sub(*before);
@@ -130,9 +133,9 @@ impl ProcessMemory {
     }
 }
 
-/// Memory that is reserved for one ring. Dropping it gives it back.
+/// Memory that is reserved. Dropping it gives it back.
 #[derive(Debug)]
-pub(super) struct Reservation {
+pub(crate) struct Reservation {
     memory: Arc<ProcessMemory>,
     bytes: AtomicU64,
 }
@@ -167,7 +170,7 @@ mod tests {
 
     /// Takes rings until there is no room for another one.
     fn fill(bound: u64) -> Vec<usize> {
-        let memory = ProcessMemory::new(bound, None);
+        let memory = ProcessMemory::new("rings", bound, None);
         memory.seen().places = Some((Instant::now() + Duration::from_secs(3600), 0, Vec::new()));
         let mut taken = Vec::new();
         let mut sizes = Vec::new();
@@ -201,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_to_raise() {
-        let memory = ProcessMemory::new(100, None);
+        let memory = ProcessMemory::new("rings", 100, None);
         let error = memory.note(memory.reserve(101)).expect_err("it is too much").to_string();
         assert!(error.contains("bound of 100") && error.contains("--memory"), "{error}");
         assert_eq!(memory.refusal(), Some(error));

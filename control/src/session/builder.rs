@@ -4,7 +4,7 @@ use super::name::check_name;
 use super::recording::{Plan, Recording};
 use super::rings::RingPlace;
 use super::sink_source::SinkSource;
-use super::{Session, SessionError, in_code, panic_hook};
+use super::{Session, SessionError, compute, in_code, panic_hook};
 use crate::app::TRIGGERS_FILE;
 use crate::catalog;
 use crate::clock;
@@ -14,13 +14,15 @@ use crate::notice::Notice;
 use crate::private_dir::PrivateDir;
 use crate::process::{ProcessKey, this_process};
 use crate::rule_match::{Matched, Matcher};
-use crate::spec::{BudgetSpec, ChannelSpec, Do, Rule, SessionSpec, SpecError, When};
+use crate::spec::{BudgetSpec, ChannelSpec, Do, Rule, RuleStatistic, SessionSpec, SpecError, When};
 use crate::state::{self, Round};
+use crate::statistics::RunningStatistics;
 use crate::trigger::in_process::{InProcessTriggers, Owner, Program};
 use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_core::channel::Channel;
 use tracepoint_core::clock::Clock;
+use tracepoint_probes::Measure;
 
 /// Builds a [`SessionSpec`] in code, adds what is specific to a process (the location of the rings, the clock, sinks that are objects),
 /// and [starts](Self::start) the session.
@@ -290,6 +292,8 @@ impl SessionBuilder {
         check_name(&self.name)?;
         let name = self.name.clone();
         let mut recording = self.record(&result.events, most, notices)?;
+        let mut statistics = RunningStatistics::default();
+        compute(&mut statistics, &recording, &spec, result.statistics)?;
         if let Some((dir, text)) = recording.ring_dir().zip(triggers) {
             let written = PrivateDir::open(dir).and_then(|dir| {
                 dir.put_whole(TRIGGERS_FILE, text.as_bytes()).map_err(|error| dir.failed("write", TRIGGERS_FILE, error))
@@ -302,7 +306,7 @@ impl SessionBuilder {
         }
         recording.dump_state(Round::All);
         let triggers = watch(&name, &spec, &recording, &all)?;
-        Session::new(recording, spec, matcher, triggers)
+        Session::new(recording, spec, matcher, triggers, statistics)
     }
 
     /// The file of its triggers, if it has any.
@@ -378,7 +382,7 @@ fn check_matched(
     let mut including = spec.rules().flatten().filter(|rule| !rule.excludes()).peekable();
     if including.peek().is_none() {
         notices.push(Notice::NoRule);
-    } else if matched.events.is_empty() {
+    } else if matched.events.is_empty() && matched.statistics.is_empty() {
         let excluding: Vec<_> =
             spec.rules().flatten().filter(|rule| rule.excludes()).map(|rule| format!("`{}`", rule.event)).collect();
         if !excluding.is_empty() {
@@ -389,10 +393,21 @@ fn check_matched(
     Ok(())
 }
 
+/// The event of the rule's latency that the program does not have.
+fn missing_end(rule: &Rule, all: &[PlannedEvent]) -> Option<String> {
+    let Some(Ok(RuleStatistic::Compute(spec))) = rule.statistic.as_ref().map(|text| text.parse()) else { return None };
+    let Measure::Latency { begin, end, .. } = spec.measure() else { return None };
+    [begin, end].into_iter().find(|name| !all.iter().any(|event| event.declared() == **name)).cloned()
+}
+
 /// Explains why `rule`, which includes events, matches none.
 pub(super) fn no_match(rule: &Rule, all: &[PlannedEvent]) -> SessionError {
     let any_level = Rule { level: None, filter: None, limit: None, ..rule.clone() };
     let pattern = crate::spec::NameRule::parse(&any_level.event).ok();
+    if let Some(event) = missing_end(rule, all) {
+        let nearest = nearest_names(&event, all.iter().map(|event| event.name.as_str()));
+        return SessionError::NoMatch { rule: event, nearest };
+    }
     let levels: Vec<_> = all
         .iter()
         .filter(|event| pattern.as_ref().is_some_and(|pattern| pattern.matches(&event.declared())))

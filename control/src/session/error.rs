@@ -49,6 +49,12 @@ pub enum SessionError {
         /// The rule that excluded the last events.
         reason: String,
     },
+    /// A statistic cannot be computed.
+    #[error("{reason}")]
+    Statistic {
+        /// The statistic, and the reason.
+        reason: String,
+    },
     /// A sink cannot be made from its description.
     #[error("the session does not start: {reason}")]
     Sink {

@@ -84,7 +84,7 @@ impl Rings {
         let options = Options { place: place.place, allow_disk: place.allow_disk, keep_dead };
         let dir = if place.in_memory { None } else { Some(Arc::new(ProcessDir::make(&options, session)?)) };
         let cut_off = place.survive_cut_off.then(Arc::default);
-        let memory = ProcessMemory::new(limits.memory, dir.clone());
+        let memory = ProcessMemory::new("rings", limits.memory, dir.as_ref().map(|dir| dir.shared_dir()));
         let store = dir.map_or_else(|| RingStore::Memory(MemoryImage::new(session)), RingStore::Files);
         Ok(Self { session: session.to_owned(), store, memory, limits: limits.clone(), cut_off })
     }

@@ -5,12 +5,14 @@ mod entry;
 mod error;
 mod level;
 mod name;
+mod statistic;
 
 pub(crate) use compiled::Compiled;
 pub(crate) use entry::RuleEntry;
 pub use error::{RuleError, RuleProblem};
 pub(crate) use level::LevelRule;
 pub(crate) use name::NameRule;
+pub use statistic::RuleStatistic;
 
 use crate::glob::Glob;
 use crate::process::ProcessKey;
@@ -53,6 +55,12 @@ pub struct Rule {
     /// channel; by default from all channels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
+    /// What is made of the events other than recording each of them: a [`RuleStatistic`], such as `count by route` or `sample(1/100)`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub statistic: Option<String>,
+    /// Whether a rule with a statistic records its events as well. One without, and one with a sample, records in any case.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub record: bool,
 }
 
 impl Rule {
@@ -99,6 +107,24 @@ impl Rule {
         self
     }
 
+    /// Has this computed of the events in place of recording them: a [`RuleStatistic`], or its text. The filter selects the events that are
+    /// counted; that of a latency must fit both of its events. `docs/probes.md` has what each statistic computes, and what it costs.
+    ///
+    /// Several rules for the same events compute several statistics.
+    #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "a text or a `RuleStatistic` reads best by value")]
+    pub fn statistic(mut self, statistic: impl ToString) -> Self {
+        self.statistic = Some(statistic.to_string());
+        self
+    }
+
+    /// Records the events beside the statistic.
+    #[must_use]
+    pub const fn record(mut self) -> Self {
+        self.record = true;
+        self
+    }
+
     /// Restricts the rule to programs whose path, or its last component, matches this pattern.
     #[must_use]
     pub fn exe(mut self, pattern: impl Into<String>) -> Self {
@@ -116,6 +142,12 @@ impl Rule {
     /// Whether it excludes events.
     pub fn excludes(&self) -> bool {
         self.event.starts_with('!')
+    }
+
+    /// Whether its events are recorded: all of those that its conditions select, or a sample of them. A malformed rule counts as one that records.
+    pub fn records(&self) -> bool {
+        let computes = |text: &String| matches!(text.parse(), Ok(RuleStatistic::Compute(_)));
+        !self.excludes() && (self.record || !self.statistic.as_ref().is_some_and(computes))
     }
 
     /// Checks that the rule's channel is in `names`, the channels of the session.
@@ -190,6 +222,12 @@ impl fmt::Display for Rule {
         }
         if let Some(limit) = &self.limit {
             write!(f, " --limit '{limit}'")?;
+        }
+        if let Some(statistic) = &self.statistic {
+            write!(f, " --statistic '{statistic}'")?;
+        }
+        if self.record {
+            write!(f, " --record")?;
         }
         self.channel.as_ref().map_or(Ok(()), |channel| write!(f, " --channel '{channel}'"))
     }

@@ -30,6 +30,7 @@ mod rotation;
 mod sessions;
 mod sink_kinds;
 mod state;
+mod statistics;
 mod traced;
 mod triggers;
 mod user_isolation;

@@ -20,12 +20,12 @@ use tracepoint::{
     Ack, AckState, Acknowledged, Agent, AgentBuilder, AgentError, AppStatus, Application, ApplicationInfo, Argument,
     ArgumentInfo, BudgetSpec, Channel, ChannelSpec, ControlError, Controller, Counters, CpuPercent, CpuPercentError,
     DirError, Do, DrainedBy, Dump, FieldInfo, Level, Limit, LimitError, Limits, Location, Marker, NamedSession,
-    NotFound, Notice, OverBudget, ParseLevelError, Platform, Probe, ProcessKey, ProcessKeyError, Recorded, Recorder,
-    RecoverError, RegisterError, Removed, Rights, RingDirError, Rotated, Rotation, Rule, RuleAck, RuleError,
-    RuleProblem, RunDir, RunDirError, Session, SessionBuilder, SessionError, SessionInCode, SessionSpec, SinkFailure,
-    SinkSource, SinkSpec, SnapshotSummary, SpecError, State, StateDump, StateDumpStatus, Status, StreamSpec, Summary,
-    SwitchError, Tracepoint, TracepointInfo, TracepointKind, TriggerAck, TriggerSpec, Unmatched, When, filter, testing,
-    trigger,
+    NotFound, Notice, OverBudget, ParseLevelError, Platform, Probe, ProcessKey, ProcessKeyError, ProcessStatistics,
+    Recorded, Recorder, RecoverError, RegisterError, Removed, Rights, RingDirError, Rotated, Rotation, Rule, RuleAck,
+    RuleError, RuleProblem, RuleStatistic, RunDir, RunDirError, Session, SessionBuilder, SessionError, SessionInCode,
+    SessionSpec, SessionStatistics, SinkFailure, SinkSource, SinkSpec, SnapshotSummary, SpecError, State, StateDump,
+    StateDumpStatus, StatisticResult, Status, StreamSpec, Summary, SwitchError, Tracepoint, TracepointInfo,
+    TracepointKind, TriggerAck, TriggerSpec, Unmatched, When, filter, testing, trigger,
 };
 
 tracepoint::define_trace! {
@@ -306,6 +306,10 @@ fn descriptions_and_errors() -> Outcome {
         StreamSpec: StreamSpec::to("host");
         SpecError: SpecError::Invalid { reason: "no".to_owned() };
         RuleProblem: RuleProblem::LimitWithoutClock;
+        RuleStatistic: "sample(1/10)".parse::<RuleStatistic>()?;
+        SessionStatistics: SessionStatistics::default();
+        [ProcessStatistics]: *SessionStatistics::default().processes;
+        [StatisticResult]: *SessionStatistics::default().merged();
         DirError: dir_error();
         RunDirError: RunDirError::from(dir_error());
         RingDirError: RingDirError::Dir(dir_error());

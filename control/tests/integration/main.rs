@@ -59,6 +59,7 @@ mod several_sinks;
 mod snapshots;
 mod start_and_stop;
 mod state_dumps;
+mod statistics;
 mod test_sessions;
 mod two_processes;
 mod two_sessions;

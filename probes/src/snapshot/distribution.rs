@@ -38,6 +38,10 @@ impl Distribution {
         Self { scale, counts }
     }
 
+    pub(super) fn scale(&self) -> Scale {
+        self.scale
+    }
+
     /// The number of values.
     pub fn count(&self) -> u64 {
         self.counts.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))

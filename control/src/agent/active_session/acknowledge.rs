@@ -31,6 +31,7 @@ impl ActiveSession {
             }
         }
         self.ack.ring_memory = self.recording.as_ref().map_or(0, Recording::ring_memory);
+        (self.ack.statistics, self.ack.statistic_memory) = (self.statistics.len(), self.statistics.memory());
         self.ack.overflowed = self.recording.as_ref().map_or(0, Recording::overflowed);
         let mut channels = self.ended_channels.clone();
         self.ack.counters = self.ended_counters.clone();
@@ -55,7 +56,7 @@ impl ActiveSession {
         let is_ending = self.is_ending() && self.recording.is_none();
         self.ack.error = error.or_else(|| is_ending.then_some(BLOCKED)).map(str::to_owned);
         self.ack.state = match self.errors.error() {
-            _ if self.recording.is_some() && self.ack.events > 0 => AckState::Recording,
+            _ if self.recording.is_some() && self.ack.events > 0 || self.statistics.len() > 0 => AckState::Recording,
             _ if is_ending => AckState::Ending,
             Some(_) => AckState::Refused,
             None if self.recording.is_none() && self.ack.counters != Counters::default() => AckState::Ended,

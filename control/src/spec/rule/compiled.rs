@@ -1,12 +1,14 @@
 //! A rule whose texts have been parsed.
 
-use super::{LevelRule, NameRule, Rule, RuleError, RuleProblem, is_program};
+use super::{LevelRule, NameRule, Rule, RuleError, RuleProblem, RuleStatistic, is_program};
 use crate::filter::Expression;
 use crate::glob::Glob;
 use crate::limit::Limit;
 use crate::process::ProcessKey;
+use std::num::NonZeroU64;
 use std::ops::Range;
 use tracepoint_core::Level;
+use tracepoint_probes::StatisticSpec;
 
 #[derive(Debug)]
 pub(crate) struct Compiled {
@@ -17,6 +19,11 @@ pub(crate) struct Compiled {
     channel: Option<String>,
     pub(crate) filter: Option<Expression>,
     pub(crate) limit: Option<Limit>,
+    /// What is computed.
+    pub(crate) statistic: Option<StatisticSpec>,
+    /// One in so many events is recorded.
+    pub(crate) sample: Option<NonZeroU64>,
+    pub(crate) records: bool,
 }
 
 impl Compiled {
@@ -28,6 +35,16 @@ impl Compiled {
         let name = NameRule::parse(&rule.event).map_err(RuleProblem::Malformed)?;
         if name.excludes() && (rule.filter.is_some() || rule.limit.is_some()) {
             return Err(RuleProblem::ConditionOnExclusion);
+        }
+        let (statistic, sample) =
+            match rule.statistic.as_deref().map(str::parse).transpose().map_err(RuleProblem::Statistic)? {
+                Some(RuleStatistic::Compute(spec)) => (Some(spec), None),
+                Some(RuleStatistic::Sample { one_in }) => (None, Some(one_in)),
+                None => (None, None),
+            };
+        let records = statistic.is_none() || rule.record;
+        if let Some(why) = conflict(rule, name.excludes(), records) {
+            return Err(RuleProblem::Statistic(why.to_owned()));
         }
         let level = |level: &String| {
             LevelRule::parse(level).map_err(|reason| RuleProblem::Level { level: level.clone(), reason })
@@ -49,6 +66,9 @@ impl Compiled {
                 .transpose()
                 .map_err(|error| RuleProblem::Filter(error.into()))?,
             limit: rule.limit.as_deref().map(str::parse).transpose().map_err(RuleProblem::Limit)?,
+            statistic,
+            sample,
+            records,
         })
     }
 
@@ -74,5 +94,24 @@ impl Compiled {
     pub(crate) fn is_for(&self, process: ProcessKey, exe: &str) -> bool {
         self.process.is_none_or(|wanted| wanted == process)
             && self.exe.as_ref().is_none_or(|glob| is_program(glob, exe))
+    }
+}
+
+/// Why the parts of a rule cannot be together.
+fn conflict(rule: &Rule, excludes: bool, records: bool) -> Option<&'static str> {
+    match rule {
+        Rule { statistic: None, record: true, .. } if !excludes => {
+            Some("a rule without a statistic records anyway; leave `record` out, or give it a statistic")
+        }
+        Rule { statistic, record, .. } if excludes && (statistic.is_some() || *record) => Some(
+            "a rule that excludes events (`!`) takes none; it excludes them from the statistics of the other rules, too",
+        ),
+        Rule { limit: Some(_), .. } if !records => Some(
+            "a limit is for events that are recorded, and a statistic counts all; leave the limit out, or add `record`",
+        ),
+        Rule { channel: Some(_), .. } if !records => {
+            Some("a channel is for events that are recorded; leave the channel out, or add `record`")
+        }
+        _ => None,
     }
 }

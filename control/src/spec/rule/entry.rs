@@ -15,7 +15,7 @@ pub(crate) struct RuleEntry {
 impl RuleEntry {
     /// The entry of a rule; an invalid rule keeps its error.
     pub(in crate::spec) fn new(rule: &Rule) -> Self {
-        // All fields of a rule are texts, so it always converts into a table.
+        // All fields of a rule are texts or booleans, so it always converts into a table.
         Self::read(Table::try_from(rule).unwrap_or_default())
     }
 
@@ -23,6 +23,11 @@ impl RuleEntry {
     pub(in crate::spec) fn in_channels(mut self, names: &[&str]) -> Self {
         self.rule = self.rule.and_then(|rule| rule.check_channel(names).map(|()| rule));
         self
+    }
+
+    /// Whether it computes the same, or records as well, beside being [for the same](Self::is_for_same).
+    pub(in crate::spec) fn is_replaced_by(&self, rule: &Rule) -> bool {
+        self.is_for_same(rule) && self.rule.as_ref().is_ok_and(|own| own.statistic == rule.statistic)
     }
 
     /// Whether it is for the same events, programs, process and channel as `rule`.
@@ -34,8 +39,12 @@ impl RuleEntry {
     /// Whether it has all conditions that `rule` has.
     pub(in crate::spec) fn has_conditions_of(&self, rule: &Rule) -> bool {
         let has = |own: &Option<String>, wanted: &Option<String>| wanted.is_none() || own == wanted;
-        let has_all =
-            |own: &Rule| has(&own.level, &rule.level) && has(&own.filter, &rule.filter) && has(&own.limit, &rule.limit);
+        let has_all = |own: &Rule| {
+            has(&own.level, &rule.level)
+                && has(&own.filter, &rule.filter)
+                && has(&own.limit, &rule.limit)
+                && has(&own.statistic, &rule.statistic)
+        };
         self.rule.as_ref().is_ok_and(has_all)
     }
 

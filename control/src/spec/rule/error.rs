@@ -36,6 +36,9 @@ pub enum RuleProblem {
     /// Its limit is invalid.
     #[error(transparent)]
     Limit(LimitError),
+    /// Its statistic cannot be parsed, cannot be with its other parts, or fits none of the events that the rule matches.
+    #[error("the statistic cannot be used: {0}")]
+    Statistic(String),
     /// It has a limit, and the process has no clock.
     #[error("a limit needs a clock: this process uses `Clock::None`")]
     LimitWithoutClock,

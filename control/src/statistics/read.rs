@@ -1,0 +1,142 @@
+//! Reading the statistics of a session, of all its processes: those that live, and those that have ended or were killed.
+
+use super::STATISTICS;
+use super::index::{Entry, Index, SUFFIX};
+use crate::private_dir::PrivateDir;
+use crate::process::ProcessKey;
+use crate::spec::Rule;
+use serde::Serialize;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::AtomicU64;
+use tracepoint_core::clock;
+use tracepoint_probes::Snapshot;
+
+/// The largest statistic that is read, in bytes.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// A statistic of a rule, and its results at one time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct StatisticResult {
+    /// The rule.
+    pub rule: Rule,
+    /// The event; of a latency the one that ends it.
+    pub event: String,
+    /// The results.
+    #[serde(flatten)]
+    pub snapshot: Snapshot,
+}
+
+impl StatisticResult {
+    pub(super) fn new(rule: Rule, event: String, snapshot: Snapshot) -> Self {
+        Self { rule, event, snapshot }
+    }
+}
+
+/// The statistics of a session in one process.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct ProcessStatistics {
+    /// The process.
+    pub process: ProcessKey,
+    /// Its short name.
+    pub name: String,
+    /// Whether it still counts. One that does not has ended, was killed, or has called `exec`.
+    pub is_alive: bool,
+    /// In the order of rules and events as texts.
+    pub statistics: Vec<StatisticResult>,
+}
+
+/// The statistics of a session.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct SessionStatistics {
+    /// When they were read, in nanoseconds on the clock of the processes: what [`Rate::per_second`](tracepoint_probes::snapshot::Rate::per_second) takes.
+    pub time: u64,
+    /// The processes, by their ids.
+    pub processes: Vec<ProcessStatistics>,
+    /// Files that cannot be read, and why.
+    pub unreadable: Vec<String>,
+}
+
+impl SessionStatistics {
+    /// Reads the files in the directory of a session. `is_alive` tells by the name of a process there whether it is. A session without statistics
+    /// has no process. What is being written meanwhile may be in it or not.
+    pub(crate) fn read(session: &PrivateDir, is_alive: impl Fn(&str) -> bool) -> Self {
+        let mut all = Self { time: clock::now(), ..Self::default() };
+        let Ok(dir) = session.open_subdir(STATISTICS) else { return all };
+        for file in dir.names().unwrap_or_default() {
+            let Some(process) = file.strip_suffix(SUFFIX).filter(|name| !name.starts_with('.')) else { continue };
+            match Index::read(&dir, &file) {
+                Ok(index) => {
+                    let is_alive = is_alive(process);
+                    let of_process = all.read_process(&dir, index, is_alive);
+                    all.processes.push(of_process);
+                }
+                // Removed meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => all.unreadable.push(format!("{}: {error}", dir.path().join(&file).display())),
+            }
+        }
+        all.processes.sort_by_key(|process| process.process);
+        all
+    }
+
+    fn read_process(&mut self, dir: &PrivateDir, index: Index, is_alive: bool) -> ProcessStatistics {
+        let Index { process, name, statistics, .. } = index;
+        let mut results = Vec::new();
+        let mut open: Option<(String, File)> = None;
+        for entry in statistics {
+            match read_one(dir, &mut open, &entry) {
+                Ok(snapshot) => results.push(StatisticResult::new(entry.rule, entry.event, snapshot)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => self.unreadable.push(format!("{}: {error}", dir.path().join(&entry.file).display())),
+            }
+        }
+        ProcessStatistics { process, name, is_alive, statistics: results }
+    }
+
+    /// The results of all processes together, in the order of rules and events as texts. Those of different kinds, such as histograms of integers
+    /// in one process and of floating-point numbers in another, are not put together.
+    ///
+    /// Costs a copy of all results.
+    pub fn merged(&self) -> Vec<StatisticResult> {
+        let mut merged: Vec<StatisticResult> = Vec::new();
+        for result in self.processes.iter().flat_map(|process| &process.statistics) {
+            let is_same = |known: &&mut StatisticResult| known.rule == result.rule && known.event == result.event;
+            let added =
+                merged.iter_mut().filter(is_same).any(|known| known.snapshot.merge(result.snapshot.clone()).is_ok());
+            if !added {
+                merged.push(result.clone());
+            }
+        }
+        merged.sort_by(|a, b| (a.rule.to_string(), &a.event).cmp(&(b.rule.to_string(), &b.event)));
+        merged
+    }
+}
+
+fn read_one(dir: &PrivateDir, open: &mut Option<(String, File)>, entry: &Entry) -> io::Result<Snapshot> {
+    let bad = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
+    if open.as_ref().is_none_or(|(name, _)| *name != entry.file) {
+        if entry.file.contains('/') {
+            return Err(bad("it is in another directory".to_owned()));
+        }
+        *open = Some((entry.file.clone(), dir.open_file(&entry.file)?));
+    }
+    let Some((_, file)) = open else { return Err(io::ErrorKind::NotFound.into()) };
+    let bytes = |words: usize| (words as u64).saturating_mul(8);
+    let (start, len) = (bytes(entry.offset), bytes(entry.words));
+    if len > MAX_BYTES || start.saturating_add(len) > file.metadata()?.len() {
+        return Err(bad(format!("it is too short for the statistic of {}, or that is too large", entry.event)));
+    }
+    Snapshot::read_shared(|| copy(file, start, entry.words))?.map_err(|error| bad(error.to_string()))
+}
+
+fn copy(file: &File, start: u64, words: usize) -> io::Result<Box<[AtomicU64]>> {
+    let mut bytes = vec![0; words * 8];
+    file.read_exact_at(&mut bytes, start)?;
+    let word = |bytes: &[u8]| AtomicU64::new(bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+    Ok(bytes.chunks_exact(8).map(word).collect())
+}

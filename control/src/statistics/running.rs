@@ -1,0 +1,264 @@
+//! The statistics of one session in this process.
+
+use super::index::{self, Entry, Index};
+use super::plan::{Part, PlannedStatistic};
+use super::segment::{self, Place};
+use super::{KEPT, MOST, STATISTICS, StatisticResult};
+use crate::private_dir::{DirError, PrivateDir};
+use crate::ring_files::ProcessMemory;
+use crate::session_dir::TRIES;
+use crate::spec::Rule;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::process;
+use std::sync::Arc;
+use tracepoint_core::Marker;
+use tracepoint_core::marker::{Subscriber, Subscription};
+use tracepoint_probes::{Statistic, subscribers};
+
+/// Where the files are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Home<'a> {
+    /// The directory of the session; `None`: the statistics are in memory alone.
+    pub(crate) session: Option<&'a Path>,
+    /// The name of the process in it.
+    pub(crate) process: &'a str,
+    /// How many bytes the rings of the session may take in this process.
+    pub(crate) ring_memory: u64,
+}
+
+/// The statistics of a session in this process. Dropping it ends them; the files stay.
+#[derive(Debug, Default)]
+pub(crate) struct RunningStatistics {
+    /// The process that they are of.
+    process: u32,
+    /// Where files are, and the name of the process there. Kept while there are any, also when the session is stopped.
+    files: Option<(Arc<PrivateDir>, String)>,
+    memory: Option<Arc<ProcessMemory>>,
+    running: BTreeMap<Key, Running>,
+    /// The number of the next file.
+    next: u64,
+}
+
+/// A rule, and the event.
+type Key = (String, String);
+
+#[derive(Debug)]
+struct Running {
+    rule: Rule,
+    statistic: Arc<Statistic>,
+    place: Place,
+    subscriptions: Vec<(&'static Marker, Subscription)>,
+}
+
+impl RunningStatistics {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.running.len()
+    }
+
+    /// What they take, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory.as_ref().map_or(0, |memory| memory.used())
+    }
+
+    /// Computes exactly `planned` from now on. Those that run already go on. Returns the errors of rules that cannot be computed.
+    pub(crate) fn follow(&mut self, home: Home<'_>, planned: Vec<PlannedStatistic>) -> Vec<String> {
+        if self.running.is_empty() && planned.is_empty() || !self.is_ours() {
+            return Vec::new();
+        }
+        let key = |planned: &PlannedStatistic| (planned.key.clone(), planned.event.clone());
+        let wanted: BTreeSet<Key> = planned.iter().map(key).collect();
+        let gone: Vec<Key> = self.running.keys().filter(|key| !wanted.contains(*key)).cloned().collect();
+        self.drop_all(&gone);
+        let mut errors = Vec::new();
+        let mut by_rule: BTreeMap<String, Vec<PlannedStatistic>> = BTreeMap::new();
+        let mut more = Vec::new();
+        for planned in planned {
+            if self.running.contains_key(&key(&planned)) {
+                more.push(planned);
+            } else {
+                by_rule.entry(planned.key.clone()).or_default().push(planned);
+            }
+        }
+        if self.running.is_empty() {
+            self.forget_former();
+            self.process = process::id();
+        }
+        for planned in by_rule.into_values() {
+            let spec = planned[0].spec.to_string();
+            match self.start(home, &planned) {
+                Ok(()) => more.extend(planned),
+                Err(error) => errors.push(format!("`{spec}` of `{}` is not computed: {error}", planned[0].rule.event)),
+            }
+        }
+        // Listed before the first event, so that what a process leaves when it is killed is found.
+        let listed = self.list();
+        for planned in more {
+            if let Err(error) = listed.as_ref().map_err(ToString::to_string).and_then(|()| self.subscribe(&planned)) {
+                errors.push(format!("`{}` of `{}` is not computed: {error}", planned.spec, planned.event));
+                self.drop_all(&[key(&planned)]);
+            }
+        }
+        errors
+    }
+
+    /// Makes new statistics of one rule.
+    fn start(&mut self, home: Home<'_>, planned: &[PlannedStatistic]) -> io::Result<()> {
+        if self.running.len() + planned.len() > MOST {
+            let text = format!("a session computes at most {MOST} statistics in a process; select fewer events");
+            return Err(io::Error::other(text));
+        }
+        let mut made = self.make(home, planned);
+        for _ in 1..TRIES {
+            // Another process may have removed the directory while it was empty.
+            if home.session.is_none() || !matches!(&made, Err(error) if error.kind() == io::ErrorKind::NotFound) {
+                break;
+            }
+            self.files = None;
+            made = self.make(home, planned);
+        }
+        for (planned, (statistic, place)) in planned.iter().zip(made?) {
+            let (rule, statistic) = (planned.rule.clone(), Arc::new(statistic));
+            let running = Running { rule, statistic, place, subscriptions: Vec::new() };
+            self.running.insert((planned.key.clone(), planned.event.clone()), running);
+        }
+        Ok(())
+    }
+
+    fn make(&mut self, home: Home<'_>, planned: &[PlannedStatistic]) -> io::Result<Vec<(Statistic, Place)>> {
+        if let (None, Some(session)) = (&self.files, home.session) {
+            let dir = PrivateDir::open(session)
+                .and_then(|session| session.subdir(STATISTICS))
+                .map_err(|error| into_io(&error))?;
+            index::remove(&dir, home.process);
+            index::prune(&dir, KEPT);
+            (self.files, self.memory) = (Some((Arc::new(dir), home.process.to_owned())), None);
+        }
+        let dir = self.files.as_ref().map(|(dir, _)| Arc::clone(dir));
+        // A quarter of what the rings may take.
+        let memory = self.memory.get_or_insert_with(|| ProcessMemory::new("statistics", home.ring_memory / 4, dir));
+        let file = self.files.as_ref().map(|(dir, process)| (&**dir, format!("{process}.{}.stat", self.next)));
+        self.next += 1;
+        segment::make(planned, file, memory)
+    }
+
+    /// Switches on those events of a running statistic that are off.
+    fn subscribe(&mut self, planned: &PlannedStatistic) -> Result<(), String> {
+        let Some(running) = self.running.get_mut(&(planned.key.clone(), planned.event.clone())) else { return Ok(()) };
+        let mut new: Vec<(&'static Marker, Subscriber)> = Vec::new();
+        for Part { markers, filter, .. } in &planned.parts {
+            let is_off =
+                |marker: &&&'static Marker| !running.subscriptions.iter().any(|(on, _)| std::ptr::eq(*on, **marker));
+            for marker in markers.iter().filter(is_off) {
+                for subscriber in subscribers(&running.statistic, marker).map_err(|error| error.to_string())? {
+                    let filtered = match filter {
+                        Some(filter) => subscriber.filter(Arc::clone(filter) as _),
+                        None => subscriber,
+                    };
+                    new.push((*marker, filtered));
+                }
+            }
+        }
+        let markers: Vec<_> = new.iter().map(|(marker, _)| *marker).collect();
+        let started = Subscription::start_all(new).map_err(|error| error.to_string())?;
+        running.subscriptions.extend(markers.into_iter().zip(started));
+        Ok(())
+    }
+
+    /// Ends statistics, and removes the files that have no others.
+    fn drop_all(&mut self, keys: &[Key]) {
+        let gone: Vec<_> = keys.iter().filter_map(|key| self.running.remove(key)).collect();
+        if gone.is_empty() {
+            return;
+        }
+        let mut subscriptions = Vec::new();
+        let mut places = Vec::new();
+        for running in gone {
+            subscriptions.extend(running.subscriptions.into_iter().map(|(_, subscription)| subscription));
+            places.push(running.place);
+        }
+        Subscription::end_all(subscriptions);
+        // On a full file system the list stays as it was, and names files that do not exist.
+        let _ = self.list();
+        let Some((dir, _)) = &self.files else { return };
+        for place in places {
+            let Place::File(segment, _) = place else { continue };
+            let is_used =
+                |other: &Running| matches!(&other.place, Place::File(other, _) if Arc::ptr_eq(other, &segment));
+            if !self.running.values().any(is_used) {
+                dir.remove_file(&segment.file);
+            }
+        }
+    }
+
+    /// Writes which ones there are.
+    fn list(&self) -> io::Result<()> {
+        let Some((dir, process)) = &self.files else { return Ok(()) };
+        let entry = |((_, event), running): (&Key, &Running)| match &running.place {
+            Place::File(segment, words) => Some(Entry {
+                file: segment.file.clone(),
+                offset: words.start,
+                words: words.len(),
+                event: event.clone(),
+                rule: running.rule.clone(),
+            }),
+            Place::Heap { .. } => None,
+        };
+        Index::new(self.running.iter().filter_map(entry).collect()).write(dir, process)
+    }
+
+    /// The results so far.
+    pub(crate) fn results(&self) -> Vec<StatisticResult> {
+        let result = |((_, event), running): (&Key, &Running)| {
+            StatisticResult::new(running.rule.clone(), event.clone(), running.statistic.snapshot())
+        };
+        if self.is_ours() { self.running.iter().map(result).collect() } else { Vec::new() }
+    }
+
+    /// Ends all, and releases their memory. Their files stay, for readers.
+    pub(crate) fn stop(&mut self) {
+        let running = std::mem::take(&mut self.running);
+        if self.is_ours() {
+            let subscriptions = running.into_values().flat_map(|running| running.subscriptions);
+            Subscription::end_all(subscriptions.map(|(_, subscription)| subscription).collect());
+        } else {
+            // They are the parent's.
+            std::mem::forget(running);
+        }
+    }
+
+    /// Ends all, and removes their files.
+    pub(crate) fn remove(&mut self) {
+        self.stop();
+        self.forget_former();
+    }
+
+    /// Removes the files of statistics that have ended.
+    fn forget_former(&mut self) {
+        let is_ours = self.is_ours();
+        if let Some((dir, process)) = self.files.take().filter(|_| is_ours) {
+            index::remove(&dir, &process);
+            // If it is empty.
+            let _ = std::fs::remove_dir(dir.path());
+        }
+    }
+
+    fn is_ours(&self) -> bool {
+        self.process == process::id() || self.process == 0
+    }
+}
+
+impl Drop for RunningStatistics {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn into_io(error: &DirError) -> io::Error {
+    match error {
+        DirError::Io { source, .. } => io::Error::new(source.kind(), error.to_string()),
+        _ => io::Error::other(error.to_string()),
+    }
+}

@@ -1,0 +1,80 @@
+//! Results from copies of a memory that another process changes meanwhile.
+//!
+//! A copy that the kernel makes loads the words in no certain order, so that a sequence word in it says nothing about the words beside it. But
+//! one copy is complete when the next begins: what a word of an earlier copy publishes is in the later one, and what did not change between
+//! an earlier and a later copy did not change in the one between them.
+
+use super::{FormatError, Snapshot};
+use crate::key::KEY_WORDS;
+use crate::layout::{Kind, LAST_WORDS, Layout, counter};
+use crate::memory::load;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How often a table of frequent values is copied until it does not change meanwhile.
+const TRIES: usize = 50;
+
+type Copy = Box<[AtomicU64]>;
+
+impl Snapshot {
+    /// Reads the results from copies of a memory that another process may be changing. `copy` is called two to a hundred times, and makes a new one
+    /// each time.
+    ///
+    /// # Errors
+    ///
+    /// The error of `copy`; [`FormatError`] as in [`Snapshot::read`].
+    pub fn read_shared<E>(mut copy: impl FnMut() -> Result<Copy, E>) -> Result<Result<Self, FormatError>, E> {
+        let (mut first, mut memory) = (copy()?, copy()?);
+        let Some((layout, text)) = Layout::load(&memory).filter(|_| first.len() == memory.len()) else {
+            return Ok(Err(FormatError));
+        };
+        hide_unpublished_keys(&first, &memory, &layout);
+        match layout.kind {
+            Kind::Last => hide_changed_values(&first, &memory, &copy()?, &layout),
+            Kind::Top => {
+                for _ in 0..TRIES {
+                    let last = copy()?;
+                    if last.len() != first.len() || is_unchanged(&first, &last, &layout) {
+                        break;
+                    }
+                    (first, memory) = (last, copy()?);
+                }
+            }
+            _ => {}
+        }
+        if Layout::load(&memory).is_none_or(|(now, _)| now != layout) {
+            return Ok(Err(FormatError));
+        }
+        Ok(Ok(Self::of(&memory, &layout, text)))
+    }
+}
+
+/// A key that the first copy does not have may be half in the second one.
+fn hide_unpublished_keys(first: &[AtomicU64], memory: &[AtomicU64], layout: &Layout) {
+    for group in 0..layout.groups {
+        for key in 0..layout.keys {
+            let at = layout.group_at(group) + 1 + key * KEY_WORDS;
+            if load(first, at) == 0 {
+                memory[at].store(0, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// The entries of the last values whose sequence word is not the same before and after.
+fn hide_changed_values(first: &[AtomicU64], memory: &[AtomicU64], last: &[AtomicU64], layout: &Layout) {
+    let size = layout.cell_words();
+    for cell in (layout.cells_at()..layout.words()).step_by(size) {
+        for entry in 0..layout.entries() {
+            let at = cell + layout.row(Some(0)) + 1 + entry * LAST_WORDS;
+            if last.get(at).is_none_or(|last| last.load(Ordering::Relaxed) != load(first, at)) {
+                memory[at].store(0, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Whether no table was changed between two copies.
+fn is_unchanged(first: &[AtomicU64], last: &[AtomicU64], layout: &Layout) -> bool {
+    let locks = || (layout.cells_at()..layout.words()).step_by(layout.cell_words()).map(|cell| cell + counter::LOCK);
+    locks().all(|at| load(first, at) & 1 == 0 && load(first, at) == load(last, at))
+}
