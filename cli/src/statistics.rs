@@ -3,8 +3,10 @@
 mod chart;
 mod heat_map;
 pub(crate) mod hist;
+mod listen;
 mod pass;
 mod picture;
+mod prometheus;
 pub(crate) mod stat;
 mod svg;
 

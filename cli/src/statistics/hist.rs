@@ -4,6 +4,7 @@ use super::chart::{self, PERCENTILES};
 use super::heat_map::{HeatMap, Slice, Slices};
 use super::pass::pass;
 use super::picture::{self, Subject};
+use super::prometheus::{self, Source};
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use crate::message;
 use crate::output;
@@ -31,6 +32,7 @@ Examples:
   tracectl hist 'latency(shop:asked, shop:answered by id)' --by path /tmp/trace
   tracectl hist 'latency(shop:asked, shop:answered by id)' --heat-map /tmp/trace
   tracectl hist size -o size.svg /tmp/trace
+  tracectl hist size --by path --prometheus /tmp/trace
   tracectl hist --json 'latency(db:begin, db:end)' /tmp/trace | jq .all.p99
 
 {EXIT_CODES}"))]
@@ -55,6 +57,9 @@ pub(crate) struct Hist {
     /// Write a picture (SVG) to FILE in place of the text: the histogram, one for each of the 12 largest groups, or the heat map
     #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
+    /// Write the distribution as metrics in Prometheus's text format
+    #[arg(long, conflicts_with_all = ["json", "output", "heat_map"])]
+    prometheus: bool,
     /// Write one JSON object: percentiles and buckets, in all (`all`) or by group (`groups`); with --heat-map, the same of each slice of
     /// time with values (`slices`); durations are in nanoseconds
     #[arg(long)]
@@ -93,7 +98,13 @@ impl Hist {
         };
         let (slices, seen) = pass(&self.paths, &self.selection, prepare, Slices::observe)?;
         let snapshot = slices.statistic.snapshot();
-        self.write(snapshot, &slices.finish())?;
+        if self.prometheus {
+            let source = Source { event: "", statistic: &snapshot.statistic, results: &snapshot.results };
+            let metrics = prometheus::metrics(&[source], Some(seen.lost));
+            write!(output::raw(), "{}", metrics.into_text())?;
+        } else {
+            self.write(snapshot, &slices.finish())?;
+        }
         Ok(seen.report())
     }
 

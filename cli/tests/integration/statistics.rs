@@ -1,5 +1,7 @@
 //! `tracectl stat` and `hist` over traces with known events.
 
+mod metrics;
+
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
