@@ -7,6 +7,7 @@ packages=(
     babeltrace2 # reads CTF traces
     babeltrace  # its predecessor, which still has users, does too
     python3-babeltrace # and lttng-analyses by this
+    python3-prometheus-client # parses the metrics of stat and hist
     valgrind    # callgrind counts instructions, helgrind looks for races
     binutils    # GNU ld, readelf, objdump
     gdb         # runs programs whose sites change under its breakpoints

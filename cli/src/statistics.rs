@@ -1,6 +1,17 @@
 //! `tracectl stat` and `tracectl hist`: answers from recorded traces.
 
 mod chart;
+mod heat_map;
 pub(crate) mod hist;
+mod listen;
 mod pass;
+mod picture;
+mod prometheus;
 pub(crate) mod stat;
+mod svg;
+
+/// A count for a picture.
+#[expect(clippy::cast_precision_loss, reason = "a place in a picture")]
+fn number(count: u64) -> f64 {
+    count as f64
+}

@@ -31,6 +31,7 @@ mod names;
 mod options;
 mod pacing;
 mod pairing;
+pub mod prometheus;
 mod relay;
 mod reorder;
 mod server;

@@ -5,7 +5,7 @@ use tracepoint_probes::snapshot::{Bucket, Distribution};
 
 /// The percentiles that are shown.
 pub(super) const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
-/// More rows than this are put together.
+/// Buckets are put together until there are no more rows than this.
 const MOST_ROWS: usize = 24;
 /// The length of the longest bar in characters.
 const BAR: f64 = 40.0;
@@ -29,28 +29,10 @@ pub(super) fn value(value: f64, is_duration: bool) -> String {
     format!("{scaled:.digits$}{unit}")
 }
 
-/// Neighbouring buckets, put together by twos until they are few enough. Empty ones between others are rows, too.
-fn rows(distribution: &Distribution) -> Vec<Bucket> {
-    let mut rows: Vec<Bucket> = distribution.buckets().collect();
-    while rows.len() > MOST_ROWS {
-        let pairs = rows.chunks(2).map(|pair| match pair {
-            [low, high] => {
-                let mut both = *low;
-                both.to = high.to;
-                both.count += high.count;
-                both
-            }
-            other => other[0],
-        });
-        rows = pairs.collect();
-    }
-    rows
-}
-
 /// Lines with the bounds of each row, its count and a bar.
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a bar")]
 pub(super) fn lines(distribution: &Distribution, is_duration: bool) -> Vec<String> {
-    let rows = rows(distribution);
+    let rows = distribution.bins(MOST_ROWS);
     let most = rows.iter().map(|row| row.count).max().unwrap_or(1) as f64;
     let texts: Vec<_> = rows.iter().map(|row| (value(row.from, is_duration), value(row.to, is_duration))).collect();
     let width = texts.iter().flat_map(|(from, to)| [from.len(), to.len()]).max().unwrap_or(0);

@@ -1,18 +1,24 @@
 //! `tracectl hist`: how the values of a field, or the times between two events, are distributed.
 
 use super::chart::{self, PERCENTILES};
+use super::heat_map::{HeatMap, Slice, Slices};
 use super::pass::pass;
+use super::picture::{self, Subject};
+use super::prometheus::{self, Source};
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
+use crate::message;
 use crate::output;
 use crate::selection::EventSelection;
 use crate::table::{self, Table};
 use anstyle::Style;
 use clap::Args;
+use serde::Serialize;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tracepoint_control::TraceStatistic;
 use tracepoint_probes::snapshot::{Distribution, Operations, Results, Rows};
 use tracepoint_probes::{GroupKey, Measure, Snapshot, StatisticSpec};
+use tracepoint_reader::Trace;
 
 /// Shows how the values of a field, or the times between two events, are distributed in recorded traces
 ///
@@ -24,6 +30,9 @@ Examples:
   tracectl hist size /tmp/trace
   tracectl hist size --by path -e 'shop:answered' /tmp/trace
   tracectl hist 'latency(shop:asked, shop:answered by id)' --by path /tmp/trace
+  tracectl hist 'latency(shop:asked, shop:answered by id)' --heat-map /tmp/trace
+  tracectl hist size -o size.svg /tmp/trace
+  tracectl hist size --by path --prometheus /tmp/trace
   tracectl hist --json 'latency(db:begin, db:end)' /tmp/trace | jq .all.p99
 
 {EXIT_CODES}"))]
@@ -42,7 +51,17 @@ pub(crate) struct Hist {
     /// The largest number of groups; further values are shown together
     #[arg(long, value_name = "N", default_value_t = 100)]
     groups: usize,
-    /// Write one JSON object: percentiles and buckets, in all (`all`) or by group (`groups`); durations are in nanoseconds
+    /// Show the distribution over time: a column for each slice of it, and a shade for the number of events
+    #[arg(long, conflicts_with = "by")]
+    heat_map: bool,
+    /// Write a picture (SVG) to FILE in place of the text: the histogram, one for each of the 12 largest groups, or the heat map
+    #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
+    output: Option<PathBuf>,
+    /// Write the distribution as metrics in Prometheus's text format
+    #[arg(long, conflicts_with_all = ["json", "output", "heat_map"])]
+    prometheus: bool,
+    /// Write one JSON object: percentiles and buckets, in all (`all`) or by group (`groups`); with --heat-map, the same of each slice of
+    /// time with values (`slices`); durations are in nanoseconds
     #[arg(long)]
     json: bool,
 }
@@ -64,24 +83,81 @@ impl Hist {
         if !self.by.is_empty() {
             spec = spec.by(self.by.iter().cloned());
         }
-        let prepare = |trace: &tracepoint_reader::Trace| {
+        if self.heat_map && !spec.group_fields().is_empty() {
+            return Err(Failure::Usage(
+                "a heat map shows one distribution: leave out `by`, or select a group by `--filter`".to_owned(),
+            ));
+        }
+        let prepare = |trace: &Trace| {
             let filter = self.selection.filter()?;
             let metadata = trace.metadata().map(|(_, metadata)| metadata);
-            TraceStatistic::new(spec, metadata, |class| filter.may_accept(class))
-                .map_err(|error| Failure::Refused(error.to_string()))
+            let statistic = TraceStatistic::new(spec, metadata, |class| filter.may_accept(class))
+                .map_err(|error| Failure::Refused(error.to_string()))?;
+            let range = if self.heat_map { trace.range().unwrap_or_default() } else { (0, i64::MAX) };
+            Ok(Slices::new(statistic, range, self.columns()))
         };
-        let (statistic, seen) = pass(&self.paths, &self.selection, prepare, TraceStatistic::observe)?;
-        let snapshot = statistic.snapshot();
-        if self.json {
-            output::json(&snapshot)?;
+        let (slices, seen) = pass(&self.paths, &self.selection, prepare, Slices::observe)?;
+        let snapshot = slices.statistic.snapshot();
+        if self.prometheus {
+            let source = Source { event: "", statistic: &snapshot.statistic, results: &snapshot.results };
+            let metrics = prometheus::metrics(&[source], Some(seen.lost));
+            write!(output::raw(), "{}", metrics.into_text())?;
         } else {
-            write(snapshot)?;
+            self.write(snapshot, &slices.finish())?;
         }
         Ok(seen.report())
     }
+
+    /// The most columns of a heat map.
+    fn columns(&self) -> usize {
+        match terminal_size::terminal_size() {
+            _ if !self.heat_map => 1,
+            _ if self.output.is_some() => picture::COLUMNS,
+            Some((width, _)) => usize::from(width.0).saturating_sub(20).clamp(10, picture::COLUMNS),
+            None => 60,
+        }
+    }
+
+    fn write(&self, snapshot: Snapshot, map: &HeatMap) -> Result<(), Failure> {
+        if let Some(file) = &self.output {
+            return self.draw(snapshot, map, file);
+        }
+        if self.json {
+            let slices = self.heat_map.then_some(map.slices.as_slice());
+            return Ok(output::json(&Object { snapshot: &snapshot, slices })?);
+        }
+        write(snapshot, self.heat_map.then_some(map))
+    }
+
+    fn draw(&self, snapshot: Snapshot, map: &HeatMap, file: &Path) -> Result<(), Failure> {
+        let paths: Vec<_> = self.paths.iter().map(|path| path.display().to_string()).collect();
+        let (mut rows, is_duration) = match snapshot.results {
+            Results::Histogram(rows) => (rows, false),
+            Results::Latency { durations, .. } => (durations, true),
+            _ => return Ok(()),
+        };
+        rows.sort_by_rank(Distribution::count);
+        let count: u64 = rows.values().map(Distribution::count).sum();
+        let more = rows.groups.len().saturating_sub(picture::GROUPS);
+        let more = if more > 0 { format!(", {more} further groups are not drawn") } else { String::new() };
+        let note = format!("{}: {}{more}", paths.join(", "), message::counted(count, "value"));
+        let subject = Subject { title: &snapshot.statistic, note: &note, is_duration };
+        let picture = if self.heat_map { subject.heat_map(map) } else { subject.histograms(&rows) };
+        std::fs::write(file, picture)
+            .map_err(|error| Failure::Refused(format!("cannot write {}: {error}", file.display())))
+    }
 }
 
-fn write(snapshot: Snapshot) -> Result<(), Failure> {
+/// What `--json` writes.
+#[derive(Serialize)]
+struct Object<'a> {
+    #[serde(flatten)]
+    snapshot: &'a Snapshot,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slices: Option<&'a [Slice]>,
+}
+
+fn write(snapshot: Snapshot, map: Option<&HeatMap>) -> Result<(), Failure> {
     let mut out = output::styled();
     let (rows, operations) = match snapshot.results {
         Results::Histogram(rows) => (rows, None),
@@ -90,7 +166,7 @@ fn write(snapshot: Snapshot) -> Result<(), Failure> {
     };
     writeln!(out, "{}", snapshot.statistic)?;
     match &rows.all {
-        Some(all) => write_one(&mut out, all, operations.is_some())?,
+        Some(all) => write_one(&mut out, all, operations.is_some(), map)?,
         None => write_groups(rows, operations.is_some(), &mut out)?,
     }
     if let Some(Operations { replaced, no_room, in_flight, unmatched, .. }) = operations {
@@ -110,14 +186,19 @@ fn write(snapshot: Snapshot) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_one(out: &mut impl Write, all: &Distribution, is_duration: bool) -> Result<(), Failure> {
+fn write_one(
+    out: &mut impl Write,
+    all: &Distribution,
+    is_duration: bool,
+    map: Option<&HeatMap>,
+) -> Result<(), Failure> {
     let text = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| chart::value(value, is_duration));
     write!(out, "  count {}, min {}, mean {}", all.count(), text(all.min()), text(all.mean().map(f64::round)))?;
     for percent in PERCENTILES {
         write!(out, ", p{percent} {}", text(all.percentile(percent)))?;
     }
     writeln!(out, ", max {}", text(all.max()))?;
-    for line in chart::lines(all, is_duration) {
+    for line in map.map_or_else(|| chart::lines(all, is_duration), |map| map.lines(is_duration)) {
         writeln!(out, "{line}")?;
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! `tracectl stat`: how many events there are.
 
-use super::hist::named;
 use super::pass::{Seen, pass};
+use super::prometheus::{self, Source};
+use super::{hist::named, listen};
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use crate::output;
 use crate::selection::EventSelection;
@@ -11,11 +12,13 @@ use clap::Args;
 use serde_json::json;
 use std::collections::HashMap;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tracepoint_collector::prometheus::Metrics;
 use tracepoint_control::TraceStatistic;
 use tracepoint_probes::snapshot::{Results, Rows};
-use tracepoint_probes::{Measure, StatisticSpec};
+use tracepoint_probes::{GroupKey, Measure, StatisticSpec};
 use tracepoint_reader::Trace;
 use tracepoint_reader::metadata::EventClass;
 
@@ -28,6 +31,8 @@ Examples:
   tracectl stat /tmp/trace
   tracectl stat -e 'shop:answered' --by path,status /tmp/trace
   tracectl stat --csv /tmp/trace > counts.csv
+  tracectl stat --prometheus --by path /tmp/trace
+  tracectl stat --listen 9464 /var/tmp/trace             (then: curl http://127.0.0.1:9464/metrics)
   tracectl stat --json --filter 'status >= 500' /tmp/trace | jq .events
 
 {EXIT_CODES}"))]
@@ -49,6 +54,18 @@ pub(crate) struct Stat {
     /// Write comma-separated values
     #[arg(long, conflicts_with = "json")]
     csv: bool,
+    /// Write the counts as metrics in Prometheus's text format
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    prometheus: bool,
+    /// Serve the same over HTTP until Ctrl-C; the traces are read for each request. A port alone is one of 127.0.0.1; port 0: any free one
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = listen::address, conflicts_with_all = ["json", "csv", "prometheus"])]
+    listen: Option<SocketAddr>,
+}
+
+/// How many events there are by name or by fields, the most frequent first.
+struct Counted {
+    rows: Rows<u64>,
+    seen: Seen,
 }
 
 /// A line: what was counted, and how often.
@@ -57,14 +74,38 @@ struct Line {
     count: u64,
 }
 
+fn lines(rows: &Rows<u64>) -> Vec<Line> {
+    let groups = rows.groups.iter().map(|row| Line { name: named(&row.keys), count: row.value });
+    let others = [(rows.overflow, "(further groups)"), (rows.ungrouped, "(no group)")];
+    let others = others.into_iter().filter_map(|(count, name)| Some(Line { name: name.to_owned(), count: count? }));
+    groups.chain(others).collect()
+}
+
 impl Stat {
     pub(crate) fn run(&self) -> VerbResult {
-        let (lines, seen) = if self.by.is_empty() { self.by_name()? } else { self.by_fields()? };
-        self.write(&lines, &seen)?;
-        Ok(seen.report())
+        if let Some(address) = self.listen {
+            return listen::serve(address, || Ok(self.metrics(&self.count()?)));
+        }
+        let counted = self.count()?;
+        if self.prometheus {
+            write!(output::raw(), "{}", self.metrics(&counted).into_text())?;
+        } else {
+            self.write(&counted)?;
+        }
+        Ok(counted.seen.report())
     }
 
-    fn by_name(&self) -> Result<(Vec<Line>, Seen), Failure> {
+    fn count(&self) -> Result<Counted, Failure> {
+        let (mut rows, seen) = if self.by.is_empty() { self.by_name()? } else { self.by_fields()? };
+        rows.sort_by_rank(|count| *count);
+        Ok(Counted { rows, seen })
+    }
+
+    fn spec(&self, by: &[String]) -> StatisticSpec {
+        StatisticSpec::new(Measure::Count).by(by.iter().cloned()).max_groups(self.groups)
+    }
+
+    fn by_name(&self) -> Result<(Rows<u64>, Seen), Failure> {
         // By the address of the kind, which is kept alive.
         let mut counts: HashMap<usize, (Arc<EventClass>, u64)> = HashMap::new();
         let each = |(): &mut (), event: &tracepoint_reader::Event| {
@@ -76,13 +117,12 @@ impl Stat {
         for (class, count) in counts.into_values() {
             *names.entry(class.name.clone()).or_default() += count;
         }
-        let mut lines: Vec<_> = names.into_iter().map(|(name, count)| Line { name, count }).collect();
-        lines.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
-        Ok((lines, seen))
+        let groups = names.into_iter().map(|(text, count)| (GroupKey::Text { text, whole: true }, count));
+        Ok((Rows::counted(groups), seen))
     }
 
-    fn by_fields(&self) -> Result<(Vec<Line>, Seen), Failure> {
-        let spec = StatisticSpec::new(Measure::Count).by(self.by.iter().cloned()).max_groups(self.groups);
+    fn by_fields(&self) -> Result<(Rows<u64>, Seen), Failure> {
+        let spec = self.spec(&self.by);
         let prepare = |trace: &Trace| {
             let filter = self.selection.filter()?;
             let metadata = trace.metadata().map(|(_, metadata)| metadata);
@@ -90,19 +130,24 @@ impl Stat {
                 .map_err(|error| Failure::Refused(error.to_string()))
         };
         let (statistic, seen) = pass(&self.paths, &self.selection, prepare, TraceStatistic::observe)?;
-        let mut rows = match statistic.snapshot().results {
+        let rows = match statistic.snapshot().results {
             Results::Count(rows) => rows,
             _ => Rows::default(),
         };
-        rows.sort_by_rank(|count| *count);
-        let groups = rows.groups.iter().map(|row| Line { name: named(&row.keys), count: row.value });
-        let others = [(rows.overflow, "(further groups)"), (rows.ungrouped, "(no group)")];
-        let others = others.into_iter().filter_map(|(count, name)| Some(Line { name: name.to_owned(), count: count? }));
-        Ok((groups.chain(others).collect(), seen))
+        Ok((rows, seen))
+    }
+
+    fn metrics(&self, counted: &Counted) -> Metrics {
+        let by_name = ["event".to_owned()];
+        let spec = self.spec(if self.by.is_empty() { &by_name } else { &self.by });
+        let (statistic, results) = (spec.to_string(), Results::Count(counted.rows.clone()));
+        let source = Source { event: "", statistic: &statistic, results: &results };
+        prometheus::metrics(&[source], Some(counted.seen.lost))
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
-    fn write(&self, lines: &[Line], seen: &Seen) -> Result<(), Failure> {
+    fn write(&self, Counted { rows, seen }: &Counted) -> Result<(), Failure> {
+        let lines: Vec<_> = lines(rows);
         let seconds = seen.seconds();
         let per_second = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
         let title = if self.by.is_empty() { "event".to_owned() } else { self.by.join(",") };
@@ -121,14 +166,14 @@ impl Stat {
         } else if self.csv {
             let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
             writeln!(out, "{},count,per_second", quoted(&title))?;
-            for line in lines {
+            for line in &lines {
                 let rate = per_second(line.count).map_or_else(String::new, |rate| format!("{rate:.3}"));
                 writeln!(out, "{},{},{rate}", quoted(&output::in_line(&line.name)), line.count)?;
             }
         } else {
             let mut table = Table::new("");
             table.heading([table::text(title.to_uppercase()), table::number("COUNT"), table::number("PER SECOND")]);
-            for line in lines {
+            for line in &lines {
                 let rate = per_second(line.count).map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
                 table.row(Style::new(), [table::text(&line.name), table::number(line.count), table::number(rate)]);
             }

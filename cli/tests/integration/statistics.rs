@@ -1,5 +1,7 @@
 //! `tracectl stat` and `hist` over traces with known events.
 
+mod metrics;
+
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -149,4 +151,99 @@ fn what_cannot_be_answered_is_told() {
     }
     let (code, _, err) = run(&["stat"], Path::new("/nonexistent"));
     assert!(code == Some(3) && err.contains("/nonexistent"), "{err}");
+}
+
+#[test]
+fn a_distribution_is_drawn_as_a_picture() {
+    let (place, directory) = trace(|| {
+        requests();
+        tracepoint::trace!(answered(5000, "<script>&\u{1b}", 7, 0.5));
+    });
+    let picture = |name: &str, arguments: &[&str]| {
+        let file = place.path().join(name);
+        let arguments = [&["hist", "-o", file.to_str().unwrap()], arguments].concat();
+        assert_eq!(run(&arguments, &directory), (Some(0), String::new(), String::new()));
+        let text = std::fs::read_to_string(file).unwrap();
+        well_formed(&text);
+        text
+    };
+    let size = picture("size.svg", &["size"]);
+    for part in [
+        "<title>hist(size)</title>",
+        ": 1001 values</text>",
+        ">p50 ",
+        ">p99.9 ",
+        "prefers-color-scheme:dark",
+        ">value</text>",
+    ] {
+        assert!(size.contains(part), "{part} is missing in {size}");
+    }
+    // The bars hold every value once.
+    let bars = |text: &str| text.matches("<rect class=\"bar\"").count();
+    let counts: Vec<u64> = size
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("<rect class=\"bar\"")?.rsplit_once("): ")?.1.split('<').next()?.parse().ok()
+        })
+        .collect();
+    assert_eq!((counts.len(), counts.iter().sum::<u64>()), (bars(&size), 1001));
+
+    let latency = "latency(web:asked, web:answered by id)";
+    let groups = picture("latency.svg", &[latency, "--by", "route"]);
+    for part in ["count of /<", "count of /é<", "count of &lt;script&gt;&amp;\u{fffd}<", ">duration<"] {
+        assert!(groups.contains(part), "{part} is missing in {groups}");
+    }
+    let map = picture("map.svg", &[latency, "--heat-map"]);
+    assert!(map.contains("<polyline") && bars(&map) > 8, "{map}");
+    let (code, _, err) = run(&["hist", "size", "-o", "/nonexistent/x.svg"], &directory);
+    assert!(code == Some(3) && err.contains("cannot write /nonexistent/x.svg"), "{err}");
+}
+
+/// Tags are closed in order, and characters that XML cannot hold are absent.
+fn well_formed(text: &str) {
+    assert!(!text.contains(|c: char| c.is_control() && c != '\n'));
+    let mut open = Vec::new();
+    for tag in text.split('<').skip(1) {
+        let name = tag.split(|c: char| c.is_whitespace() || "/>".contains(c)).next().unwrap();
+        if let Some(closed) = tag.strip_prefix('/') {
+            assert_eq!(closed.split('>').next(), open.pop());
+        } else if !tag.split('>').next().unwrap().ends_with('/') {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
+#[test]
+fn a_heat_map_has_each_value_in_its_slice_of_time() {
+    let (_place, directory) = trace(|| {
+        (0..100).for_each(|n| tracepoint::trace!(answered(n, "/", 8, 0.5)));
+        std::thread::sleep(Duration::from_millis(200));
+        (0..50).for_each(|n| tracepoint::trace!(answered(n, "/", 2000, 0.5)));
+    });
+    let map = json_of(&["hist", "size", "--heat-map", "--json"], &directory);
+    let slices = map["slices"].as_array().unwrap();
+    let count = |slices: &[Value]| slices.iter().map(|slice| slice["count"].as_u64().unwrap()).sum::<u64>();
+    let late = slices.iter().position(|slice| slice["max"].as_f64().unwrap() > 8.0).unwrap();
+    assert!(slices[..late].iter().all(|slice| slice["max"] == 8.0));
+    assert!(slices[late..].iter().all(|slice| slice["min"].as_f64().unwrap() > 1900.0));
+    assert_eq!((count(&slices[..late]), count(&slices[late..])), (100, 50));
+    let begin = |slice: &Value| slice["begin_ns"].as_i64().unwrap();
+    let apart = begin(&slices[late]) - begin(&slices[late - 1]);
+    assert!(apart >= 200_000_000 - slices[0]["width_ns"].as_i64().unwrap(), "{apart}");
+
+    let (code, out, _) = run(&["hist", "size", "--heat-map"], &directory);
+    let rows: Vec<_> = out.lines().filter_map(|line| line.split_once(" │")).collect();
+    let cells = |(_, cells): &(&str, &str)| cells.chars().filter(|cell| *cell != ' ').count();
+    assert!(code == Some(0) && rows.len() > 8, "{out}");
+    let last = rows.len() - 1;
+    assert!(
+        cells(&rows[0]) >= 1 && cells(&rows[last]) >= 1 && rows[1..last].iter().all(|row| cells(row) == 0),
+        "{out}"
+    );
+    // The largest values are above, and come last.
+    assert!(rows[0].1.len() > rows[last].1.len() && out.contains("a column: "), "{out}");
+
+    let (code, _, err) = run(&["hist", "hist(size) by route", "--heat-map"], &directory);
+    assert!(code == Some(2) && err.contains("a heat map shows one distribution"), "{err}");
 }

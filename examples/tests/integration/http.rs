@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
-use tracepoint_reader::{Item, Trace};
+use tracepoint_reader::{Item, Trace, Value};
 
 #[test]
 fn every_request_is_measured() {
@@ -23,8 +23,8 @@ fn every_request_is_measured() {
     for item in Trace::open(trace).unwrap().items() {
         let Item::Event(event) = item else { panic!("{item:?}") };
         let fields = event.fields.as_ref().unwrap();
-        assert_eq!(fields.get("status").and_then(|status| status.as_u64()), Some(200));
-        let route = fields.get("route").and_then(|route| route.as_bytes()).unwrap();
+        assert_eq!(fields.get("status").and_then(Value::as_u64), Some(200));
+        let route = fields.get("route").and_then(Value::as_bytes).unwrap();
         *recorded.entry(String::from_utf8(route.to_vec()).unwrap()).or_default() += 1;
     }
     let measured = out.lines().filter_map(|line| {

@@ -42,6 +42,11 @@ impl Distribution {
         self.scale
     }
 
+    /// Whether the values are integers.
+    pub fn is_integer(&self) -> bool {
+        self.scale == Scale::Integer
+    }
+
     /// The number of values.
     pub fn count(&self) -> u64 {
         self.counts.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
@@ -83,6 +88,39 @@ impl Distribution {
             let (from, to) = self.scale.bounds(*bucket);
             Bucket { from, to, count: *count }
         })
+    }
+
+    /// All buckets from the first to the last with values, empty ones included, put together by the same power of two until there are at most
+    /// `most` (at least 1). Each bucket lies in one of them.
+    pub fn bins(&self, most: usize) -> Vec<Bucket> {
+        let (Some((first, _)), Some((last, _))) = (self.counts.first(), self.counts.last()) else { return Vec::new() };
+        let mut shift = 0;
+        while (last >> shift) - (first >> shift) >= most.max(1) {
+            shift += 1;
+        }
+        let end = |bin: usize| (bin << shift).min(self.scale.buckets());
+        let mut bins: Vec<_> = (first >> shift..=last >> shift)
+            .map(|bin| Bucket {
+                from: self.scale.bounds(end(bin)).0,
+                to: self.scale.bounds(end(bin + 1) - 1).1,
+                count: 0,
+            })
+            .collect();
+        for (bucket, count) in &self.counts {
+            let bin = &mut bins[(bucket >> shift) - (first >> shift)];
+            bin.count = bin.count.saturating_add(*count);
+        }
+        bins
+    }
+
+    /// The values that were added after `earlier`, which is an earlier state of the same distribution.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let before = |bucket| earlier.counts.binary_search_by_key(&bucket, |(bucket, _)| *bucket);
+        let counts = self.counts.iter().map(|(bucket, count)| {
+            (*bucket, count.saturating_sub(before(*bucket).map_or(0, |at| earlier.counts[at].1)))
+        });
+        Self { scale: self.scale, counts: counts.filter(|(_, count)| *count > 0).collect() }
     }
 
     /// Adds the values of another distribution of the same field.

@@ -34,6 +34,16 @@ pub struct Row<T> {
     pub value: T,
 }
 
+impl Rows<u64> {
+    /// Counts by the value of one field.
+    pub fn counted(groups: impl IntoIterator<Item = (GroupKey, u64)>) -> Self {
+        let groups = groups.into_iter().map(|(key, value)| Row { keys: vec![key], value });
+        let groups: Vec<_> = groups.collect();
+        let events = groups.iter().map(|row| row.value).sum();
+        Self { events, groups, ..Self::default() }
+    }
+}
+
 impl<T> Rows<T> {
     /// Every result: that of all events, or those of the groups, the overflow and the ungrouped events.
     pub fn values(&self) -> impl Iterator<Item = &T> {

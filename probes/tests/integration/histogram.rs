@@ -11,6 +11,7 @@ tracepoint::define_trace! {
     sized(route: &str, size: u64) { route: str = route, size: u64 = size }
     grouped(route: &str, size: u64) { route: str = route, size: u64 = size }
     signed(n: i32) { n: i32 = n }
+    binned(size: u64, x: f64) { size: u64 = size, x: f64 = x }
     ratio(x: f64) { x: f64 = x, name: str = "x" }
 }
 
@@ -95,4 +96,42 @@ fn groups_share_a_cell_where_each_thread_would_need_too_much() {
     });
     let rows = histogram.snapshot();
     assert_eq!(rows.groups.iter().map(|row| row.value.count()).collect::<Vec<_>>(), [40_000, 40_000]);
+}
+
+/// The bins of `now` and of what was added to `before` hold each value once, and their bounds have no gap.
+fn check_bins(before: &Distribution, now: &Distribution) {
+    let added = now.since(before);
+    assert_eq!(added.count(), now.count() - before.count());
+    let mut both = before.clone();
+    both.merge(added);
+    assert_eq!(&both, now);
+    for most in [1, 7, 24, 10_000] {
+        let bins = now.bins(most);
+        assert!((1..=most).contains(&bins.len()));
+        assert!(bins.windows(2).all(|pair| pair[0].to == pair[1].from));
+        for bin in &bins {
+            let inside = now.buckets().filter(|bucket| bin.from <= bucket.from && bucket.to <= bin.to);
+            assert_eq!(bin.count, inside.map(|bucket| bucket.count).sum::<u64>(), "{bin:?}");
+        }
+        assert_eq!(bins.iter().map(|bin| bin.count).sum::<u64>(), now.count());
+    }
+}
+
+#[test]
+fn bins_have_all_values_and_differences_those_added() {
+    let histogram = Histogram::of("histogram:binned", "size", &[]).unwrap();
+    let ratios = Histogram::of("histogram:binned", "x", &[]).unwrap();
+    let mut random = Random(seed::or(3));
+    assert!(histogram.snapshot().all.unwrap().bins(5).is_empty());
+    let mut before = (Distribution::default(), Distribution::default());
+    for _ in 0..20 {
+        for _ in 0..=random.next() % 200 {
+            let size = random.next() << 20 >> (random.next() % 60);
+            tracepoint::trace!(binned(size, 1.0 / (size as f64 + 0.5)));
+        }
+        let now = (histogram.snapshot().all.unwrap(), ratios.snapshot().all.unwrap());
+        check_bins(&before.0, &now.0);
+        check_bins(&before.1, &now.1);
+        before = now;
+    }
 }

@@ -1,0 +1,199 @@
+//! How a distribution changes over time: its time is cut into slices, which have a distribution each.
+
+use super::chart::value;
+use super::number;
+use crate::output::has_color;
+use anstyle::{Ansi256Color, Style};
+use serde::Serialize;
+use tracepoint_control::TraceStatistic;
+use tracepoint_probes::snapshot::{Bucket, Distribution, Results};
+use tracepoint_reader::Event;
+
+/// The rows of a heat map in a terminal.
+const ROWS: usize = 20;
+/// The shades of cells with events, from few to many, and their colours in the palette of 256.
+const SHADES: [(char, u8); 4] = [('░', 18), ('▒', 26), ('▓', 208), ('█', 226)];
+
+/// A statistic without groups, with the distribution of each slice of time: what was added to it between two looks.
+pub(super) struct Slices {
+    pub(super) statistic: TraceStatistic,
+    /// The beginning in nanoseconds since the epoch, and the nanoseconds of a slice.
+    begin: i64,
+    width: i64,
+    /// The slice of the last event.
+    open: Option<usize>,
+    before: Distribution,
+    closed: Vec<Slice>,
+}
+
+/// A slice with events.
+#[derive(Serialize)]
+pub(super) struct Slice {
+    /// How many are before it, empty ones included.
+    #[serde(skip)]
+    pub(super) index: usize,
+    /// Nanoseconds since the epoch.
+    begin_ns: i64,
+    /// Nanoseconds.
+    width_ns: i64,
+    #[serde(flatten)]
+    pub(super) values: Distribution,
+}
+
+impl Slices {
+    /// At most `columns` slices from the first event on, if all are in `range`.
+    pub(super) fn new(statistic: TraceStatistic, range: (i64, i64), columns: usize) -> Self {
+        let whole = range.1.saturating_sub(range.0).max(1);
+        let width = round_up((whole / i64::try_from(columns.max(1)).unwrap_or(1)).saturating_add(1));
+        Self { statistic, begin: 0, width, open: None, before: Distribution::default(), closed: Vec::new() }
+    }
+
+    pub(super) fn observe(&mut self, event: &Event) {
+        if self.open.is_none() {
+            self.begin = event.time_ns;
+        }
+        let index = usize::try_from((event.time_ns - self.begin).max(0) / self.width).unwrap_or(usize::MAX);
+        if self.open != Some(index) {
+            self.close();
+            self.open = Some(index);
+        }
+        self.statistic.observe(event);
+    }
+
+    fn close(&mut self) {
+        let Some(index) = self.open else { return };
+        let all = match self.statistic.snapshot().results {
+            Results::Histogram(rows) => rows.all,
+            Results::Latency { durations, .. } => durations.all,
+            _ => None,
+        };
+        let all = all.unwrap_or_default();
+        let values = all.since(&self.before);
+        self.before = all;
+        if values.count() > 0 {
+            let begin_ns =
+                self.begin.saturating_add(self.width.saturating_mul(i64::try_from(index).unwrap_or(i64::MAX)));
+            self.closed.push(Slice { index, begin_ns, width_ns: self.width, values });
+        }
+    }
+
+    /// The map, after the last event.
+    pub(super) fn finish(mut self) -> HeatMap {
+        self.close();
+        let columns = self.closed.last().map_or(0, |slice| slice.index + 1);
+        HeatMap { width: self.width, columns, all: self.before, slices: self.closed }
+    }
+}
+
+/// How many of the values are in each of the bins of a distribution that they are part of.
+pub(super) fn counts(bins: &[Bucket], values: &Distribution) -> Vec<u64> {
+    let mut counts = vec![0; bins.len()];
+    for bucket in values.buckets() {
+        let above = bins.partition_point(|bin| bin.from <= bucket.from);
+        if let Some(count) = counts.get_mut(above.saturating_sub(1)) {
+            *count += bucket.count;
+        }
+    }
+    counts
+}
+
+/// 1, 2 or 5 times a power of ten, at least `time`.
+pub(super) fn round_up(time: i64) -> i64 {
+    let mut step = 1_i64;
+    loop {
+        for factor in [1, 2, 5] {
+            if step.saturating_mul(factor) >= time {
+                return step.saturating_mul(factor);
+            }
+        }
+        step = step.saturating_mul(10);
+    }
+}
+
+/// The distributions of all slices.
+pub(super) struct HeatMap {
+    /// Nanoseconds of a slice.
+    pub(super) width: i64,
+    pub(super) columns: usize,
+    pub(super) all: Distribution,
+    /// Those with values, ascending.
+    pub(super) slices: Vec<Slice>,
+}
+
+impl HeatMap {
+    /// The cells with values: column, row (the lowest values first) and count.
+    pub(super) fn cells(&self, rows: &[Bucket]) -> Vec<(usize, usize, u64)> {
+        let mut cells = Vec::new();
+        for slice in &self.slices {
+            let counted = counts(rows, &slice.values).into_iter().enumerate().filter(|(_, count)| *count > 0);
+            cells.extend(counted.map(|(row, count)| (slice.index, row, count)));
+        }
+        cells
+    }
+
+    /// The time after the first `columns` slices, from the beginning.
+    pub(super) fn time(&self, columns: usize) -> String {
+        format!("+{}", value(number(self.width.unsigned_abs()) * number(columns as u64), true))
+    }
+
+    /// Lines with the largest values first, and the axis of time below.
+    pub(super) fn lines(&self, is_duration: bool) -> Vec<String> {
+        let rows = self.all.bins(ROWS);
+        let mut counts = vec![vec![0; self.columns]; rows.len()];
+        let mut most = 0;
+        for (column, row, count) in self.cells(&rows) {
+            counts[row][column] = count;
+            most = most.max(count);
+        }
+        let labels: Vec<_> = rows.iter().map(|row| value(row.from, is_duration)).collect();
+        let width = labels.iter().map(String::len).max().unwrap_or(0);
+        let has_color = has_color();
+        let cell = |count: &u64| match shade(*count, most, SHADES.len()) {
+            None => " ".to_owned(),
+            Some(shade) if has_color => {
+                let (text, color) = SHADES[shade];
+                let style = Style::new().fg_color(Some(Ansi256Color(color).into()));
+                format!("{style}{text}{style:#}")
+            }
+            Some(shade) => SHADES[shade].0.to_string(),
+        };
+        let line = |(label, counts): (&String, &Vec<u64>)| {
+            let cells: String = counts.iter().map(cell).collect();
+            format!("  {label:>width$} │{}", cells.trim_end())
+        };
+        let mut lines: Vec<_> = labels.iter().zip(&counts).rev().map(line).collect();
+        let end = self.time(self.columns);
+        lines.push(format!("  {:width$} └{}", "", "─".repeat(self.columns)));
+        lines.push(format!("  {:width$}  0{end:>left$}", "", left = self.columns.saturating_sub(1)));
+        let slice = value(number(self.width.unsigned_abs()), true);
+        lines.push(format!("  a column: {slice}; █: up to {most}, each shade below: a part of that, logarithmic"));
+        lines
+    }
+}
+
+/// One of `shades`, in proportion to the logarithm of the count; `None` for 0.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a shade")]
+pub(super) fn shade(count: u64, most: u64, shades: usize) -> Option<usize> {
+    let part = number(count).ln_1p() / number(most.max(1)).ln_1p();
+    (count > 0).then(|| ((part * number(shades as u64)).ceil() as usize).clamp(1, shades) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{round_up, shade};
+
+    #[test]
+    fn slices_have_round_widths() {
+        for (time, width) in [(1, 1), (3, 5), (11, 20), (5_000_000, 5_000_000), (5_000_001, 10_000_000)] {
+            assert_eq!(round_up(time), width);
+        }
+        assert_eq!(round_up(i64::MAX), i64::MAX);
+    }
+
+    #[test]
+    fn shades_are_logarithmic() {
+        let shades: Vec<_> = [0, 1, 10, 100, 1000].map(|count| shade(count, 1000, 4)).to_vec();
+        assert_eq!(shades, [None, Some(0), Some(1), Some(2), Some(3)]);
+        assert_eq!(shade(1, 1, 4), Some(3));
+    }
+}

@@ -1,0 +1,103 @@
+//! Prometheus's text format, version 0.0.4, and its transport over HTTP.
+
+use std::fmt::{Display, Write};
+
+/// The most bytes of a request that is answered.
+pub const LONGEST_REQUEST: usize = 16 << 10;
+
+/// What a family of metrics is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Only grows, from 0 at a start. Its name ends in `_total`.
+    Counter,
+    /// Any number.
+    Gauge,
+    /// Has samples `_bucket`, `_sum` and `_count`.
+    Histogram,
+}
+
+/// Metrics as text.
+///
+/// ```
+/// use tracepoint_collector::prometheus::{Kind, Metrics};
+///
+/// let mut metrics = Metrics::default();
+/// let mut sent = metrics.family(Kind::Counter, "sent_total", "Messages that were sent.");
+/// sent.sample("", &[("to", "\"b\"")], 7);
+/// assert_eq!(
+///     metrics.into_text(),
+///     "# HELP sent_total Messages that were sent.\n# TYPE sent_total counter\nsent_total{to=\"\\\"b\\\"\"} 7\n"
+/// );
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    text: String,
+}
+
+/// The samples of a metric.
+#[derive(Debug)]
+pub struct Family<'a> {
+    text: &'a mut String,
+    name: &'a str,
+}
+
+impl Metrics {
+    /// Begins a metric. The format wants all samples of a metric together: a name may be used once. `name` consists of letters, digits and `_`.
+    pub fn family<'a>(&'a mut self, kind: Kind, name: &'a str, help: &str) -> Family<'a> {
+        let kind = match kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        };
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        Family { text: &mut self.text, name }
+    }
+
+    /// The text.
+    pub fn into_text(self) -> String {
+        self.text
+    }
+
+    /// The answer to a request over HTTP, whatever it asks for.
+    pub fn into_reply(self) -> String {
+        let body = self.text;
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nConnection: close\r\n";
+        format!("{head}Content-Length: {}\r\n\r\n{body}", body.len())
+    }
+}
+
+impl Family<'_> {
+    /// Adds a sample. Values of labels may be any text; in their names, all but letters, digits and `_` becomes `_`.
+    pub fn sample(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) {
+        self.text.push_str(self.name);
+        self.text.push_str(suffix);
+        for (index, (name, value)) in labels.iter().enumerate() {
+            self.text.push(if index == 0 { '{' } else { ',' });
+            label_name(self.text, name);
+            self.text.push_str("=\"");
+            for c in value.chars() {
+                match c {
+                    '\\' => self.text.push_str("\\\\"),
+                    '"' => self.text.push_str("\\\""),
+                    '\n' => self.text.push_str("\\n"),
+                    c => self.text.push(c),
+                }
+            }
+            self.text.push('"');
+        }
+        let _ = writeln!(self.text, "{} {value}", if labels.is_empty() { "" } else { "}" });
+    }
+}
+
+fn label_name(text: &mut String, name: &str) {
+    if name.starts_with("__") || !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        text.push_str("label_");
+    }
+    text.extend(name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }));
+}
+
+/// Whether these bytes are a complete request.
+pub fn is_request(bytes: &[u8]) -> bool {
+    bytes.windows(4).any(|end| end == b"\r\n\r\n")
+}
