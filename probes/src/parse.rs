@@ -1,14 +1,14 @@
 //! Statistics as text, as rules of sessions and the command line name them.
 //!
 //! ```text
-//!   statistic = measure [ "by" field [ "," field ] ]
+//!   statistic = measure [ "by" field [ "," field ] [ "max" number ] ]
 //!   measure   = "count" | "rate" | "hist" "(" field ")" | "last" "(" field [ "," number ] ")" | "top" "(" field [ "," number ] ")"
 //!             | "latency" "(" event "," event [ "by" field ] ")"
 //! ```
 //!
-//! A latency without `by`, or `by thread`, is matched by the thread.
+//! `max` is the largest number of groups, 100 without it. A latency without `by`, or `by thread`, is matched by the thread.
 
-use crate::spec::{Measure, StatisticError, StatisticSpec};
+use crate::spec::{DEFAULT_GROUPS, Measure, StatisticError, StatisticSpec};
 use std::str::FromStr;
 use winnow::ascii::{alpha1, digit1, multispace0, multispace1};
 use winnow::combinator::{alt, cut_err, delimited, opt, preceded, separated};
@@ -84,8 +84,9 @@ impl FromStr for StatisticSpec {
     /// [`StatisticError::Unsupported`], with the place and what was expected there.
     fn from_str(text: &str) -> std::result::Result<Self, StatisticError> {
         let fields = separated(1..=2, field, token(","));
-        let whole = (measure, opt(by(fields)).map(Option::unwrap_or_default));
-        let (measure, by): (Measure, Vec<String>) =
+        let most = opt(preceded((multispace1, "max", multispace1), cut_err(number)));
+        let whole = (measure, opt((by(fields), most)).map(Option::unwrap_or_default));
+        let (measure, (by, most)): (Measure, (Vec<String>, Option<usize>)) =
             delimited(multispace0, whole, multispace0).parse(text).map_err(|error| {
                 let at = text.get(error.offset()..).unwrap_or_default();
                 let place = if at.is_empty() { "at the end".to_owned() } else { format!("at `{at}`") };
@@ -97,7 +98,7 @@ impl FromStr for StatisticSpec {
                 };
                 StatisticError::Unsupported { what: text.to_owned(), why }
             })?;
-        let spec = Self::new(measure).by(by);
+        let spec = Self::new(measure).by(by).max_groups(most.unwrap_or(DEFAULT_GROUPS));
         spec.check()?;
         Ok(spec)
     }
@@ -113,6 +114,7 @@ mod tests {
             "count",
             "count by route",
             "count by route, status",
+            "count by route max 1000",
             "hist(size)",
             "hist(size) by route",
             "latency(http:begin, http:end by id) by route",
@@ -142,6 +144,8 @@ mod tests {
             ("hist(size", "at the end"),
             ("hist(size) by", "at `by`"),
             ("hist(size) by a, b, c", "at `, c`"),
+            ("hist(size) by a max x", "a number"),
+            ("count by a max 0", "1 to 65536"),
             ("latency(a:b)", "at `)`"),
             ("top(x, 0)", "1 to 4096"),
             ("top(x, y)", "a number"),

@@ -128,6 +128,9 @@ impl fmt::Display for StatisticSpec {
         }
         if !self.by.is_empty() {
             write!(f, " by {}", self.by.join(", "))?;
+            if self.max_groups != DEFAULT_GROUPS {
+                write!(f, " max {}", self.max_groups)?;
+            }
         }
         Ok(())
     }

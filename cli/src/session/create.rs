@@ -3,7 +3,7 @@
 use super::budget::BudgetArguments;
 use super::channels::ChannelArguments;
 use super::outputs::SessionOutputs;
-use super::rules::{RouteArguments, RuleArguments, add, require_matches};
+use super::rules::{RouteArguments, RuleArguments, StatisticArguments, add, require_matches};
 use super::{ChangeArguments, acks};
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::message;
@@ -18,6 +18,8 @@ use tracepoint_control::{ControlError, SessionSpec, State};
 ///
 /// A session has the channel `channel0`, and those of `--add-channel`. Each has rings, a policy and contexts of its own; all are in one trace.
 /// The rules of this command use the channel that `--channel` names; `tracectl enable` adds more rules.
+///
+/// With `--statistic`, numbers are computed of the events, in the program, and no event is recorded: `tracectl stat -s NAME` shows them.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -27,6 +29,9 @@ Examples:
   tracectl create all -e '*' -o /var/tmp/all --rotate-size 64M --keep 10 --start
   tracectl create both -e 'net:*' -o /var/tmp/both --add-channel flight:policy=overwrite,ring-size=256K
   tracectl enable both -e 'sched:*' --channel flight && tracectl start both
+  tracectl create numbers -e 'shop:*' --statistic count --statistic 'hist(size) by path' --start && tracectl stat -s numbers
+  tracectl create waits --statistic 'latency(shop:asked, shop:answered by id)' --start
+  tracectl create some -e 'shop:*' --statistic 'sample(1/100)' -o /var/tmp/some --start
   tracectl create live -e 'net:*' --udp 127.0.0.1 --start && tracectl status live
 
 {EXIT_CODES}"))]
@@ -36,6 +41,8 @@ pub(crate) struct Create {
     name: String,
     #[command(flatten)]
     rules: RuleArguments,
+    #[command(flatten)]
+    statistics: StatisticArguments,
     #[command(flatten)]
     route: RouteArguments,
     #[command(flatten)]
@@ -62,7 +69,8 @@ impl Create {
             Ok(_) => return Err(ControlError::Exists { name: self.name.clone() }.into()),
             Err(error) => return Err(error.into()),
         }
-        let rules = self.route.apply(self.rules.rules(&controller, &[])?);
+        let rules = self.rules.rules(&controller, self.statistics.default_events(&[]))?;
+        let rules = self.route.apply(self.statistics.apply(rules));
         let mut spec = SessionSpec::new();
         spec.state = if self.start { State::Active } else { State::Stopped };
         spec.sinks = self.outputs.sinks()?;

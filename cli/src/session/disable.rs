@@ -1,7 +1,7 @@
 //! `tracectl disable`: removes rules, channels and outputs from a session.
 
 use super::outputs::{is_relay, is_standard_error, peer_of, socket_address};
-use super::rules::{RouteArguments, RuleArguments, first_few};
+use super::rules::{RouteArguments, RuleArguments, StatisticArguments, first_few};
 use super::{ChangeArguments, acks};
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use clap::Args;
@@ -11,7 +11,7 @@ use tracepoint_control::{Rule, SessionSpec, SinkSpec, StreamSpec};
 
 /// Removes rules, channels and outputs from a session, also while it records
 ///
-/// Rules are named by their events, programs, process and channel. With `--level`, `--filter` or `--limit`, only rules that have that
+/// Rules are named by their events, programs, process and channel. With `--level`, `--filter`, `--limit` or `--statistic`, only rules that have that
 /// condition are removed. An output is named as it was given, and is complete when this command returns. Removing a channel removes the
 /// rules that name it; the packets in its rings are written to the outputs. To exclude some of the events that a rule matches, enable a rule that begins
 /// with `!`.
@@ -19,6 +19,7 @@ use tracepoint_control::{Rule, SessionSpec, SinkSpec, StreamSpec};
 #[command(after_help = format!("\
 Examples:
   tracectl disable flight -e 'net:*'
+  tracectl disable flight -e 'net:*' --statistic 'hist(bytes) by peer'
   tracectl disable flight -o /var/tmp/flight
   tracectl disable both --remove-channel flight
 
@@ -29,6 +30,8 @@ pub(crate) struct Disable {
     name: String,
     #[command(flatten)]
     rules: RuleArguments,
+    #[command(flatten)]
+    statistics: StatisticArguments,
     #[command(flatten)]
     route: RouteArguments,
     /// Remove this channel, and the rules that name it. May be given several times
@@ -83,7 +86,8 @@ impl Disable {
         let controller = self.rules.controller()?;
         let sinks = self.outputs.sinks()?;
         let default: &[&str] = if sinks.is_empty() && self.channels.is_empty() { &["*"] } else { &[] };
-        let rules = self.route.apply(self.rules.rules(&controller, default)?);
+        let rules = self.rules.rules(&controller, self.statistics.default_events(default))?;
+        let rules = self.route.apply(self.statistics.apply(rules));
         let session = controller.session(&self.name)?;
         let events = rules.iter().map(|rule| rule.event.as_str());
         let names: Vec<_> = events

@@ -2,7 +2,7 @@
 
 use super::channels::AddedChannels;
 use super::outputs::SessionOutputs;
-use super::rules::{RouteArguments, RuleArguments, require_matches};
+use super::rules::{RouteArguments, RuleArguments, StatisticArguments, require_matches};
 use super::{ChangeArguments, acks};
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use clap::Args;
@@ -11,7 +11,8 @@ use tracepoint_control::{ControlError, Rule, SessionSpec, SinkSpec};
 
 /// Adds rules, channels and outputs to a session, also while it records
 ///
-/// A rule for the same events, programs, process and channel as an existing rule replaces it, so its level, filter and limit can be changed.
+/// A rule for the same events, programs, process and channel as an existing rule, with the same statistic or none, replaces it, so its level,
+/// filter and limit can be changed.
 /// A rule that matches no event of the running processes is an error, unless `--wait` is given. All events that the budget of the session
 /// has switched off are switched on again.
 ///
@@ -22,6 +23,7 @@ Examples:
   tracectl enable flight -e 'net:*' -e '!net:idle'
   tracectl enable flight -e 'sched:*' --level '<=info' --exe server
   tracectl enable flight -e 'net:*' --filter 'bytes > 4096'
+  tracectl enable flight -e 'net:*' --statistic 'hist(bytes) by peer'
   tracectl enable both -e 'disk:*' --add-channel flight:policy=overwrite --channel flight
   tracectl enable flight -o /var/tmp/flight
 
@@ -32,6 +34,8 @@ pub(crate) struct Enable {
     name: String,
     #[command(flatten)]
     rules: RuleArguments,
+    #[command(flatten)]
+    statistics: StatisticArguments,
     #[command(flatten)]
     route: RouteArguments,
     #[command(flatten)]
@@ -51,7 +55,8 @@ impl Enable {
         let mut sinks = self.outputs.sinks()?;
         let adds_others = !sinks.is_empty() || self.channels.any();
         let default: &[&str] = if adds_others { &[] } else { &["*"] };
-        let rules = self.route.apply(self.rules.rules(&controller, default)?);
+        let rules = self.rules.rules(&controller, self.statistics.default_events(default))?;
+        let rules = self.route.apply(self.statistics.apply(rules));
         let session = controller.session(&self.name)?;
         if !self.wait {
             let mut spec = session.spec()?;

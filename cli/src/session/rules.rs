@@ -4,7 +4,7 @@ use super::controller;
 use crate::failure::Failure;
 use clap::Args;
 use tracepoint_control::filter::{Expression, FilterError};
-use tracepoint_control::{ControlError, Controller, Limit, Rule, SessionSpec};
+use tracepoint_control::{ControlError, Controller, Limit, Rule, RuleStatistic, SessionSpec};
 
 /// Which events, in which processes.
 #[derive(Debug, Args)]
@@ -57,6 +57,46 @@ impl RuleArguments {
             rule
         };
         Ok(given.chain(default).map(rule).collect())
+    }
+}
+
+/// What rules compute.
+#[derive(Debug, Args)]
+pub(crate) struct StatisticArguments {
+    /// Compute this of the events in place of recording them, for `tracectl stat -s NAME`: `count`, `rate`, `hist(FIELD)`,
+    /// `latency(BEGIN, END by FIELD)`, `last(FIELD, N)`, `top(FIELD, N)`; behind the first, third and fourth ` by FIELD[, FIELD]`. Or
+    /// `sample(1/N)`: record one in N of them. May be given several times
+    #[arg(long = "statistic", value_name = "STATISTIC", value_parser = str::parse::<RuleStatistic>)]
+    statistics: Vec<RuleStatistic>,
+    /// Record the events beside the statistics
+    #[arg(long, requires = "statistics")]
+    record: bool,
+}
+
+impl StatisticArguments {
+    /// The pattern of rules if none is given: a latency names its events.
+    pub(crate) fn default_events<'a>(&self, otherwise: &'a [&'a str]) -> &'a [&'a str] {
+        if self.statistics.is_empty() { otherwise } else { &["*"] }
+    }
+
+    /// The rules, once for each statistic. Exclusions take none.
+    pub(crate) fn apply(&self, rules: Vec<Rule>) -> Vec<Rule> {
+        if self.statistics.is_empty() {
+            return rules;
+        }
+        let each = |rule: &Rule| -> Vec<Rule> {
+            if rule.excludes() {
+                return vec![rule.clone()];
+            }
+            let with = |statistic: &RuleStatistic| {
+                let mut rule = rule.clone().statistic(statistic);
+                // A sample is recorded anyway.
+                rule.record = self.record && matches!(statistic, RuleStatistic::Compute(_));
+                rule
+            };
+            self.statistics.iter().map(with).collect()
+        };
+        rules.iter().flat_map(each).collect()
     }
 }
 

@@ -186,6 +186,11 @@ fn details(ack: &Ack, generation: u64, memory: u64) -> Vec<String> {
     if ack.ring_memory > 0 {
         lines.push(format!("its rings take {} of at most {}", units::bytes(ack.ring_memory), units::bytes(memory)));
     }
+    if ack.statistics > 0 {
+        let (statistics, size) =
+            (message::counted(ack.statistics as u64, "statistic"), units::bytes(ack.statistic_memory));
+        lines.push(format!("{statistics} of {size}, which `tracectl stat -s` shows"));
+    }
     if ack.overflowed > 0 {
         lines.push(format!(
             "its threads have gone on in another ring {} times, because theirs were full",
