@@ -1,9 +1,9 @@
-//! The options that select events of recorded traces.
+//! The options that select events of recorded traces, and of running programs.
 
 use crate::failure::Failure;
 use clap::Args;
-use tracepoint_control::TraceFilter;
 use tracepoint_control::filter::Expression;
+use tracepoint_control::{Rule, TraceFilter};
 
 /// By name, level and fields.
 #[derive(Clone, Debug, Args)]
@@ -20,6 +20,25 @@ pub(crate) struct EventSelection {
 }
 
 impl EventSelection {
+    /// The same as rules of a session, and those for `more` events.
+    pub(crate) fn rules(&self, more: &[&str]) -> Vec<Rule> {
+        let rule = |event: &str| {
+            let mut rule = Rule::new(event);
+            // An exclusion has no conditions on the event.
+            if !rule.excludes() {
+                rule.level.clone_from(&self.level);
+                rule.filter = self.filter.as_ref().map(|filter| filter.text().to_owned());
+            }
+            rule
+        };
+        self.events.iter().map(String::as_str).chain(more.iter().copied()).map(rule).collect()
+    }
+
+    /// Whether it selects by level or fields.
+    pub(crate) fn has_conditions(&self) -> bool {
+        self.level.is_some() || self.filter.is_some()
+    }
+
     pub(crate) fn filter(&self) -> Result<TraceFilter, Failure> {
         let mut filter = TraceFilter::new(&self.events)?;
         if let Some(level) = &self.level {

@@ -1,9 +1,10 @@
-//! `tracectl stat` and `tracectl hist`: answers from recorded traces.
+//! `tracectl stat` and `tracectl hist`: answers from recorded traces, and from running programs.
 
 mod chart;
 mod heat_map;
 pub(crate) mod hist;
 mod listen;
+pub(crate) mod live;
 mod pass;
 mod picture;
 mod prometheus;

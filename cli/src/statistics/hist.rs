@@ -2,10 +2,12 @@
 
 use super::chart::{self, PERCENTILES};
 use super::heat_map::{HeatMap, Slice, Slices};
+use super::live::hist::HistView;
+use super::live::{Form, LiveArguments, Target};
 use super::pass::pass;
 use super::picture::{self, Subject};
 use super::prometheus::{self, Source};
-use crate::failure::{EXIT_CODES, Failure, VerbResult};
+use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::message;
 use crate::output;
 use crate::selection::EventSelection;
@@ -20,10 +22,14 @@ use tracepoint_probes::snapshot::{Distribution, Operations, Results, Rows};
 use tracepoint_probes::{GroupKey, Measure, Snapshot, StatisticSpec};
 use tracepoint_reader::Trace;
 
-/// Shows how the values of a field, or the times between two events, are distributed in recorded traces
+/// Shows how the values of a field, or the times between two events, are distributed, in recorded traces or running programs
 ///
 /// Percentiles are within 1.6 % of the exact ones. With --by, or `by` behind the statistic, a line for each group. In a latency,
 /// the first event begins an operation, and the second with an equal value of the field ends it; without `by`, in the same thread.
+///
+/// Without the path of a trace, the distribution is that of running programs, which record nothing for that, until Ctrl-C: of the events that
+/// further operands and `-e` name, or of all in the process that `-p` names. `-s SESSION` shows the distributions that the rules of a session
+/// compute.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -33,15 +39,19 @@ Examples:
   tracectl hist 'latency(shop:asked, shop:answered by id)' --heat-map /tmp/trace
   tracectl hist size -o size.svg /tmp/trace
   tracectl hist size --by path --prometheus /tmp/trace
+  tracectl hist size 'shop:answered' --by path
+  tracectl hist 'latency(shop:asked, shop:answered by id)' -p 4242
+  tracectl hist -s numbers --once
   tracectl hist --json 'latency(db:begin, db:end)' /tmp/trace | jq .all.p99
 
 {EXIT_CODES}"))]
 pub(crate) struct Hist {
     /// A field, or `latency(BEGIN, END by FIELD)` with the names of two events
-    #[arg(value_name = "FIELD|LATENCY", value_parser = statistic)]
-    statistic: StatisticSpec,
-    /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged
-    #[arg(value_name = "PATH", required = true)]
+    #[arg(value_name = "FIELD|LATENCY", value_parser = statistic, required_unless_present = "session")]
+    statistic: Option<StatisticSpec>,
+    /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged. Or events of running programs, as
+    /// `provider:name` with `*`, `?` and `[a-z]`
+    #[arg(value_name = "PATH|EVENT")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     selection: EventSelection,
@@ -64,6 +74,16 @@ pub(crate) struct Hist {
     /// time with values (`slices`); durations are in nanoseconds
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    live: LiveArguments,
+}
+
+impl Hist {
+    /// What of running programs is shown, if no trace is named. A latency names its events itself.
+    fn target(&self, spec: Option<&StatisticSpec>) -> Result<Option<Target>, Failure> {
+        let is_latency = spec.is_some_and(StatisticSpec::is_latency);
+        self.live.target(&self.paths, &self.selection, is_latency)
+    }
 }
 
 fn statistic(text: &str) -> Result<StatisticSpec, String> {
@@ -79,10 +99,22 @@ fn statistic(text: &str) -> Result<StatisticSpec, String> {
 
 impl Hist {
     pub(crate) fn run(&self) -> VerbResult {
-        let mut spec = self.statistic.clone().max_groups(self.groups);
-        if !self.by.is_empty() {
-            spec = spec.by(self.by.iter().cloned());
+        let spec = self.statistic.clone().map(|spec| {
+            let spec = spec.max_groups(self.groups);
+            if self.by.is_empty() { spec } else { spec.by(self.by.iter().cloned()) }
+        });
+        if let Some(target) = self.target(spec.as_ref())? {
+            if self.heat_map || self.output.is_some() || self.prometheus {
+                let text = "`--heat-map`, `-o` and `--prometheus` are for recorded traces: record the events, or leave the option out";
+                return Err(Failure::Usage(text.to_owned()));
+            }
+            let is_named = matches!(target, Target::Session(_));
+            let form = if self.json { Form::Json } else { Form::Text };
+            let only = spec.as_ref().map(|spec| spec.measure().clone());
+            let spec = spec.unwrap_or_else(|| StatisticSpec::new(Measure::Count));
+            return self.live.run(target, &spec, &mut HistView::new(form, is_named, only));
         }
+        let Some(spec) = spec else { return Ok(Outcome::Success) };
         if self.heat_map && !spec.group_fields().is_empty() {
             return Err(Failure::Usage(
                 "a heat map shows one distribution: leave out `by`, or select a group by `--filter`".to_owned(),
@@ -126,7 +158,7 @@ impl Hist {
             let slices = self.heat_map.then_some(map.slices.as_slice());
             return Ok(output::json(&Object { snapshot: &snapshot, slices })?);
         }
-        write(snapshot, self.heat_map.then_some(map))
+        write(&mut output::styled(), snapshot, self.heat_map.then_some(map))
     }
 
     fn draw(&self, snapshot: Snapshot, map: &HeatMap, file: &Path) -> Result<(), Failure> {
@@ -157,8 +189,7 @@ struct Object<'a> {
     slices: Option<&'a [Slice]>,
 }
 
-fn write(snapshot: Snapshot, map: Option<&HeatMap>) -> Result<(), Failure> {
-    let mut out = output::styled();
+pub(super) fn write(mut out: &mut impl Write, snapshot: Snapshot, map: Option<&HeatMap>) -> Result<(), Failure> {
     let (rows, operations) = match snapshot.results {
         Results::Histogram(rows) => (rows, None),
         Results::Latency { durations, operations } => (durations, Some(operations)),

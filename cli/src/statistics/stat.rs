@@ -1,5 +1,7 @@
 //! `tracectl stat`: how many events there are.
 
+use super::live::stat::StatView;
+use super::live::{Form, LiveArguments, Target};
 use super::pass::{Seen, pass};
 use super::prometheus::{self, Source};
 use super::{hist::named, listen};
@@ -22,14 +24,20 @@ use tracepoint_probes::{GroupKey, Measure, StatisticSpec};
 use tracepoint_reader::Trace;
 use tracepoint_reader::metadata::EventClass;
 
-/// Counts the events of recorded traces, by name or by the values of fields
+/// Counts events of recorded traces or of running programs, by name or by the values of fields
 ///
-/// The rate is that between the first and the last of the selected events.
+/// The rate in a trace is that between the first and the last of the selected events.
+///
+/// Without the path of a trace, the events that the operands and `-e` name are counted in running programs, which record nothing for that, until
+/// Ctrl-C; the rate is that since the last time. `-s SESSION` shows all that the rules of a session compute (`tracectl create --statistic`).
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
   tracectl stat /tmp/trace
   tracectl stat -e 'shop:answered' --by path,status /tmp/trace
+  tracectl stat 'shop:*'
+  tracectl stat 'shop:answered' --by path -p 4242 --count 10 --json
+  tracectl stat -s numbers --once
   tracectl stat --csv /tmp/trace > counts.csv
   tracectl stat --prometheus --by path /tmp/trace
   tracectl stat --listen 9464 /var/tmp/trace             (then: curl http://127.0.0.1:9464/metrics)
@@ -37,8 +45,9 @@ Examples:
 
 {EXIT_CODES}"))]
 pub(crate) struct Stat {
-    /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged
-    #[arg(value_name = "PATH", required = true)]
+    /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged. Or events of running programs, as
+    /// `provider:name` with `*`, `?` and `[a-z]`
+    #[arg(value_name = "PATH|EVENT")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     selection: EventSelection,
@@ -48,7 +57,7 @@ pub(crate) struct Stat {
     /// The largest number of groups; further values are counted together
     #[arg(long, value_name = "N", default_value_t = 1000)]
     groups: usize,
-    /// Write one JSON object: `seconds`, `lost`, and `events` with `count` and `per_second`
+    /// Write one JSON object: `seconds`, `lost`, and `events` with `count` and `per_second`; of running programs, one each time
     #[arg(long)]
     json: bool,
     /// Write comma-separated values
@@ -60,6 +69,8 @@ pub(crate) struct Stat {
     /// Serve the same over HTTP until Ctrl-C; the traces are read for each request. A port alone is one of 127.0.0.1; port 0: any free one
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = listen::address, conflicts_with_all = ["json", "csv", "prometheus"])]
     listen: Option<SocketAddr>,
+    #[command(flatten)]
+    live: LiveArguments,
 }
 
 /// How many events there are by name or by fields, the most frequent first.
@@ -83,6 +94,9 @@ fn lines(rows: &Rows<u64>) -> Vec<Line> {
 
 impl Stat {
     pub(crate) fn run(&self) -> VerbResult {
+        if let Some(target) = self.live.target(&self.paths, &self.selection, false)? {
+            return self.run_live(target);
+        }
         if let Some(address) = self.listen {
             return listen::serve(address, || Ok(self.metrics(&self.count()?)));
         }
@@ -93,6 +107,23 @@ impl Stat {
             self.write(&counted)?;
         }
         Ok(counted.seen.report())
+    }
+
+    fn run_live(&self, target: Target) -> VerbResult {
+        let is_named = matches!(target, Target::Session(_));
+        if is_named && !self.by.is_empty() {
+            return Err(Failure::Usage("the rules of a session say how it groups events: leave out `--by`".to_owned()));
+        }
+        if self.prometheus || self.listen.is_some() {
+            let text = "`--prometheus` and `--listen` are for recorded traces: leave the option out";
+            return Err(Failure::Usage(text.to_owned()));
+        }
+        let form = match (self.json, self.csv) {
+            (true, _) => Form::Json,
+            (_, true) => Form::Csv,
+            _ => Form::Text,
+        };
+        self.live.run(target, &self.spec(&self.by), &mut StatView::new(form, is_named, self.by.clone()))
     }
 
     fn count(&self) -> Result<Counted, Failure> {

@@ -21,6 +21,7 @@ mod other_users;
 mod outputs;
 mod recorder_load;
 mod remote_recording;
+mod statistics;
 mod triggers;
 
 use std::env;

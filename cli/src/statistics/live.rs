@@ -1,0 +1,195 @@
+//! `tracectl stat` and `hist` of running programs: what a session computes, or a session of this program's own.
+//!
+//! A session of its own has rules with a statistic, which record nothing. It ends with this program, also if that is killed, because the session
+//! has an owner ([`SessionSpec::end_with_this_process`](tracepoint_control::SessionSpec::end_with_this_process)). The numbers are then those
+//! since the program began; those of a named session are since its start.
+
+pub(super) mod hist;
+pub(crate) mod own;
+mod screen;
+pub(super) mod stat;
+
+use crate::failure::{Failure, Outcome, VerbResult};
+use crate::interrupt::WaitingInterrupt;
+use crate::message;
+use crate::selection::EventSelection;
+use crate::session::controller;
+use crate::units;
+use clap::Args;
+use own::OwnSession;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tracepoint_control::{Application, Controller, Rule, SessionStatistics};
+use tracepoint_probes::StatisticSpec;
+
+/// Running programs in place of traces.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Running programs")]
+pub(crate) struct LiveArguments {
+    /// Show what this session computes
+    #[arg(short, long, value_name = "SESSION")]
+    session: Option<String>,
+    /// Only in this process, until it ends
+    #[arg(short, long, value_name = "PID")]
+    pid: Option<u32>,
+    /// Only in programs whose path, or the last part of it, matches
+    #[arg(long, value_name = "PATTERN", alias = "name")]
+    exe: Option<String>,
+    /// How often the numbers are shown
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
+    interval: Duration,
+    /// End after the numbers were shown N times [default: at Ctrl-C]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Show the numbers once: those of a session at once, others after `--interval`
+    #[arg(long, conflicts_with = "count")]
+    once: bool,
+    /// How long to wait for processes that do not answer
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "2s")]
+    timeout: Duration,
+}
+
+/// What is shown.
+pub(super) enum Target {
+    /// What a session computes.
+    Session(String),
+    /// What these rules compute, once they have a statistic.
+    Rules(Vec<Rule>),
+}
+
+/// The form of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Text,
+    Json,
+    Csv,
+}
+
+impl LiveArguments {
+    /// What is shown, if the operands are no traces: patterns of events, or nothing. Selected events without a trace are those of running programs,
+    /// and so are those of a statistic that names its events.
+    pub(super) fn target(
+        &self,
+        operands: &[PathBuf],
+        selection: &EventSelection,
+        names_events: bool,
+    ) -> Result<Option<Target>, Failure> {
+        let patterns: Option<Vec<&str>> = operands.iter().map(|operand| pattern(operand)).collect();
+        let is_live = self.session.is_some() || self.pid.is_some() || self.exe.is_some();
+        let Some(patterns) = patterns else {
+            let text = "a trace has neither sessions nor processes: leave out its path, or `-s`, `--pid` and `--exe`";
+            return if is_live { Err(Failure::Usage(text.to_owned())) } else { Ok(None) };
+        };
+        let mut rules = selection.rules(&patterns);
+        if let Some(session) = &self.session {
+            let text = "a session has its own rules: leave out the events, `--level`, `--filter` and `--exe`";
+            let is_plain = rules.is_empty() && !selection.has_conditions() && self.exe.is_none();
+            return if is_plain {
+                Ok(Some(Target::Session(session.clone())))
+            } else {
+                Err(Failure::Usage(text.to_owned()))
+            };
+        }
+        if rules.iter().all(Rule::excludes) {
+            if !is_live && !names_events {
+                let text = "give the PATH of a trace, events of running programs such as 'shop:*', or `-s SESSION`";
+                return Err(Failure::Usage(text.to_owned()));
+            }
+            rules.extend(selection.rules(&["*"]).pop());
+        }
+        if let Some(exe) = &self.exe {
+            rules = rules.into_iter().map(|rule| rule.exe(exe)).collect();
+        }
+        Ok(Some(Target::Rules(rules)))
+    }
+
+    /// Shows the statistics of a session, or `statistic` of the rules, until it is over.
+    pub(super) fn run(&self, target: Target, statistic: &StatisticSpec, view: &mut dyn View) -> VerbResult {
+        let controller = controller(self.pid)?;
+        let mut ends = Ends::new(self, &controller)?;
+        let (own, name) = match target {
+            Target::Session(name) => (None, name),
+            Target::Rules(rules) => {
+                let process =
+                    self.pid.map(|pid| controller.process(pid)).transpose()?.map(|process| process.info().key());
+                let rules = rules.into_iter().map(|mut rule| {
+                    rule.process = process;
+                    if rule.excludes() { rule } else { rule.statistic(statistic) }
+                });
+                let own = OwnSession::start(&controller, "stat", rules.collect(), self.timeout)?;
+                let name = own.name().to_owned();
+                (Some(own), name)
+            }
+        };
+        // Those of a session are shown at once; the first numbers of one of our own would all be 0.
+        let mut began = Instant::now();
+        if own.is_some() {
+            view.begin(&controller.statistics(&name)?);
+            began += self.interval;
+            // What has been counted until the end is shown.
+            ends.wait(self.interval)?;
+        }
+        let mut shown = 0;
+        let mut outcome = Outcome::Success;
+        loop {
+            let statistics = controller.statistics(&name)?;
+            for unreadable in &statistics.unreadable {
+                message::error(unreadable);
+                outcome = Outcome::Incomplete;
+            }
+            view.show(&statistics)?;
+            shown += 1;
+            let most = if self.once { Some(1) } else { self.count };
+            began += self.interval;
+            if most.is_some_and(|most| shown >= most) || ends.wait(began.saturating_duration_since(Instant::now()))? {
+                break;
+            }
+        }
+        drop(own);
+        Ok(outcome)
+    }
+}
+
+/// The operand, if it is a pattern of events and no path.
+fn pattern(operand: &PathBuf) -> Option<&str> {
+    let text = operand.to_str()?;
+    let is_pattern = text == "*" || text.starts_with('!') || (text.contains(':') && !text.contains('/'));
+    (is_pattern && !operand.exists()).then_some(text)
+}
+
+/// Shows numbers again and again.
+pub(super) trait View {
+    fn show(&mut self, statistics: &SessionStatistics) -> Result<(), Failure>;
+
+    /// Notes the numbers at the beginning.
+    fn begin(&mut self, _: &SessionStatistics) {}
+}
+
+/// What ends the verb: a signal, or the end of the process.
+struct Ends {
+    interrupt: WaitingInterrupt,
+    process: Option<Application>,
+}
+
+impl Ends {
+    fn new(live: &LiveArguments, controller: &Controller) -> Result<Self, Failure> {
+        let process = live.pid.map(|pid| controller.process(pid)).transpose()?;
+        Ok(Self { interrupt: WaitingInterrupt::without_children()?, process })
+    }
+
+    /// Waits; whether it is over.
+    fn wait(&mut self, time: Duration) -> Result<bool, Failure> {
+        let deadline = Instant::now() + time;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let is_gone = self.process.as_ref().is_some_and(|process| !process.is_alive());
+            if is_gone || self.interrupt.is_requested() {
+                return Ok(true);
+            }
+            if left.is_zero() {
+                return Ok(false);
+            }
+            self.interrupt.wait(left);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! A session of this program's own, which ends with it.
+
+use crate::failure::Failure;
+use crate::message;
+use crate::session::acks::{of_process, report_notices, report_silent, unsupported_rules};
+use crate::session::rules::{add, require_matches};
+use std::time::Duration;
+use tracepoint_control::{ControlError, Controller, NamedSession, Rule, SessionSpec, State};
+
+/// The session. Dropping it removes it; if this program is killed, the processes end it by themselves, and the next command removes its files.
+pub(crate) struct OwnSession<'a> {
+    session: NamedSession<'a>,
+    timeout: Duration,
+}
+
+impl<'a> OwnSession<'a> {
+    /// Starts a session called `KIND-PID` with these rules. When this returns, the processes have applied it, or `timeout` is over. Notes on the
+    /// standard error say what they cannot do.
+    ///
+    /// # Errors
+    ///
+    /// If a rule matches no event of a running process, or if no process computes anything.
+    pub(crate) fn start(
+        controller: &'a Controller,
+        kind: &str,
+        rules: Vec<Rule>,
+        timeout: Duration,
+    ) -> Result<Self, Failure> {
+        let name = format!("{kind}-{}", std::process::id());
+        let mut spec = SessionSpec::new();
+        spec.state = State::Active;
+        spec.end_with_this_process();
+        add(&mut spec, &name, &rules)?;
+        require_matches(controller, &spec, &rules)?;
+        let own = Self { session: controller.create(&name, &spec)?, timeout };
+        let waited = own.session.wait(spec.generation, timeout)?;
+        report_silent(&waited.silent);
+        let mut problems: Vec<_> = waited.acks.iter().flat_map(unsupported_rules).collect();
+        problems.extend(waited.acks.iter().filter_map(|ack| Some(of_process(ack, ack.error.as_ref()?))));
+        waited.acks.iter().for_each(report_notices);
+        let computes = waited.acks.iter().any(|ack| ack.statistics > 0);
+        if !computes && waited.silent.is_empty() && !problems.is_empty() {
+            problems.dedup();
+            return Err(Failure::Refused(problems.join("\n")));
+        }
+        problems.iter().for_each(|problem| message::note(problem));
+        Ok(own)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.session.name()
+    }
+
+    /// Changes its rules; when this returns, the processes have applied them, or the timeout is over.
+    #[expect(dead_code, reason = "for `tracectl top`")]
+    pub(crate) fn change(
+        &self,
+        change: impl FnOnce(&mut SessionSpec) -> Result<(), ControlError>,
+    ) -> Result<(), Failure> {
+        let generation = self.session.change("change", change)?;
+        report_silent(&self.session.wait(generation, self.timeout)?.silent);
+        Ok(())
+    }
+}
+
+impl Drop for OwnSession<'_> {
+    fn drop(&mut self) {
+        // If it cannot be removed, the processes end it when this program has ended.
+        let _ = self.session.destroy(self.timeout, true);
+    }
+}

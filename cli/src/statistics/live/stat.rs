@@ -1,0 +1,272 @@
+//! `tracectl stat` of running programs: counts and rates.
+
+use super::screen::Screen;
+use super::{Form, View};
+use crate::failure::Failure;
+use crate::output;
+use crate::statistics::chart;
+use crate::statistics::hist::named;
+use crate::table::{self, Table};
+use anstyle::Style;
+use serde_json::json;
+use std::collections::HashMap;
+use std::io::Write;
+use tracepoint_control::{SessionStatistics, StatisticResult};
+use tracepoint_probes::snapshot::{Distribution, Results, Rows};
+
+/// The statistics of a session.
+pub(crate) struct StatView {
+    form: Form,
+    /// Of a named session, all of its statistics, by rule; else the counts of our own.
+    is_named: bool,
+    /// The fields that group the counts.
+    by: Vec<String>,
+    screen: Screen,
+    /// Whether the names of the columns were written.
+    has_heading: bool,
+    /// The counts at the last time, and when that was.
+    before: Option<(u64, HashMap<[String; 3], u64>)>,
+}
+
+/// A line.
+struct Line {
+    /// The statistic of a named session, the event, and the group.
+    names: [String; 3],
+    count: u64,
+    per_second: Option<f64>,
+    values: Option<Distribution>,
+    is_duration: bool,
+    /// The error of a count, and other values.
+    note: String,
+}
+
+impl StatView {
+    pub(crate) fn new(form: Form, is_named: bool, by: Vec<String>) -> Self {
+        Self { form, is_named, by, screen: Screen::new(), has_heading: false, before: None }
+    }
+
+    /// Adds the rates since the last time. Numbers that are smaller than they were have begun anew.
+    #[expect(clippy::cast_precision_loss, reason = "a rate")]
+    fn rate(&mut self, lines: &mut [Line], time: u64) -> Option<f64> {
+        let now = lines.iter().map(|line| (line.names.clone(), line.count)).collect();
+        let (then, before) = self.before.replace((time, now))?;
+        let seconds = time.saturating_sub(then) as f64 / 1e9;
+        for line in lines.iter_mut().filter(|_| seconds > 0.0) {
+            let earlier = before.get(&line.names).copied().unwrap_or(0);
+            line.per_second = Some(line.count.checked_sub(earlier).unwrap_or(line.count) as f64 / seconds);
+        }
+        Some(seconds)
+    }
+
+    /// The lines of all statistics, and the statistics: of a session of our own, those with the most events first.
+    fn lines(&self, statistics: &SessionStatistics) -> (Vec<Line>, Vec<StatisticResult>) {
+        let mut merged = statistics.merged();
+        if !self.is_named && !self.by.is_empty() {
+            merged = over_events(merged);
+        }
+        let mut lines: Vec<_> = merged.iter().flat_map(lines).collect();
+        if !self.is_named {
+            lines.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.names.cmp(&b.names)));
+        }
+        (lines, merged)
+    }
+}
+
+impl View for StatView {
+    fn begin(&mut self, statistics: &SessionStatistics) {
+        let (mut lines, _) = self.lines(statistics);
+        self.rate(&mut lines, statistics.time);
+    }
+
+    fn show(&mut self, statistics: &SessionStatistics) -> Result<(), Failure> {
+        let (mut lines, merged) = self.lines(statistics);
+        let seconds = self.rate(&mut lines, statistics.time);
+        match self.form {
+            Form::Json if self.is_named => {
+                let processes: Vec<_> = (statistics.processes.iter())
+                    .map(|one| json!({ "pid": one.process.pid, "name": one.name, "is_alive": one.is_alive }))
+                    .collect();
+                output::json(&json!({ "time": statistics.time, "processes": processes, "statistics": merged }))?;
+            }
+            Form::Json => {
+                let line = |line: &Line| json!({ "name": self.name(line), "count": line.count, "per_second": line.per_second });
+                output::json(&json!({
+                    "time": statistics.time,
+                    "by": self.title(),
+                    "seconds": seconds,
+                    "count": lines.iter().map(|line| line.count).sum::<u64>(),
+                    "processes": statistics.processes.len(),
+                    "events": lines.iter().map(line).collect::<Vec<_>>(),
+                }))?;
+            }
+            Form::Csv => self.csv(&lines, statistics.time)?,
+            Form::Text => {
+                let text = self.text(&lines, statistics)?;
+                self.screen.show(&text)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl StatView {
+    fn title(&self) -> String {
+        if self.by.is_empty() { "event".to_owned() } else { self.by.join(",") }
+    }
+
+    fn name<'l>(&self, line: &'l Line) -> &'l str {
+        if self.by.is_empty() { &line.names[1] } else { &line.names[2] }
+    }
+
+    fn csv(&mut self, lines: &[Line], time: u64) -> Result<(), Failure> {
+        let mut out = output::styled();
+        let quoted = |text: &str| format!("\"{}\"", output::in_line(text).replace('"', "\"\""));
+        if !std::mem::replace(&mut self.has_heading, true) {
+            let names = if self.is_named { "statistic,event,group".to_owned() } else { quoted(&self.title()) };
+            writeln!(out, "time_ns,{names},count,per_second")?;
+        }
+        for line in lines {
+            let rate = line.per_second.map_or_else(String::new, |rate| format!("{rate:.3}"));
+            let names = if self.is_named {
+                line.names.each_ref().map(|name| quoted(name)).join(",")
+            } else {
+                quoted(self.name(line))
+            };
+            writeln!(out, "{time},{names},{},{rate}", line.count)?;
+        }
+        Ok(out.flush()?)
+    }
+
+    fn text(&self, lines: &[Line], statistics: &SessionStatistics) -> Result<String, Failure> {
+        let mut text = Vec::new();
+        if lines.is_empty() {
+            writeln!(text, "nothing is computed in {} processes", statistics.processes.len())?;
+        }
+        let has = |has: fn(&Line) -> bool| lines.iter().any(has);
+        let (groups, values, notes) = (
+            has(|line| !line.names[2].is_empty()),
+            has(|line| line.values.is_some()),
+            has(|line| !line.note.is_empty()),
+        );
+        let mut table = Table::new("");
+        let mut heading = Vec::new();
+        if self.is_named {
+            heading.extend([table::text("STATISTIC"), table::text("EVENT")]);
+            heading.extend(groups.then(|| table::text("GROUP")));
+        } else {
+            heading.push(table::text(self.title().to_uppercase()));
+        }
+        heading.extend([table::number("COUNT"), table::number("PER SECOND")]);
+        if values {
+            heading.extend(["P50", "P90", "P99", "MAX"].map(table::number));
+        }
+        table.heading(heading);
+        for line in lines {
+            let mut row = Vec::new();
+            if self.is_named {
+                row.extend([table::text(&line.names[0]), table::text(&line.names[1])]);
+                row.extend(groups.then(|| table::text(&line.names[2])));
+            } else {
+                row.push(table::text(self.name(line)));
+            }
+            let rate = line.per_second.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
+            row.extend([table::number(line.count), table::number(rate)]);
+            if values {
+                let value = |value: Option<f64>| {
+                    table::number(value.map_or_else(String::new, |value| chart::value(value, line.is_duration)))
+                };
+                let of = line.values.as_ref();
+                row.extend([50.0, 90.0, 99.0].map(|percent| value(of.and_then(|of| of.percentile(percent)))));
+                row.push(value(of.and_then(Distribution::max)));
+            }
+            row.extend(notes.then(|| table::text(&line.note)));
+            table.row(Style::new(), row);
+        }
+        if !lines.is_empty() {
+            table.write(&mut text)?;
+        }
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+/// The results of all events together, for each statistic.
+pub(super) fn over_events(results: Vec<StatisticResult>) -> Vec<StatisticResult> {
+    let mut merged: Vec<StatisticResult> = Vec::new();
+    for result in results {
+        let same = merged.iter_mut().find(|known| known.snapshot.statistic == result.snapshot.statistic);
+        let added = same.is_some_and(|known| known.snapshot.merge(result.snapshot.clone()).is_ok());
+        if !added {
+            merged.push(result);
+        }
+    }
+    merged
+}
+
+/// The lines of a statistic.
+fn lines(result: &StatisticResult) -> Vec<Line> {
+    let statistic = match &result.rule.filter {
+        Some(filter) => format!("{} if {filter}", result.snapshot.statistic),
+        None => result.snapshot.statistic.clone(),
+    };
+    let line = |group: String, count: u64| Line {
+        names: [statistic.clone(), result.event.clone(), group],
+        count,
+        per_second: None,
+        values: None,
+        is_duration: false,
+        note: String::new(),
+    };
+    match &result.snapshot.results {
+        Results::Count(rows) => groups(rows).into_iter().map(|(name, count)| line(name, *count)).collect(),
+        Results::Histogram(rows) | Results::Latency { durations: rows, .. } => {
+            let is_duration = matches!(result.snapshot.results, Results::Latency { .. });
+            let all = groups(rows).into_iter();
+            let line = |(name, values): (String, &Distribution)| Line {
+                values: Some(values.clone()),
+                is_duration,
+                ..line(name, values.count())
+            };
+            all.map(line).collect()
+        }
+        Results::Rate(rate) => vec![line(String::new(), rate.events)],
+        Results::Last { values } => values
+            .iter()
+            .rev()
+            .map(|value| Line { note: "last".to_owned(), ..line(value.value.to_string(), 1) })
+            .collect(),
+        Results::Top { values } => {
+            let note = |error: u64| if error > 0 { format!("at most {error} fewer") } else { String::new() };
+            let line = |value: &tracepoint_probes::snapshot::FrequentValue| Line {
+                note: note(value.error),
+                ..line(value.value.to_string(), value.count)
+            };
+            values.iter().map(line).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The groups with their names, those with the most events first; the whole has none.
+fn groups<T: Ranked>(rows: &Rows<T>) -> Vec<(String, &T)> {
+    let mut groups: Vec<_> = rows.groups.iter().map(|row| (named(&row.keys), &row.value)).collect();
+    groups.sort_by(|a, b| b.1.rank().cmp(&a.1.rank()).then_with(|| a.0.cmp(&b.0)));
+    let others = [(&rows.overflow, "(further groups)"), (&rows.ungrouped, "(no group)")];
+    let others = others.into_iter().filter_map(|(value, name)| Some((name.to_owned(), value.as_ref()?)));
+    rows.all.iter().map(|all| (String::new(), all)).chain(groups).chain(others).collect()
+}
+
+trait Ranked {
+    fn rank(&self) -> u64;
+}
+
+impl Ranked for u64 {
+    fn rank(&self) -> u64 {
+        *self
+    }
+}
+
+impl Ranked for Distribution {
+    fn rank(&self) -> u64 {
+        self.count()
+    }
+}
