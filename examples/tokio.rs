@@ -6,9 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context as Wake, Poll};
 use tracepoint::context::{self, Context};
 use tracepoint::{Channel, Session, sinks::CtfSink};
 use tracepoint_reader::{Item, Trace};
@@ -18,29 +15,6 @@ tracepoint::define_trace! {
 
     /// A request continues with its next step. The function does not know which request it is for.
     step(n: u32) { n: u32 = n }
-}
-
-/// Runs a future with a number of its own: its events have the number on every thread that runs it.
-struct Numbered<F> {
-    number: u64,
-    future: Pin<Box<F>>,
-}
-
-impl<F: Future> Future for Numbered<F> {
-    type Output = F::Output;
-
-    fn poll(mut self: Pin<&mut Self>, wake: &mut Wake<'_>) -> Poll<F::Output> {
-        // Futures may be in each other: what was set before is set again.
-        let before = context::get();
-        context::set(self.number);
-        let polled = self.future.as_mut().poll(wake);
-        context::set(before);
-        polled
-    }
-}
-
-fn numbered<F: Future>(number: u64, future: F) -> Numbered<F> {
-    Numbered { number, future: Box::pin(future) }
 }
 
 async fn request() {
@@ -58,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let session =
         Session::builder("tasks").events("shop:*").channel(channel).sink(CtfSink::create(&directory)?).start()?;
 
-    let requests: Vec<_> = (1..=20).map(|number| tokio::spawn(numbered(number, request()))).collect();
+    let requests: Vec<_> = (1..=20).map(|number| tokio::spawn(context::scope(number, request()))).collect();
     for request in requests {
         request.await?;
     }

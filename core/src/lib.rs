@@ -13,6 +13,7 @@
 //! | fast path, full path | `fire_fast` records for a sole subscriber; `fire_full` serves conditions, several subscribers, filters and probes | `fire` |
 //! | marker | the export of basic types: name, format string, named fields; it has its own key and list of subscribers | [`marker`] |
 //! | subscriber | a channel or an aggregate that gets a marker's events, optionally through a filter | [`marker`] |
+//! | span | two tracepoints that share a key, and the state between them | [`span`] |
 //! | probe | a function with the tracepoint's argument types, connected at run time | [`probe`] |
 //!
 //! The event then leaves this crate for a [`channel`] of `tracepoint-ring`. The `registry` lists all tracepoints and markers;
@@ -56,6 +57,7 @@ pub mod private;
 pub mod probe;
 mod registry;
 mod site;
+pub mod span;
 mod tracepoint;
 mod values;
 
@@ -68,6 +70,42 @@ pub use registry::{find, markers, tracepoints};
 pub use site::SwitchError;
 pub use tracepoint::{Argument, Tracepoint};
 pub use tracepoint_macros::TraceEnum;
+/// Puts each call of a function, a method or an `async fn` into a [span](mod@span) with the name of the function.
+///
+/// ```
+/// use tracepoint::traced;
+///
+/// struct Shop { name: String }
+///
+/// impl Shop {
+///     #[traced(provider = "shop", fields(name: str = &self.name, id), level = Info)]
+///     fn answer(&self, id: u64, body: &[u8]) -> usize {
+///         body.len()
+///     }
+/// }
+///
+/// #[traced(skip(secret), err)]
+/// async fn login(user: &str, secret: u64) -> Result<u64, std::num::ParseIntError> {
+///     Ok(user.parse::<u64>()? ^ secret)
+/// }
+/// # Shop { name: "a".into() }.answer(1, b"body");
+/// # let _ = login("7", 3);
+/// ```
+///
+/// | option | effect |
+/// |---|---|
+/// | – | the arguments whose types, as written, are `str`, `String`, `Path`, `PathBuf`, an integer up to 64 bits, `bool`, `f32`, `f64`, `[T]` or `Vec<T>` of these numbers, or a reference to such, are fields; others are left out |
+/// | `skip(a, b)` | without these |
+/// | `fields(a, len: u64 = b.len() as u64)` | exactly these: arguments, and expressions over the arguments and `self` |
+/// | `err` | the function returns a `Result`: an `Err` is the outcome `error`, and the event `NAME_err { span_id, error }` records it by its `Display`, with an allocation if that event is on |
+/// | `parent = expression` | the parent, as in [`span!`](crate::span!) |
+/// | `name = "…"`, `provider = "…"`, `level = Info` | instead of the name of the function, that of the crate, and `DebugLine` |
+/// | `crate = path` | the path of this crate, where it was renamed |
+///
+/// The fields are evaluated only while the span is on. The future of an `async fn` is in the span from its first poll on, as by
+/// [`FutureExt::traced`](span::FutureExt::traced), and each poll is a span `NAME_poll`. Of a function that returns a future, only its creation is in
+/// the span. The macro `#[async_trait]` makes such functions: write `#[traced]` above it, on functions outside the trait that it calls.
+pub use tracepoint_macros::traced;
 pub use tracepoint_ring::panic::silence_panics;
 pub use tracepoint_ring::thread::{MAX_THREADS, unserved_events};
 pub use tracepoint_ring::update::{in_probe, synchronize};

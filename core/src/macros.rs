@@ -31,6 +31,9 @@
 ///     /// Conditional: fires only where the condition holds.
 ///     pub slow_request(ns: u64) if ns > 1_000_000 { ns } // the argument of this name, with its type
 ///
+///     /// A span, which `span!(request(7))` begins: `request_begin` and `request_end`.
+///     pub span request(id: u64) { id }
+///
 ///     // A class: one prototype and field block, several events.
 ///     class io(fd: i32, n: u64) { fd, n }
 ///     pub read: io;
@@ -75,6 +78,9 @@
 /// | `register_trace_x(probe)` | connects `Fn(args) + Send + Sync + 'static`, returns a [`Probe<x>`](crate::Probe) |
 /// | `register_trace_x_prio(priority, probe)` | the same with a priority: higher priorities run earlier, the default is 10 |
 /// | `unregister_trace_x(probe)` | disconnects the probe: once this returns, the probe is not running and never runs again |
+///
+/// For a span `x` those of the tracepoints `x_begin` and `x_end`, except `trace_x_begin` and `trace_x_end`, and a type `x`, by whose path
+/// [`span!`](crate::span!) begins it. For an `async span` also those of a span `x_poll`. See [`span`](mod@crate::span).
 ///
 /// # Cost
 ///
@@ -130,6 +136,54 @@ macro_rules! define_trace {
 macro_rules! trace_mark {
     ($($mark:tt)*) => {
         $crate::private::trace_mark! { $crate, $($mark)* }
+    };
+}
+
+/// Begins a span that [`define_trace!`](crate::define_trace) declares, and returns its [`Span`](crate::span::Span), which ends it when it is
+/// dropped. The arguments are evaluated only if the span's events are on.
+///
+/// ```
+/// tracepoint::define_trace! {
+///     provider = "doc";
+///     span request(id: u64) { id }
+///     span query(text: &str) { text }
+/// }
+///
+/// fn answer(id: u64) {
+///     let request = tracepoint::span!(request(id));
+///     let _query = tracepoint::span!(parent: &request, query("select 1"));
+/// } // both end here, the query first
+/// # answer(7);
+/// ```
+///
+/// `parent:` takes a [`SpanId`](crate::span::SpanId) or a reference to a span. A span is `Send`: it may end on another thread.
+#[macro_export]
+macro_rules! span {
+    (parent: $parent:expr, $($segment:ident)::+ ( $($argument:expr),* $(,)? )) => {
+        if $($segment)::+::__tracepoint_is_on() {
+            $($segment)::+::__tracepoint_begin($crate::span::SpanId::from($parent), $($argument),*)
+        } else {
+            $($segment)::+::__tracepoint_off()
+        }
+    };
+    (parent: $parent:expr, :: $($segment:ident)::+ ( $($argument:expr),* $(,)? )) => {
+        if ::$($segment)::+::__tracepoint_is_on() {
+            ::$($segment)::+::__tracepoint_begin($crate::span::SpanId::from($parent), $($argument),*)
+        } else {
+            ::$($segment)::+::__tracepoint_off()
+        }
+    };
+    (parent: $($other:tt)*) => {
+        ::core::compile_error!("`span!` takes a parent and a call of a span: `span!(parent: &outer, path::to::name(argument, …))`")
+    };
+    ($($segment:ident)::+ ( $($argument:expr),* $(,)? )) => {
+        $crate::span!(parent: $crate::span::SpanId::NONE, $($segment)::+($($argument),*))
+    };
+    (:: $($segment:ident)::+ ( $($argument:expr),* $(,)? )) => {
+        $crate::span!(parent: $crate::span::SpanId::NONE, ::$($segment)::+($($argument),*))
+    };
+    ($($other:tt)*) => {
+        ::core::compile_error!("`span!` takes a call of a span: `span!(path::to::name(argument, …))`")
     };
 }
 

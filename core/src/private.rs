@@ -29,6 +29,6 @@ pub use linkme;
 pub use tracepoint_macros::{define_trace, trace_mark};
 pub use tracepoint_ring::Level;
 pub use tracepoint_ring::field::{
-    Array, Base, Be, Both, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType, PathBytes, Sequence, Text,
+    Array, At, Base, Be, Both, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType, PathBytes, Sequence, Text,
 };
 pub use tracepoint_ring::thread::{ThreadSlot, never_trace_this_thread};

@@ -192,6 +192,15 @@ impl Latency {
         let events = if begin == end { vec![begin] } else { vec![begin, end] };
         Self::start(measure, by, &events)
     }
+
+    /// The durations of the span `name` (`provider:name`), which `define_trace!` declared.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Running::start`].
+    pub fn of_span(name: &str) -> Result<Self, StatisticError> {
+        Self::start(Measure::span(name), &[], &[&format!("{name}_begin"), &format!("{name}_end")])
+    }
 }
 
 impl EventRate {

@@ -3,10 +3,11 @@
 //! ```text
 //!   statistic = measure [ "by" field [ "," field ] [ "max" number ] ]
 //!   measure   = "count" | "rate" | "hist" "(" field ")" | "last" "(" field [ "," number ] ")" | "top" "(" field [ "," number ] ")"
-//!             | "latency" "(" event "," event [ "by" field ] ")"
+//!             | "latency" "(" event "," event [ "by" field ] ")" | "latency" "(" span ")"
 //! ```
 //!
-//! `max` is the largest number of groups, 100 without it. A latency without `by`, or `by thread`, is matched by the thread.
+//! `max` is the largest number of groups, 100 without it. A span is the name of one that was declared, without `_begin` and `_end`.
+//! A latency without `by`, or `by thread`, is matched by the thread.
 
 use crate::spec::{DEFAULT_GROUPS, Measure, StatisticError, StatisticSpec};
 use std::str::FromStr;
@@ -52,7 +53,11 @@ fn arguments(name: &str, input: &mut &str) -> Parsed<Measure> {
     let measure = match name {
         "hist" => Measure::Histogram { field: field(input)? },
         "latency" => {
-            let (begin, _, end) = (event, token(","), event).parse_next(input)?;
+            let begin = event(input)?;
+            let Some(end) = opt(preceded(token(","), cut_err(event))).parse_next(input)? else {
+                token(")").parse_next(input)?;
+                return Ok(Measure::span(&begin));
+            };
             let by = opt(by(field)).parse_next(input)?.filter(|field| field != "thread");
             Measure::Latency { begin, end, by }
         }
@@ -129,6 +134,7 @@ mod tests {
             (" hist( size )  by a ,b ", "hist(size) by a, b"),
             ("latency(a:b,a:c)", "latency(a:b, a:c by thread)"),
             ("top(name)", "top(name, 10)"),
+            ("latency( shop:request )", "latency(shop:request_begin, shop:request_end by span_id)"),
         ] {
             assert_eq!(text.parse::<StatisticSpec>().unwrap().to_string(), same);
         }
@@ -146,7 +152,8 @@ mod tests {
             ("hist(size) by a, b, c", "at `, c`"),
             ("hist(size) by a max x", "a number"),
             ("count by a max 0", "1 to 65536"),
-            ("latency(a:b)", "at `)`"),
+            ("latency(a:b", "at the end"),
+            ("latency(a:b, )", "at `)`"),
             ("top(x, 0)", "1 to 4096"),
             ("top(x, y)", "a number"),
             ("rate by x", "only count, hist and latency"),

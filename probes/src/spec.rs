@@ -51,6 +51,13 @@ pub enum Measure {
     },
 }
 
+impl Measure {
+    /// The latency of a span: the distribution of its durations.
+    pub fn span(name: &str) -> Self {
+        Self::Latency { begin: format!("{name}_begin"), end: format!("{name}_end"), by: Some("span_id".to_owned()) }
+    }
+}
+
 /// A measure and the fields that group it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct StatisticSpec {

@@ -4,10 +4,12 @@
 //! the *event context* of its stream class. A channel without contexts pays nothing; the events of one with contexts take the full path, which
 //! costs some 400 instructions more.
 
+mod scope;
 mod stack;
 mod thread;
 mod values;
 
+pub use scope::{Scope, scope};
 pub(crate) use values::{ContextValues, with_callers};
 
 use crate::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
@@ -111,8 +113,7 @@ thread_local! {
 
 /// Sets the [`Context::User`] of the calling thread's events: the number of a request, a task, a transaction. 0 until the first call.
 ///
-/// Costs one store. Safe in signal handlers. An executor that moves tasks between threads sets it whenever it resumes a task, as in
-/// `examples/tokio.rs`.
+/// Costs one store. Safe in signal handlers. A future that may move between threads has its number by [`scope`].
 #[inline]
 pub fn set(value: u64) {
     USER.with(|user| user.store(value, Ordering::Relaxed));

@@ -84,3 +84,20 @@ pub fn add_local(counter: &AtomicU64, n: u64) {
     // SAFETY: `LocalCounter` is a transparent `AtomicU64`.
     unsafe { NonNull::from(counter).cast::<LocalCounter>().as_ref() }.add(n);
 }
+
+/// Adds one to a counter that one thread and its signal handlers change, and returns what it was before: no two of these calls return the
+/// same. The cost is that of [`add_local`].
+#[inline]
+pub fn take_local(counter: &AtomicU64) -> u64 {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]
+    {
+        let mut taken = 1_u64;
+        // SAFETY: as in `LocalCounter::increment_at`.
+        unsafe {
+            std::arch::asm!("xadd qword ptr [{}], {}", in(reg) counter.as_ptr(), inout(reg) taken, options(nostack));
+        }
+        taken
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri), not(tp_portable))))]
+    counter.fetch_add(1, Ordering::Relaxed)
+}

@@ -35,5 +35,5 @@ pub use types::{Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerT
 #[doc(hidden)]
 pub use value::NulHandling;
 pub(crate) use value::size_behind;
-pub use value::{Both, Elements, FieldValue, Fields, Value, Writer};
+pub use value::{At, Both, Elements, FieldValue, Fields, Value, Writer};
 pub use variant::{AnyFields, AnyValue};

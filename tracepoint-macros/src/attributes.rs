@@ -23,7 +23,7 @@ const LEVELS: [&str; 15] = [
 ];
 
 /// The attributes of a tracepoint.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Attributes {
     /// `#[cfg(…)]`: copied to every generated item.
     pub(crate) cfg: Vec<Attribute>,
@@ -74,6 +74,11 @@ fn level(attribute: &Attribute) -> Result<Ident> {
     let level: Ident = attribute
         .parse_args()
         .map_err(|error| Error::new(error.span(), "expected a level in parentheses: `#[level(Info)]`"))?;
+    known_level(level)
+}
+
+/// The level of this name.
+pub(crate) fn known_level(level: Ident) -> Result<Ident> {
     if LEVELS.contains(&level.to_string().as_str()) {
         Ok(level)
     } else {

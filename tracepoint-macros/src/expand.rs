@@ -7,7 +7,11 @@ mod arguments;
 mod field;
 mod off;
 mod on;
+mod span;
 mod surface;
+mod traced;
+
+pub(crate) use traced::traced;
 
 use crate::field::Field;
 use crate::input::Block;
@@ -20,16 +24,13 @@ const OFF: bool = cfg!(feature = "off");
 
 /// The items of a `define_trace!` block.
 pub(crate) fn block(block: &Block) -> TokenStream {
-    block
-        .tracepoints
-        .iter()
-        .map(|tracepoint| {
-            let surface = surface::functions(&at(&block.krate, tracepoint.name.span()), tracepoint);
-            let implementation =
-                if OFF { off::tracepoint(block, tracepoint) } else { on::tracepoint(block, tracepoint) };
-            quote!(#surface #implementation)
-        })
-        .collect()
+    let tracepoints = block.tracepoints.iter().map(|tracepoint| {
+        let surface = surface::functions(&at(&block.krate, tracepoint.name.span()), tracepoint);
+        let implementation = if OFF { off::tracepoint(block, tracepoint) } else { on::tracepoint(block, tracepoint) };
+        quote!(#surface #implementation)
+    });
+    let spans = block.spans.iter().map(|span| span::items(&at(&block.krate, span.name.span()), span));
+    tracepoints.chain(spans).collect()
 }
 
 /// The expression of a `trace_mark!`.

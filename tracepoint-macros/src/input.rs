@@ -1,39 +1,22 @@
 //! Parses a `define_trace!` block: a provider, tracepoints and classes.
 
-use crate::argument::Argument;
 use crate::attributes::{self, Attributes};
-use crate::field::{Field, WrittenField};
 use crate::name;
 use crate::problems::{Problems, expect, skip_declaration};
+use crate::span::{self, Span};
+use crate::tracepoint::{Prototype, Tracepoint, prototype};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
-use syn::{Attribute, Error, Expr, Ident, LitStr, Result, Token, Visibility, braced, parenthesized, token};
+use syn::{Attribute, Error, Ident, LitStr, Result, Token, Visibility, token};
 
 /// The input of `define_trace!`.
 pub(crate) struct Block {
     /// The path to the core crate: `$crate`.
     pub(crate) krate: Ident,
     pub(crate) provider: Option<LitStr>,
+    /// With those of the spans.
     pub(crate) tracepoints: Vec<Tracepoint>,
-}
-
-/// One tracepoint. An event of a class has a copy of the class's prototype.
-pub(crate) struct Tracepoint {
-    pub(crate) attributes: Attributes,
-    pub(crate) visibility: Visibility,
-    pub(crate) name: Ident,
-    /// The name without `r#`.
-    pub(crate) text: String,
-    pub(crate) prototype: Prototype,
-}
-
-/// The part of a declaration that the tracepoints of a class share.
-#[derive(Clone, Default)]
-pub(crate) struct Prototype {
-    pub(crate) arguments: Vec<Argument>,
-    pub(crate) condition: Option<Expr>,
-    /// `None` for a bare hook.
-    pub(crate) fields: Option<Vec<Field>>,
+    pub(crate) spans: Vec<Span>,
 }
 
 /// A class: its name and its prototype.
@@ -53,15 +36,15 @@ impl Parse for Block {
             }
         };
         let mut classes = Vec::new();
-        let mut tracepoints = Vec::new();
+        let mut block = Self { krate, provider, tracepoints: Vec::new(), spans: Vec::new() };
         while !input.is_empty() {
-            if let Err(problem) = declaration(input, &mut classes, &mut tracepoints, &mut problems) {
+            if let Err(problem) = declaration(input, &mut classes, &mut block, &mut problems) {
                 problems.add(problem);
                 skip_declaration(input);
             }
         }
-        check_names(&tracepoints, provider.as_ref(), &mut problems);
-        problems.finish(Self { krate, provider, tracepoints })
+        check_names(&block, &mut problems);
+        problems.finish(block)
     }
 }
 
@@ -86,11 +69,11 @@ fn is_assignment(input: ParseStream<'_>) -> bool {
     input.peek(Ident) && input.peek2(Token![=])
 }
 
-/// A class or a tracepoint.
+/// A class, a span or a tracepoint.
 fn declaration(
     input: ParseStream<'_>,
     classes: &mut Vec<Class>,
-    tracepoints: &mut Vec<Tracepoint>,
+    block: &mut Block,
     problems: &mut Problems,
 ) -> Result<()> {
     let attributes = Attribute::parse_outer(input)?;
@@ -102,7 +85,13 @@ fn declaration(
         return Err(input.error("`provider = \"…\";` may occur only once, at the beginning of the block"));
     }
     let attributes = Attributes::of_tracepoint(attributes, problems);
-    tracepoints.push(tracepoint(input, attributes, classes, problems)?);
+    let visibility: Visibility = input.parse()?;
+    if span::is_span(input) {
+        let Block { krate, tracepoints, spans, .. } = block;
+        spans.extend(Span::parse(input, krate, attributes, visibility, tracepoints, problems)?);
+    } else {
+        block.tracepoints.push(tracepoint(input, attributes, visibility, classes, problems)?);
+    }
     Ok(())
 }
 
@@ -134,10 +123,10 @@ fn class(input: ParseStream<'_>, classes: &mut Vec<Class>, problems: &mut Proble
 fn tracepoint(
     input: ParseStream<'_>,
     attributes: Attributes,
+    visibility: Visibility,
     classes: &[Class],
     problems: &mut Problems,
 ) -> Result<Tracepoint> {
-    let visibility: Visibility = input.parse()?;
     if input.peek(Token![fn]) {
         return Err(input.error("a tracepoint is declared without `fn`: `name(argument: Type);`"));
     }
@@ -150,7 +139,7 @@ fn tracepoint(
     }
     let prototype =
         if input.peek(Token![:]) { of_class(input, classes, problems)? } else { prototype(input, &name, problems)? };
-    Ok(Tracepoint { attributes, visibility, name, text, prototype })
+    Ok(Tracepoint { attributes, visibility, name, text, prototype, of_span: None })
 }
 
 /// `: class;`
@@ -168,62 +157,17 @@ fn of_class(input: ParseStream<'_>, classes: &[Class], problems: &mut Problems) 
     Ok(found.map_or_else(Prototype::default, |(_, prototype)| prototype.clone()))
 }
 
-/// `(arguments) [if condition] { fields }`, or `;` in place of the fields. `name` is that of the tracepoint or class.
-fn prototype(input: ParseStream<'_>, name: &Ident, problems: &mut Problems) -> Result<Prototype> {
-    if !input.peek(token::Paren) {
-        return Err(Error::new(name.span(), format!("expected arguments in parentheses after `{name}`")));
-    }
-    let arguments = arguments(input, problems)?;
-    if input.peek(Token![->]) {
-        return Err(input.error("a tracepoint has no return type"));
-    }
-    let condition = if input.peek(Token![if]) { Some(condition(input)?) } else { None };
-    let fields = if input.peek(token::Brace) {
-        Some(fields(input, &arguments, problems)?)
-    } else {
-        let message = format!("expected `;`, `if condition` or a field block in braces after `{name}(…)`");
-        let _: Token![;] = expect(input, name.span(), message)?;
-        None
-    };
-    Ok(Prototype { arguments, condition, fields })
-}
-
-fn condition(input: ParseStream<'_>) -> Result<Expr> {
-    let _: Token![if] = input.parse()?;
-    if input.peek(Token![let]) {
-        return Err(input.error("a condition cannot be `if let`: write `if matches!(value, pattern)`"));
-    }
-    Expr::parse_without_eager_brace(input)
-}
-
-fn arguments(input: ParseStream<'_>, problems: &mut Problems) -> Result<Vec<Argument>> {
-    let content;
-    parenthesized!(content in input);
-    let arguments: Vec<Argument> = problems.list(&content);
-    for (i, Argument { name, .. }) in arguments.iter().enumerate() {
-        if arguments[..i].iter().any(|other| other.name == *name) {
-            problems.add(Error::new(name.span(), format!("the argument `{name}` is declared twice")));
-        }
-    }
-    Ok(arguments)
-}
-
-fn fields(input: ParseStream<'_>, arguments: &[Argument], problems: &mut Problems) -> Result<Vec<Field>> {
-    let content;
-    braced!(content in input);
-    let written: Vec<WrittenField> = problems.list(&content);
-    let fields: Vec<_> = written.into_iter().filter_map(|field| problems.take(field.resolve(arguments))).collect();
-    for (i, Field { name, span, .. }) in fields.iter().enumerate() {
-        // Readers find fields by name.
-        if fields[..i].iter().any(|other| other.name == *name) {
-            problems.add(Error::new(*span, format!("the field `{name}` is declared twice")));
-        }
-    }
-    Ok(fields)
-}
-
 /// Checks the names of a block against each other.
-fn check_names(tracepoints: &[Tracepoint], provider: Option<&LitStr>, problems: &mut Problems) {
+fn check_names(Block { provider, tracepoints, spans, .. }: &Block, problems: &mut Problems) {
+    for Span { name, text, attributes, .. } in spans {
+        let clashes = |other: &Tracepoint| other.attributes.cfg.is_empty() && other.text == *text;
+        if attributes.cfg.is_empty() && tracepoints.iter().any(clashes) {
+            problems.add(Error::new(
+                name.span(),
+                format!("there is a tracepoint `{text}`: a span needs a name of its own"),
+            ));
+        }
+    }
     for (i, tracepoint) in tracepoints.iter().enumerate() {
         let Tracepoint { text, name, attributes, .. } = tracepoint;
         // Two tracepoints of one name are allowed under `cfg`s that exclude each other; rustc reports those that do not.

@@ -3,9 +3,10 @@
 //!
 //! Each macro parses its input, checks it, and generates items:
 //!
-//! * `input`, `attributes`, `argument`, `field` parse and check a `define_trace!` block;
+//! * `input`, `attributes`, `argument`, `field`, `tracepoint`, `span` parse and check a `define_trace!` block;
 //! * `format`, `mark` parse and check a `trace_mark!`;
 //! * `trace_enum` derives the trait of enumerations that are fields;
+//! * `traced` parses a `#[traced]` and its function, and chooses the fields;
 //! * `problems` collects errors, so that one build reports all of them;
 //! * `expand` generates the items, with separate files for builds with tracing and with tracing compiled out.
 
@@ -18,7 +19,10 @@ mod input;
 mod mark;
 mod name;
 mod problems;
+mod span;
 mod trace_enum;
+mod traced;
+mod tracepoint;
 
 use proc_macro::TokenStream;
 
@@ -41,4 +45,13 @@ pub fn trace_mark(input: TokenStream) -> TokenStream {
 pub fn trace_enum(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     trace_enum::derive(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// See `tracepoint::traced`.
+#[proc_macro_attribute]
+pub fn traced(options: TokenStream, function: TokenStream) -> TokenStream {
+    let result = syn::parse(options)
+        .and_then(|options| expand::traced(&options, &syn::parse::<traced::Function>(function.clone())?));
+    result
+        .map_or_else(|problem| [problem.into_compile_error().into(), function].into_iter().collect(), TokenStream::from)
 }

@@ -148,7 +148,7 @@ pub use tracepoint_core::private;
 pub use tracepoint_core::{
     Argument, Level, Location, MAX_PROBE_DEPTH, MAX_THREADS, Marker, NotFound, ParseLevelError, Platform, Probe,
     RegisterError, SwitchError, TraceEnum, Tracepoint, context, define_trace, find, in_probe, marker, markers,
-    platform, probe, silence_panics, synchronize, trace, trace_mark, tracepoints, unserved_events,
+    platform, probe, silence_panics, span, synchronize, trace, trace_mark, traced, tracepoints, unserved_events,
 };
 
 /// The clock that gives events their times.

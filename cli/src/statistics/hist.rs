@@ -26,6 +26,7 @@ use tracepoint_reader::Trace;
 ///
 /// Percentiles are within 1.6 % of the exact ones. With --by, or `by` behind the statistic, a line for each group. In a latency,
 /// the first event begins an operation, and the second with an equal value of the field ends it; without `by`, in the same thread.
+/// `latency(shop:request)` is that of the span `request`.
 ///
 /// Without the path of a trace, the distribution is that of running programs, which record nothing for that, until Ctrl-C: of the events that
 /// further operands and `-e` name, or of all in the process that `-p` names. `-s SESSION` shows the distributions that the rules of a session
@@ -36,6 +37,7 @@ Examples:
   tracectl hist size /tmp/trace
   tracectl hist size --by path -e 'shop:answered' /tmp/trace
   tracectl hist 'latency(shop:asked, shop:answered by id)' --by path /tmp/trace
+  tracectl hist 'latency(shop:request)' /tmp/trace
   tracectl hist 'latency(shop:asked, shop:answered by id)' --heat-map /tmp/trace
   tracectl hist size -o size.svg /tmp/trace
   tracectl hist size --by path --prometheus /tmp/trace
@@ -46,7 +48,7 @@ Examples:
 
 {EXIT_CODES}"))]
 pub(crate) struct Hist {
-    /// A field, or `latency(BEGIN, END by FIELD)` with the names of two events
+    /// A field; `latency(BEGIN, END by FIELD)` with the names of two events; or `latency(SPAN)`
     #[arg(value_name = "FIELD|LATENCY", value_parser = statistic, required_unless_present = "session")]
     statistic: Option<StatisticSpec>,
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged. Or events of running programs, as

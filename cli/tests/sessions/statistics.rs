@@ -38,7 +38,7 @@ fn stat_counts_the_events_of_running_programs() -> Outcome {
     assert_eq!(rows.next(), Some("time_ns,\"cents\",count,per_second"));
     // Each price comes once, and there is room for 1000 of them.
     assert!(rows.clone().count() > 10 && rows.all(|row| row.contains("\",1,")), "{one}");
-    let text = place.well(&[
+    let table = place.well(&[
         "stat",
         "shop:*",
         "-e",
@@ -49,8 +49,8 @@ fn stat_counts_the_events_of_running_programs() -> Outcome {
         "--interval",
         "100ms",
     ]);
-    let rows: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
-    assert!(rows.len() == 2 && rows[0] == ["EVENT", "COUNT", "PER", "SECOND"] && rows[1][0] == "shop:paid", "{text}");
+    let rows: Vec<_> = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
+    assert!(rows.len() == 2 && rows[0] == ["EVENT", "COUNT", "PER", "SECOND"] && rows[1][0] == "shop:paid", "{table}");
 
     for (arguments, part) in [
         (&["stat", "shop:pajd"][..], "did you mean shop:paid?"),

@@ -7,6 +7,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tracepoint_ring::channel::{EventId, FilterOutcome, OpenChannel};
 use tracepoint_ring::clock;
+use tracepoint_ring::field::Fields;
 use tracepoint_ring::thread::{self, ThreadSlot};
 
 /// Goes on with an event that the fast path has evaluated and not recorded. Looks the slot up again, so that the fast path need not keep it
@@ -53,7 +54,7 @@ pub(crate) extern "C" fn deliver<M: MarkerType>(slot: &'static ThreadSlot, value
     let values = unsafe { &*values.cast::<M::Values<'_>>() };
     // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
     let Some(list) = (unsafe { M::marker().subscribers.read() }) else { return };
-    let time = clock::now();
+    let time = values.time().unwrap_or_else(clock::now);
     // SAFETY: the descriptor of M's marker was made for M.
     let view = || unsafe { FieldView::new::<M>(M::marker().descriptor(), values) };
     for entry in &list.entries {

@@ -17,6 +17,7 @@ tracepoint::define_trace! {
     full_begin(id: u64) { id: u64 = id }
     full_end(id: u64) { id: u64 = id }
     tick(id: u64) { id: u64 = id }
+    span step(n: u64) { n }
 }
 
 #[test]
@@ -111,4 +112,16 @@ fn an_event_can_end_one_operation_and_begin_the_next() {
     let (durations, operations) = latency.snapshot();
     assert_eq!((durations.all.unwrap().count(), operations.begun), (8, 10));
     assert_eq!((operations.unmatched, operations.in_flight, operations.replaced), (2, 2, 0));
+}
+
+#[test]
+fn a_span_has_a_latency_by_its_name() {
+    let latency = Latency::of_span("latency:step").unwrap();
+    {
+        let _outer = tracepoint::span!(step(1));
+        drop(tracepoint::span!(step(2)));
+    }
+    let (durations, operations) = latency.snapshot();
+    assert_eq!((durations.all.unwrap().count(), operations.begun, operations.in_flight), (2, 2, 0));
+    assert_eq!((operations.unmatched, operations.replaced), (0, 0));
 }

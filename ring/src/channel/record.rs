@@ -76,8 +76,11 @@ impl SoleSubscriber {
         // table has an entry for each slot index.
         let ring = unsafe { self.rings.as_ref().get_unchecked(slot.index()).load(Ordering::Relaxed).as_ref() };
         let ring = ring?;
-        // SAFETY: the caller is inside a section.
-        let now = unsafe { clock::fast_now() }?;
+        let now = match values.time() {
+            Some(time) => Timestamp::at(time),
+            // SAFETY: the caller is inside a section.
+            None => unsafe { clock::fast_now() }?,
+        };
         let head = Head::new(self.id.get(), now);
         // Computed this early because it can then take over the register of the offset.
         // SAFETY: the channel has allocated the id, and each of its rings has an entry for it.

@@ -132,6 +132,12 @@ pub trait Fields: Sealed + Copy {
     /// The field at `index`, or `None` past the end.
     #[doc(hidden)]
     fn field(&self, index: usize) -> Option<Value<'_>>;
+    /// The time of the event, if its site has read the clock; see [`At`].
+    #[doc(hidden)]
+    #[inline(always)]
+    fn time(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// The number of fields of at most [`MAX_SIZE`] bytes whose sizes are added without an overflow check.
@@ -227,5 +233,42 @@ impl<Front: Fields, Back: Fields> Fields for Both<Front, Back> {
             None => self.0.field(index),
             Some(index) => self.1.field(index),
         }
+    }
+}
+
+/// The fields of an event whose site has read the clock, because a field depends on the time: the event gets this time.
+#[derive(Clone, Copy, Debug)]
+pub struct At<V> {
+    /// The time, in ns, that [`clock::now`](crate::clock::now) returned.
+    pub time: u64,
+    /// The fields.
+    pub values: V,
+}
+
+impl<V: Fields> Sealed for At<V> {}
+
+impl<V: Fields> Fields for At<V> {
+    const COUNT: usize = V::COUNT;
+    const MAY_SATURATE: bool = V::MAY_SATURATE;
+
+    #[inline(always)]
+    fn encoded_size(&self) -> usize {
+        self.values.encoded_size()
+    }
+
+    #[inline(always)]
+    unsafe fn encode(&self, writer: &mut Writer) {
+        // SAFETY: the caller guarantees room for the values.
+        unsafe { self.values.encode(writer) };
+    }
+
+    #[inline]
+    fn field(&self, index: usize) -> Option<Value<'_>> {
+        self.values.field(index)
+    }
+
+    #[inline(always)]
+    fn time(&self) -> Option<u64> {
+        Some(self.time)
     }
 }

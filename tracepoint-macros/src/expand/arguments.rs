@@ -1,6 +1,6 @@
 //! The names and types of a tracepoint's arguments as separate lists, for expansions.
 
-use crate::input::Tracepoint;
+use crate::tracepoint::Tracepoint;
 use syn::{Ident, Type};
 
 pub(super) struct Arguments<'a> {

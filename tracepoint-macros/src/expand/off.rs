@@ -4,8 +4,9 @@ use super::arguments::Arguments;
 use super::surface::{allows, place, probe_parameter};
 use super::{at, values};
 use crate::argument::call_lifetime;
-use crate::input::{Block, Tracepoint};
+use crate::input::Block;
 use crate::mark::Mark;
+use crate::tracepoint::Tracepoint;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
@@ -19,7 +20,7 @@ pub(super) fn tracepoint(block: &Block, tracepoint: &Tracepoint) -> TokenStream 
     let condition = prototype.condition.as_ref().map_or_else(|| quote!(true), |condition| quote!(#condition));
     let values = values(krate, prototype.fields.iter().flatten());
     let parameter = probe_parameter(tracepoint);
-    quote_spanned! {place(tracepoint)=>
+    quote_spanned! {place(&tracepoint.name)=>
         #(#cfg)*
         #allows
         const _: () = {

@@ -1,7 +1,7 @@
 //! The public items of a tracepoint: its type and its functions. They are the same with tracing and with tracing compiled out.
 
 use super::arguments::Arguments;
-use crate::input::Tracepoint;
+use crate::tracepoint::Tracepoint;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 
@@ -43,15 +43,15 @@ pub(super) fn allows() -> TokenStream {
 
 /// The span of the generated parts of a tracepoint: messages about them point to its name, not to the whole block. Lints still see
 /// expanded code.
-pub(super) fn place(tracepoint: &Tracepoint) -> Span {
-    tracepoint.name.span().resolved_at(Span::call_site())
+pub(super) fn place(name: &Ident) -> Span {
+    name.span().resolved_at(Span::call_site())
 }
 
 pub(super) fn functions(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
-    let Tracepoint { attributes, visibility, name, text, .. } = tracepoint;
+    let Tracepoint { attributes, visibility, name, text, of_span, .. } = tracepoint;
     let (cfg, shown, docs) = (&attributes.cfg, &attributes.shown, &attributes.docs);
     let allows = allows();
-    let place = place(tracepoint);
+    let place = place(&tracepoint.name);
     let trace = format_ident!("trace_{}", text, span = place);
     let enabled = format_ident!("trace_{}_enabled", text, span = place);
     let register = format_ident!("register_trace_{}", text, span = place);
@@ -100,6 +100,23 @@ pub(super) fn functions(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
             }
         }
     });
+    // Only a span fires its ends.
+    let fire = of_span.is_none().then(|| {
+        quote_spanned! {place=>
+            #(#cfg)*
+            #(#docs)*
+            #[doc = ""]
+            #[doc = #trace_doc]
+            #(#shown)*
+            #allows
+            #[inline(always)]
+            #visibility fn #trace(#(#names: #types),*) {
+                if #name::__tracepoint_is_on() {
+                    #name::__tracepoint_fire(#(#names),*)
+                }
+            }
+        }
+    });
     quote_spanned! {place=>
         #(#cfg)*
         #(#docs)*
@@ -109,18 +126,7 @@ pub(super) fn functions(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
         #allows
         #visibility enum #name {}
 
-        #(#cfg)*
-        #(#docs)*
-        #[doc = ""]
-        #[doc = #trace_doc]
-        #(#shown)*
-        #allows
-        #[inline(always)]
-        #visibility fn #trace(#(#names: #types),*) {
-            if #name::__tracepoint_is_on() {
-                #name::__tracepoint_fire(#(#names),*)
-            }
-        }
+        #fire
 
         #(#cfg)*
         #[doc = #enabled_doc]
@@ -149,12 +155,12 @@ pub(super) fn functions(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
 pub(super) fn probe_parameter(tracepoint: &Tracepoint) -> Ident {
     let types = tracepoint.prototype.arguments.iter().map(|argument| argument.ty.to_token_stream());
     let mentioned: TokenStream = types.chain([tracepoint.name.to_token_stream()]).collect();
-    let mut parameter = Ident::new("F", place(tracepoint));
+    let mut parameter = Ident::new("F", place(&tracepoint.name));
     for number in 1.. {
         if !mentions(&mentioned, &parameter) {
             break;
         }
-        parameter = format_ident!("F{number}", span = place(tracepoint));
+        parameter = format_ident!("F{number}", span = place(&tracepoint.name));
     }
     parameter
 }

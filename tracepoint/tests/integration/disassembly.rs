@@ -9,6 +9,8 @@
 //! and there are no more loads, stores, compares, conditional branches and calls on the hot path than in the body without a site.
 //! Asserted of the function form: the same, plus what the caller's argument needs: (3) a bounds check and a load, (4) a call.
 //!
+//! Asserted of a span around a call: both its ends are such sites, and it costs nothing else of this kind. (A register is cleared, and saved.)
+//!
 //! Both forms have one additional cost: in (2) the local must be in memory, because a reference points to it, so that its two
 //! fields are stored whenever they change. A reference to a copy, `&{ local }`, is made in the cold path, and needs no stores.
 //!
@@ -124,6 +126,7 @@ impl Program {
             .iter()
             .flatten()
             .chain([&COPIED])
+            .chain(&SPAN)
             .flat_map(|name| disassemble(path, &functions[*name]))
             .collect();
         Self { functions, code, sites }
@@ -156,26 +159,27 @@ impl Program {
         rest.fold(Cost::default(), Add::add)
     }
 
-    /// Asserts that the function has one site, which is one instruction of its hot path, and that the cold path is not part of it.
-    fn has_one_site(&self, name: &str) {
+    /// Asserts that the function has `count` sites on its hot path, each of which is one instruction, and that their cold paths are not part
+    /// of it.
+    fn has_sites(&self, name: &str, count: usize) {
         let hot = self.hot_path(name);
-        let sites: Vec<_> = self.sites.range(self.functions[name].clone()).collect();
-        let [(site, cold)] = sites[..] else { panic!("{name} has {} sites", sites.len()) };
-        assert!(hot.contains(site), "{name}: the site is not on the hot path");
-        assert!(!hot.contains(cold), "{name}: the cold path is on the hot path");
-        assert!(self.functions[name].contains(cold), "{name}: the site jumps out of the function");
-        let Instruction { bytes, mnemonic, operands } = &self.code[site];
-        assert_eq!((&bytes[..2], bytes.len(), mnemonic.as_str()), (&[0x41, 0xbb][..], 6, "mov"), "{name}");
-        assert!(operands.starts_with("r11d,"), "{name}: {operands}");
-        let distance = i64::from(i32::from_le_bytes(bytes[2..].try_into().expect("four bytes")));
-        assert_eq!((site + 6).wrapping_add_signed(distance), *cold, "{name}: the instruction's operand");
+        let sites = self.sites.range(self.functions[name].clone()).filter(|(site, _)| hot.contains(site));
+        assert_eq!(sites.clone().count(), count, "{name}: sites on the hot path");
+        for (site, cold) in sites {
+            assert!(!hot.contains(cold), "{name}: the cold path is on the hot path");
+            assert!(self.functions[name].contains(cold), "{name}: the site jumps out of the function");
+            let Instruction { bytes, mnemonic, operands } = &self.code[site];
+            assert_eq!((&bytes[..2], bytes.len(), mnemonic.as_str()), (&[0x41, 0xbb][..], 6, "mov"), "{name}");
+            assert!(operands.starts_with("r11d,"), "{name}: {operands}");
+            let distance = i64::from(i32::from_le_bytes(bytes[2..].try_into().expect("four bytes")));
+            assert_eq!((site + 6).wrapping_add_signed(distance), *cold, "{name}: the instruction's operand");
+        }
         let fires = hot.iter().any(|at| self.code[at].operands.contains("__tracepoint_fire"));
         assert!(!fires, "{name}: the hot path fires");
     }
 
     /// Asserts that the hot path of `name` costs at most that of `plain` plus `more`.
     fn costs_at_most(&self, name: &str, plain: &str, more: Cost) {
-        self.has_one_site(name);
         let (is, limit) = (self.cost(name), self.cost(plain) + more);
         assert!(is.is_within(limit), "{name} costs {is:?}, and may cost {limit:?}");
     }
@@ -211,6 +215,8 @@ const INDEX: [&str; 3] = ["index_plain", "index_lazy", "index_function"];
 const CALL: [&str; 3] = ["call_plain", "call_lazy", "call_function"];
 /// The lazy form with a reference to a copy of `LOCAL`'s.
 const COPIED: &str = "local_copied";
+/// A call without a span and in one.
+const SPAN: [&str; 2] = ["span_plain", "span_lazy"];
 
 #[test]
 fn hot_paths() {
@@ -226,10 +232,17 @@ fn hot_paths() {
         (CALL, nothing, call),
     ] {
         assert!(program.sites.range(program.functions[plain].clone()).next().is_none(), "{plain} has a site");
-        program.costs_at_most(lazy, plain, more_lazy);
-        program.costs_at_most(function, plain, more_function);
+        for (name, more) in [(lazy, more_lazy), (function, more_function)] {
+            program.has_sites(name, 1);
+            program.costs_at_most(name, plain, more);
+        }
     }
+    program.has_sites(COPIED, 1);
     program.costs_at_most(COPIED, LOCAL[0], nothing);
+
+    let [plain, spanned] = SPAN;
+    program.has_sites(spanned, 2);
+    program.costs_at_most(spanned, plain, nothing);
 
     // The check can see a difference: the function form has the cost that the lazy form avoids.
     assert_eq!(program.cost(INDEX[2]), program.cost(INDEX[0]) + checked_load);

@@ -26,9 +26,15 @@ fn a_renamed_dependency() {
         listed(&output),
         [
             "marker renamed:by_another_name",
+            "marker renamed:half_begin",
+            "marker renamed:half_end",
+            "marker renamed:half_err",
             "marker renamed:marked",
             "marker renamed:one",
             "tracepoint renamed:by_another_name",
+            "tracepoint renamed:half_begin",
+            "tracepoint renamed:half_end",
+            "tracepoint renamed:half_err",
             "tracepoint renamed:one",
         ]
     );

@@ -63,6 +63,8 @@ mod restrict_thread;
 mod signal;
 #[cfg(unix)]
 mod signal_panic;
+mod spans;
 mod threads;
+mod traced;
 mod unregister;
 mod unregister_self;

@@ -5,7 +5,7 @@ use object::{Object, ObjectSection};
 use std::path::Path;
 
 /// Words that occur only in the tracepoints and markers of the program.
-const WORDS: [&str; 9] = [
+const WORDS: [&str; 11] = [
     "zq_provider",
     "zq_documentation",
     "zq_tracepoint",
@@ -15,6 +15,8 @@ const WORDS: [&str; 9] = [
     "zq_marker",
     "zq_field %d",
     "zq_text %s",
+    "zq_span",
+    "zq_traced",
 ];
 
 /// The words that occur in the loaded sections of the program, and the sections that hold the library's tables.
@@ -36,7 +38,7 @@ fn found(program: &Path) -> (Vec<&'static str>, Vec<String>) {
 fn check(build: &Build) {
     let on = build.binary("on");
     let output = run(&on, &[]);
-    assert_eq!(output.lines().count(), 5, "{output}");
+    assert_eq!(output.lines().count(), 19, "{output}");
     let (words, tables) = found(&on);
     assert_eq!(words, WORDS, "{build:?}: if these cannot be found, nothing can be missed below");
     assert_ne!(tables, [""; 0], "{build:?}");

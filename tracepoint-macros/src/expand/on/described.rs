@@ -1,6 +1,7 @@
 //! The parts that the descriptions of tracepoints and of markers have in common.
 
-use crate::input::{Block, Tracepoint};
+use crate::input::Block;
+use crate::tracepoint::Tracepoint;
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Ident, LitStr};

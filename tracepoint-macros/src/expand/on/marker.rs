@@ -5,8 +5,9 @@ use crate::argument::call_lifetime;
 use crate::expand::surface::allows;
 use crate::expand::{value_types, values};
 use crate::field::Field;
-use crate::input::{Block, Tracepoint};
+use crate::input::Block;
 use crate::mark::Mark;
+use crate::tracepoint::Tracepoint;
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::Ident;
@@ -19,19 +20,21 @@ pub(super) fn marker_items(block: &Block, tracepoint: &Tracepoint, fields: &[Fie
     let format: Vec<_> = fields.iter().map(|field| format!("{} {}", field.name, field.conversion())).collect();
     let format = format.join(" ");
     let parts = quote!(#common doc: #doc, format: #format,);
-    items(&block.krate, &quote!(#name), fields, (parts, quote!(Some(&__TRACEPOINT_PROBES))), None)
+    let krate = &block.krate;
+    let values = value_types(krate, fields);
+    let values = if tracepoint.of_span.is_some() { quote!(#krate::private::At<#values>) } else { values };
+    items(krate, &quote!(#name), (fields, values), (parts, quote!(Some(&__TRACEPOINT_PROBES))), None)
 }
 
 /// The static of a marker, its entry, and the trait implementations of its type.
 fn items(
     krate: &Ident,
     ty: &TokenStream,
-    fields: &[Field],
+    (fields, values): (&[Field], TokenStream),
     (parts, probes): (TokenStream, TokenStream),
     allows: Option<&TokenStream>,
 ) -> TokenStream {
     let lifetime = call_lifetime();
-    let values = value_types(krate, fields);
     let descriptors = fields.iter().map(|field| field.descriptor(krate));
     quote! {
         static __TRACEPOINT_MARKER_KEY: #krate::private::Key = #krate::private::Key::new();
@@ -66,7 +69,8 @@ pub(in crate::expand) fn mark(mark: &Mark) -> TokenStream {
     let text = name.unraw().to_string();
     let common = parts_of(krate, &text, name.span(), provider.as_ref(), None);
     let parts = quote!(#common doc: "", format: #format,);
-    let items = items(krate, &quote!(__TracepointMark), fields, (parts, quote!(None)), Some(&allows()));
+    let types = (&fields[..], value_types(krate, fields));
+    let items = items(krate, &quote!(__TracepointMark), types, (parts, quote!(None)), Some(&allows()));
     let values = values(krate, fields);
     quote! {
         {

@@ -6,9 +6,10 @@ use crate::argument::{Argument, call_lifetime};
 use crate::expand::arguments::Arguments;
 use crate::expand::surface::{allows, place, probe_parameter};
 use crate::expand::{at, local, values};
-use crate::input::{Block, Tracepoint};
+use crate::input::Block;
+use crate::tracepoint::{OfSpan, Tracepoint};
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
+use quote::{format_ident, quote, quote_spanned};
 use syn::Ident;
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
@@ -39,7 +40,7 @@ pub(in crate::expand) fn tracepoint(block: &Block, tracepoint: &Tracepoint) -> T
 /// The key, the tracepoint, its probes, and its entry in the table.
 fn statics(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
     let krate = &block.krate;
-    let Tracepoint { attributes, name, prototype, .. } = tracepoint;
+    let Tracepoint { attributes, name, prototype, of_span, .. } = tracepoint;
     let doc = &attributes.doc;
     let parts = common_parts(block, tracepoint);
     let listed = prototype.arguments.iter().map(|Argument { name, ty_text, .. }| {
@@ -47,9 +48,11 @@ fn statics(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
         quote!(#krate::private::Argument { name: #name, ty: #ty_text })
     });
     let condition = prototype.condition.as_ref().map_or_else(String::new, |condition| quote!(#condition).to_string());
+    let key = key(tracepoint);
+    let own_key = of_span.is_none().then(|| quote!(static #key: #krate::private::Key = #krate::private::Key::new();));
     let marker = prototype.fields.as_ref().map_or_else(|| quote!(None), |_| quote!(Some(&__TRACEPOINT_MARKER)));
     quote! {
-        static __TRACEPOINT_KEY: #krate::private::Key = #krate::private::Key::new();
+        #own_key
 
         static __TRACEPOINT: #krate::private::Tracepoint =
             #krate::private::Tracepoint::new::<#name>(#krate::private::TracepointParts {
@@ -61,10 +64,15 @@ fn statics(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
             }, &__TRACEPOINT_PROBES);
 
         static __TRACEPOINT_PROBES: #krate::private::ProbeSet =
-            #krate::private::ProbeSet::new(&__TRACEPOINT_KEY, #krate::private::probes_changed::<#name>);
+            #krate::private::ProbeSet::new(&#key, #krate::private::probes_changed::<#name>);
 
         #krate::__tracepoint_list!(TRACEPOINTS: Tracepoint, __TRACEPOINT);
     }
+}
+
+/// The static of the tracepoint's key.
+fn key(tracepoint: &Tracepoint) -> Ident {
+    tracepoint.of_span.as_ref().map_or_else(|| format_ident!("__TRACEPOINT_KEY"), |of_span| of_span.key.clone())
 }
 
 /// The only function that copies arguments, so that an argument which is not `Copy` is one compile error.
@@ -91,7 +99,7 @@ fn copy(krate: &Ident, tracepoint: &Tracepoint, Arguments { names, .. }: &Argume
 
 /// The implementations of the core's traits for a tracepoint's type.
 fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) -> TokenStream {
-    let Tracepoint { name, prototype, .. } = tracepoint;
+    let Tracepoint { name, prototype, of_span, .. } = tracepoint;
     let Arguments { names, types, tied } = arguments;
     let lifetime = call_lifetime();
     let [args, slot, stage, probe] = ["args", "slot", "stage", "probe"].map(local);
@@ -99,6 +107,10 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
     let holds = prototype.condition.as_ref().map_or_else(|| quote!(true), |condition| quote!(#condition));
     let mark = prototype.fields.as_ref().map(|fields| {
         let values = values(krate, fields);
+        let values = match of_span {
+            Some(OfSpan { timed, .. }) => quote!(#krate::private::At { time: #timed.time(), values: #values }),
+            None => values,
+        };
         quote! {
             #[inline(always)]
             fn mark<const FAST: ::core::primitive::bool>(
@@ -110,7 +122,7 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             }
         }
     });
-    quote_spanned! {place(tracepoint)=>
+    quote_spanned! {place(&tracepoint.name)=>
         impl #krate::private::ArgumentsType for #name {
             type Args<#lifetime> = (#(#tied,)*);
         }
@@ -148,12 +160,13 @@ fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
     let Arguments { names, types, .. } = arguments;
     let [args, entered, probe, priority] = ["args", "entered", "probe", "priority"].map(local);
     let parameter = probe_parameter(tracepoint);
-    quote_spanned! {place(tracepoint)=>
+    let key = key(tracepoint);
+    quote_spanned! {place(&tracepoint.name)=>
         impl #name {
             #[doc(hidden)]
             #[inline(always)]
             pub fn __tracepoint_is_on() -> ::core::primitive::bool {
-                #krate::__tracepoint_site!(__TRACEPOINT_KEY)
+                #krate::__tracepoint_site!(#key)
             }
 
             #[doc(hidden)]

@@ -1,0 +1,171 @@
+//! `#[traced]` on functions, methods and `async fn`s: their fields, results and types.
+#![allow(
+    clippy::unused_self,
+    clippy::unused_async,
+    clippy::needless_pass_by_value,
+    clippy::trivially_copy_pass_by_ref,
+    clippy::too_many_arguments
+)]
+
+use crate::common::Recorded;
+use crate::future::{Later, run};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::num::ParseIntError;
+use std::path::{Path, PathBuf};
+use tracepoint::span::Span;
+use tracepoint::{span, traced};
+
+tracepoint::define_trace! {
+    provider = "traced";
+    span outer();
+}
+
+/// All arguments that can be fields.
+#[traced(provider = "traced", level = Info)]
+fn plain(
+    id: u64,
+    name: &str,
+    owned: String,
+    file: &Path,
+    place: PathBuf,
+    bytes: &mut [u8],
+    list: Vec<i32>,
+    factor: &f64,
+    map: &BTreeMap<u8, u8>,
+    (left, _): (u8, u8),
+) -> usize {
+    bytes[0] = left;
+    name.len() + owned.len() + bytes.len() + list.len() + map.len()
+}
+
+#[test]
+fn arguments_with_the_types_of_fields_are_fields() {
+    let events = Recorded::of("traced:plain_begin");
+    let size =
+        plain(7, "n", "o".into(), "f".as_ref(), "p".into(), &mut [1, 2], vec![3], &0.5, &BTreeMap::new(), (9, 0));
+    assert_eq!(size, 5);
+    assert_eq!(events.last()[1..], ["0", "7", "n", "o", "f", "p", "[1, 2]", "[3]", "0.5"]);
+    let tracepoint = tracepoint::find("traced:plain_end").unwrap();
+    assert_eq!(tracepoint.level(), tracepoint::Level::Info);
+    assert_eq!(tracepoint.doc(), "All arguments that can be fields.");
+}
+
+struct Shop<T> {
+    name: String,
+    stock: Vec<T>,
+}
+
+impl<T: Clone + Display> Shop<T> {
+    #[traced(provider = "traced", fields(shop: str = &self.name, n, left: hex u64 = (self.stock.len() - n) as u64))]
+    fn take<'a, F>(&'a mut self, n: usize, check: F) -> impl Iterator<Item = T> + use<'a, T, F>
+    where
+        F: Fn(&T) -> bool,
+    {
+        self.stock.drain(..n).filter(move |item| check(item))
+    }
+
+    #[traced(provider = "traced", name = "first_of", skip(secret), err)]
+    fn first(&self, secret: u64, place: usize) -> Result<&T, String> {
+        let _ = secret;
+        let item = self.stock.get(place).ok_or_else(|| format!("no item {place} in {}", self.name))?;
+        Ok(item)
+    }
+
+    #[traced(provider = "traced", parent = parent)]
+    async fn later(&mut self, parent: &Span<outer>, n: u32) -> T {
+        let _ = parent;
+        let n = Later(n, false).await;
+        self.stock.remove(n as usize)
+    }
+}
+
+fn shop() -> Shop<u8> {
+    Shop { name: "corner".into(), stock: vec![4, 5, 6] }
+}
+
+#[test]
+fn methods_of_generic_types() {
+    let events = Recorded::of("traced:take_begin");
+    let mut shop = shop();
+    assert_eq!(shop.take(2, |item| *item > 4).collect::<Vec<_>>(), [5]);
+    assert_eq!(events.last()[2..], ["corner", "2", "1"]);
+}
+
+#[test]
+fn an_error_is_the_outcome_and_an_event() {
+    let (begins, ends) = (Recorded::of("traced:first_of_begin"), Recorded::of("traced:first_of_end"));
+    let shop = shop();
+    assert_eq!(shop.first(1, 0), Ok(&4));
+    let errors = Recorded::of("traced:first_of_err");
+    assert!(shop.first(1, 9).is_err());
+    let outcomes: Vec<_> = ends.all().into_iter().map(|end| end[2].clone()).collect();
+    assert_eq!(outcomes, ["0", "1"]);
+    assert_eq!(begins.last()[2..], ["9"]);
+    assert_eq!(errors.all(), [[begins.last()[0].as_str(), "no item 9 in corner"]]);
+}
+
+#[test]
+fn async_methods() {
+    let (begins, polls) = (Recorded::of("traced:later_begin"), Recorded::of("traced:later_poll_begin"));
+    let outers = Recorded::of("traced:outer_begin");
+    let outer = span!(outer());
+    assert_eq!(run(shop().later(&outer, 1)), 5);
+    assert_eq!(begins.last()[1..], [outers.last()[0].as_str(), "1"]);
+    assert_eq!(polls.all().len(), 2);
+}
+
+#[traced(provider = "traced", err)]
+async fn parsed(text: &str) -> Result<u64, Box<dyn std::error::Error>> {
+    let number: u64 = text.parse()?;
+    Ok(number)
+}
+
+#[traced(provider = "traced")]
+async fn annotated<T: Display>(value: T) -> Result<impl Display, ParseIntError> {
+    Later(0, false).await;
+    let number: i64 = value.to_string().parse()?;
+    Ok(number)
+}
+
+#[test]
+fn async_functions_with_results() {
+    let (ends, errors) = (Recorded::of("traced:parsed_end"), Recorded::of("traced:parsed_err"));
+    assert_eq!(run(parsed("17")).unwrap(), 17);
+    assert!(run(parsed("x")).is_err());
+    let outcomes: Vec<_> = ends.all().into_iter().map(|end| end[2].clone()).collect();
+    assert_eq!(outcomes, ["0", "1"]);
+    assert_eq!(errors.last()[1], "invalid digit found in string");
+    let events = Recorded::of("traced:annotated_begin");
+    assert_eq!(run(annotated("-3")).unwrap().to_string(), "-3");
+    assert_eq!(events.all().len(), 1);
+    fn is_send(_: &impl Send) {}
+    is_send(&parsed("1"));
+}
+
+trait Answer {
+    #[traced(provider = "traced", name = "by_default")]
+    fn answer(&self, n: i8) -> i8 {
+        n
+    }
+}
+
+impl Answer for u8 {}
+
+#[traced(provider = "traced", name = "early", fields())]
+fn returns_early(n: Option<u64>) -> Option<u64> {
+    let n = n?;
+    if n == 0 {
+        return Some(1);
+    }
+    Some(n)
+}
+
+#[test]
+fn defaults_of_traits_and_early_returns() {
+    let (answers, ends) = (Recorded::of("traced:by_default_begin"), Recorded::of("traced:early_end"));
+    assert_eq!(3_u8.answer(-4), -4);
+    assert_eq!(answers.last()[2], "-4");
+    assert_eq!([None, Some(0), Some(2)].map(returns_early), [None, Some(1), Some(2)]);
+    assert_eq!(ends.all().len(), 3);
+}
