@@ -17,7 +17,7 @@ use crate::session::controller;
 use crate::units;
 use clap::Args;
 use own::OwnSession;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tracepoint_control::{Application, Controller, Rule, SessionStatistics};
 use tracepoint_probes::StatisticSpec;
@@ -116,7 +116,7 @@ impl LiveArguments {
                     rule.process = process;
                     if rule.excludes() { rule } else { rule.statistic(statistic) }
                 });
-                let own = OwnSession::start(&controller, "stat", rules.collect(), self.timeout)?;
+                let own = OwnSession::start(&controller, "stat", &rules.collect::<Vec<_>>(), self.timeout)?;
                 let name = own.name().to_owned();
                 (Some(own), name)
             }
@@ -151,7 +151,7 @@ impl LiveArguments {
 }
 
 /// The operand, if it is a pattern of events and no path.
-fn pattern(operand: &PathBuf) -> Option<&str> {
+fn pattern(operand: &Path) -> Option<&str> {
     let text = operand.to_str()?;
     let is_pattern = text == "*" || text.starts_with('!') || (text.contains(':') && !text.contains('/'));
     (is_pattern && !operand.exists()).then_some(text)

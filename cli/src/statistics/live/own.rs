@@ -23,15 +23,15 @@ impl<'a> OwnSession<'a> {
     pub(crate) fn start(
         controller: &'a Controller,
         kind: &str,
-        rules: Vec<Rule>,
+        rules: &[Rule],
         timeout: Duration,
     ) -> Result<Self, Failure> {
         let name = format!("{kind}-{}", std::process::id());
         let mut spec = SessionSpec::new();
         spec.state = State::Active;
         spec.end_with_this_process();
-        add(&mut spec, &name, &rules)?;
-        require_matches(controller, &spec, &rules)?;
+        add(&mut spec, &name, rules)?;
+        require_matches(controller, &spec, rules)?;
         let own = Self { session: controller.create(&name, &spec)?, timeout };
         let waited = own.session.wait(spec.generation, timeout)?;
         report_silent(&waited.silent);
@@ -43,7 +43,9 @@ impl<'a> OwnSession<'a> {
             problems.dedup();
             return Err(Failure::Refused(problems.join("\n")));
         }
-        problems.iter().for_each(|problem| message::note(problem));
+        for problem in &problems {
+            message::note(problem);
+        }
         Ok(own)
     }
 
