@@ -41,6 +41,7 @@ mod entry;
 mod object;
 mod pin;
 mod segment;
+mod split;
 mod text;
 mod writable;
 

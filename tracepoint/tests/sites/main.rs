@@ -17,6 +17,7 @@ mod corrupted;
 mod foreign;
 mod fork;
 mod hardened;
+mod mappings;
 mod page_end;
 mod states;
 mod stress;

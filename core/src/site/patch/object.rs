@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, Site};
 use super::segment::Segments;
-use super::writable;
+use super::{split, writable};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -155,6 +155,7 @@ pub unsafe extern "C" fn unregister_object(object: *mut Object) {
             link.store(node.next.load(Ordering::Relaxed), Ordering::Relaxed);
             GENERATION.fetch_add(1, Ordering::Relaxed);
             writable::forget(node.code());
+            split::forget(node.code());
             return;
         }
         link = &node.next;

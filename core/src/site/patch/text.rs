@@ -18,7 +18,7 @@
 
 use super::entry::{Form, Site};
 use super::segment::PAGE;
-use super::writable;
+use super::{split, writable};
 use crate::site::SwitchError;
 use std::cell::LazyCell;
 use std::fs::{File, OpenOptions};
@@ -45,6 +45,7 @@ pub(super) fn write(sites: &[Site<'_>], form: Form) -> Result<(), SwitchError> {
         return Ok(());
     }
     writable::restore_left();
+    split::split_off(sites);
     let (mut memory, mut mprotect) = (ProcMem::default(), FirstError::default());
     by_proc_mem(&mut memory, sites, form);
     let left: Vec<Site<'_>> = sites.iter().filter(|site| needs_write(**site, form)).copied().collect();
