@@ -22,6 +22,7 @@ use tracepoint_reader::net::stream::SharedKey;
 Examples:
   tracectl collect -o /var/tmp/traces
   tracectl collect -o /var/tmp/traces --control 0.0.0.0:5342 --data 0.0.0.0:5343 --live 0.0.0.0:5344 --quota 20G
+  tracectl collect -o /var/tmp/traces --rotate-size 64M --keep 10
   (umask 77; head -c 32 /dev/urandom | base64 >key); tracectl collect -o /var/tmp/traces --key-file key
   lttng create shop --live --set-url=net://127.0.0.1              (LTTng sends to it)
   babeltrace2 -i lttng-live net://127.0.0.1/host/HOST/shop        (and views it)
@@ -46,6 +47,16 @@ pub(crate) struct Collect {
     /// Largest size of the directory; senders wait when it is reached
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     quota: Option<u64>,
+    /// Go on in another chunk of a trace (`chunk-000001` and so on in its directory) when the current one has this size; LTTng's sessions are
+    /// rotated by LTTng
+    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    rotate_size: Option<u64>,
+    /// Go on in another chunk when the current one is this old
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    rotate_every: Option<Duration>,
+    /// Keep this many chunks of each trace; with --quota fewer, if there is no room
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
     /// How many packets of a stream may wait behind a missing one before it is asked for at once
     #[arg(long, value_name = "N", default_value_t = DEFAULT_GAP_PACKETS)]
     gap_packets: usize,
@@ -74,6 +85,15 @@ impl Collect {
         options = options.gap_packets(self.gap_packets).gap_time(self.gap_time);
         if let Some(quota) = self.quota {
             options = options.quota(quota);
+        }
+        if let Some(size) = self.rotate_size {
+            options = options.rotate_size(size);
+        }
+        if let Some(time) = self.rotate_every {
+            options = options.rotate_every(time);
+        }
+        if let Some(keep) = self.keep {
+            options = options.keep(keep as usize);
         }
         if let Some(path) = &self.key_file {
             options = options.key(SharedKey::read(path)?);

@@ -7,17 +7,22 @@
 //!                    (indexes that wait for packets: until those have come, at most LINGER)
 //! ```
 
+mod chunks;
 mod directory;
+mod ending;
 mod ordered;
+mod place;
 mod session;
 mod stream;
 mod streamed;
 mod streaming;
 mod tally;
 
+pub(crate) use chunks::Rotation;
 pub(crate) use directory::{SessionDirectory, session_name};
+pub(crate) use place::Place;
 pub(crate) use session::Session;
-pub(crate) use stream::{Place, Stream};
+pub(crate) use stream::Stream;
 pub(crate) use streaming::Opened;
 
 use crate::counts::Counts;
@@ -26,11 +31,9 @@ use crate::storage::{Done, Packet, Storage};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tracepoint_reader::net::relay::Index;
 
-/// How long packets whose indexes have come are waited for after the sender's control connection has ended.
-const LINGER: Duration = Duration::from_secs(5);
 /// The most streams of a session.
 pub(crate) const MOST_STREAMS: usize = 65_536;
 /// The most sessions.
@@ -43,6 +46,8 @@ pub(crate) struct Hub {
     pub(crate) output: PathBuf,
     /// The most bytes of memory for incomplete packets of a session.
     pub(crate) share: u64,
+    /// When sessions of our senders go on in another chunk.
+    pub(crate) rotation: Rotation,
     storage: Storage,
     sessions: BTreeMap<u64, Session>,
     streams: HashMap<u64, Stream>,
@@ -63,6 +68,7 @@ impl Hub {
         Self {
             output,
             share: u64::MAX,
+            rotation: Rotation::default(),
             storage,
             sessions: BTreeMap::new(),
             streams: HashMap::new(),
@@ -219,6 +225,9 @@ impl Hub {
 
     /// Hands what is complete to the storage.
     pub(crate) fn advance(&mut self, handle: u64, now: Instant) {
+        if self.streams.get(&handle).is_none_or(|stream| self.is_rotating(stream.session)) {
+            return;
+        }
         let Some(stream) = self.streams.get_mut(&handle) else { return };
         if let Err(message) = stream.advance(now, |job| self.storage.give(handle, job)) {
             self.messages.push(message);
@@ -228,26 +237,6 @@ impl Hub {
             self.counts.late += std::mem::take(&mut ordered.reorder.late);
         }
         self.counts.missing += std::mem::take(&mut stream.pairing.missing);
-    }
-
-    /// The sender of a session is gone, or has said that it ends.
-    pub(crate) fn close_session(&mut self, id: u64, now: Instant) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        session.begin_closing(now);
-        for handle in session.streams.clone() {
-            if let Some(stream) = self.streams.get_mut(&handle) {
-                stream.sender_is_gone();
-            }
-            self.advance(handle, now);
-        }
-        self.tidy(id, now);
-    }
-
-    /// Closes all sessions.
-    pub(crate) fn close_all(&mut self, now: Instant) {
-        for id in self.sessions.keys().copied().collect::<Vec<_>>() {
-            self.close_session(id, now);
-        }
     }
 
     /// Time has passed: gives up what was waited for too long. To be called a few times a second.
@@ -262,8 +251,10 @@ impl Hub {
             if detached.is_some_and(|since| now.saturating_duration_since(since) >= streaming::DETACHED_TIME) {
                 self.close_session(id, now);
             }
+            self.rotate_if_due(id, now);
             self.tidy(id, now);
         }
+        self.make_room();
     }
 
     /// The storage has done something.
@@ -287,50 +278,12 @@ impl Hub {
         if let Some(streamed) = self.sessions.get_mut(&stream.session).and_then(|it| it.streamed.as_mut()) {
             streamed.stored(bytes);
         }
-        if done == Done::Closed {
-            let session = stream.session;
-            self.tidy(session, now);
+        let session = stream.session;
+        match done {
+            Done::Closed => self.tidy(session, now),
+            Done::Marked => self.rotated(session, now),
+            Done::Packet { .. } => self.rotate_if_due(session, now),
+            _ => {}
         }
-    }
-
-    /// Goes on with the end of a session: closes streams whose packets do not come, then the session, and forgets it when no viewer needs it.
-    fn tidy(&mut self, id: u64, now: Instant) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        let Some(since) = session.closing_since() else { return };
-        let is_late = now.saturating_duration_since(since) >= LINGER;
-        let mut all_closed = true;
-        for handle in session.streams.clone() {
-            if let Some(stream) = self.streams.get_mut(&handle) {
-                if is_late {
-                    stream.give_up(|job| self.storage.give(handle, job));
-                    self.counts.missing += std::mem::take(&mut stream.pairing.missing);
-                }
-                all_closed &= stream.view.is_closed();
-            }
-        }
-        if !all_closed {
-            return;
-        }
-        if !session.is_closed() {
-            let what = format!("{} `{}` of {} ended", session.kind(), session.name, session.host);
-            session.close();
-            self.messages.push(what);
-        }
-        if self.sessions.get(&id).is_some_and(|session| session.viewers == 0) {
-            if let Some(session) = self.sessions.remove(&id) {
-                if let Some(streamed) = session.streamed {
-                    self.tokens.remove(&streamed.token);
-                }
-                session.streams.iter().for_each(|handle| drop(self.streams.remove(handle)));
-            }
-        }
-    }
-
-    /// A viewer has attached to a session, or has gone.
-    pub(crate) fn viewer(&mut self, id: u64, is_attached: bool, now: Instant) {
-        if let Some(session) = self.sessions.get_mut(&id) {
-            session.viewers = if is_attached { session.viewers + 1 } else { session.viewers.saturating_sub(1) };
-        }
-        self.tidy(id, now);
     }
 }

@@ -1,5 +1,6 @@
 //! How a collector is set up.
 
+use crate::hub::Rotation;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,6 +29,7 @@ pub struct Options {
     pub(crate) metrics: Option<SocketAddr>,
     pub(crate) memory: u64,
     pub(crate) quota: Option<u64>,
+    pub(crate) rotation: Rotation,
     pub(crate) write_rate: Option<u64>,
     pub(crate) key: Option<SharedKey>,
     pub(crate) allows_stock: bool,
@@ -50,6 +52,7 @@ impl Options {
             metrics: None,
             memory: DEFAULT_MEMORY,
             quota: None,
+            rotation: Rotation::default(),
             write_rate: None,
             key: None,
             allows_stock: false,
@@ -124,6 +127,26 @@ impl Options {
     /// The largest size of the output directory in bytes; senders wait when it is reached. No limit by default.
     pub const fn quota(mut self, bytes: u64) -> Self {
         self.quota = Some(bytes);
+        self
+    }
+
+    /// A session of our senders goes on in another chunk (`chunk-000001` and so on in its directory) when the present one has so many bytes of
+    /// packets. Each chunk is a trace by itself. Sessions of stock senders are divided by these.
+    pub const fn rotate_size(mut self, bytes: u64) -> Self {
+        self.rotation.size = Some(bytes);
+        self
+    }
+
+    /// A session of our senders goes on in another chunk when the present one is so old and has a packet.
+    pub const fn rotate_every(mut self, time: Duration) -> Self {
+        self.rotation.every = Some(time);
+        self
+    }
+
+    /// How many chunks of a session are kept, at least 1; older ones are removed. With a [quota](Self::quota), further ones are removed, the
+    /// oldest of all running sessions first, while less than an eighth of it is free. All are kept by default.
+    pub const fn keep(mut self, chunks: usize) -> Self {
+        self.rotation.keep = Some(chunks);
         self
     }
 }

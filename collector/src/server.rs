@@ -12,7 +12,7 @@ mod viewers;
 
 use crate::counts::Counts;
 use crate::error::CollectError;
-use crate::hub::Hub;
+use crate::hub::{Hub, Rotation};
 use crate::options::Options;
 use crate::reorder::Limits;
 use crate::storage::repair::{Found, repair};
@@ -182,6 +182,7 @@ impl Collector {
         let storage = Storage::start(found.bytes, options.quota, options.write_rate, sender);
         let storage = storage.map_err(|error| CollectError::new("start the thread that writes", error))?;
         let mut hub = Hub::new(options.output.clone(), storage);
+        hub.rotation = Rotation { quota: options.quota, ..options.rotation };
         if found.sessions > 0 {
             let Found { sessions, cut_off, .. } = found;
             hub.say(format!(

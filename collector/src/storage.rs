@@ -57,6 +57,8 @@ pub(crate) enum Job {
     Beacon { time: u64 },
     /// Tells that what came before is stored: viewers may read packets up to this number.
     Release { upto: u64 },
+    /// Tells that everything before it is done.
+    Mark,
     /// Removes the index, which cannot be completed.
     Unindex,
     /// Closes the files.
@@ -82,6 +84,8 @@ pub(crate) enum Done {
     Packet { sequence: u64, size: Option<u64>, stream_class: Option<u64> },
     /// Metadata was stored.
     Metadata { bytes: u64 },
+    /// What came before the mark is done.
+    Marked,
     /// What came before the release is stored.
     Released { upto: u64 },
     /// What came before the beacon is stored.

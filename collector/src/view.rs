@@ -42,6 +42,8 @@ pub(crate) struct View {
     segments: VecDeque<Segment>,
     /// The number of the first of them.
     first: u64,
+    /// Packets of earlier segments that viewers could not read yet.
+    passed: u64,
     /// Segments that the storage has not opened yet.
     upcoming: VecDeque<Segment>,
     /// No event before this time will follow; none since the last packet.
@@ -56,6 +58,7 @@ impl View {
         Self {
             segments: VecDeque::from([segment]),
             first: 0,
+            passed: 0,
             upcoming: VecDeque::new(),
             beacon: None,
             stream_class: None,
@@ -71,20 +74,25 @@ impl View {
     /// The storage goes on with the next segment; the last one ends here, and so many of its packets were moved.
     pub(crate) fn opened(&mut self, entries: u64, bytes: u64, moved: u64) {
         if let (Some(last), Some(mut next)) = (self.segments.back_mut(), self.upcoming.pop_front()) {
-            (last.entries, last.bytes) = (entries, bytes);
+            // Packets that no synchronisation has released yet stay hidden.
+            (last.entries, last.total, last.bytes) = (last.entries.min(entries), Some(entries), bytes);
             next.entries = moved;
             self.segments.push_back(next);
         }
         if self.segments.len() > KEPT {
-            self.segments.pop_front();
+            if let Some(Segment { entries, total: Some(total), .. }) = self.segments.pop_front() {
+                self.passed += total.saturating_sub(entries);
+            }
             self.first += 1;
         }
     }
 
-    /// A packet with an index was stored.
+    /// Viewers may read one packet more.
     pub(crate) fn stored(&mut self, stream_class: u64) {
-        if let Some(last) = self.segments.back_mut() {
-            last.entries += 1;
+        if self.passed > 0 {
+            self.passed -= 1;
+        } else if let Some(segment) = self.segments.iter_mut().find(|it| it.total.is_none() || it.hides_packets()) {
+            segment.entries += 1;
         }
         self.stream_class.get_or_insert(stream_class);
         self.beacon = None;
@@ -141,7 +149,7 @@ impl View {
                 cursor.entry += 1;
                 return Ok(Next::Packet { offset: (cursor.segment << OFFSET_BITS) + offset, index });
             }
-            if self.segment(cursor.segment + 1).is_none() {
+            if self.segment(cursor.segment + 1).is_none() || segment.hides_packets() {
                 break;
             }
             *cursor = Cursor { segment: cursor.segment + 1, entry: cursor.entry - segment.entries };
@@ -167,6 +175,11 @@ impl View {
             offset -= segment.bytes;
             number += 1;
         }
+    }
+
+    /// The file that is written now.
+    pub(crate) fn current(&self) -> Option<&Segment> {
+        self.segments.back()
     }
 
     /// The segments of metadata, with their numbers.

@@ -11,6 +11,7 @@ mod hosts;
 mod link;
 mod on_hosts;
 mod proxy;
+mod rotation;
 mod running;
 #[path = "../../../tests/support/seed.rs"]
 mod seed;

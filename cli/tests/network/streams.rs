@@ -39,7 +39,7 @@ pub(crate) fn stream(place: &Path, is_so: impl Fn(&Value) -> bool) -> (Value, Va
 }
 
 /// Thread and number of each event below a directory.
-fn events(place: &Path, name: &str) -> BTreeSet<[u64; 2]> {
+pub(crate) fn events(place: &Path, name: &str) -> BTreeSet<[u64; 2]> {
     let view = tracectl(place, &["view", "--json", place.join(name).to_str().unwrap()]);
     let text = String::from_utf8(view.stdout).unwrap();
     let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

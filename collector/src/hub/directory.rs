@@ -187,6 +187,16 @@ fn timestamp(time: u64) -> Timestamp {
     i64::try_from(time).ok().and_then(|time| Timestamp::from_second(time).ok()).unwrap_or_default()
 }
 
+/// Writes a file below a directory, whole or not at all.
+pub(super) fn put(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let path = directory.join(name);
+    let parent = Path::new(name).parent().unwrap_or_else(|| Path::new(""));
+    make_directories(directory, parent)?;
+    let fresh = directory.join(parent).join(".new");
+    std::fs::write(&fresh, bytes)?;
+    std::fs::rename(fresh, path)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

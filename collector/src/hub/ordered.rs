@@ -29,7 +29,7 @@ pub(crate) struct Ordered {
     /// The numbers of packets that the storage could not write, and that the sender was not told of.
     unwritten: Vec<u64>,
     /// What is stored.
-    tally: Tally,
+    pub(super) tally: Tally,
     /// Packets that viewers may not read yet: their numbers and stream classes.
     hidden: VecDeque<(u64, u64)>,
     /// The number up to which viewers may read.

@@ -1,5 +1,6 @@
 //! What a session of the stream protocol has beside its streams: who may send to it, and how far it has come.
 
+use super::chunks::Chunks;
 use crate::fragments::Fragments;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -29,6 +30,8 @@ pub(crate) struct Streamed {
     /// Bytes that were stored since the sender was last told, and what wakes its connection when there are many.
     pub(crate) untold: u64,
     pub(crate) progress: Rc<Notify>,
+    /// Its chunks, if it has some.
+    pub(crate) chunks: Option<Chunks>,
     /// The clock alignment that was written last, and its bound.
     pub(crate) alignment: Option<(i64, u64)>,
     /// Whether the clock of the sender was compared with the collector's.
@@ -44,6 +47,9 @@ impl Streamed {
     /// So many bytes of the session were stored.
     pub(super) fn stored(&mut self, bytes: u64) {
         self.untold += bytes;
+        if let Some(chunks) = &mut self.chunks {
+            chunks.bytes += bytes;
+        }
         if self.untold >= PROMPT {
             self.untold = 0;
             self.progress.notify_one();

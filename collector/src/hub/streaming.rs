@@ -2,20 +2,21 @@
 
 mod clocks;
 mod open;
+mod rotation;
 
 pub(crate) use open::Opened;
 
 use super::Hub;
-use super::directory::make_directories;
+use super::directory::put;
 use super::ordered::{Ordered, unwrap};
 use super::stream::Stream;
 use super::streamed::Streamed;
 use crate::fragments::Fragments;
 use crate::reorder::Limits;
 use crate::storage::{Job, Packet};
-use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
+use tracepoint_reader::account::ACCOUNT_PATH;
 use tracepoint_reader::net::stream::{
     AckEntry, ClosedStream, Datagram, Delivered, NO_SEQ, NackEntry, SeqRange, Sync, SyncEntry,
 };
@@ -59,9 +60,20 @@ impl Hub {
         streamed.metadata_bytes += fresh.len() as u64;
         let handle = streamed.metadata;
         if !fresh.is_empty() {
-            self.storage().give(handle, Job::Metadata { packet: Packet::new(fresh.to_vec(), 0, memory) });
+            let fresh = fresh.to_vec();
+            let fresh = match &mut streamed.chunks {
+                Some(chunks) => chunks.hold(fresh, memory),
+                None => Some((fresh, memory)),
+            };
+            if let Some((bytes, memory)) = fresh {
+                self.give_metadata(handle, bytes, memory);
+            }
         }
         Ok(())
+    }
+
+    fn give_metadata(&self, handle: u64, bytes: Vec<u8>, memory: Option<OwnedSemaphorePermit>) {
+        self.storage.give(handle, Job::Metadata { packet: Packet::new(bytes, 0, memory) });
     }
 
     /// A packet has come over the network, whole. `false`: it is damaged, or of no stream of this session.
@@ -172,7 +184,7 @@ impl Hub {
 
     /// A piece of the account; whether it is whole now.
     pub(crate) fn account(&mut self, id: u64, offset: u64, bytes: &[u8], whole: u64) -> Result<bool, String> {
-        let directory = self.session(id).and_then(|session| session.directory.clone()).ok_or("there is no session")?;
+        let directory = self.trace_directory(id).ok_or("there is no session")?;
         let streamed = self.streamed(id).ok_or("there is no session")?;
         let (account, length) = &mut streamed.account;
         if whole > LARGEST_ACCOUNT || offset != account.len() as u64 || length.is_some_and(|length| length != whole) {
@@ -183,13 +195,11 @@ impl Hub {
         if (account.len() as u64) < whole {
             return Ok(false);
         }
-        let path = directory.borrow().path().to_owned();
-        let written = make_directories(&path, Path::new(".account"))
-            .and_then(|()| std::fs::write(path.join(".account/.account.json.new"), &account))
-            .and_then(|()| {
-                std::fs::rename(path.join(".account/.account.json.new"), path.join(".account/account.json"))
-            });
-        written.map(|()| true).map_err(|error| format!("cannot write the account: {error}"))
+        let account = std::mem::take(account);
+        let account = self.last_account(id, account);
+        put(&directory, ACCOUNT_PATH, &account)
+            .map(|()| true)
+            .map_err(|error| format!("cannot write the account: {error}"))
     }
 
     /// The sender does not have these packets.

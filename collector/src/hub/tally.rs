@@ -1,10 +1,12 @@
 //! Counts the packets and events of a stream that are in its file.
 //!
 //! A packet tells how many records the stream had before it, so the events of a packet are known from the next one, if that has the next number. Where
-//! there is a gap between the two, those of the first are counted by decoding it, at the end: that is rare, and costs a read of the packet.
+//! there is a gap between the two, those of the first are counted by decoding it, at the end of its file: that is rare, and costs a read of the packet.
 
-use crate::view::{Cursor, Next, View};
+use crate::storage::Segment;
+use crate::view::View;
 use std::os::unix::fs::FileExt;
+use tracepoint_reader::account::Before;
 use tracepoint_reader::net::relay::Index;
 use tracepoint_reader::udp::wire::PacketHeader;
 use tracepoint_reader::{Metadata, PacketDecoder};
@@ -19,6 +21,9 @@ const HEADER: usize = 96;
 pub(crate) struct Tally {
     pub(crate) packets: u64,
     events: u64,
+    /// The packets in files before the present one, and where the stream was at their end.
+    before: u64,
+    end: Before,
     /// The number of the last packet, and the records before it.
     last: Option<(u64, u64)>,
     /// Packets whose events are not counted yet.
@@ -50,46 +55,81 @@ impl Tally {
             self.last = None;
         }
         if !self.uncounted.is_empty() {
-            let uncounted = std::mem::take(&mut self.uncounted);
-            self.events += decoded(&uncounted, view, metadata).unwrap_or_default();
+            if let Some(metadata) = text(metadata).and_then(|text| Metadata::parse(&text).ok()) {
+                self.count(view, &metadata);
+            }
         }
         self.events
     }
 
-    /// The tally of what an earlier collector has stored. Costs a read for each packet.
-    pub(crate) fn of(view: &View) -> Self {
-        let mut tally = Self::default();
-        each(view, |index, _, header| tally.add(index.packet_number, header.events_before));
+    /// Counts the events of all packets that are stored, as the file ends here and another one follows: where the stream is.
+    pub(crate) fn settle(&mut self, view: &View, metadata: &Metadata) -> Before {
+        let last = self.last.take();
+        self.uncounted.extend(last.map(|(seq, _)| seq));
+        let counted = self.count(view, metadata);
+        if let Some(((seq, before), (counted, (events, discarded)))) = last.zip(counted) {
+            self.end.recorded = if seq == counted { before + events } else { before };
+            self.end.discarded = discarded;
+        }
+        (self.end.packets, self.end.written) = (self.packets, self.events);
+        self.end
+    }
+
+    /// Counts what is not counted yet; the number of the last packet, its events, and those that were discarded up to its end.
+    fn count(&mut self, view: &View, metadata: &Metadata) -> Option<(u64, (u64, u64))> {
+        let uncounted = std::mem::take(&mut self.uncounted);
+        let (segment, first) = (view.current()?, *uncounted.first()?);
+        let numbers = (0..self.packets - self.before).rev();
+        let entries = numbers.map_while(|number| segment.entry(number).ok());
+        let mut end = None;
+        // From the end on, where they mostly are.
+        for (offset, index) in entries.take_while(|(_, index)| index.packet_number >= first) {
+            if uncounted.binary_search(&index.packet_number).is_ok() {
+                let events = decoded(segment, offset, &index, metadata);
+                self.events += events;
+                end.get_or_insert((index.packet_number, (events, index.discarded)));
+            }
+        }
+        end
+    }
+
+    /// The tally of what an earlier collector has stored: up to the present file, and in it. Costs a read for each packet.
+    pub(crate) fn of(view: &View, end: Before) -> Self {
+        let mut tally = Self { packets: end.packets, before: end.packets, events: end.written, end, ..Self::default() };
+        if let Some(segment) = view.current() {
+            for (offset, index) in (0..segment.entries).map_while(|number| segment.entry(number).ok()) {
+                let mut header = [0; HEADER];
+                if segment.data.read_exact_at(&mut header, offset).is_ok() {
+                    tally.add(index.packet_number, PacketHeader::parse(&header).events_before);
+                }
+            }
+        }
         tally
     }
-}
 
-/// Looks at the packets of a stream: index, offset for [`View::place`], and header.
-fn each(view: &View, mut look: impl FnMut(&Index, u64, &PacketHeader)) {
-    let mut cursor: Cursor = view.begin();
-    while let Ok(Next::Packet { offset, index }) = view.next(&mut cursor) {
-        let mut header = [0; HEADER];
-        if view.place(offset).is_some_and(|(file, offset)| file.read_exact_at(&mut header, offset).is_ok()) {
-            look(&index, offset, &PacketHeader::parse(&header));
-        }
+    /// Another file begins.
+    pub(crate) const fn next_file(&mut self) {
+        self.before = self.packets;
+    }
+
+    /// Whether the present file has packets.
+    pub(crate) const fn has_file(&self) -> bool {
+        self.packets > self.before
     }
 }
 
-/// The events of these packets, which are in order.
-fn decoded(numbers: &[u64], view: &View, metadata: &View) -> Option<u64> {
-    let (_, segment) = metadata.metadata().last()?;
-    let mut text = vec![0; usize::try_from(segment.bytes).ok()?];
+/// The metadata that is stored; `None`: nothing yet.
+pub(crate) fn text(metadata: &View) -> Option<Vec<u8>> {
+    let segment = metadata.current()?;
+    let mut text = vec![0; usize::try_from(segment.bytes).ok().filter(|bytes| *bytes > 0)?];
     segment.data.read_exact_at(&mut text, 0).ok()?;
-    let metadata = Metadata::parse(&text).ok()?;
-    let mut events = 0;
-    each(view, |index, offset, header| {
-        if numbers.binary_search(&index.packet_number).is_err() {
-            return;
-        }
-        let mut packet = vec![0; usize::try_from(header.size()).unwrap_or_default()];
-        let read = view.place(offset).is_some_and(|(file, offset)| file.read_exact_at(&mut packet, offset).is_ok());
-        let decoder = if read { PacketDecoder::new(&metadata, &packet).ok() } else { None };
-        events += decoder.map_or(0, |decoder| decoder.flatten().count() as u64);
-    });
-    Some(events)
+    Some(text)
+}
+
+/// The events of a packet.
+fn decoded(segment: &Segment, offset: u64, index: &Index, metadata: &Metadata) -> u64 {
+    let mut packet = vec![0; usize::try_from(index.packet_size / 8).unwrap_or_default()];
+    let is_read = segment.data.read_exact_at(&mut packet, offset).is_ok();
+    let decoder = if is_read { PacketDecoder::new(metadata, &packet).ok() } else { None };
+    decoder.map_or(0, |decoder| decoder.flatten().count() as u64)
 }

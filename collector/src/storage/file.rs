@@ -27,11 +27,18 @@ pub(crate) struct Segment {
     format: IndexFile,
     /// Packets that viewers may read.
     pub(crate) entries: u64,
+    /// Packets in a file that is complete.
+    pub(crate) total: Option<u64>,
     /// Bytes that viewers may read; of metadata.
     pub(crate) bytes: u64,
 }
 
 impl Segment {
+    /// Whether the file is complete, and has packets that viewers may not read yet.
+    pub(crate) fn hides_packets(&self) -> bool {
+        self.total.is_some_and(|total| self.entries < total)
+    }
+
     /// The offset and the index of a packet. Costs one read of 72 bytes.
     pub(crate) fn entry(&self, number: u64) -> io::Result<(u64, Index)> {
         let file = self.index.as_ref().ok_or(io::ErrorKind::NotFound)?;
@@ -108,7 +115,14 @@ impl Files {
     /// What viewers read of these files.
     pub(crate) fn segment(&self) -> Segment {
         let index = self.index.as_ref().map(|(file, _)| Arc::clone(file));
-        Segment { data: Arc::clone(&self.data), index, format: self.format, entries: self.entries, bytes: self.bytes }
+        Segment {
+            data: Arc::clone(&self.data),
+            index,
+            format: self.format,
+            entries: self.entries,
+            total: None,
+            bytes: self.bytes,
+        }
     }
 }
 

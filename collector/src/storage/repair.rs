@@ -13,6 +13,8 @@ use tracepoint_reader::net::relay::{IndexFile, METADATA_CHANNEL};
 
 /// The name of the file in the directory of a session that is being written.
 pub(crate) const MARK: &str = ".collecting";
+/// The name of the directory in which the next chunk of a session is made. It is of no use if the collector is killed before it has its name.
+pub(crate) const NEXT_CHUNK: &str = ".next-chunk";
 /// At the beginning of a metadata packet, in either byte order.
 const METADATA_MAGIC: u32 = 0x75D1_1D57;
 /// How deep directories are searched.
@@ -43,7 +45,9 @@ fn search(directory: &Path, is_open: bool, depth: usize, found: &mut Found) -> i
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
         let (kind, path) = (entry.file_type()?, entry.path());
-        if kind.is_dir() && depth > 0 {
+        if kind.is_dir() && is_open && entry.file_name() == NEXT_CHUNK {
+            std::fs::remove_dir_all(&path)?;
+        } else if kind.is_dir() && depth > 0 {
             search(&path, is_open, depth - 1, found)?;
         } else if kind.is_file() && entry.file_name() != MARK {
             let before = entry.metadata()?.len();

@@ -29,7 +29,7 @@ pub(crate) struct Storage {
 struct Shared {
     /// What does not fit is dropped instead of tried again: the collector ends. Relaxed: the flag publishes nothing but itself.
     gives_up: AtomicBool,
-    /// Bytes in the output directory. Relaxed: only the writing thread changes it, others show it.
+    /// Bytes in the output directory. Relaxed: each change is one addition, and nothing else is published by it.
     used: AtomicU64,
     /// Bytes of packets that were given and are not done, and how long each takes, in nanoseconds for a MiB. Relaxed: estimates for
     /// [pacing](crate::pacing), which publish nothing but themselves.
@@ -72,6 +72,13 @@ impl Storage {
     /// Bytes in the output directory.
     pub(crate) fn used(&self) -> u64 {
         self.shared.used.load(Ordering::Relaxed)
+    }
+
+    /// Bytes were added to the output directory, or removed, by others.
+    pub(crate) fn resized(&self, added: u64, removed: u64) {
+        self.shared.used.fetch_add(added, Ordering::Relaxed);
+        let change = |used: u64| Some(used.saturating_sub(removed));
+        let _ = self.shared.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
     }
 
     /// Drops what does not fit from now on, in place of trying again.
@@ -154,6 +161,7 @@ impl Writer {
                 is_stored.then_some(Done::Metadata { bytes: size })
             }
             Job::Beacon { time } => Some(Done::Beacon { time }),
+            Job::Mark => Some(Done::Marked),
             Job::Release { upto } => Some(Done::Released { upto }),
             Job::Unindex => {
                 self.streams.get_mut(&handle)?.unindex();

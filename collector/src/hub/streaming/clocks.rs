@@ -1,15 +1,17 @@
 //! The clocks of senders: what their alignment is, and whether they are far off.
 
-use super::make_directories;
 use crate::hub::Hub;
+use crate::hub::directory::make_directories;
+use crate::hub::tally::text;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 use tracepoint_reader::Metadata;
 use tracepoint_reader::net::stream::{NO_BOUND, Sync};
 
+/// Where it is in a trace.
+pub(super) const FILE: &str = ".account/clock-alignment";
 /// Differences from this one on, in nanoseconds, are told.
 const FAR_OFF: u64 = 1_000_000_000;
 
@@ -26,16 +28,15 @@ impl Hub {
 
     /// Writes the clock alignment beside the account, when it has changed by more than its bound: time of the session, offset, bound.
     fn write_alignment(&mut self, id: u64, sync: &Sync) -> io::Result<()> {
-        let Some(directory) = self.session(id).and_then(|session| session.directory.clone()) else { return Ok(()) };
+        let Some(path) = self.trace_directory(id) else { return Ok(()) };
         let Some(streamed) = self.streamed(id).filter(|_| sync.bound != NO_BOUND) else { return Ok(()) };
         let (offset, bound) = (sync.offset, sync.bound);
         if streamed.alignment.is_some_and(|(known, least)| offset.abs_diff(known) <= bound && bound >= least) {
             return Ok(());
         }
         streamed.alignment = Some((offset, bound));
-        let path = directory.borrow().path().to_owned();
         make_directories(&path, Path::new(".account"))?;
-        let file = OpenOptions::new().append(true).create(true).open(path.join(".account/clock-alignment"));
+        let file = OpenOptions::new().append(true).create(true).open(path.join(FILE));
         file.and_then(|mut file| writeln!(file, "{} {offset} {bound}", sync.time))
     }
 
@@ -46,9 +47,7 @@ impl Hub {
         if streamed.is_clock_checked {
             return None;
         }
-        let (_, segment) = self.stream(handle)?.view.metadata().last()?;
-        let mut text = vec![0; usize::try_from(segment.bytes).ok().filter(|bytes| *bytes > 0)?];
-        segment.data.read_exact_at(&mut text, 0).ok()?;
+        let text = text(&self.stream(handle)?.view)?;
         self.streamed(id)?.is_clock_checked = true;
         let ahead = Metadata::parse(&text).ok()?.clocks().first()?.nanoseconds(0).saturating_sub(offset);
         let by = ahead.unsigned_abs();

@@ -1,10 +1,11 @@
 //! Opens sessions of the stream protocol and their streams: new ones, and those that go on after a lost connection or a killed collector.
 
 use crate::fragments::Fragments;
+use crate::hub::chunks;
 use crate::hub::directory::SessionDirectory;
 use crate::hub::ordered::Ordered;
+use crate::hub::place::Place;
 use crate::hub::session::Session;
-use crate::hub::stream::Place;
 use crate::hub::streamed::Streamed;
 use crate::hub::tally::Tally;
 use crate::hub::{Hub, MOST_STREAMS};
@@ -56,8 +57,17 @@ impl Hub {
         let failed = |error: io::Error| format!("cannot create the directory of the session: {error}");
         let (directory, is_resumed) = streamed_directory(&self.output, hello).map_err(failed)?;
         let path = Path::new(directory.relative()).to_owned();
+        let name = format!("{}-{}", hello.session, hello.process);
+        let chunks = match is_resumed {
+            true => chunks::reopen(directory.path(), &name),
+            false if self.rotation.size.is_some() || self.rotation.every.is_some() => {
+                chunks::create(directory.path()).map(Some)
+            }
+            false => Ok(None),
+        };
+        let chunks = chunks.map_err(failed)?;
         let place = Place {
-            directory: directory.path().to_owned(),
+            directory: chunks.as_ref().map_or(directory.path().to_owned(), |it| it.directory(directory.path())),
             channel: METADATA_CHANNEL.to_owned(),
             format: None,
             limit: (0, 0),
@@ -67,7 +77,6 @@ impl Hub {
         let files =
             if metadata.exists() { Files::reopen(&metadata, false) } else { place.create(0) }.map_err(failed)?;
         let metadata_bytes = files.bytes();
-        let name = format!("{}-{}", hello.session, hello.process);
         let interval = Duration::from_millis(hello.sync_interval.max(1).into());
         let mut session = Session::new(name, hello.host.to_owned(), interval, (hello.key, 0));
         session.directory = Some(Rc::new(RefCell::new(directory)));
@@ -85,6 +94,7 @@ impl Hub {
             untold: 0,
             progress: Rc::default(),
             alignment: None,
+            chunks,
             is_clock_checked: false,
             account: (Vec::new(), None),
         });
@@ -117,24 +127,24 @@ impl Hub {
         if RESERVED.contains(&name.as_str()) || !streamed.names.insert(name.clone()) {
             return Err(format!("the name of the stream `{name}` is taken"));
         }
+        let line = streamed.chunks.as_ref().and_then(|chunks| chunks.lines.get(&key)).cloned().unwrap_or_default();
+        let directory = self.trace_directory(id).ok_or("there is no session")?;
         let session = self.session(id).and_then(|session| session.directory.clone()).ok_or("there is no session")?;
-        let directory = session.borrow();
         let place = Place {
-            directory: directory.path().to_owned(),
+            directory,
             channel: name,
             format: Some(IndexFile { is_long: true }),
             limit: (0, 0),
-            path: Path::new(directory.relative()).to_owned(),
+            path: Path::new(session.borrow().relative()).to_owned(),
         };
-        drop(directory);
         let path = place.directory.join(&place.channel);
         let files = if path.exists() { Files::reopen(&path, true) } else { place.create(0) };
         let files = files.map_err(|error| format!("cannot create {}: {error}", path.display()))?;
-        let next = files.last_number().map_or(0, |last| last + 1);
+        let next = files.last_number().map_or(line.next, |last| last + 1);
         let handle = self.open_stream(id, place, files).ok_or("there is no session")?;
         if let Some(stream) = self.streams.get_mut(&handle) {
             stream.view.set_class(announce.class.into());
-            let tally = Tally::of(&stream.view);
+            let tally = Tally::of(&stream.view, line.before);
             stream.ordered = Some(Ordered::new(key, announce.packet_size, next, tally));
         }
         let connection = self.streamed(id).map_or(0, |streamed| streamed.connection);

@@ -1,0 +1,70 @@
+//! How sessions end: their streams are closed, and they are forgotten when no viewer reads them.
+
+use super::Hub;
+use std::time::{Duration, Instant};
+
+/// How long packets whose indexes have come are waited for after the sender's control connection has ended.
+const LINGER: Duration = Duration::from_secs(5);
+
+impl Hub {
+    /// The sender of a session is gone, or has said that it ends.
+    pub(crate) fn close_session(&mut self, id: u64, now: Instant) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.begin_closing(now);
+        for handle in session.streams.clone() {
+            if let Some(stream) = self.streams.get_mut(&handle) {
+                stream.sender_is_gone();
+            }
+            self.advance(handle, now);
+        }
+        self.tidy(id, now);
+    }
+
+    /// Closes all sessions.
+    pub(crate) fn close_all(&mut self, now: Instant) {
+        for id in self.sessions.keys().copied().collect::<Vec<_>>() {
+            self.close_session(id, now);
+        }
+    }
+
+    /// Goes on with the end of a session: closes streams whose packets do not come, then the session, and forgets it when no viewer needs it.
+    pub(super) fn tidy(&mut self, id: u64, now: Instant) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(since) = session.closing_since() else { return };
+        let is_late = now.saturating_duration_since(since) >= LINGER;
+        let mut all_closed = true;
+        for handle in session.streams.clone() {
+            if let Some(stream) = self.streams.get_mut(&handle) {
+                if is_late {
+                    stream.give_up(|job| self.storage.give(handle, job));
+                    self.counts.missing += std::mem::take(&mut stream.pairing.missing);
+                }
+                all_closed &= stream.view.is_closed();
+            }
+        }
+        if !all_closed {
+            return;
+        }
+        if !session.is_closed() {
+            let what = format!("{} `{}` of {} ended", session.kind(), session.name, session.host);
+            session.close();
+            self.messages.push(what);
+        }
+        if self.sessions.get(&id).is_some_and(|session| session.viewers == 0) {
+            if let Some(session) = self.sessions.remove(&id) {
+                if let Some(streamed) = session.streamed {
+                    self.tokens.remove(&streamed.token);
+                }
+                session.streams.iter().for_each(|handle| drop(self.streams.remove(handle)));
+            }
+        }
+    }
+
+    /// A viewer has attached to a session, or has gone.
+    pub(crate) fn viewer(&mut self, id: u64, is_attached: bool, now: Instant) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.viewers = if is_attached { session.viewers + 1 } else { session.viewers.saturating_sub(1) };
+        }
+        self.tidy(id, now);
+    }
+}

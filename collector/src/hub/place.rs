@@ -1,0 +1,47 @@
+//! Where the files of a stream are.
+
+use crate::storage::Files;
+use std::io;
+use std::path::PathBuf;
+use tracepoint_reader::net::relay::{IndexFile, METADATA_CHANNEL};
+
+/// Where the files of a stream are.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// The path of the trace, as the sender has told it.
+    pub(crate) path: PathBuf,
+    /// The directory on this machine.
+    pub(crate) directory: PathBuf,
+    /// The name of the file.
+    pub(crate) channel: String,
+    /// The format of index files; `None`: the stream has none.
+    pub(crate) format: Option<IndexFile>,
+    /// The largest size of a file in bytes, and how many files are kept; 0: no limit.
+    pub(crate) limit: (u64, u64),
+}
+
+impl Place {
+    pub(crate) fn is_metadata(&self) -> bool {
+        self.channel == METADATA_CHANNEL
+    }
+
+    /// Creates the files with this number in the series of a stream whose files have a largest size.
+    pub(crate) fn create(&self, number: u64) -> io::Result<Files> {
+        let (largest, count) = self.limit;
+        let name = match (largest, count) {
+            (0, _) => self.channel.clone(),
+            (_, 0) => format!("{}_{number}", self.channel),
+            (_, count) => {
+                let name = format!("{}_{}", self.channel, number % count);
+                if number >= count {
+                    // Its turn has come again; viewers that have it open go on with the old one.
+                    std::fs::remove_file(self.directory.join(&name))?;
+                    let _ = std::fs::remove_file(self.directory.join("index").join(format!("{name}.idx")));
+                }
+                name
+            }
+        };
+        let is_indexed = self.format.is_some() && !self.is_metadata();
+        Files::create(&self.directory.join(name), self.format.unwrap_or(IndexFile { is_long: true }), is_indexed)
+    }
+}

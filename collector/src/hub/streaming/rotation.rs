@@ -1,0 +1,238 @@
+//! The chunks of a session: one that is too large or too old is followed by another, and the oldest ones are removed.
+//!
+//! ```text
+//!   due ──▶ ending: packets and metadata wait, and the storage does what it was given
+//!       ──marked──▶ the next chunk is made as `.next-chunk`: metadata, files, where each stream is ──renamed──▶ the account of the old chunk
+//!       ──▶ streams go on in the next chunk ──▶ the oldest chunk is removed
+//! ```
+//!
+//! A collector that is killed before the renaming has not rotated: [repair](crate::storage::repair) removes what was prepared. One that is killed
+//! after it has: the next collector writes the account of the old chunk.
+
+use crate::hub::Hub;
+use crate::hub::chunks::{self, Chunks, Line, Lines};
+use crate::hub::directory::{make_directories, put};
+use crate::hub::place::Place;
+use crate::hub::session::Session;
+use crate::hub::tally::{self, Tally};
+use crate::storage::repair::NEXT_CHUNK;
+use crate::storage::{Files, Job};
+use crate::view::View;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use tracepoint_reader::account::{ACCOUNT_PATH, Account};
+use tracepoint_reader::net::relay::METADATA_CHANNEL;
+use tracepoint_reader::{Metadata, chunk_name};
+
+/// Chunks are removed while less than this part of the quota is free.
+const FREE: u64 = 8;
+
+impl Hub {
+    /// The directory of the trace of a session: that of its present chunk.
+    pub(super) fn trace_directory(&self, id: u64) -> Option<PathBuf> {
+        let session = self.session(id)?;
+        let root = session.directory.as_ref()?.borrow().path().to_owned();
+        let chunks = session.streamed.as_ref()?.chunks.as_ref();
+        Some(chunks.map_or_else(|| root.clone(), |chunks| chunks.directory(&root)))
+    }
+
+    /// Whether packets of a session wait for its next chunk.
+    pub(in crate::hub) fn is_rotating(&self, id: u64) -> bool {
+        let chunks = self.session(id).and_then(|session| session.streamed.as_ref()?.chunks.as_ref());
+        chunks.is_some_and(|chunks| chunks.is_ending)
+    }
+
+    /// Begins the end of the present chunk, if that is due.
+    pub(in crate::hub) fn rotate_if_due(&mut self, id: u64, now: Instant) {
+        let rotation = self.rotation;
+        let Some(streamed) = self.sessions.get_mut(&id).filter(|it| it.is_open()).and_then(|it| it.streamed.as_mut())
+        else {
+            return;
+        };
+        let handle = streamed.metadata;
+        if let Some(chunks) = streamed.chunks.as_mut().filter(|chunks| chunks.is_due(&rotation, now)) {
+            chunks.is_ending = true;
+            self.storage.give(handle, Job::Mark);
+        }
+    }
+
+    /// The storage has done everything that it was given before the end of the chunk.
+    pub(in crate::hub) fn rotated(&mut self, id: u64, now: Instant) {
+        if self.session(id).is_some_and(Session::is_open) {
+            if let Err(error) = self.next_chunk(id) {
+                self.say(format!("cannot begin another chunk: {error}; it is tried again"));
+                if let Some(chunks) = self.chunks(id) {
+                    chunks.failed = Some(now);
+                }
+            }
+        }
+        let Some(streamed) = self.streamed(id) else { return };
+        let (metadata, mut handles) = (streamed.metadata, streamed.streams.values().copied().collect::<Vec<_>>());
+        let waiting = streamed.chunks.as_mut().map(|chunks| {
+            chunks.is_ending = false;
+            std::mem::take(&mut chunks.waiting)
+        });
+        for (bytes, memory) in waiting.into_iter().flatten() {
+            self.give_metadata(metadata, bytes, memory);
+        }
+        handles.push(metadata);
+        for handle in handles {
+            self.advance(handle, now);
+        }
+        self.retain(id);
+    }
+
+    fn chunks(&mut self, id: u64) -> Option<&mut Chunks> {
+        self.streamed(id)?.chunks.as_mut()
+    }
+
+    /// Where the streams are at the end of the present chunk.
+    fn ends(&mut self, id: u64, directory: &Path, metadata: &Metadata) -> Lines {
+        let Some(streamed) = self.sessions.get_mut(&id).and_then(|session| session.streamed.as_mut()) else {
+            return Lines::new();
+        };
+        let mut lines = streamed.chunks.as_ref().map(|chunks| chunks.lines.clone()).unwrap_or_default();
+        for (key, handle) in &streamed.streams {
+            let Some(stream) = self.streams.get_mut(handle) else { continue };
+            let Some(ordered) = &mut stream.ordered else { continue };
+            let line = lines.entry(*key).or_insert_with(|| Line::new(&stream.place.channel));
+            line.end = ordered.tally.settle(&stream.view, metadata);
+            line.next = ordered.reorder.next_number();
+        }
+        // Streams that an earlier collector has stored and that were not announced since.
+        for (_, line) in lines.iter_mut().filter(|(key, _)| !streamed.streams.contains_key(*key)) {
+            if let Ok(files) = Files::reopen(&directory.join(&line.name), true) {
+                let view = View::new(files.segment());
+                line.end = Tally::of(&view, line.before).settle(&view, metadata);
+                line.next = files.last_number().map_or(line.next, |last| last + 1);
+            }
+        }
+        lines
+    }
+
+    /// Makes the next chunk, and goes on there.
+    fn next_chunk(&mut self, id: u64) -> io::Result<()> {
+        let gone = || io::Error::from(io::ErrorKind::NotFound);
+        let session = self.session(id).ok_or_else(gone)?;
+        let (name, streamed) = (session.name.clone(), session.streamed.as_ref().ok_or_else(gone)?);
+        let root = session.directory.as_ref().ok_or_else(gone)?.borrow().path().to_owned();
+        let (handle, alignment) = (streamed.metadata, streamed.alignment);
+        let (number, removed) = streamed.chunks.as_ref().map(|it| (it.number, it.removed)).ok_or_else(gone)?;
+        let handles: Vec<u64> = streamed.streams.values().copied().collect();
+        let old = root.join(chunk_name(number));
+        let text = self.stream(handle).and_then(|stream| tally::text(&stream.view)).ok_or_else(gone)?;
+        let metadata = Metadata::parse(&text).map_err(io::Error::other)?;
+        let ended = self.ends(id, &old, &metadata);
+        let begun: Lines = ended.iter().map(|(key, line)| (*key, line.next_chunk())).collect();
+
+        let next = root.join(NEXT_CHUNK);
+        if next.exists() {
+            fs::remove_dir_all(&next)?;
+        }
+        make_directories(&root, Path::new(NEXT_CHUNK))?;
+        fs::write(next.join(METADATA_CHANNEL), &text)?;
+        chunks::write(&next, &metadata, &name, (number + 1, removed), &begun)?;
+        if alignment.is_some() {
+            let known = fs::read_to_string(old.join(super::clocks::FILE))?;
+            put(
+                &next,
+                super::clocks::FILE,
+                known.lines().last().map(|line| format!("{line}\n")).unwrap_or_default().as_bytes(),
+            )?;
+        }
+        let mut files = vec![(handle, Files::reopen(&next.join(METADATA_CHANNEL), false)?)];
+        for handle in handles {
+            if let Some(stream) = self.streams.get(&handle).filter(|stream| stream.is_open()) {
+                let place = Place { directory: next.clone(), ..stream.place.clone() };
+                files.push((handle, place.create(0)?));
+            }
+        }
+        let directory = root.join(chunk_name(number + 1));
+        fs::rename(&next, &directory)?;
+
+        self.storage.resized(text.len() as u64, 0);
+        for (handle, files) in files {
+            if let Some(stream) = self.streams.get_mut(&handle) {
+                stream.go_on(directory.clone(), files, |job| self.storage.give(handle, job));
+            }
+        }
+        let account = chunks::closed(&metadata, &name, (number, removed), &ended);
+        if let Err(error) = put(&old, ACCOUNT_PATH, &account.to_json()) {
+            self.say(format!("cannot write the account of {}: {error}", old.display()));
+        }
+        for line in ended.values().filter(|line| !line.has_file()) {
+            // Of streams without a packet in the chunk. Nothing is lost if it stays.
+            let _ = fs::remove_file(old.join(&line.name));
+            let _ = fs::remove_file(old.join("index").join(format!("{}.idx", line.name)));
+        }
+        if let Some(chunks) = self.chunks(id) {
+            chunks.closed.push_back((number, Instant::now(), chunks::content(&ended, chunks.bytes)));
+            (chunks.number, chunks.began, chunks.bytes, chunks.failed) = (number + 1, Instant::now(), 0, None);
+            chunks.lines = begun;
+        }
+        Ok(())
+    }
+
+    /// Removes chunks of a session that are more than are kept.
+    fn retain(&mut self, id: u64) {
+        let Some(keep) = self.rotation.keep else { return };
+        while self.chunks(id).is_some_and(|chunks| chunks.closed.len() + 1 > keep.max(1)) {
+            self.remove_chunk(id);
+        }
+    }
+
+    /// Removes the oldest chunks of all sessions while the quota is nearly used up.
+    pub(in crate::hub) fn make_room(&mut self) {
+        let (Some(quota), Some(_)) = (self.rotation.quota, self.rotation.keep) else { return };
+        while self.storage.used() > quota - quota / FREE {
+            let open = self.sessions.iter().filter(|(_, session)| session.is_open());
+            let oldest = open.filter_map(|(id, session)| {
+                let (_, ended, _) = session.streamed.as_ref()?.chunks.as_ref()?.closed.front()?;
+                Some((*ended, *id))
+            });
+            let Some((_, id)) = oldest.min() else { return };
+            self.remove_chunk(id);
+        }
+    }
+
+    /// Removes the oldest chunk of a session: first its metadata, so that nothing takes the rest for a trace.
+    fn remove_chunk(&mut self, id: u64) {
+        let root = self.session(id).and_then(|session| Some(session.directory.as_ref()?.borrow().path().to_owned()));
+        let (Some(root), Some(chunks)) = (root, self.chunks(id)) else { return };
+        let Some((number, _, content)) = chunks.closed.pop_front() else { return };
+        chunks.removed.chunks += 1;
+        chunks.removed.packets += content.packets;
+        chunks.removed.events += content.events;
+        chunks.removed.bytes += content.bytes;
+        let directory = root.join(chunk_name(number));
+        let size = chunks::size(&directory);
+        let removed = fs::remove_file(directory.join(METADATA_CHANNEL)).and_then(|()| fs::remove_dir_all(&directory));
+        match removed {
+            Ok(()) => self.storage.resized(0, size),
+            Err(error) => self.say(format!("cannot remove {}: {error}", directory.display())),
+        }
+    }
+
+    /// The account of the sender, as that of the last chunk.
+    pub(super) fn last_account(&mut self, id: u64, bytes: Vec<u8>) -> Vec<u8> {
+        let Some(streamed) = self.sessions.get(&id).and_then(|session| session.streamed.as_ref()) else { return bytes };
+        let (Some(chunks), Ok(mut account)) = (&streamed.chunks, Account::parse(&bytes)) else { return bytes };
+        for channel in &mut account.channels {
+            for stream in &mut channel.streams {
+                let Ok(class) = u32::try_from(channel.id) else { continue };
+                let key = (class, stream.instance);
+                if let Some(line) = chunks.lines.get(&key) {
+                    stream.before = line.before;
+                }
+                let ordered = streamed.streams.get(&key).and_then(|handle| self.streams.get(handle)?.ordered.as_ref());
+                if !ordered.is_some_and(|ordered| ordered.tally.has_file()) {
+                    stream.file.clear();
+                }
+            }
+        }
+        account.chunk = Some(chunks::chunk(chunks.number, true, chunks.removed));
+        account.to_json()
+    }
+}
