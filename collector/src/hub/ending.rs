@@ -1,6 +1,6 @@
 //! How sessions end: their streams are closed, and they are forgotten when no viewer reads them.
 
-use super::Hub;
+use super::{Hub, Session};
 use std::time::{Duration, Instant};
 
 /// How long packets whose indexes have come are waited for after the sender's control connection has ended.
@@ -47,8 +47,9 @@ impl Hub {
         }
         if !session.is_closed() {
             let what = format!("{} `{}` of {} ended", session.kind(), session.name, session.host);
-            session.close();
             self.messages.push(what);
+            self.discard_empty(id);
+            self.sessions.get_mut(&id).into_iter().for_each(Session::close);
         }
         if self.sessions.get(&id).is_some_and(|session| session.viewers == 0) {
             if let Some(session) = self.sessions.remove(&id) {
@@ -57,6 +58,22 @@ impl Hub {
                 }
                 session.streams.iter().for_each(|handle| drop(self.streams.remove(handle)));
             }
+        }
+    }
+
+    /// Removes the directory of a session whose sender was gone before it streamed anything.
+    fn discard_empty(&self, id: u64) {
+        let Some(session) = self.sessions.get(&id) else { return };
+        let (Some(streamed), Some(directory)) = (&session.streamed, &session.directory) else { return };
+        let mut ordered = session.streams.iter().filter_map(|handle| self.streams.get(handle)?.ordered.as_ref());
+        if streamed.metadata_bytes > 0 || ordered.any(|ordered| ordered.tally.packets > 0) {
+            return;
+        }
+        let path = directory.borrow().path().to_owned();
+        // What stays is an empty trace, which harms nobody. So are directories above it that others still use.
+        let _ = std::fs::remove_dir_all(&path);
+        for above in path.ancestors().skip(1).take(2) {
+            let _ = std::fs::remove_dir(above);
         }
     }
 

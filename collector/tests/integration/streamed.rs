@@ -75,6 +75,18 @@ fn packets_over_tcp_are_stored_and_acknowledged() {
 }
 
 #[test]
+fn a_sender_that_is_gone_before_it_streams_leaves_no_directory() {
+    let place = place();
+    let collector = Running::below(place.path());
+    let sender = StreamSender::open(collector.addresses.control, collector.addresses.data, 1, None);
+    assert!(directory(&place).exists());
+    drop(sender);
+    let (_, messages) = collector.end();
+    assert!(!place.path().join("host").exists(), "{messages:?}");
+    assert!(place.path().exists());
+}
+
+#[test]
 fn the_alignment_of_clocks_is_stored_when_it_changes_by_more_than_its_bound() {
     let place = place();
     let collector = Running::below(place.path());
