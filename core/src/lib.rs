@@ -94,10 +94,10 @@ pub use tracepoint_macros::TraceEnum;
 ///
 /// | option | effect |
 /// |---|---|
-/// | – | the arguments whose types, as written, are `str`, `String`, `Path`, `PathBuf`, an integer up to 64 bits, `bool`, `f32`, `f64`, `[T]` or `Vec<T>` of these numbers, or a reference to such, are fields; others are left out |
+/// | – | the arguments whose types, as written, are `str`, `String`, `Path`, `PathBuf`, an integer up to 64 bits, `bool`, `f32`, `f64`, `[T]`, `Vec<T>` or `Option<T>` of these numbers, `Duration`, `SystemTime`, an address, `Uuid`, or a reference to such, are fields; others are left out |
 /// | `skip(a, b)` | without these |
-/// | `fields(a, len: u64 = b.len() as u64)` | exactly these: arguments, and expressions over the arguments and `self` |
-/// | `err` | the function returns a `Result`: an `Err` is the outcome `error`, and the event `NAME_err { span_id, error }` records it by its `Display`, with an allocation if that event is on |
+/// | `fields(a, len: u64 = b.len() as u64, c: debug = c)` | exactly these: arguments, and expressions over the arguments and `self` |
+/// | `err` | the function returns a `Result`: an `Err` is the outcome `error`, and the event `NAME_err { span_id, error }` records what its `Display` writes |
 /// | `parent = expression` | the parent, as in [`span!`](crate::span!) |
 /// | `name = "…"`, `provider = "…"`, `level = Info` | instead of the name of the function, that of the crate, and `DebugLine` |
 /// | `crate = path` | the path of this crate, where it was renamed |

@@ -3,7 +3,7 @@
 use crate::attributes;
 use crate::problems::Problems;
 use proc_macro2::{Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
@@ -202,17 +202,19 @@ fn of_argument(name: &Ident, ty: &Type) -> Option<Chosen> {
         Type::Path(path) => {
             let last = path.path.segments.last()?;
             let element = match &last.arguments {
-                syn::PathArguments::AngleBracketed(generics) if last.ident == "Vec" && generics.args.len() == 1 => {
-                    Some(&generics.args[0])
-                }
+                syn::PathArguments::AngleBracketed(generics) => generics.args.first(),
                 syn::PathArguments::None => None,
-                _ => return None,
+                syn::PathArguments::Parenthesized(_) => return None,
             };
             match (last.ident.to_string().as_str(), element) {
-                (_, Some(syn::GenericArgument::Type(element))) if is_scalar(element) => {
+                ("Vec", Some(syn::GenericArgument::Type(element))) if is_scalar(element) => {
                     (quote!([#element]), parse_quote_spanned!(span=> &[#element]), place)
                 }
+                ("Option", Some(syn::GenericArgument::Type(element))) if is_scalar(element) => {
+                    (quote!(Option<#element>), ty.clone(), value)
+                }
                 (_, Some(_)) => return None,
+                (text, _) if VALUES.contains(&text) => (last.ident.to_token_stream(), ty.clone(), value),
                 ("str" | "String", _) => (quote!(str), parse_quote_spanned!(span=> &str), place),
                 ("Path" | "PathBuf", _) => (quote!(path), parse_quote_spanned!(span=> &::std::path::Path), place),
                 _ if is_scalar(ty) => (quote!(#ty), ty.clone(), value),
@@ -224,7 +226,11 @@ fn of_argument(name: &Ident, ty: &Type) -> Option<Chosen> {
     Some(Chosen { name: name.clone(), kind, ty: argument, value })
 }
 
-/// Whether a type is written as the name of a type that a field can have.
+/// Types of fields that are `Copy`.
+const VALUES: [&str; 9] =
+    ["Duration", "SystemTime", "IpAddr", "Ipv4Addr", "Ipv6Addr", "SocketAddr", "SocketAddrV4", "SocketAddrV6", "Uuid"];
+
+/// Whether a type is written as the name of a scalar that a field can have.
 fn is_scalar(ty: &Type) -> bool {
     const SCALARS: [&str; 13] =
         ["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize", "bool", "f32", "f64"];
@@ -245,6 +251,12 @@ fn of_expression(name: &Ident, kind: &TokenStream, value: &Expr) -> Result<Chose
                 let _ = input.call(Ident::parse_any)?;
                 word = input.fork().call(Ident::parse_any).ok();
             }
+            if let Some(word) = word.filter(|word| word == "display" || word == "debug") {
+                let _: TokenStream = input.parse()?;
+                value = quote!(&(#value));
+                let bound = if word == "debug" { quote!(Debug) } else { quote!(Display) };
+                return Ok(parse_quote_spanned!(name.span()=> &dyn ::core::fmt::#bound));
+            }
             if input.peek(Token![enum]) {
                 let _: Token![enum] = input.parse()?;
                 let ty: Type = input.parse()?;
@@ -254,7 +266,9 @@ fn of_expression(name: &Ident, kind: &TokenStream, value: &Expr) -> Result<Chose
             let ty: Type = input.parse()?;
             let span = ty.span();
             Ok(match &ty {
-                Type::Path(path) if path.path.is_ident("str") => parse_quote_spanned!(span=> &str),
+                Type::Path(path) if path.path.is_ident("str") || path.path.is_ident("String") => {
+                    parse_quote_spanned!(span=> &str)
+                }
                 Type::Path(path) if path.path.is_ident("path") => {
                     value = quote_spanned!(value.span()=> ::core::convert::AsRef::<::std::path::Path>::as_ref(#value));
                     parse_quote_spanned!(span=> &::std::path::Path)

@@ -57,6 +57,7 @@ mod rotate;
 mod same_name;
 mod several_sinks;
 mod snapshots;
+mod spans;
 mod start_and_stop;
 mod state_dumps;
 mod statistics;

@@ -14,6 +14,7 @@ use crate::event::{Event, Stream};
 use crate::metadata::EventClass;
 use crate::metadata::types::{Field, Length, StructType, Type};
 use crate::origin;
+use crate::span::{DURATION, SpanPart};
 use crate::value::StructValue;
 use pointer_cache::PointerCache;
 
@@ -70,6 +71,8 @@ struct Member {
 enum Form {
     Plain,
     Address,
+    /// The duration of a span.
+    Duration,
 }
 
 impl Compact {
@@ -119,7 +122,12 @@ impl Compact {
             for member in members {
                 let Some(found) = values.values.get(member.index) else { continue };
                 line.extend_from_slice(&member.prefix);
-                if member.form == Form::Plain || !value::address(line, found) {
+                let is_written = match member.form {
+                    Form::Plain => false,
+                    Form::Address => value::address(line, found),
+                    Form::Duration => value::duration(line, found),
+                };
+                if !is_written {
                     value::write(line, found)?;
                 }
             }
@@ -163,12 +171,18 @@ impl Layout {
         if options.color {
             name.extend_from_slice(PLAIN);
         }
+        let mut fields = members(event.class.fields.as_deref(), &[], options);
+        if let (Some((_, SpanPart::End)), Some(ty)) = (event.class.span(), &event.class.fields) {
+            for member in fields.iter_mut().filter(|member| ty.fields[member.index].name() == DURATION) {
+                *member = Member { prefix: prefix("duration", options), form: Form::Duration, ..*member };
+            }
+        }
         Self {
             name,
             has_origin: names.any(|name| origin::MEMBERS.contains(&name)),
             stream_context: members(event.stream.class.event_context.as_deref(), &origin::MEMBERS, options),
             context: members(event.class.context.as_deref(), &origin::MEMBERS, options),
-            fields: members(event.class.fields.as_deref(), &[], options),
+            fields,
         }
     }
 }

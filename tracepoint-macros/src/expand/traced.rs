@@ -79,11 +79,11 @@ fn begin(options: &Options, function: &Function, fields: &[Chosen]) -> Result<To
         let event = format_ident!("{name}_err");
         let declared = quote! {
             #[level(Err)]
-            #event(span_id: u64, error: &str) { span_id, error }
+            #event(span_id: u64, error: &dyn ::core::fmt::Display) { span_id, error: display = error }
         };
         let fire = quote! {
             |#id: #krate::span::SpanId, #error: &dyn ::core::fmt::Display| {
-                #krate::trace!(#event(#id.get(), &::std::string::ToString::to_string(#error)));
+                #krate::trace!(#event(#id.get(), #error));
             }
         };
         (declared, fire)

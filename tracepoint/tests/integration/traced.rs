@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::num::ParseIntError;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tracepoint::span::Span;
 use tracepoint::{span, traced};
 
@@ -141,6 +142,26 @@ fn async_functions_with_results() {
     assert_eq!(events.all().len(), 1);
     fn is_send(_: &impl Send) {}
     is_send(&parsed("1"));
+}
+
+#[traced(provider = "traced", fields(map: debug = map, wait, at: display(8) = 1.5, left: Option<u8> = Some(3)))]
+fn described(map: &BTreeMap<u8, u8>, wait: Duration) -> usize {
+    map.len()
+}
+
+#[traced(provider = "traced")]
+fn valued(wait: Duration, limit: Option<u64>, peer: std::net::IpAddr) -> bool {
+    limit.is_some() && peer.is_loopback() && !wait.is_zero()
+}
+
+#[test]
+fn values_of_further_types() {
+    let (described_events, valued_events) =
+        (Recorded::of("traced:described_begin"), Recorded::of("traced:valued_begin"));
+    assert_eq!(described(&BTreeMap::from([(1, 2)]), Duration::from_micros(2)), 1);
+    assert_eq!(described_events.last()[2..], ["{1: 2}", "2000", "1.5", "3"]);
+    assert!(valued(Duration::from_nanos(7), Some(9), std::net::Ipv4Addr::LOCALHOST.into()));
+    assert_eq!(valued_events.last()[2..], ["7", "9", "127.0.0.1"]);
 }
 
 trait Answer {
