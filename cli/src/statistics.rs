@@ -10,6 +10,7 @@ mod picture;
 mod prometheus;
 pub(crate) mod stat;
 mod svg;
+mod text;
 
 /// A count for a picture.
 #[expect(clippy::cast_precision_loss, reason = "a place in a picture")]

@@ -57,8 +57,8 @@ pub(crate) use rule::{Compiled, LevelRule, NameRule, RuleEntry};
 pub use rule::{Rule, RuleError, RuleProblem, RuleStatistic};
 pub use sink::SinkSpec;
 pub use stream::StreamSpec;
+pub(crate) use trigger::{Aggregate, Threshold, TriggerEntry, signal_number};
 pub use trigger::{Do, TriggerSpec, When};
-pub(crate) use trigger::{TriggerEntry, signal_number};
 
 use crate::private_dir::PrivateDir;
 use crate::process::ProcessKey;

@@ -28,7 +28,7 @@ mod segment;
 
 pub(crate) use plan::{PlannedStatistic, plan};
 pub use read::{ProcessStatistics, SessionStatistics, StatisticResult};
-pub(crate) use running::{Home, RunningStatistics};
+pub(crate) use running::{Home, LiveStatistic, RunningStatistics};
 
 /// The directory of the files, in that of the session.
 pub(crate) const STATISTICS: &str = "statistics";

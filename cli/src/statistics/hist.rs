@@ -1,25 +1,23 @@
 //! `tracectl hist`: how the values of a field, or the times between two events, are distributed.
 
-use super::chart::{self, PERCENTILES};
 use super::heat_map::{HeatMap, Slice, Slices};
 use super::live::hist::HistView;
 use super::live::{Form, LiveArguments, Target};
 use super::pass::pass;
 use super::picture::{self, Subject};
 use super::prometheus::{self, Source};
+use super::text::write;
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::message;
 use crate::output;
 use crate::selection::EventSelection;
-use crate::table::{self, Table};
-use anstyle::Style;
 use clap::Args;
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tracepoint_control::TraceStatistic;
-use tracepoint_probes::snapshot::{Distribution, Operations, Results, Rows};
-use tracepoint_probes::{GroupKey, Measure, Snapshot, StatisticSpec};
+use tracepoint_probes::snapshot::{Distribution, Results};
+use tracepoint_probes::{Measure, Snapshot, StatisticSpec};
 use tracepoint_reader::Trace;
 
 /// Shows how the values of a field, or the times between two events, are distributed, in recorded traces or running programs
@@ -189,77 +187,4 @@ struct Object<'a> {
     snapshot: &'a Snapshot,
     #[serde(skip_serializing_if = "Option::is_none")]
     slices: Option<&'a [Slice]>,
-}
-
-pub(super) fn write(mut out: &mut impl Write, snapshot: Snapshot, map: Option<&HeatMap>) -> Result<(), Failure> {
-    let (rows, operations) = match snapshot.results {
-        Results::Histogram(rows) => (rows, None),
-        Results::Latency { durations, operations } => (durations, Some(operations)),
-        _ => return Ok(()),
-    };
-    writeln!(out, "{}", snapshot.statistic)?;
-    match &rows.all {
-        Some(all) => write_one(&mut out, all, operations.is_some(), map)?,
-        None => write_groups(rows, operations.is_some(), &mut out)?,
-    }
-    if let Some(Operations { replaced, no_room, in_flight, unmatched, .. }) = operations {
-        let others = [
-            (in_flight, "begun and not ended"),
-            (replaced, "begun again before they ended"),
-            (unmatched, "ended and not begun"),
-            (no_room, "not measured, because too many were in flight"),
-        ];
-        for (count, what) in others.iter().filter(|(count, _)| *count > 0) {
-            writeln!(out, "  {count} {what}")?;
-        }
-    }
-    if snapshot.unusable > 0 {
-        writeln!(out, "  {} without a value that has a place in it: negative, or no number", snapshot.unusable)?;
-    }
-    Ok(())
-}
-
-fn write_one(
-    out: &mut impl Write,
-    all: &Distribution,
-    is_duration: bool,
-    map: Option<&HeatMap>,
-) -> Result<(), Failure> {
-    let text = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| chart::value(value, is_duration));
-    write!(out, "  count {}, min {}, mean {}", all.count(), text(all.min()), text(all.mean().map(f64::round)))?;
-    for percent in PERCENTILES {
-        write!(out, ", p{percent} {}", text(all.percentile(percent)))?;
-    }
-    writeln!(out, ", max {}", text(all.max()))?;
-    for line in map.map_or_else(|| chart::lines(all, is_duration), |map| map.lines(is_duration)) {
-        writeln!(out, "{line}")?;
-    }
-    Ok(())
-}
-
-fn write_groups(mut rows: Rows<Distribution>, is_duration: bool, out: &mut impl Write) -> Result<(), Failure> {
-    rows.sort_by_rank(Distribution::count);
-    let mut table = Table::new("  ");
-    let titles = ["COUNT", "MIN", "MEAN", "P50", "P90", "P99", "P99.9", "MAX"];
-    table.heading([table::text("GROUP")].into_iter().chain(titles.map(table::number)));
-    let mut add = |name: String, values: &Distribution| {
-        let text = |value: Option<f64>| value.map_or_else(String::new, |value| chart::value(value, is_duration));
-        let percentiles = PERCENTILES.map(|percent| text(values.percentile(percent)));
-        let cells = [values.count().to_string(), text(values.min()), text(values.mean().map(f64::round))];
-        let cells = cells.into_iter().chain(percentiles).chain([text(values.max())]).map(table::number);
-        table.row(Style::new(), [table::text(name)].into_iter().chain(cells));
-    };
-    for row in &rows.groups {
-        add(named(&row.keys), &row.value);
-    }
-    let others = [(&rows.overflow, "(further groups)"), (&rows.ungrouped, "(no group)")];
-    for (values, name) in others.into_iter().filter_map(|(values, name)| Some((values.as_ref()?, name))) {
-        add(name.to_owned(), values);
-    }
-    Ok(table.write(out)?)
-}
-
-/// The values of a group's fields.
-pub(super) fn named(keys: &[GroupKey]) -> String {
-    keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

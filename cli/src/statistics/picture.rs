@@ -2,9 +2,9 @@
 
 use super::chart::{PERCENTILES, value};
 use super::heat_map::{HeatMap, counts, round_up, shade};
-use super::hist::named;
 use super::number;
 use super::svg::{Anchor, Axis, Picture, WIDTH};
+use super::text::named;
 use tracepoint_probes::snapshot::{Bucket, Distribution, Rows};
 
 /// The bars of a histogram, the rows of a heat map, and its columns at most.

@@ -1,10 +1,11 @@
 //! `tracectl stat`: how many events there are.
 
+use super::listen;
 use super::live::stat::StatView;
 use super::live::{Form, LiveArguments, Target};
 use super::pass::{Seen, pass};
 use super::prometheus::{self, Source};
-use super::{hist::named, listen};
+use super::text::named;
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use crate::output;
 use crate::selection::EventSelection;

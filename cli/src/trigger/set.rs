@@ -26,6 +26,8 @@ enum Kind {
     RingFull,
     /// A process begins to lose events
     Lost,
+    /// A value of a statistic of the session crosses a limit: `statistic 'p99 of hist(size) > 4096 for 1s'`
+    Statistic,
     /// The outputs of the session have taken so many bytes: `size 512M`
     Size,
     /// The traces of the session continue in new chunks
@@ -65,6 +67,7 @@ Examples:
   tracectl trigger -s flight killed snapshot run -- /usr/local/bin/page --urgent
   tracectl trigger -s web ring-full 80% notify --limit 1/10min
   tracectl trigger -s web lost snapshot stop
+  tracectl trigger -s web statistic 'p99 of latency(shop:asked, shop:answered by id) > 5ms for 1s' snapshot
   tracectl trigger -s web size 512M rotate
   tracectl trigger OnAnyCoreDump snapshot --limit 5/h --keep 20 --max-size 4G
 
@@ -75,7 +78,7 @@ pub(crate) struct Trigger {
     /// What happens
     #[arg(value_name = "WHAT")]
     when: Kind,
-    /// The value of `event`, `ring-full`, `size` or `signal`, then the actions: `snapshot`, `start`, `stop`, `rotate`, `notify`, `run PROGRAM ARG…`
+    /// The value of `event`, `ring-full`, `statistic`, `size` or `signal`, then the actions: `snapshot`, `start`, `stop`, `rotate`, `notify`, `run PROGRAM ARG…`
     #[arg(value_name = "ACTION", required = true)]
     words: Vec<String>,
     /// With `event`: only events whose fields satisfy this expression, such as `size > 4096 && comm == "postgres*"`
@@ -152,7 +155,8 @@ impl Trigger {
     /// The condition, and the words behind it.
     fn when(&self) -> Result<(When, &[String]), Failure> {
         let kind = self.when.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-        let takes_value = matches!(self.when, Kind::Event | Kind::RingFull | Kind::Size | Kind::Signal);
+        let takes_value =
+            matches!(self.when, Kind::Event | Kind::RingFull | Kind::Size | Kind::Signal | Kind::Statistic);
         let (value, actions) = if takes_value { self.words.split_at(1) } else { self.words.split_at(0) };
         let invalid = |reason| Failure::Usage(format!("the condition `{kind}` cannot be used: {reason}"));
         let mut when = match (self.when, value) {

@@ -44,7 +44,7 @@ fn stat_counts_the_events_of_running_programs() -> Outcome {
         "-e",
         "!shop:looked",
         "--filter",
-        "cents % 2 == 0",
+        "cents & 1 == 0",
         "--once",
         "--interval",
         "100ms",

@@ -305,7 +305,7 @@ impl SessionBuilder {
             panic_hook::register(&handle, dir)?;
         }
         recording.dump_state(Round::All);
-        let triggers = watch(&name, &spec, &recording, &all)?;
+        let triggers = watch(&name, &spec, &recording, &statistics, &all)?;
         Session::new(recording, spec, matcher, triggers, statistics)
     }
 
@@ -341,6 +341,7 @@ fn watch(
     name: &str,
     spec: &SessionSpec,
     recording: &Recording,
+    statistics: &RunningStatistics,
     events: &[PlannedEvent],
 ) -> Result<InProcessTriggers, SessionError> {
     let mut triggers = InProcessTriggers::default();
@@ -351,7 +352,7 @@ fn watch(
     let key = ProcessKey::of_this_process();
     let owner = Owner { run_dir, session: name.to_owned(), process: Some(key) };
     let program = Program { key, executable: &this_process().executable, events };
-    for (id, armed) in triggers.follow(&owner, &wanted, program, &recording.channels()) {
+    for (id, armed) in triggers.follow(&owner, &wanted, program, &recording.channels(), &statistics.live()) {
         if let Err(reason) = armed {
             return Err(SessionError::Spec(SpecError::Invalid { reason: format!("trigger `{id}`: {reason}") }));
         }

@@ -4,10 +4,12 @@ mod action;
 mod entry;
 #[cfg(test)]
 mod tests;
+mod threshold;
 mod when;
 
 pub use action::Do;
 pub(crate) use entry::TriggerEntry;
+pub(crate) use threshold::{Aggregate, Threshold};
 pub use when::When;
 pub(crate) use when::signal_number;
 

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::process;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tracepoint_core::Marker;
 use tracepoint_core::marker::{Subscriber, Subscription};
 use tracepoint_probes::{Statistic, subscribers};
@@ -39,6 +39,15 @@ pub(crate) struct RunningStatistics {
     running: BTreeMap<Key, Running>,
     /// The number of the next file.
     next: u64,
+}
+
+/// A statistic that runs, as a trigger looks at it.
+#[derive(Clone, Debug)]
+pub(crate) struct LiveStatistic {
+    /// The statistic as rules name it.
+    pub(crate) text: String,
+    pub(crate) event: String,
+    pub(crate) statistic: Weak<Statistic>,
 }
 
 /// A rule, and the event.
@@ -207,6 +216,16 @@ impl RunningStatistics {
             Place::Heap { .. } => None,
         };
         Index::new(self.running.iter().filter_map(entry).collect()).write(dir, process)
+    }
+
+    /// Those that run.
+    pub(crate) fn live(&self) -> Vec<LiveStatistic> {
+        let live = |((_, event), running): (&Key, &Running)| LiveStatistic {
+            text: running.statistic.spec().to_string(),
+            event: event.clone(),
+            statistic: Arc::downgrade(&running.statistic),
+        };
+        self.running.iter().map(live).collect()
     }
 
     /// The results so far.

@@ -4,7 +4,7 @@
 //!   event that matches ──▶ slot, with its fields ─┐
 //!   signal handler ──▶ counter of the signal ─────┼─ futex ─▶ thread `tracepoint-trigger`, one a session ──▶ trigger_report
 //!   panic hook, end of the process ──▶ queue ─────┘                 ▲                                   listener, or this thread
-//!                                   rings: looked at by the thread ─┘
+//!                       rings, statistics: looked at by the thread ─┘
 //! ```
 //!
 //! A session has the thread only while it has such triggers. Nothing at a site locks, allocates or waits: an event that matches writes into
@@ -26,16 +26,19 @@ mod panics;
 mod ring_watch;
 mod shared;
 mod signals;
+mod statistic_watch;
 mod words;
 
 use crate::event::PlannedEvent;
 use crate::own_thread::leave_signals_to_the_program;
 use crate::process::ProcessKey;
-use crate::spec::{TriggerSpec, When};
+use crate::spec::{Threshold, TriggerSpec, When};
+use crate::statistics::LiveStatistic;
 use event_watch::EventWatch;
 use ring_watch::RingWatch;
 use shared::{Shared, Source, THREAD};
 use signals::SignalWatch;
+use statistic_watch::StatisticWatch;
 use std::path::PathBuf;
 use std::process;
 use std::sync::mpsc::{Receiver, channel};
@@ -110,7 +113,7 @@ impl InProcessTriggers {
         }
     }
 
-    /// Watches for exactly those of `wanted` that are noticed in processes. Returns for each of these its id, and how many events it watches,
+    /// Watches for exactly those of `wanted` that are noticed in processes. Returns for each of these its id, and how many events or statistics it watches,
     /// or why it cannot be watched for; for conditions that are no events `None`.
     pub(crate) fn follow(
         &mut self,
@@ -118,6 +121,7 @@ impl InProcessTriggers {
         wanted: &[&TriggerSpec],
         program: Program<'_>,
         channels: &[Weak<OpenChannel>],
+        statistics: &[LiveStatistic],
     ) -> Vec<(String, Result<Option<usize>, String>)> {
         let wanted: Vec<_> = wanted.iter().filter(|spec| spec.when.is_noticed_in_process()).copied().collect();
         self.retain(&wanted);
@@ -131,7 +135,7 @@ impl InProcessTriggers {
             }
         }
         let Some(running) = &mut self.running else { return Vec::new() };
-        wanted.iter().map(|spec| (spec.id.clone(), running.arm(spec, program, channels))).collect()
+        wanted.iter().map(|spec| (spec.id.clone(), running.arm(spec, program, channels, statistics))).collect()
     }
 
     /// The process ends: the actions of the triggers with that condition, and those for what has occurred before, begin.
@@ -203,6 +207,7 @@ impl Running {
         spec: &TriggerSpec,
         program: Program<'_>,
         channels: &[Weak<OpenChannel>],
+        statistics: &[LiveStatistic],
     ) -> Result<Option<usize>, String> {
         let known = self.armed.iter().position(|armed| armed.spec == *spec);
         if let Some(known) = known {
@@ -218,6 +223,7 @@ impl Running {
                     watch.follow(channels);
                     return Ok(None);
                 }
+                Source::Statistic(watch) => return Ok(Some(watch.follow(statistics))),
                 _ => return Ok(None),
             }
         }
@@ -230,6 +236,11 @@ impl Running {
             }
             When::Signal(name) => Source::Signal(SignalWatch::start(name)?),
             When::RingFull(_) | When::Lost => Source::Rings(RingWatch::new(&spec.when, channels)),
+            When::Statistic(text) => {
+                let watch = StatisticWatch::new(text.parse::<Threshold>()?, &[]);
+                events = Some(watch.follow(statistics));
+                Source::Statistic(watch)
+            }
             When::Panic => {
                 panics::watch(&self.shared);
                 Source::Reported
@@ -249,7 +260,7 @@ impl Armed {
         match &*self.source {
             Source::Event(watch) => watch.switch_off(),
             Source::Signal(watch) => watch.switch_off(),
-            Source::Rings(_) | Source::Reported => {}
+            Source::Rings(_) | Source::Statistic(_) | Source::Reported => {}
         }
     }
 }

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 use tracepoint_control::{
-    Ack, AckState, Agent, NamedSession, Rule, RuleAck, SessionSpec, SinkSpec, State, StatisticResult,
+    Ack, AckState, Agent, Do, NamedSession, Rule, RuleAck, SessionSpec, SinkSpec, State, StatisticResult, TriggerAck,
+    When,
 };
 use tracepoint_probes::snapshot::{Distribution, Results};
 
@@ -336,5 +337,34 @@ fn a_full_run_directory_leaves_the_program_alone() -> Outcome {
     }
     until_done(&mut shop, "10")?;
     assert_eq!(count(&session.statistics()?.merged(), "count", "shop:other"), 10);
+    Ok(())
+}
+
+/// A statistic that crosses a limit stops the session, in which nothing is recorded.
+#[test]
+fn a_statistic_over_its_limit_is_a_condition() -> Outcome {
+    if is_shop() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let mut shop = start(&place, "statistics::a_statistic_over_its_limit_is_a_condition");
+    let mut spec = spec(&[Rule::new("shop:answered").statistic("hist(size) by path")]);
+    spec.trigger(When::Statistic("max of hist(size) by path > 500".to_owned()), Do::Stop)?;
+    spec.trigger(When::Statistic("rate of count > 1".to_owned()), Do::Stop)?;
+    let session = place.controller.create("numbers", &spec)?;
+    let ack = only(place.acks(&session));
+    assert_eq!((&ack.triggers["t1"], &ack.triggers["t2"]), (&TriggerAck::Events(1), &TriggerAck::Events(0)));
+    let state = || session.spec().map(|spec| spec.state);
+    let mut times = 0;
+    while state()? == State::Active {
+        // Below the limit twice, then above it.
+        until_done(&mut shop, if times < 2 { "400" } else { "1000" })?;
+        times += 1;
+        sleep(Duration::from_millis(100));
+    }
+    assert!(times > 2, "{times}");
+    let triggers = session.triggers()?;
+    let occurred: Vec<_> = triggers.iter().map(|trigger| trigger.state.occurred).collect();
+    assert!(occurred[0] > 0 && occurred[1] == 0, "{triggers:?}");
     Ok(())
 }

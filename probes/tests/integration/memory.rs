@@ -1,11 +1,14 @@
 //! Results that are read from the memory of a statistic, by whoever has it.
 
 use crate::{Random, seed};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint::field::Value;
 use tracepoint_probes::snapshot::Results;
-use tracepoint_probes::{FieldKind, Measure, Memory, Moment, Role, Snapshot, Statistic, StatisticError, StatisticSpec};
+use tracepoint_probes::{
+    FieldKind, FormatError, Measure, Memory, Moment, Role, Snapshot, Statistic, StatisticError, StatisticSpec,
+};
 
 /// Words that the statistic and a reader share.
 #[derive(Clone)]
@@ -14,6 +17,12 @@ struct Shared(Arc<[AtomicU64]>);
 impl Shared {
     fn zero(words: usize) -> Self {
         Self((0..words).map(|_| AtomicU64::new(0)).collect())
+    }
+}
+
+impl Shared {
+    fn copy(&self) -> Box<[AtomicU64]> {
+        self.0.iter().map(|word| AtomicU64::new(word.load(Ordering::Relaxed))).collect()
     }
 }
 
@@ -63,6 +72,7 @@ fn a_reader_sees_what_the_statistic_says() {
         let (statistic, memory) = filled(spec.clone());
         let read = Snapshot::read(&memory).unwrap();
         assert_eq!(read, statistic.snapshot());
+        assert_eq!(Snapshot::read_shared(|| Ok::<_, Infallible>(memory.copy())), Ok(Ok(read.clone())), "copies of it");
         assert_eq!(read.statistic, spec.to_string());
         let json = serde_json::to_value(&read).unwrap();
         assert_eq!(json["statistic"], spec.to_string(), "{json}");
@@ -111,6 +121,9 @@ fn memory_is_checked() {
     assert_eq!(made(memory), Err(StatisticError::Memory), "in use");
     assert!(Snapshot::read(&Shared::zero(0)).is_err());
     assert!(Snapshot::read(&Shared::zero(words)).is_err());
+    let (_, newer) = filled(spec.clone());
+    newer.0[0].store(u64::from_le_bytes(*b"TPSTAT2\0"), Ordering::Relaxed);
+    assert_eq!(Snapshot::read(&newer), Err(FormatError), "of another version");
 }
 
 #[test]
@@ -131,6 +144,14 @@ fn memory_that_somebody_has_damaged_is_read_without_harm() {
                 Ok(mut snapshot) => snapshot.merge(snapshot.clone()).unwrap(),
                 Err(_) => refused += 1,
             }
+            // A file that is cut off, and one whose header changes between two copies.
+            let len = random.next() as usize % memory.0.len();
+            let copies = || {
+                Ok::<_, Infallible>(
+                    memory.copy()[..len].iter().map(|word| AtomicU64::new(word.load(Ordering::Relaxed))).collect(),
+                )
+            };
+            assert_eq!(Snapshot::read_shared(copies), Ok(Err(FormatError)));
         }
     }
     assert!(refused > 10, "{refused}");
@@ -147,4 +168,36 @@ fn a_begin_needs_no_group() {
     assert!(spec.columns(Role::Begin, "x:a", &FIELDS[..1]).is_ok());
     let error = spec.columns(Role::Observed, "x:b", &FIELDS[..1]).unwrap_err();
     assert_eq!(error.to_string(), "x:b has no field `name`; its fields: size");
+}
+
+/// A process writes while another one copies its memory: what is half in a copy is left out.
+#[test]
+fn half_written_values_are_left_out() {
+    let spec = StatisticSpec::new(Measure::Last { field: "name".to_owned(), count: 3 });
+    let (statistic, memory) = filled(spec);
+    let columns = statistic.spec().columns(Role::Observed, "x:a", &FIELDS).unwrap();
+    let mut copied = 0;
+    let copy = || {
+        let copy = memory.copy();
+        copied += 1;
+        // A value is replaced behind each copy.
+        let name = ["five", "six", "seven"][copied % 3];
+        statistic.record(&columns, Moment::recorded(9_000_000_000, 1), |_| Some(Value::Text(name)));
+        Ok::<_, Infallible>(copy)
+    };
+    let Ok(Ok(snapshot)) = Snapshot::read_shared(copy) else { panic!("it can be read") };
+    let Results::Last { values } = snapshot.results else { panic!("{snapshot:?}") };
+    assert_eq!((copied, values.len()), (3, 1), "two were replaced between the first copy and the last: {values:?}");
+
+    let grouped = StatisticSpec::new(Measure::Count).by(["name"]).max_groups(7);
+    let (statistic, memory) = filled(grouped);
+    let columns = statistic.spec().columns(Role::Observed, "x:a", &FIELDS).unwrap();
+    let copy = || {
+        let copy = memory.copy();
+        statistic.record(&columns, Moment::recorded(0, 1), |_| Some(Value::Text("new")));
+        Ok::<_, Infallible>(copy)
+    };
+    let Ok(Ok(snapshot)) = Snapshot::read_shared(copy) else { panic!("it can be read") };
+    let Results::Count(rows) = snapshot.results else { panic!("{snapshot:?}") };
+    assert_eq!(rows.groups.len(), 4, "the new group is not in the first copy: {rows:?}");
 }

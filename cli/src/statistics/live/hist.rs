@@ -5,7 +5,7 @@ use super::stat::over_events;
 use super::{Form, View};
 use crate::failure::Failure;
 use crate::output;
-use crate::statistics::hist::write;
+use crate::statistics::text::write;
 use serde::Serialize;
 use std::io::Write;
 use tracepoint_control::SessionStatistics;

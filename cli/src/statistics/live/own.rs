@@ -5,7 +5,7 @@ use crate::message;
 use crate::session::acks::{of_process, report_notices, report_silent, unsupported_rules};
 use crate::session::rules::{add, require_matches};
 use std::time::Duration;
-use tracepoint_control::{ControlError, Controller, NamedSession, Rule, SessionSpec, State};
+use tracepoint_control::{Controller, NamedSession, Rule, SessionSpec, State};
 
 /// The session. Dropping it removes it; if this program is killed, the processes end it by themselves, and the next command removes its files.
 pub(crate) struct OwnSession<'a> {
@@ -51,17 +51,6 @@ impl<'a> OwnSession<'a> {
 
     pub(crate) fn name(&self) -> &str {
         self.session.name()
-    }
-
-    /// Changes its rules; when this returns, the processes have applied them, or the timeout is over.
-    #[expect(dead_code, reason = "for `tracectl top`")]
-    pub(crate) fn change(
-        &self,
-        change: impl FnOnce(&mut SessionSpec) -> Result<(), ControlError>,
-    ) -> Result<(), Failure> {
-        let generation = self.session.change("change", change)?;
-        report_silent(&self.session.wait(generation, self.timeout)?.silent);
-        Ok(())
     }
 }
 

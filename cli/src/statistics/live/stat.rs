@@ -5,7 +5,7 @@ use super::{Form, View};
 use crate::failure::Failure;
 use crate::output;
 use crate::statistics::chart;
-use crate::statistics::hist::named;
+use crate::statistics::text::named;
 use crate::table::{self, Table};
 use anstyle::Style;
 use serde_json::json;

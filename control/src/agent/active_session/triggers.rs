@@ -15,7 +15,7 @@ impl ActiveSession {
         let owner = Owner { run_dir, session: self.name.clone(), process: None };
         let program = Program { key: context.key(), executable: &context.info.executable, events: &context.events };
         let channels = self.recording.as_ref().map(Recording::channels).unwrap_or_default();
-        let watched = self.triggers.follow(&owner, triggers, program, &channels);
+        let watched = self.triggers.follow(&owner, triggers, program, &channels, &self.statistics.live());
         let unsupported =
             spec.unsupported_triggers().map(|(id, error)| (id, TriggerAck::Unsupported(error.to_string())));
         self.ack.triggers = unsupported.collect();

@@ -54,6 +54,7 @@ fn all_conditions_and_actions_are_written_and_read() -> Outcome {
         (When::Event(Rule::new("shop:*")), "event shop:*"),
         (When::Event(rule), ""),
         (When::RingFull(80), "ring-full 80%"),
+        (When::Statistic("p99 of hist(n) > 5ms for 1s".to_owned()), "statistic p99 of hist(n) > 5ms for 1s"),
         (When::Lost, "lost"),
         (When::Size(512 << 20), "size 536870912"),
         (When::Rotated, "rotated"),

@@ -1,5 +1,6 @@
 //! The conditions of triggers, and their texts.
 
+use super::Threshold;
 use crate::spec::{Compiled, Rule};
 use nix::libc;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,7 @@ use std::str::FromStr;
 /// | [`Event`](Self::Event) | `event RULE` | the processes themselves |
 /// | [`RingFull`](Self::RingFull) | `ring-full 80%` | the processes themselves |
 /// | [`Lost`](Self::Lost) | `lost` | the processes themselves |
+/// | [`Statistic`](Self::Statistic) | `statistic p99 of hist(size) > 4096 for 1s` | the processes themselves |
 /// | [`Panic`](Self::Panic) | `panic` | the processes themselves |
 /// | [`Signal`](Self::Signal) | `signal USR2` | the processes themselves |
 /// | [`Exit`](Self::Exit) | `exit` | the processes themselves |
@@ -39,6 +41,11 @@ pub enum When {
     /// A process begins to lose events before they are in a ring, for any reason; looked at every 100 ms. Occurs again when the process has lost
     /// none for a second.
     Lost,
+    /// A value of a [statistic](Rule::statistic) that the session computes in a process is above or below a limit: `rate of count > 1000`,
+    /// `p99 of hist(size) > 4096`, `p99.9 of latency(a:b, a:c by id) by route > 5ms for 1s`. There are `count`, since the statistic began, and `rate`,
+    /// `min`, `mean`, `max` and percentiles, of the last second; `ns`, `us`, `ms` and `s` are multiples of a nanosecond. Looked at every 250 ms,
+    /// for each event and group by itself; occurs when it has held for the time behind `for`, and again when it has not held in between.
+    Statistic(String),
     /// The outputs of the session have taken at least this many bytes, in sum over all its processes. Occurs once for each start of the
     /// session.
     Size(u64),
@@ -63,6 +70,7 @@ impl When {
             Self::Event(_) => "event",
             Self::RingFull(_) => "ring-full",
             Self::Lost => "lost",
+            Self::Statistic(_) => "statistic",
             Self::Size(_) => "size",
             Self::Rotated => "rotated",
             Self::Panic => "panic",
@@ -74,7 +82,16 @@ impl When {
 
     /// Whether the processes of the session notice it by themselves, without a listener.
     pub const fn is_noticed_in_process(&self) -> bool {
-        matches!(self, Self::Event(_) | Self::RingFull(_) | Self::Lost | Self::Panic | Self::Signal(_) | Self::Exit)
+        matches!(
+            self,
+            Self::Event(_)
+                | Self::RingFull(_)
+                | Self::Lost
+                | Self::Statistic(_)
+                | Self::Panic
+                | Self::Signal(_)
+                | Self::Exit
+        )
     }
 
     /// Checks what it is given; the error says what was expected.
@@ -91,6 +108,7 @@ impl When {
             Self::RingFull(percent) if !(1..=100).contains(percent) => {
                 Err(format!("`ring-full` takes 1 % to 100 %, not {percent} %"))
             }
+            Self::Statistic(text) => text.parse::<Threshold>().map(drop),
             Self::Size(0) => Err("`size` takes a number of bytes of more than 0".to_owned()),
             Self::Size(bytes) if i64::try_from(*bytes).is_err() => Err(format!("{bytes} does not fit into 63 bits")),
             Self::Signal(name) => signal_number(name).map(drop).ok_or_else(|| {
@@ -121,6 +139,7 @@ impl fmt::Display for When {
             Self::Event(rule) => write!(f, " {rule}"),
             Self::RingFull(percent) => write!(f, " {percent}%"),
             Self::Size(bytes) => write!(f, " {bytes}"),
+            Self::Statistic(text) => write!(f, " {text}"),
             Self::Signal(name) => write!(f, " {name}"),
             _ => Ok(()),
         }
@@ -148,9 +167,10 @@ impl FromStr for When {
             ("size", bytes) => {
                 Self::Size(bytes.parse().map_err(|_| format!("expected for example `size 1000000`, not `{bytes}`"))?)
             }
+            ("statistic", text) => Self::Statistic(text.to_owned()),
             ("signal", name) => Self::Signal(name.strip_prefix("SIG").unwrap_or(name).to_owned()),
             _ => {
-                return Err("there are `OnAnyCoreDump`, `event RULE`, `ring-full PERCENT`, `lost`, `size BYTES`, `rotated`, `panic`, \
+                return Err("there are `OnAnyCoreDump`, `event RULE`, `ring-full PERCENT`, `lost`, `statistic THRESHOLD`, `size BYTES`, `rotated`, `panic`, \
                             `signal NAME`, `exit` and `killed`"
                     .to_owned());
             }

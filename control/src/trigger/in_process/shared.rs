@@ -4,6 +4,7 @@ use super::Owner;
 use super::event_watch::EventWatch;
 use super::ring_watch::RingWatch;
 use super::signals::SignalWatch;
+use super::statistic_watch::{self, StatisticWatch};
 use super::words::Word;
 use crate::spec::{TriggerSpec, When};
 use crate::trigger::fire::trigger_report;
@@ -51,6 +52,7 @@ pub(super) enum Source {
     Event(EventWatch),
     Signal(SignalWatch),
     Rings(RingWatch),
+    Statistic(StatisticWatch),
     /// Threads report it: a panic, the end of the process.
     Reported,
 }
@@ -172,6 +174,7 @@ impl Source {
             Self::Event(watch) => watch.take(&spec.when),
             Self::Signal(watch) => watch.take(&spec.when),
             Self::Rings(watch) => watch.look(&spec.when).into_iter().collect(),
+            Self::Statistic(watch) => watch.look(&spec.when),
             Self::Reported => Vec::new(),
         }
     }
@@ -181,7 +184,7 @@ impl Source {
         match self {
             Self::Event(watch) => watch.is_pending(),
             Self::Signal(watch) => watch.is_pending(),
-            Self::Rings(_) | Self::Reported => false,
+            Self::Rings(_) | Self::Statistic(_) | Self::Reported => false,
         }
     }
 
@@ -189,6 +192,7 @@ impl Source {
     const fn interval(&self) -> Option<Duration> {
         match self {
             Self::Rings(watch) => Some(watch.interval()),
+            Self::Statistic(_) => Some(statistic_watch::INTERVAL),
             _ => None,
         }
     }

@@ -1,0 +1,243 @@
+//! The condition `statistic`: a value of a statistic that the session computes in this process is above or below a limit.
+//!
+//! The thread looks at the statistics in intervals, and compares what has been added within the last second, but for `count`, which is the number
+//! since the statistic began. Each event and each group is looked at by itself.
+
+use crate::spec::{Aggregate, Threshold, When};
+use crate::statistics::LiveStatistic;
+use crate::trigger::occurrence::{Detail, Occurrence};
+use std::collections::{BTreeMap, VecDeque};
+use std::process;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+use tracepoint_probes::snapshot::{Distribution, Results, Rows};
+
+/// How often the statistics are looked at.
+pub(super) const INTERVAL: Duration = Duration::from_millis(250);
+/// The span over which values and rates are taken.
+const WINDOW: Duration = Duration::from_secs(1);
+/// The largest number of events and groups that are looked at.
+const MOST: usize = 10_000;
+
+/// The statistics of one condition.
+#[derive(Debug)]
+pub(super) struct StatisticWatch {
+    threshold: Threshold,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    statistics: Vec<LiveStatistic>,
+    /// What was seen within the last second, and once before that; the newest last.
+    seen: VecDeque<(Instant, BTreeMap<Key, Seen>)>,
+    /// Since when the condition holds, and whether that was acted on.
+    holding: BTreeMap<Key, (Instant, bool)>,
+}
+
+/// The event, and the group.
+type Key = (String, String);
+
+#[derive(Clone, Debug)]
+enum Seen {
+    Count(u64),
+    Values(Distribution),
+}
+
+impl StatisticWatch {
+    pub(super) fn new(threshold: Threshold, statistics: &[LiveStatistic]) -> Self {
+        let watch = Self { threshold, state: Mutex::default() };
+        watch.follow(statistics);
+        watch
+    }
+
+    /// The session computes these statistics now. Returns how many of them are watched.
+    pub(super) fn follow(&self, statistics: &[LiveStatistic]) -> usize {
+        let wanted = self.threshold.statistic.to_string();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.statistics = statistics.iter().filter(|one| one.text == wanted).cloned().collect();
+        state.statistics.len()
+    }
+
+    /// Looks at the statistics: an occurrence for each event and group for which the condition has begun to hold for long enough.
+    pub(super) fn look(&self, when: &When) -> Vec<Occurrence> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.look_at(&mut state, Instant::now()).into_iter().map(|found| Self::occurrence(when, found)).collect()
+    }
+
+    fn look_at(&self, state: &mut State, now: Instant) -> Vec<(Key, f64)> {
+        let seen = seen(&state.statistics);
+        let mut values = BTreeMap::new();
+        // The newest that is at least a window old; at first, the oldest that there is.
+        while state.seen.get(1).is_some_and(|(then, _)| now.duration_since(*then) >= WINDOW) {
+            state.seen.pop_front();
+        }
+        let before = state.seen.front();
+        for (key, new) in &seen {
+            let (then, old) = match before {
+                Some((then, before)) => (Some(*then), before.get(key)),
+                None => (None, None),
+            };
+            let seconds = then.map(|then| now.duration_since(then).as_secs_f64()).filter(|seconds| *seconds > 0.0);
+            if let Some(value) = self.value(new, old, seconds) {
+                values.insert(key.clone(), value);
+            }
+        }
+        state.seen.push_back((now, seen));
+        let mut found = Vec::new();
+        state.holding.retain(|key, _| values.get(key).is_some_and(|value| self.threshold.holds(*value)));
+        for (key, value) in values.into_iter().filter(|(_, value)| self.threshold.holds(*value)) {
+            let (since, is_told) = state.holding.entry(key.clone()).or_insert((now, false));
+            if !*is_told && now.duration_since(*since) >= self.threshold.hold {
+                *is_told = true;
+                found.push((key, value));
+            }
+        }
+        found
+    }
+
+    /// The value to compare; `None` if there is none, for example the mean of no values, or a rate at the first look.
+    #[expect(clippy::cast_precision_loss, reason = "a rate")]
+    fn value(&self, new: &Seen, old: Option<&Seen>, seconds: Option<f64>) -> Option<f64> {
+        let count = |seen: &Seen| match seen {
+            Seen::Count(count) => *count,
+            Seen::Values(values) => values.count(),
+        };
+        match self.threshold.aggregate {
+            Aggregate::Count => Some(count(new) as f64),
+            Aggregate::Rate => Some(count(new).saturating_sub(old.map_or(0, count)) as f64 / seconds?),
+            aggregate => {
+                let Seen::Values(values) = new else { return None };
+                let recent = match old {
+                    Some(Seen::Values(old)) => values.since(old),
+                    // What was there before the first look is not of the last second.
+                    _ if seconds.is_none() => return None,
+                    _ => values.clone(),
+                };
+                match aggregate {
+                    Aggregate::Min => recent.min(),
+                    Aggregate::Max => recent.max(),
+                    Aggregate::Percentile(percent) => recent.percentile(percent),
+                    _ => recent.mean(),
+                }
+            }
+        }
+    }
+
+    fn occurrence(when: &When, ((event, group), value): (Key, f64)) -> Occurrence {
+        let mut occurrence = Occurrence::new(when, process::id(), SystemTime::now());
+        occurrence.add("trigger_event", Detail::Text(event));
+        if !group.is_empty() {
+            occurrence.add("trigger_group", Detail::Text(group));
+        }
+        occurrence.add("trigger_value", Detail::Text(format!("{value}")));
+        occurrence
+    }
+}
+
+/// What the statistics have now.
+fn seen(statistics: &[LiveStatistic]) -> BTreeMap<Key, Seen> {
+    let mut all = BTreeMap::new();
+    for one in statistics {
+        let Some(statistic) = one.statistic.upgrade() else { continue };
+        match statistic.snapshot().results {
+            Results::Count(rows) => add(&mut all, &one.event, rows, Seen::Count),
+            Results::Histogram(rows) | Results::Latency { durations: rows, .. } => {
+                add(&mut all, &one.event, rows, Seen::Values);
+            }
+            Results::Rate(rate) => drop(all.insert((one.event.clone(), String::new()), Seen::Count(rate.events))),
+            _ => {}
+        }
+    }
+    all
+}
+
+fn add<T>(all: &mut BTreeMap<Key, Seen>, event: &str, rows: Rows<T>, seen: impl Fn(T) -> Seen) {
+    let groups = rows.groups.into_iter().map(|row| {
+        let keys: Vec<_> = row.keys.iter().map(ToString::to_string).collect();
+        (keys.join(", "), row.value)
+    });
+    let room = MOST.saturating_sub(all.len());
+    for (group, value) in rows.all.into_iter().map(|all| (String::new(), all)).chain(groups).take(room) {
+        all.insert((event.to_owned(), group), seen(value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tracepoint_probes::{FieldKind, Moment, Role, Statistic};
+
+    /// A statistic over a field `n`, grouped by nothing, that a test adds values to, and looks at at times of its own.
+    struct Fixture {
+        watch: StatisticWatch,
+        statistic: Arc<Statistic>,
+        began: Instant,
+    }
+
+    impl Fixture {
+        fn new(threshold: &str) -> Self {
+            let threshold: Threshold = threshold.parse().expect(threshold);
+            let statistic = Arc::new(Statistic::new(threshold.statistic.clone(), false).expect("a statistic"));
+            let (text, event) = (threshold.statistic.to_string(), "a:b".to_owned());
+            let live = LiveStatistic { text, event, statistic: Arc::downgrade(&statistic) };
+            Self { watch: StatisticWatch::new(threshold, &[live]), statistic, began: Instant::now() }
+        }
+
+        fn add(&self, values: impl IntoIterator<Item = u64>) {
+            let columns = self.statistic.spec().columns(Role::Observed, "a:b", &[("n", FieldKind::Integer)]);
+            for value in values {
+                let get = |_| Some(tracepoint_core::field::Value::Unsigned(value));
+                self.statistic.record(columns.as_ref().expect("columns"), Moment::recorded(0, 0), get);
+            }
+        }
+
+        /// The value of the occurrence at this time, if there is one.
+        fn look(&self, ms: u64) -> Option<f64> {
+            let mut state = self.watch.state.lock().expect("not poisoned");
+            let found = self.watch.look_at(&mut state, self.began + Duration::from_millis(ms));
+            found.into_iter().next().map(|(_, value)| value)
+        }
+    }
+
+    #[test]
+    fn percentiles_are_those_of_the_last_second() {
+        let fixture = Fixture::new("p99 of hist(n) > 50");
+        fixture.add([60; 100]);
+        assert_eq!(fixture.look(0), None, "they are older than the first look");
+        fixture.add([10; 100]);
+        assert_eq!(fixture.look(250), None);
+        fixture.add([60; 5]);
+        assert_eq!(fixture.look(500), Some(60.0));
+        assert_eq!((fixture.look(750), fixture.look(1000)), (None, None), "it holds all the time");
+        // They are more than a second old: the condition holds no more, and can begin again.
+        assert_eq!((fixture.look(1500), fixture.look(1750)), (None, None));
+        fixture.add([63]);
+        assert_eq!(fixture.look(2000), Some(63.0));
+    }
+
+    #[test]
+    fn a_condition_has_to_hold_without_interruption() {
+        let fixture = Fixture::new("rate of count > 100 for 500ms");
+        let add = |count: u64| fixture.add(0..count);
+        assert_eq!(fixture.look(0), None);
+        add(1000);
+        assert_eq!((fixture.look(250), fixture.look(500)), (None, None));
+        assert!(fixture.look(750).is_some(), "for 500 ms");
+        assert_eq!(fixture.look(5000), None, "a rate of 0");
+        add(1000);
+        assert_eq!(fixture.look(5250), None);
+        assert_eq!(fixture.look(8000), None, "interrupted");
+        assert_eq!((fixture.look(8250), fixture.look(8750)), (None, None));
+    }
+
+    #[test]
+    fn counts_are_those_since_the_beginning() {
+        let fixture = Fixture::new("count of count > 99");
+        fixture.add(0..99);
+        assert_eq!(fixture.look(0), None);
+        fixture.add(0..1);
+        assert_eq!((fixture.look(250), fixture.look(500)), (Some(100.0), None));
+    }
+}
