@@ -235,7 +235,7 @@ fn filters_and_statistics_know_absent_values() -> Result<(), Box<dyn std::error:
         let numbers: Vec<_> = while_recording.iter().filter_map(number).collect();
         assert_eq!(numbers, expected, "while it is recorded: {filter}");
         let mut behind = TraceFilter::new(&[])?.condition(Expression::parse(filter)?);
-        let numbers: Vec<_> = events.iter().filter(|event| behind.accepts(event)).filter_map(number).collect();
+        let numbers: Vec<_> = events.iter().filter(|event| behind.accepts(*event)).filter_map(number).collect();
         assert_eq!(numbers, expected, "of what was recorded: {filter}");
     }
     let trace = Trace::open(&all)?;
