@@ -148,3 +148,31 @@ fn an_idle_recorder_hardly_wakes_up() -> Outcome {
     }
     Ok(())
 }
+
+/// A few events a second take one ring, however long the recorder does not take them, and none is lost.
+#[test]
+fn a_stopped_recorder_costs_a_quiet_process_no_memory() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let mut command = program("recorder_load::a_stopped_recorder_costs_a_quiet_process_no_memory", 0);
+    command.env(PAUSE, "50");
+    let _traced = place.start_as(command);
+    let recorder = place.command(&["record", "-e", "shop:*", "-o", "out", "--json"]).stdout(Stdio::piped()).spawn()?;
+    until(|| fs::read_dir(place.path("out")).is_ok_and(|traces| traces.count() == 1));
+    kill(&recorder, "STOP")?;
+    let session = place.path("run").join(format!("sessions/record-{}/rings", recorder.id()));
+    let dir = fs::read_dir(session)?.next().ok_or("no rings")??.path();
+    let rings = || fs::read_dir(&dir).map_or(0, Iterator::count);
+    sleep(Duration::from_secs(2));
+    let before = rings();
+    // At two packets a second, as many as two rings have.
+    sleep(Duration::from_secs(10));
+    assert_eq!(rings(), before);
+    kill(&recorder, "CONT")?;
+    kill(&recorder, "INT")?;
+    let report: serde_json::Value = serde_json::from_slice(&recorder.wait_with_output()?.stdout)?;
+    assert_kept(&report, report["processes"][0]["counters"]["fired"].as_u64().ok_or("no count")?);
+    Ok(())
+}

@@ -4,7 +4,7 @@
 //! callback must not drain the same channel. The lock on `closing`, under which open packets are closed and rings are supplied, is not: another
 //! thread may do that while a sink blocks.
 
-use super::buffer::Buffer;
+use super::buffer::{Buffer, WAKE_AT};
 use super::config::Policy;
 use super::open::OpenChannel;
 use super::packet_header::{CHECKSUM, HEADER_SIZE, PacketHeader};
@@ -137,17 +137,30 @@ impl OpenChannel {
     /// If there is such a packet it costs one `membarrier`, or a grace period on kernels without it. Does nothing if the kernel no longer
     /// provides it, nor in a forked child.
     pub fn flush(&self, before: u64) -> bool {
+        self.flush_rings(before, |_| true)
+    }
+
+    /// As [`flush`](Self::flush), but leaves packets open in rings of which half waits for the consumer: closing another one would bring no
+    /// event to the sinks earlier, and an almost empty packet takes as much of the ring as a full one. Returns `false` if one was left.
+    pub fn flush_drained(&self, before: u64) -> bool {
+        self.flush_rings(before, |buffer| buffer.waiting_percent() < WAKE_AT)
+    }
+
+    fn flush_rings(&self, before: u64, is_flushed: impl Fn(&Buffer) -> bool) -> bool {
         if !self.ring_table.is_attached() {
             return false;
         }
         let _closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         let rings = self.all_rings();
-        let requested: Vec<_> =
-            rings.iter().flat_map(|ring| ring.buffers()).filter(|buffer| buffer.request_flush(before)).collect();
+        let old = rings.iter().flat_map(|ring| ring.buffers()).filter(|buffer| buffer.is_open_since(before));
+        let (requested, left): (Vec<_>, Vec<_>) = old.partition(|buffer| is_flushed(buffer));
+        for buffer in &requested {
+            buffer.request_flush();
+        }
         // F2: pairs with the fence in `FlushHandshake::enter` (F1).
         let is_fenced = requested.is_empty() || self.fence_owners();
         // Each of them, also behind one that is being written.
-        is_fenced && requested.into_iter().filter(|buffer| !buffer.try_flush()).count() == 0
+        is_fenced && requested.into_iter().filter(|buffer| !buffer.try_flush()).count() == 0 && left.is_empty()
     }
 
     /// Frees what was replaced inside probes, which takes a grace period. Under the wait policy, owners wait for the consumer inside a section,

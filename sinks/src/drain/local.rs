@@ -101,11 +101,11 @@ impl LocalRings {
         finished.is_ok()
     }
 
-    fn close_packets_older_than(&mut self, age: Duration) {
-        let before = clock::now().saturating_sub(age.as_nanos() as u64);
+    /// Closes packets that were opened before `before`. `flush` does so for one channel; `false` if it has left one open.
+    fn close_packets_before(&mut self, before: u64, flush: fn(&OpenChannel, u64) -> bool) {
         let closing = self.channels.iter().filter(|channel| channel.config().policy() != Policy::Overwrite);
         // Each of them, also behind one that has a packet which is being written.
-        if closing.filter(|channel| !channel.flush(before)).count() == 0 {
+        if closing.filter(|channel| !flush(channel, before)).count() == 0 {
             self.flushed = self.flushed.max(before);
         }
     }
@@ -139,7 +139,7 @@ impl PacketSource for LocalRings {
     }
 
     fn close_packets(&mut self) {
-        self.close_packets_older_than(Duration::ZERO);
+        self.close_packets_before(clock::now(), OpenChannel::flush);
     }
 
     fn take(&mut self, mut deliver: Option<&mut dyn FnMut(&TakenPacket<'_>)>) -> Drained {
@@ -305,11 +305,12 @@ impl Drain<LocalRings> {
     }
 
     /// Closes packets that have been open for `age`, whatever their threads do, so that the next round finds them. Those of flight
-    /// recorders stay open until the end. Once this was called, sinks rely on it that it is called every 100 ms, with an age of at most
-    /// 500 ms.
+    /// recorders stay open until the end, and those in rings of which half waits to be drained until it is drained. Once this was called,
+    /// sinks rely on it that it is called every 100 ms, with an age of at most 500 ms.
     pub fn flush(&mut self, age: Duration) {
         self.source.flushes = true;
-        self.source.close_packets_older_than(age);
+        let before = clock::now().saturating_sub(age.as_nanos() as u64);
+        self.source.close_packets_before(before, OpenChannel::flush_drained);
     }
 
     /// Closes all open packets that have a record, except those of flight recorders, and moves them to the sinks.

@@ -169,3 +169,25 @@ fn concurrent_maintenance_and_flush_close_each_packet_once() {
     assert_eq!(seen.len() as u64, event.recorded, "what was recorded arrived");
     channel.close();
 }
+
+/// Almost empty packets do not fill the ring of a thread whose consumer does not come.
+#[test]
+fn packets_stay_open_in_a_ring_that_is_not_drained() {
+    own_process!();
+    let (channel, subscription) = open("flush:idle", Channel::discard(1 << 14).packets(8));
+    let closed = |n| {
+        trace_idle(n);
+        channel.flush_drained(u64::MAX)
+    };
+    assert!((0..4).all(closed), "while less than half of the ring waits");
+    assert!(!(4..200).any(closed), "half of it waits, the rest is for full packets");
+    let mut packets = Vec::new();
+    channel.drain(|packet| packets.push(numbers(&packet)));
+    assert_eq!(packets.iter().map(Vec::len).collect::<Vec<_>>()[..4], [1; 4]);
+    assert!(channel.flush_drained(u64::MAX), "closed now");
+    channel.drain(|packet| packets.push(numbers(&packet)));
+    Subscription::end_all(vec![subscription]);
+    channel.finish(|packet| packets.push(numbers(&packet))).expect("no subscriber is left");
+    assert!(packets.concat().into_iter().eq(0..200));
+    channel.close();
+}

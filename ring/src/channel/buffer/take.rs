@@ -23,15 +23,15 @@ impl Buffer {
         self.used.store(0, Ordering::Relaxed);
     }
 
-    /// Requests that the open packet be closed, if it has a record and was opened before `before`. `false` if there is no such packet;
-    /// otherwise `thread::fence_owners` and [`try_flush`](Self::try_flush) must follow.
-    pub(in crate::channel) fn request_flush(&self, before: u64) -> bool {
-        let wanted = self.has_records() && self.opened_at.load(Ordering::Relaxed) < before;
-        if wanted {
-            self.handshake.request();
-            failpoint!(FlushRequested, self.stream.instance);
-        }
-        wanted
+    /// Whether the open packet has a record and was opened before `before`.
+    pub(in crate::channel) fn is_open_since(&self, before: u64) -> bool {
+        self.has_records() && self.opened_at.load(Ordering::Relaxed) < before
+    }
+
+    /// Requests that the open packet be closed. `thread::fence_owners` and [`try_flush`](Self::try_flush) must follow.
+    pub(in crate::channel) fn request_flush(&self) {
+        self.handshake.request();
+        failpoint!(FlushRequested, self.stream.instance);
     }
 
     /// Closes the requested packet, unless the owner has closed it itself. `false` if the owner is writing.
