@@ -82,10 +82,14 @@ pub(crate) struct Headers<'a> {
 impl<'a> Headers<'a> {
     /// Those from the packet at `offset` on, before which the clock of the stream was at `clock`. `None` if the file cannot be opened.
     pub(crate) fn open(metadata: &'a Metadata, file: &Path, offset: u64, clock: u64) -> Option<Self> {
-        let window = FileWindow::open(file).ok()?;
+        Some(Self::of_window(metadata, FileWindow::open(file).ok()?, offset, clock))
+    }
+
+    /// The same of a window.
+    pub(crate) fn of_window(metadata: &'a Metadata, window: FileWindow, offset: u64, clock: u64) -> Self {
         let mut state = State::new(metadata.slots());
         state.clock = clock;
-        Some(Self { metadata, window, state, offset })
+        Self { metadata, window, state, offset }
     }
 
     /// Where the next packet begins, in bytes.

@@ -2,7 +2,8 @@
 //!
 //! [`Metadata`] describes the layout of a trace. [`StreamReader`] reads the packets of one stream file, and [`PacketDecoder`] one packet
 //! in memory; both yield [`Event`]s with [`Value`]s. [`Trace`] opens a directory and merges the events of all its streams by time, with
-//! each [`Loss`] that the tracer counted and each [`Damage`] that the reader found. [`text`] and [`json`] write these [`Item`]s.
+//! each [`Loss`] that the tracer counted and each [`Damage`] that the reader found. [`text`] and [`json`] write these [`Item`]s. [`Trace::visit`] reads the
+//! same with all processors, where the order of streams does not matter.
 //! [`account`] is the tracer's own count of what happened to every event, and [`verify()`] balances it against the trace. [`recover()`]
 //! makes a trace of the rings that a process left behind. [`DtTrace`] is a trace in a circular dt file, which [`Trace`] opens too;
 //! [`convert`] converts between dt files and directories. [`udp`] is the client of the UDP trace server. [`net`] has the messages with which
@@ -48,7 +49,10 @@ pub mod metadata;
 pub mod net;
 mod origin;
 mod packet;
+mod parallel;
+mod record_layout;
 mod record_sizes;
+mod records;
 pub mod recover;
 mod remote;
 mod ring;
@@ -60,6 +64,7 @@ pub mod text;
 pub mod udp;
 mod value;
 pub mod verify;
+mod view;
 mod window;
 
 pub use chunk::{chunk_name, chunk_number};
@@ -74,11 +79,13 @@ pub use merge::{Item, Items, Polled, Trace, stream_files};
 pub use metadata::Metadata;
 pub use origin::Origin;
 pub use packet::{Packet, PacketDecoder};
+pub use parallel::{Parallelism, Visited, Visitor};
 pub use recover::{RecoverError, Recovered, recover};
 pub use span::SpanPart;
 pub use stream::{PacketEnd, Step, StreamReader};
 pub use value::{Int, StructValue, TRACER_OPTIONS, Value};
-pub use verify::{Report, verify};
+pub use verify::{Report, verify, verify_with};
+pub use view::EventView;
 
 /// Parts that the other crates of this workspace share. They are not a public API, and may change in any release.
 #[doc(hidden)]

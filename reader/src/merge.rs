@@ -4,36 +4,31 @@ mod alignment;
 mod cursor;
 mod directory;
 mod incremental;
+mod losses;
 mod spans;
+mod streams;
 mod watermark;
 mod whole;
 
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use std::path::{Path, PathBuf};
 
-use crate::account::Account;
-use crate::checked_packet::{self, Damaged};
-use crate::chunk::chunk_number;
 use crate::clock_alignment::ClockAlignment;
-use crate::decode::State;
 use crate::dt::DtTrace;
 use crate::error::ReadError;
 use crate::event::Event;
 use crate::loss::{Damage, Loss};
 use crate::metadata::Metadata;
-use crate::packet::Packet;
-use crate::source::{FileWindow, Source};
-use crate::stream::StreamReader;
-use crate::window::Window;
 use cursor::StreamCursor;
-use whole::Whole;
 
 pub use directory::stream_files;
 pub(crate) use directory::traces;
 pub(crate) use incremental::IncrementalMerge;
 pub use incremental::Polled;
+pub(crate) use losses::LossFinder;
+pub(crate) use streams::{Streams, TraceStream};
 pub use watermark::Watermark;
 
 /// An item of a merged trace.
@@ -84,14 +79,6 @@ impl Directory {
     fn clock(&self) -> Option<[u8; 16]> {
         self.metadata.clocks().first().and_then(|clock| clock.uuid)
     }
-}
-
-/// A stream file, by its first packet.
-struct First {
-    /// The index of its directory.
-    part: usize,
-    file: PathBuf,
-    packet: Packet,
 }
 
 impl Trace {
@@ -201,19 +188,18 @@ impl Trace {
     /// The same without the packets that end before `since`, in nanoseconds since the epoch: of the packets of files only the headers are
     /// read before that. Events before `since` may come all the same, if they are in a packet with later ones.
     pub fn items_since(&self, since: i64) -> Items {
-        let mut items = Items { since, cursors: Vec::new(), heap: BinaryHeap::new(), damage: VecDeque::new() };
-        let mut traces = whole::traces(&self.parts);
-        traces.sort_by_key(|trace| (trace.uuid().is_none(), trace.uuid()));
-        for trace in traces {
-            match trace {
-                Whole::Dt(trace) => items.add_dt(trace),
-                Whole::Directories(mut parts) => {
-                    parts.sort_by_key(|directory| chunk_number(&directory.path));
-                    items.add(&parts);
-                }
-            }
+        let Streams { all, damage, .. } = Streams::of(&self.parts, since);
+        let mut items = Items { cursors: Vec::new(), heap: BinaryHeap::new(), damage: damage.into() };
+        for (index, TraceStream { reader, begin, discarded_before }) in all.into_iter().enumerate() {
+            items.heap.push(Reverse((begin, index)));
+            items.cursors.push(StreamCursor::new(reader, begin, discarded_before));
         }
         items
+    }
+
+    /// The streams of which [`items_since`](Self::items_since) consists.
+    pub(crate) fn streams_since(&self, since: i64) -> Streams {
+        Streams::of(&self.parts, since)
     }
 }
 
@@ -226,7 +212,6 @@ impl From<DtTrace> for Trace {
 /// The iterator that [`Trace::items`] returns.
 #[derive(Debug)]
 pub struct Items {
-    since: i64,
     cursors: Vec<StreamCursor>,
     /// The time of the next item of each cursor, and its index: equal times are ordered by index.
     heap: BinaryHeap<Reverse<(i64, usize)>>,
@@ -237,72 +222,6 @@ impl Items {
     /// How many packets so far have no checksum, although the tracer's packets have a place for it: they are of an older trace, or of rings.
     pub fn unchecked(&self) -> u64 {
         self.cursors.iter().map(StreamCursor::unchecked).sum()
-    }
-
-    fn add_dt(&mut self, trace: &DtTrace) {
-        self.damage.extend(trace.damage().iter().cloned());
-        for stream in trace.streams() {
-            let (reader, begin) = trace.read(stream);
-            self.cursor(reader, begin, None);
-        }
-    }
-
-    /// Adds directories that are one trace: a whole one, or chunks of it.
-    fn add(&mut self, parts: &[&Directory]) {
-        // Files of the same class and instance are one stream: ordered by chunk, then by their first packets.
-        let mut streams: BTreeMap<_, Vec<First>> = BTreeMap::new();
-        for (index, part) in parts.iter().enumerate() {
-            let files = match stream_files(&part.path) {
-                Ok(files) => files,
-                Err(error) => {
-                    let reason = format!("cannot be listed: {error}");
-                    self.damage.push_back(Damage { file: part.path.clone(), offset: 0, reason });
-                    continue;
-                }
-            };
-            for file in files {
-                match first_packet(&part.metadata, &file) {
-                    Ok(Some(packet)) => {
-                        // A file is a stream of its own without an instance, or without a time by which several can be ordered.
-                        let alone = (packet.instance.is_none() || packet.begin.is_none()).then(|| file.clone());
-                        let key = (packet.class.id, packet.instance, alone);
-                        streams.entry(key).or_default().push(First { part: index, file, packet });
-                    }
-                    Ok(None) => {}
-                    Err(damage) => self.damage.push_back(damage),
-                }
-            }
-        }
-        // The account of a part tells how much was recorded before it and is not here.
-        let goes_on = |part: &&Directory| chunk_number(&part.path).is_none_or(|number| number > 1);
-        let account = |part: &&Directory| goes_on(part).then(|| Account::open(&part.path).ok()).flatten();
-        let account = |part: &&Directory| account(part).filter(|account| account.chunk.is_some());
-        let accounts: Vec<_> = parts.iter().map(account).collect();
-        for mut files in streams.into_values() {
-            files.sort_by(|a, b| (a.part, a.packet.begin, &a.file).cmp(&(b.part, b.packet.begin, &b.file)));
-            // The metadata grows from chunk to chunk.
-            let metadata = files.last().map_or(&parts[0].metadata, |last| &parts[last.part].metadata);
-            let First { file, packet, .. } = &files[0];
-            let stream = crate::event::Stream {
-                metadata: metadata.clone(),
-                class: packet.class.clone(),
-                instance: packet.instance,
-                file: file.clone(),
-            };
-            let begin = stream.nanoseconds(packet.begin.unwrap_or(0));
-            let stream = (packet.class.id, packet.instance);
-            let before = accounts[files[0].part].as_ref();
-            let before = before.and_then(|account| account.discarded_before(stream.0, stream.1?));
-            let paths = files.into_iter().map(|first| first.file).collect();
-            self.cursor(StreamReader::of_files(metadata, paths), begin, before);
-        }
-    }
-
-    fn cursor(&mut self, mut reader: StreamReader, begin: i64, discarded_before: Option<u64>) {
-        let passed = if self.since > begin { reader.pass_before(self.since) } else { None };
-        let discarded_before = passed.map_or(discarded_before, |packet| packet.discarded);
-        self.heap.push(Reverse((begin, self.cursors.len())));
-        self.cursors.push(StreamCursor::new(reader, begin, discarded_before));
     }
 }
 
@@ -326,20 +245,4 @@ impl Iterator for Items {
             }
         }
     }
-}
-
-/// Reads the header of the first packet that is not damaged; `None` for an empty file. The file is closed again, because a trace may have more streams than a
-/// process may have open files.
-fn first_packet(metadata: &Metadata, file: &Path) -> Result<Option<Packet>, Damage> {
-    let damage = |offset, reason| Damage { file: file.to_owned(), offset, reason };
-    let window = FileWindow::open(file).map_err(|error| damage(0, format!("cannot be opened: {error}")))?;
-    if window.length() == 0 {
-        return Ok(None);
-    }
-    let (mut window, mut state) = (Window::File(window), State::new(metadata.slots()));
-    let mut first = checked_packet::open(&mut window, metadata, &mut state, 0, 1);
-    while let Err(Damaged { next: Some(next), .. }) = first {
-        first = checked_packet::open(&mut window, metadata, &mut state, next, 1);
-    }
-    first.map(Some).map_err(|damaged| damage(damaged.offset, damaged.reason))
 }

@@ -156,7 +156,7 @@ fn width_of(ty: &StructType, name: &str) -> u8 {
 }
 
 /// A position among the events of one packet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Body {
     at: u64,
     end: u64,
@@ -169,6 +169,16 @@ impl Body {
         let available = source.length().saturating_sub(packet.offset).saturating_mul(8);
         let end = packet.content_bits.min(available);
         Self { at: packet.header_bits.min(end), end, missing: packet.content_bits - end }
+    }
+
+    /// The offset and the number of the bytes that are left; `None` if the position is not at a whole byte.
+    pub(crate) fn bytes(&self) -> Option<(u64, u64)> {
+        self.at.is_multiple_of(8).then_some((self.at / 8, (self.end - self.at) / 8))
+    }
+
+    /// Passes over whole events of so many bytes.
+    pub(crate) fn pass(&mut self, bytes: u64) {
+        self.at += bytes * 8;
     }
 
     /// The next event; `None` at the end.

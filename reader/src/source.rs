@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::ReadError;
 
@@ -45,10 +46,12 @@ impl Source for &[u8] {
 }
 
 /// A file with a moving window in memory. Its length is read once, at the start.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FileWindow {
-    file: File,
+    file: Arc<File>,
     length: u64,
+    /// How much is kept in memory, unless a single value needs more.
+    size: usize,
     start: u64,
     held: Vec<u8>,
 }
@@ -57,7 +60,12 @@ impl FileWindow {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = open(path)?;
         let length = file.metadata()?.len();
-        Ok(Self { file, length, start: 0, held: Vec::new() })
+        Ok(Self { file: Arc::new(file), length, size: WINDOW, start: 0, held: Vec::new() })
+    }
+
+    /// Another window of this size on the same file.
+    pub(crate) fn again(&self, size: usize) -> Self {
+        Self { file: Arc::clone(&self.file), length: self.length, size, start: 0, held: Vec::new() }
     }
 }
 
@@ -72,7 +80,7 @@ impl Source for FileWindow {
         let skip = offset.wrapping_sub(self.start);
         let covered = offset >= self.start && skip.saturating_add(least as u64) <= self.held.len() as u64;
         if !covered {
-            let wanted = rest.min(least.max(WINDOW) as u64) as usize;
+            let wanted = rest.min(least.max(self.size) as u64) as usize;
             self.start = offset;
             self.held.resize(wanted, 0);
             let mut filled = 0;
@@ -96,7 +104,7 @@ impl Source for FileWindow {
 }
 
 /// Packets that arrive over time. Only those of the last arrival are in memory.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct FedWindow {
     /// Offset of the bytes in memory: the number of all bytes before them.
     start: u64,

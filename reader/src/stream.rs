@@ -1,5 +1,7 @@
 //! Reads a stream packet by packet: its files, or what arrives.
 
+mod split;
+
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use crate::metadata::Metadata;
 use crate::packet::{Body, Packet};
 use crate::source::{FedWindow, FileWindow, Source};
 use crate::window::Window;
+use split::Extent;
 
 /// A step in the reading of a stream.
 #[derive(Debug)]
@@ -42,7 +45,7 @@ pub struct PacketEnd {
 /// Reads the packets and events of one stream. Memory is bounded by one packet header, one event and a window.
 ///
 /// Iterating yields [`Step`]s.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct StreamReader {
     metadata: Metadata,
     inputs: VecDeque<Input>,
@@ -52,10 +55,12 @@ pub struct StreamReader {
     /// How many packets of the file came before.
     number: u64,
     unchecked: u64,
+    /// What it reads of the stream.
+    extent: Extent,
 }
 
 /// A part of a stream.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Input {
     /// A file, which is opened when it is reached.
     File(PathBuf),
@@ -63,7 +68,7 @@ enum Input {
     Slots(PathBuf, SlotsWindow),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Phase {
     /// Before the next file.
     File,
@@ -155,6 +160,7 @@ impl StreamReader {
             phase: Phase::File,
             number: 0,
             unchecked: 0,
+            extent: Extent::default(),
         }
     }
 
@@ -176,6 +182,7 @@ impl StreamReader {
     fn packet(&mut self, file: PathBuf, mut window: Window, offset: u64) -> Option<Step> {
         if offset >= window.length() {
             self.phase = Phase::File;
+            self.extent.reach_end();
             return None;
         }
         self.number += 1;
@@ -231,6 +238,9 @@ impl StreamReader {
                 let next = window.following(packet.offset, packet.size());
                 // Beyond the end of the file if a part of the packet is missing: the next step reports that as damage.
                 self.phase = Phase::Packet(file, window, next);
+                if self.extent.ends_with(stream, &packet) {
+                    self.phase = Phase::Done;
+                }
                 Some(Step::End(PacketEnd { events, end }))
             }
             Err(fault) => {
@@ -279,6 +289,7 @@ impl Iterator for StreamReader {
                     self.phase = Phase::Packet(file, window, end);
                     return None;
                 }
+                Phase::Packet(_, _, offset) if self.extent.ends_at(offset) => return None,
                 Phase::Packet(file, window, offset) if offset > window.length() => {
                     let length = window.length();
                     Some(self.damage(file, length, cut(offset - length)))

@@ -28,7 +28,7 @@
 //! For chunks, E, F and G apply to the last one, whose account is that of the whole trace; I, J and M to each chunk's own part; O to all
 //! together.
 //!
-//! Files are read once, packet by packet. Only counters are kept.
+//! Files are read packet by packet, with all processors. Only counters are kept.
 
 mod balance;
 mod chunks;
@@ -39,10 +39,11 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::account::{ACCOUNT_PATH, Account};
-use crate::dt::DtTrace;
+use crate::dt::{DtStream, DtTrace};
 use crate::error::ReadError;
 use crate::merge::{Trace, stream_files};
 use crate::metadata::Metadata;
+use crate::parallel::Parallelism;
 use crate::stream::StreamReader;
 use balance::{Balance, StreamFile};
 use chunks::{Part, check_chunks};
@@ -94,47 +95,72 @@ impl Report {
     }
 }
 
-/// Balances the trace in a directory, all traces in the tree below it, or the trace in a dt file, against their accounts.
+/// How the files are read.
+struct Reading<'a> {
+    parallelism: Parallelism,
+    progress: &'a mut dyn FnMut(u64, u64),
+}
+
+/// Balances the trace in a directory, all traces in the tree below it, or the trace in a dt file, against their accounts. Uses all processors.
 ///
 /// The report has what does not balance, and damage of streams. An error means that there was nothing to balance.
 ///
 /// # Errors
 /// As [`Trace::open`]; [`ReadError::Account`] or [`ReadError::Io`] if there is an account and it cannot be read.
 pub fn verify(path: &Path) -> Result<Report, ReadError> {
+    verify_with(path, Parallelism::default(), &mut |_, _| {})
+}
+
+/// The same with so many threads; `progress` is called with the bytes of each directory or dt file that were read, of how many.
+///
+/// # Errors
+/// As [`verify()`].
+pub fn verify_with(
+    path: &Path,
+    parallelism: Parallelism,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Report, ReadError> {
     let trace = Trace::open(path)?;
+    let mut reading = Reading { parallelism, progress };
     let mut report = Report { path: path.to_owned(), checks: Vec::new(), unchecked: 0 };
     if let Some(trace) = trace.dt() {
-        verify_dt(trace, &mut report)?;
+        verify_dt(trace, &mut report, &mut reading)?;
         return Ok(report);
     }
     let mut parts = Vec::new();
     for (directory, metadata) in trace.metadata() {
-        parts.extend(verify_directory(directory, metadata, &mut report)?);
+        parts.extend(verify_directory(directory, metadata, &mut report, &mut reading)?);
     }
     check_chunks(path, parts, &mut report.checks);
     Ok(report)
 }
 
-fn verify_directory(directory: &Path, metadata: &Metadata, report: &mut Report) -> Result<Option<Part>, ReadError> {
+fn verify_directory(
+    directory: &Path,
+    metadata: &Metadata,
+    report: &mut Report,
+    reading: &mut Reading<'_>,
+) -> Result<Option<Part>, ReadError> {
     let account = Account::find(directory)?;
     report.checks.push(completeness(&directory.join(ACCOUNT_PATH), account.as_ref()));
     let files = stream_files(directory).map_err(|error| ReadError::io(directory, error))?;
-    let files = files.into_iter().map(|path| StreamFile {
+    let file = |path: PathBuf| StreamFile {
         name: path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
         reader: StreamReader::new(metadata, &path),
         path,
-    });
+    };
+    let files: Vec<_> = files.into_iter().map(file).collect();
     let Some(account) = account else {
-        packets_alone(directory, metadata, files, report);
+        packets_alone(directory, metadata, &files, report, reading);
         return Ok(None);
     };
-    let found = Balance::new(directory, metadata, &account, report).run(files.collect());
+    let found = Balance::new(directory, metadata, &account, (report, reading)).run(&files);
     Ok(Some(Part { directory: directory.to_owned(), account, found }))
 }
 
 /// A dt file has an account from the beginning. An incomplete one has another state than the slots, so that only the packets themselves
 /// can be checked.
-fn verify_dt(trace: &DtTrace, report: &mut Report) -> Result<(), ReadError> {
+fn verify_dt(trace: &DtTrace, report: &mut Report, reading: &mut Reading<'_>) -> Result<(), ReadError> {
     let account = trace.account()?;
     report.checks.push(completeness(trace.path(), account.as_ref()));
     for damage in trace.damage() {
@@ -147,25 +173,31 @@ fn verify_dt(trace: &DtTrace, report: &mut Report) -> Result<(), ReadError> {
             pass: false,
         });
     }
-    let files = trace.streams().iter().map(|stream| StreamFile {
+    let file = |stream: &DtStream| StreamFile {
         name: stream.name.clone(),
         path: trace.path().join(&stream.name),
         reader: trace.read(stream).0,
-    });
+    };
+    let files: Vec<_> = trace.streams().iter().map(file).collect();
     match account {
         Some(account) if account.complete => {
-            Balance::new(trace.path(), trace.metadata(), &account, report).run(files.collect());
+            Balance::new(trace.path(), trace.metadata(), &account, (report, reading)).run(&files);
         }
-        _ => packets_alone(trace.path(), trace.metadata(), files, report),
+        _ => packets_alone(trace.path(), trace.metadata(), &files, report, reading),
     }
     Ok(())
 }
 
 /// Checks packets that no account describes.
-fn packets_alone(subject: &Path, metadata: &Metadata, files: impl Iterator<Item = StreamFile>, report: &mut Report) {
+fn packets_alone(
+    subject: &Path,
+    metadata: &Metadata,
+    files: &[StreamFile],
+    report: &mut Report,
+    reading: &mut Reading<'_>,
+) {
     let nothing = Account::new([0; 16], "", 0);
-    let mut balance = Balance::new(subject, metadata, &nothing, report);
-    files.for_each(|file| drop(balance.intact(file, 0)));
+    Balance::new(subject, metadata, &nothing, (report, reading)).packets_alone(files);
 }
 
 /// What rule A says of a snapshot.

@@ -5,7 +5,7 @@ use crate::source::{FedWindow, FileWindow, Source};
 use std::io;
 
 /// The packets of a stream.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Window {
     /// In a stream file, one after the other.
     File(FileWindow),

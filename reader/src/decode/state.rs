@@ -3,7 +3,7 @@
 use crate::metadata::types::Slot;
 
 /// The state of a stream between values: its clock, and the integers that determine later lengths and options.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct State {
     /// The clock of the stream, in cycles.
     pub(crate) clock: u64,

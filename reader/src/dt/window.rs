@@ -1,6 +1,7 @@
 //! The packets of one stream of a dt file, with one at a time in memory.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use datatrace::{DtReader, SlotPlace};
@@ -11,10 +12,12 @@ use crate::source::Source;
 
 /// Packets anywhere in the file. Each is checked when it is read: one that was overwritten since the file was opened is passed over. A
 /// packet that cannot be read ends the stream.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SlotsWindow {
     reader: Arc<DtReader>,
     parts: Arc<[Part]>,
+    /// Those of the parts that are read.
+    range: Range<usize>,
     /// The packet that is in memory.
     at: usize,
     held: Vec<u8>,
@@ -26,7 +29,24 @@ pub(crate) struct SlotsWindow {
 impl SlotsWindow {
     pub(crate) fn new(reader: Arc<DtReader>, parts: Arc<[Part]>) -> Self {
         let length = parts.iter().map(|part| part.offset.saturating_add(part.length)).max().unwrap_or(0);
-        Self { reader, parts, at: 0, held: Vec::new(), failed: None, length }
+        let range = 0..parts.len();
+        Self { reader, parts, range, at: 0, held: Vec::new(), failed: None, length }
+    }
+
+    /// The bytes of its packets.
+    pub(crate) fn size(&self) -> u64 {
+        self.parts[self.range.clone()].iter().fold(0, |sum, part| part.length.saturating_add(sum))
+    }
+
+    /// The first packets, of about `bytes` bytes, which this window then leaves out; `None` if there are none.
+    pub(crate) fn split(&mut self, bytes: u64) -> Option<Self> {
+        let (mut end, mut sum) = (self.range.start, 0u64);
+        while end < self.range.end && sum < bytes {
+            sum = self.parts[end].length.saturating_add(sum);
+            end += 1;
+        }
+        let first = std::mem::replace(&mut self.range.start, end)..end;
+        (!first.is_empty()).then(|| Self { range: first, held: Vec::new(), ..self.clone() })
     }
 
     /// Whether the packet in memory could be read.
@@ -46,7 +66,8 @@ impl SlotsWindow {
         read: impl Fn(&DtReader, &SlotPlace) -> Result<Option<Vec<u8>>, datatrace::ReadError>,
     ) -> u64 {
         (self.held, self.failed) = (Vec::new(), None);
-        for (index, part) in self.parts.iter().enumerate().skip(from) {
+        for index in from..self.range.end {
+            let part = &self.parts[index];
             self.at = index;
             let bytes = match &part.bytes {
                 PacketBytes::Held(bytes) => Ok(Some(bytes.to_vec())),
@@ -68,7 +89,7 @@ impl SlotsWindow {
                 }
             }
         }
-        self.at = self.parts.len();
+        self.at = self.range.end;
         self.length
     }
 
@@ -85,7 +106,7 @@ impl SlotsWindow {
                 let file = self.reader.path().to_owned();
                 Err(Damage { file, offset, reason: format!("a packet cannot be read: {reason}") })
             }
-            None if self.at < self.parts.len() => Ok(Some(&self.held)),
+            None if self.at < self.range.end => Ok(Some(&self.held)),
             None => Ok(None),
         }
     }
@@ -107,7 +128,7 @@ impl Source for SlotsWindow {
     }
 
     fn first(&mut self) -> u64 {
-        self.hold(0)
+        self.hold(self.range.start)
     }
 
     fn following(&mut self, _offset: u64, _size: u64) -> u64 {

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::scan::Scan;
-use super::{Check, Report};
+use super::scan::{Counter, Scan};
+use super::{Check, Reading, Report};
 use crate::account::{Account, ChannelAccount, StreamAccount, uuid_text};
 use crate::metadata::{EnvValue, Metadata};
+use crate::parallel;
 use crate::stream::StreamReader;
 
 /// Adds 64-bit counters where no sum can overflow.
@@ -28,11 +29,12 @@ pub(super) struct StreamFile {
     pub(super) reader: StreamReader,
 }
 
-pub(super) struct Balance<'a> {
+pub(super) struct Balance<'a, 'r> {
     directory: &'a Path,
     metadata: &'a Metadata,
     account: &'a Account,
     report: &'a mut Report,
+    reading: &'a mut Reading<'r>,
     found: Found,
 }
 
@@ -45,14 +47,14 @@ pub(super) struct Found {
     pub(super) sequences: BTreeMap<(u64, Option<u64>), (u64, u64)>,
 }
 
-impl<'a> Balance<'a> {
+impl<'a, 'r> Balance<'a, 'r> {
     pub(super) fn new(
         directory: &'a Path,
         metadata: &'a Metadata,
         account: &'a Account,
-        report: &'a mut Report,
+        (report, reading): (&'a mut Report, &'a mut Reading<'r>),
     ) -> Self {
-        Self { directory, metadata, account, report, found: Found::default() }
+        Self { directory, metadata, account, report, reading, found: Found::default() }
     }
 
     fn check(&mut self, rule: char, subject: &str, compares: &'static str, left: String, right: String, pass: bool) {
@@ -75,7 +77,7 @@ impl<'a> Balance<'a> {
     }
 
     /// Applies all rules but A and R.
-    pub(super) fn run(mut self, files: Vec<StreamFile>) -> Found {
+    pub(super) fn run(mut self, files: &[StreamFile]) -> Found {
         let subject = self.directory.display().to_string();
         let uuid = self.metadata.uuid().map_or("none".to_owned(), uuid_text);
         self.equal('B', &subject, "the account's UUID = the metadata's", &self.account.trace_uuid, &uuid);
@@ -100,9 +102,10 @@ impl<'a> Balance<'a> {
                 }
             }
         }
-        for file in files {
+        let scans = self.scan(files, |file| named.get(file.name.as_str()).map_or(0, |(_, s)| s.before.recorded));
+        for (file, scan) in files.iter().zip(scans) {
             let entry = named.remove(file.name.as_str());
-            self.file(file, entry);
+            self.file(file, &scan, entry);
         }
         for (name, (channel, _)) in named {
             let subject = format!("{}, {name}", channel.name);
@@ -157,10 +160,23 @@ impl<'a> Balance<'a> {
         self.equal('J', subject, "packets read (no file) = packets", &0, &own(stream.packets, stream.before.packets));
     }
 
-    /// Reads one file without the account: rules B, N, P and Q.
-    pub(super) fn intact(&mut self, file: StreamFile, before: u64) -> (String, Scan) {
+    /// Reads files, of streams with so many records before them.
+    fn scan(&mut self, files: &[StreamFile], before: impl Fn(&StreamFile) -> u64) -> Vec<Scan> {
+        let uuid = self.metadata.uuid();
+        let streams: Vec<_> = files.iter().map(|file| (file.reader.clone(), Scan::new(uuid, before(file)))).collect();
+        let counters = |threads| (0..threads).map(|_| Counter::default()).collect::<Vec<_>>();
+        parallel::read(&streams, self.reading.parallelism, counters, self.reading.progress).1
+    }
+
+    /// Checks files that no account describes: rules B, N, P and Q.
+    pub(super) fn packets_alone(mut self, files: &[StreamFile]) {
+        let scans = self.scan(files, |_| 0);
+        files.iter().zip(scans).for_each(|(file, scan)| drop(self.intact(file, &scan)));
+    }
+
+    /// Checks one file without the account: rules B, N, P and Q. Returns its name.
+    fn intact(&mut self, file: &StreamFile, scan: &Scan) -> String {
         let subject = file.path.display().to_string();
-        let scan = Scan::of(self.metadata, file.reader, before);
         self.equal('B', &subject, "packets with another UUID = none", &scan.foreign.describe(), &"none");
         self.equal('Q', &subject, "damage = none", &scan.damage.describe(), &"none");
         self.report.unchecked += scan.unchecked;
@@ -172,13 +188,12 @@ impl<'a> Balance<'a> {
             &scan.contradictions.describe(),
             &"none",
         );
-        (subject, scan)
+        subject
     }
 
-    /// Reads one file: rules B and I to Q.
-    fn file(&mut self, file: StreamFile, entry: Option<(&ChannelAccount, &StreamAccount)>) {
-        let before = entry.map_or(0, |(_, stream)| stream.before.recorded);
-        let (subject, scan) = self.intact(file, before);
+    /// Checks one file: rules B and I to Q.
+    fn file(&mut self, file: &StreamFile, scan: &Scan, entry: Option<(&ChannelAccount, &StreamAccount)>) {
+        let subject = self.intact(file, scan);
         if let Some((class, instance)) = scan.stream {
             for (id, count) in &scan.decoded {
                 *self.found.decoded.entry((class, *id)).or_default() += count;

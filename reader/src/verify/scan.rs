@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::metadata::Metadata;
+use crate::event::Stream;
+use crate::loss::Damage;
 use crate::packet::Packet;
-use crate::stream::{PacketEnd, Step, StreamReader};
+use crate::parallel::{Fold, PacketVisitor};
+use crate::stream::PacketEnd;
+use crate::view::EventView;
 
 /// Only the first contradiction is described; the others are counted.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Contradictions {
     count: u64,
     first: String,
@@ -36,8 +39,10 @@ impl Contradictions {
 }
 
 /// The counts of a stream.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Scan {
+    /// The UUID of the trace.
+    uuid: Option<[u8; 16]>,
     /// Class and instance; `None` for an empty file.
     pub(super) stream: Option<(u64, Option<u64>)>,
     pub(super) packets: u64,
@@ -52,6 +57,7 @@ pub(super) struct Scan {
     pub(super) sequence: Option<(u64, u64)>,
     /// The records that came before.
     before: u64,
+    previous: Option<Previous>,
     /// The sum of the jumps of `events_before` ahead of the counted events.
     pub(super) jumps: u64,
     /// Rule B.
@@ -67,52 +73,103 @@ pub(super) struct Scan {
 }
 
 /// The counters of the previous packet.
+#[derive(Clone, Debug)]
 struct Previous {
     packet: Arc<Packet>,
     end: u64,
 }
 
-impl Scan {
-    /// Reads a stream to its end. It had so many records before its first packet here.
-    pub(super) fn of(metadata: &Metadata, mut reader: StreamReader, before: u64) -> Self {
-        let mut scan = Self { before, ..Self::default() };
-        let mut packet: Option<Arc<Packet>> = None;
-        let mut previous: Option<Previous> = None;
-        let mut last = 0;
-        for step in reader.by_ref() {
-            match step {
-                Step::Begin(begun) => {
-                    scan.begin(metadata, &begun, previous.as_ref());
-                    last = begun.begin.unwrap_or(0);
-                    packet = Some(begun);
-                }
-                Step::Event(event) => {
-                    scan.events += 1;
-                    *scan.decoded.entry(event.class.id).or_default() += 1;
-                    if event.cycles < last {
-                        let offset = packet.as_ref().map_or(0, |p| p.offset);
-                        scan.contradictions
-                            .add_packet(offset, "an event is earlier than the one before it, or than the packet");
-                    }
-                    last = event.cycles;
-                }
-                Step::End(end) => {
-                    if let Some(packet) = packet.take() {
-                        scan.end(&packet, end, last);
-                        previous = Some(Previous { packet, end: end.end });
-                    }
-                }
-                Step::Damage(damage) => scan.damage.add(format!("byte {}: {}", damage.offset, damage.reason)),
-            }
+/// The events of a packet.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// Events by id.
+    decoded: BTreeMap<u64, u64>,
+    /// Events that are earlier than the one before them, or than the packet.
+    early: u64,
+    /// The time of the last one, or of the packet's begin, in cycles.
+    last: u64,
+}
+
+/// Counts the events of packets.
+#[derive(Debug, Default)]
+pub(super) struct Counter {
+    counts: Counts,
+    /// The id of the last events, and how many in a row have it.
+    id: u64,
+    in_a_row: u64,
+}
+
+impl Counter {
+    fn count(&mut self) {
+        if self.in_a_row > 0 {
+            *self.counts.decoded.entry(self.id).or_default() += std::mem::take(&mut self.in_a_row);
         }
-        scan.unchecked = reader.unchecked();
-        scan
+    }
+}
+
+impl PacketVisitor for Counter {
+    type Packet = Counts;
+
+    fn begin(&mut self, packet: &Packet) {
+        self.counts.last = packet.begin.unwrap_or(0);
     }
 
-    fn begin(&mut self, metadata: &Metadata, packet: &Packet, previous: Option<&Previous>) {
+    #[inline]
+    fn event(&mut self, event: &EventView<'_>) {
+        let (id, time) = (event.class().id, event.cycles());
+        if id != self.id {
+            self.count();
+            self.id = id;
+        }
+        self.in_a_row += 1;
+        self.counts.early += u64::from(time < self.counts.last);
+        self.counts.last = time;
+    }
+
+    fn end(&mut self) -> Counts {
+        self.count();
+        std::mem::take(&mut self.counts)
+    }
+}
+
+impl Fold for Scan {
+    type Packet = Counts;
+
+    fn packet(&mut self, _stream: &Arc<Stream>, packet: Arc<Packet>, counts: Counts, end: Option<PacketEnd>) {
+        self.begin(&packet);
+        for (id, count) in counts.decoded {
+            self.events += count;
+            *self.decoded.entry(id).or_default() += count;
+        }
+        for _ in 0..counts.early {
+            let what = "an event is earlier than the one before it, or than the packet";
+            self.contradictions.add_packet(packet.offset, what);
+        }
+        if let Some(end) = end {
+            self.end(&packet, end, counts.last);
+            self.previous = Some(Previous { packet, end: end.end });
+        }
+    }
+
+    fn damage(&mut self, damage: Damage) {
+        self.damage.add(format!("byte {}: {}", damage.offset, damage.reason));
+    }
+
+    fn unchecked(&mut self, packets: u64) {
+        self.unchecked += packets;
+    }
+}
+
+impl Scan {
+    /// Of a stream that had so many records before its first packet here.
+    pub(super) fn new(uuid: Option<[u8; 16]>, before: u64) -> Self {
+        Self { uuid, before, ..Self::default() }
+    }
+
+    fn begin(&mut self, packet: &Packet) {
         self.stream = Some((packet.class.id, packet.instance));
         self.packets += 1;
-        if packet.uuid != metadata.uuid() {
+        if packet.uuid != self.uuid {
             self.foreign.add_packet(packet.offset, "its UUID is not the trace's");
         }
         if let Some(number) = packet.sequence {
@@ -127,7 +184,7 @@ impl Scan {
                 }
             }
         }
-        let Some(Previous { packet: before, end }) = previous else {
+        let Some(Previous { packet: before, end }) = &self.previous else {
             return;
         };
         if packet.begin.is_some_and(|begin| begin < *end) {

@@ -20,6 +20,7 @@ mod live;
 mod live_wire;
 mod loss;
 mod lttng;
+mod parallel;
 mod recover;
 mod recover_random;
 mod ring;

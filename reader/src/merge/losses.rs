@@ -1,0 +1,106 @@
+//! Losses between the packets of a stream.
+
+use std::sync::Arc;
+
+use crate::event::Stream;
+use crate::loss::{Loss, LossKind};
+use crate::packet::Packet;
+use crate::stream::PacketEnd;
+
+/// Compares each packet of a stream with the previous one.
+#[derive(Clone, Debug)]
+pub(crate) struct LossFinder {
+    previous: Option<Previous>,
+    /// Events that were discarded before the first packet, if known.
+    discarded_before: Option<u64>,
+    /// Time of the first packet, in nanoseconds since the epoch.
+    begin: i64,
+}
+
+/// The counters of the previous packet.
+#[derive(Clone, Debug)]
+struct Previous {
+    packet: Arc<Packet>,
+    end: PacketEnd,
+}
+
+impl LossFinder {
+    pub(crate) fn new(begin: i64, discarded_before: Option<u64>) -> Self {
+        Self { previous: None, discarded_before, begin }
+    }
+
+    /// Where the last packet ended, in cycles.
+    pub(super) fn end(&self) -> Option<u64> {
+        Some(self.previous.as_ref()?.end.end)
+    }
+
+    /// A packet has ended; without an end, it was damaged.
+    pub(crate) fn ended(&mut self, packet: Arc<Packet>, end: Option<PacketEnd>) {
+        // The damaged packet is none that is missing, and neither are the events in it.
+        let end = end.unwrap_or_else(|| PacketEnd { events: u64::MAX, end: packet.end.unwrap_or(0) });
+        self.previous = Some(Previous { packet, end });
+    }
+
+    /// The losses before a packet: packets, and events.
+    pub(crate) fn before(&self, stream: &Arc<Stream>, packet: &Packet) -> impl Iterator<Item = Loss> + use<> {
+        let previous = self.previous.as_ref().map(|previous| stream.nanoseconds(previous.end.end));
+        // Packets need not have times.
+        let begin = packet.begin.map_or(previous.unwrap_or(self.begin), |begin| stream.nanoseconds(begin));
+        // A packet that was never closed has no end yet.
+        let end = packet.end.map_or(begin, |end| stream.nanoseconds(end)).max(begin);
+        let from = previous.unwrap_or(begin);
+        let packets = self.previous.as_ref().and_then(|previous| missing_packets(previous, packet));
+        let before = self.previous.as_ref().map_or(self.discarded_before, |previous| previous.packet.discarded);
+        let events = discarded_events(before, packet);
+        let stream = Arc::clone(stream);
+        let losses = [(packets, begin), (events, end)].into_iter();
+        losses.filter_map(move |(kind, to_ns)| {
+            Some(Loss { stream: Arc::clone(&stream), kind: kind?, from_ns: from, to_ns })
+        })
+    }
+}
+
+fn missing_packets(previous: &Previous, packet: &Packet) -> Option<LossKind> {
+    let packets = match previous.packet.sequence.zip(packet.sequence) {
+        Some((previous, number)) => match step(previous, number, packet.sequence_bits()) {
+            Some(step) => Some(step - 1),
+            None => return Some(LossKind::Renumbered { previous, number }),
+        },
+        None => None,
+    };
+    let totals = previous.packet.events_before.zip(packet.events_before);
+    let events = totals.map(|(before, now)| now.saturating_sub(before.saturating_add(previous.end.events)));
+    let any = packets.is_some_and(|n| n > 0) || events.is_some_and(|n| n > 0);
+    any.then_some(LossKind::Packets { packets, events })
+}
+
+/// The distance between two packet numbers of this many bits, which run over; `None` if the number does not rise.
+fn step(previous: u64, number: u64, bits: u8) -> Option<u64> {
+    let unused = 64 - u32::from(bits);
+    // The number before and the number after share the upper bits, which drop out.
+    let distance = (number.wrapping_sub(previous) << unused).cast_signed() >> unused;
+    u64::try_from(distance).ok().filter(|distance| *distance > 0)
+}
+
+fn discarded_events(before: Option<u64>, packet: &Packet) -> Option<LossKind> {
+    let now = packet.discarded?;
+    match before {
+        Some(before) if now > before => Some(LossKind::Events(Some(now - before))),
+        Some(before) if now < before => Some(LossKind::Events(None)),
+        Some(_) => None,
+        // The counter may have begun before the first packet of this file.
+        None => (now > 0).then_some(LossKind::Events(None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::step;
+
+    #[test]
+    fn packet_numbers_run_over_and_do_not_go_back() {
+        assert_eq!([step(5, 6, 64), step(5, 9, 32), step(u64::MAX, 1, 64)], [Some(1), Some(4), Some(2)]);
+        assert_eq!([step(0xFFFF_FFFF, 1, 32), step(255, 0, 8)], [Some(2), Some(1)]);
+        assert_eq!([step(5, 5, 64), step(6, 3, 64), step(6, 3, 8)], [None; 3]);
+    }
+}

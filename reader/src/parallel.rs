@@ -1,0 +1,316 @@
+//! Reads traces with several threads, packet by packet.
+//!
+//! A stream is divided into parts of some packets ([`StreamReader::split`]), which the threads take one after the other. Each thread has a
+//! visitor of its own, which sees the events of a part in their order; of other parts, before or after them. What needs the packets of a stream
+//! in their order, such as losses, is computed by the calling thread from what the visitors return of each packet ([`Fold`]).
+//!
+//! Parts are found by the headers of packets, which damage may have changed. If a part does not meet its end, other threads have read what
+//! follows from a wrong place. The whole is then repeated, with new visitors, and that stream is not divided behind the damage. So the results
+//! are those of a single thread; only the sequence of events differs.
+//!
+//! Each thread holds one part or packet in memory, of at most 16 MiB, and the layouts of the events that it has met. Values are not decoded
+//! before they are asked for ([`EventView`]).
+
+mod plan;
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use crate::event::Stream;
+use crate::loss::{Damage, Loss};
+use crate::merge::{LossFinder, Streams, Trace, TraceStream};
+use crate::metadata::StreamClass;
+use crate::packet::Packet;
+use crate::record_layout::ClassLayouts;
+use crate::stream::{PacketEnd, Step, StreamReader};
+use crate::view::EventView;
+use plan::{Part, Plan};
+
+/// How a trace is read by several threads.
+#[derive(Clone, Copy, Debug)]
+pub struct Parallelism {
+    threads: usize,
+    part: u64,
+}
+
+impl Default for Parallelism {
+    /// As many threads as there are processors for this one.
+    fn default() -> Self {
+        Self { threads: thread::available_parallelism().map_or(1, NonZero::get), part: 512 << 10 }
+    }
+}
+
+impl Parallelism {
+    /// So many threads, at least one, which take about `part` bytes of a stream at a time; with 0, whole streams.
+    pub fn new(threads: usize, part: u64) -> Self {
+        Self { threads: threads.max(1), part }
+    }
+
+    /// The number of threads.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+}
+
+/// Sees the events of a trace. Those of one packet come in their order.
+pub trait Visitor: Send {
+    /// Takes an event.
+    fn event(&mut self, event: &EventView<'_>);
+}
+
+/// What was found in a trace besides its events.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Visited {
+    /// What the tracer lost, stream by stream.
+    pub losses: Vec<Loss>,
+    /// What could not be read, stream by stream.
+    pub damage: Vec<Damage>,
+    /// Packets without a checksum, as [`Items::unchecked`](crate::Items::unchecked) counts them.
+    pub unchecked: u64,
+}
+
+impl Trace {
+    /// Reads the packets that begin no later than `until` and end no earlier than `since` (nanoseconds since the epoch), with several threads.
+    /// Events outside these times may come all the same, if they are in a packet with others.
+    ///
+    /// `start` makes the visitors: one for each thread. If a part of a stream is damaged so that it is not certain where the next packet begins,
+    /// all is read again, with new visitors. Only the last ones are returned.
+    ///
+    /// `progress` is called with the bytes that were read, of how many; it begins anew if all is read again.
+    ///
+    /// # Panics
+    /// If a visitor does, or there is none.
+    pub fn visit<V: Visitor>(
+        &self,
+        (since, until): (Option<i64>, Option<i64>),
+        parallelism: Parallelism,
+        start: impl FnMut(usize) -> Vec<V>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> (Vec<V>, Visited) {
+        let Streams { all, mut damage, .. } = self.streams_since(since.unwrap_or(i64::MIN));
+        let stream = |TraceStream { mut reader, begin, discarded_before }| {
+            reader.set_until(until);
+            let losses = LossFinder::new(begin, discarded_before);
+            (reader, Findings { finder: losses, found: Visited::default() })
+        };
+        let streams: Vec<_> = all.into_iter().map(stream).collect();
+        let mut start = start;
+        let start = |threads| start(threads).into_iter().map(Events).collect();
+        let (visitors, folds) = read(&streams, parallelism, start, progress);
+        let mut all = Visited::default();
+        for Visited { losses, damage: found, unchecked } in folds.into_iter().map(|fold| fold.found) {
+            all.losses.extend(losses);
+            damage.extend(found);
+            all.unchecked += unchecked;
+        }
+        all.damage = damage;
+        (visitors.into_iter().map(|Events(visitor)| visitor).collect(), all)
+    }
+}
+
+/// Sees the packets of parts, and returns something for each, for the fold of the stream.
+pub(crate) trait PacketVisitor: Send {
+    type Packet: Send;
+
+    fn begin(&mut self, packet: &Packet);
+    fn event(&mut self, event: &EventView<'_>);
+    fn end(&mut self) -> Self::Packet;
+}
+
+/// Takes the packets of one stream in their order.
+pub(crate) trait Fold: Clone {
+    type Packet: Send;
+
+    /// A packet that was read; to its end, or up to damage.
+    fn packet(&mut self, stream: &Arc<Stream>, packet: Arc<Packet>, events: Self::Packet, end: Option<PacketEnd>);
+    fn damage(&mut self, damage: Damage);
+    fn unchecked(&mut self, packets: u64);
+}
+
+/// What was found in a part of a stream.
+enum Found<P> {
+    Packet(Arc<Stream>, Arc<Packet>, P, Option<PacketEnd>),
+    Damage(Damage),
+}
+
+/// The result of a part.
+struct Done<P> {
+    /// The stream, and the number of the part in it.
+    place: (usize, usize),
+    /// Whether what follows was read from the right place.
+    is_certain: bool,
+    found: Vec<Found<P>>,
+    unchecked: u64,
+    bytes: u64,
+}
+
+/// Reads streams to their ends. Returns the visitors, and the folds of the streams.
+pub(crate) fn read<V, F>(
+    streams: &[(StreamReader, F)],
+    parallelism: Parallelism,
+    mut start: impl FnMut(usize) -> Vec<V>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> (Vec<V>, Vec<F>)
+where
+    V: PacketVisitor,
+    F: Fold<Packet = V::Packet>,
+{
+    // How many parts of each stream are read apart.
+    let mut parts = vec![usize::MAX; streams.len()];
+    let (mut done, size) = (0, streams.iter().map(|(reader, _)| reader.size()).sum::<u64>());
+    loop {
+        let readers = streams.iter().map(|(reader, _)| reader.clone()).zip(parts.iter().copied());
+        let plan = Mutex::new(Plan::new(readers, parallelism.part));
+        let mut folds: Vec<_> = streams.iter().map(|(_, fold)| Ordered::new(fold.clone())).collect();
+        let mut uncertain = false;
+        let mut visitors = start(parallelism.threads);
+        assert!(!visitors.is_empty(), "the parts need a visitor");
+        thread::scope(|scope| {
+            let (results, received) = mpsc::sync_channel(4 * visitors.len());
+            for visitor in &mut visitors {
+                let (plan, results) = (&plan, results.clone());
+                scope.spawn(move || work(plan, visitor, &results));
+            }
+            drop(results);
+            for result in received {
+                let (stream, part) = result.place;
+                done += result.bytes;
+                progress(done.min(size), size);
+                if !result.is_certain {
+                    parts[stream] = parts[stream].min(part);
+                    uncertain = true;
+                }
+                folds[stream].add(part, result);
+            }
+        });
+        if !uncertain {
+            return (visitors, folds.into_iter().map(|ordered| ordered.fold).collect());
+        }
+        done = 0;
+    }
+}
+
+/// Reads parts until there is none.
+fn work<V: PacketVisitor>(plan: &Mutex<Plan>, visitor: &mut V, results: &SyncSender<Done<V::Packet>>) {
+    let mut layouts = Layouts::default();
+    // A panic of another thread ends this one as well, but here there is nothing that it could have left half done.
+    while let Some(part) = { plan.lock().unwrap_or_else(PoisonError::into_inner).next() } {
+        if results.send(read_part(part, visitor, &mut layouts)).is_err() {
+            break;
+        }
+    }
+}
+
+fn read_part<V: PacketVisitor>(part: Part, visitor: &mut V, layouts: &mut Layouts) -> Done<V::Packet> {
+    let Part { place, mut reader, is_last } = part;
+    let (mut found, mut open, mut bytes) = (Vec::new(), None, 0);
+    while let Some(step) = reader.next() {
+        match step {
+            Step::Begin(packet) => {
+                bytes += packet.size();
+                visitor.begin(&packet);
+                reader.visit(layouts.of(&packet.class), |event| visitor.event(event));
+                open = reader.stream().cloned().map(|stream| (stream, packet));
+            }
+            Step::Event(event) => visitor.event(&EventView::from(&event)),
+            Step::End(end) => {
+                let packet = open.take();
+                found.extend(packet.map(|(stream, packet)| Found::Packet(stream, packet, visitor.end(), Some(end))));
+            }
+            Step::Damage(damage) => {
+                let packet = open.take();
+                found.extend(packet.map(|(stream, packet)| Found::Packet(stream, packet, visitor.end(), None)));
+                found.push(Found::Damage(damage));
+            }
+        }
+    }
+    let is_certain = is_last || reader.has_met_its_end();
+    Done { place, is_certain, found, unchecked: reader.unchecked(), bytes }
+}
+
+/// The layouts of the stream classes that a thread has met, by their addresses.
+#[derive(Default)]
+struct Layouts {
+    known: Vec<(Arc<StreamClass>, ClassLayouts)>,
+}
+
+impl Layouts {
+    fn of(&mut self, class: &Arc<StreamClass>) -> &ClassLayouts {
+        let index = self.known.iter().position(|(known, _)| Arc::ptr_eq(known, class));
+        let index = index.unwrap_or_else(|| {
+            self.known.push((Arc::clone(class), ClassLayouts::of(class)));
+            self.known.len() - 1
+        });
+        &self.known[index].1
+    }
+}
+
+/// Gives the results of a stream's parts to its fold in their order.
+struct Ordered<F: Fold> {
+    fold: F,
+    next: usize,
+    early: BTreeMap<usize, Done<F::Packet>>,
+}
+
+impl<F: Fold> Ordered<F> {
+    fn new(fold: F) -> Self {
+        Self { fold, next: 0, early: BTreeMap::new() }
+    }
+
+    fn add(&mut self, part: usize, result: Done<F::Packet>) {
+        self.early.insert(part, result);
+        while let Some(result) = self.early.remove(&self.next) {
+            self.next += 1;
+            self.fold.unchecked(result.unchecked);
+            for found in result.found {
+                match found {
+                    Found::Packet(stream, packet, events, end) => self.fold.packet(&stream, packet, events, end),
+                    Found::Damage(damage) => self.fold.damage(damage),
+                }
+            }
+        }
+    }
+}
+
+/// Shows events only.
+struct Events<V>(V);
+
+impl<V: Visitor> PacketVisitor for Events<V> {
+    type Packet = ();
+
+    fn begin(&mut self, _packet: &Packet) {}
+
+    fn event(&mut self, event: &EventView<'_>) {
+        self.0.event(event);
+    }
+
+    fn end(&mut self) {}
+}
+
+/// Collects losses and damage of a stream.
+#[derive(Clone)]
+struct Findings {
+    finder: LossFinder,
+    found: Visited,
+}
+
+impl Fold for Findings {
+    type Packet = ();
+
+    fn packet(&mut self, stream: &Arc<Stream>, packet: Arc<Packet>, (): (), end: Option<PacketEnd>) {
+        self.found.losses.extend(self.finder.before(stream, &packet));
+        self.finder.ended(packet, end);
+    }
+
+    fn damage(&mut self, damage: Damage) {
+        self.found.damage.push(damage);
+    }
+
+    fn unchecked(&mut self, packets: u64) {
+        self.found.unchecked += packets;
+    }
+}

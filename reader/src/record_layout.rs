@@ -1,0 +1,382 @@
+//! Where the members of a record stand, so that its size and single members are found without decoding the others.
+//!
+//! This is possible for the records that the tracer writes: a header word, then the members of the contexts and the fields, byte by byte. A
+//! member is found at once if all before it are of fixed size, and otherwise by passing over the varying ones before it.
+
+use crate::metadata::types::{
+    ByteOrder, Choice, Field, Float, Integer, Length, Reference, StructType, Type, VariantType,
+};
+use crate::metadata::{EventClass, StreamClass};
+use crate::value::TRACER_OPTIONS;
+use std::sync::Arc;
+use tracepoint_ring::field::Value;
+
+/// The size of a record's header word: 16 bits of id, 48 bits of time.
+pub(crate) const WORD: usize = 8;
+/// The bits of the time in the header word.
+pub(crate) const TIME_BITS: u8 = 48;
+/// Records of more members are decoded in the general way.
+const MOST_MEMBERS: usize = 1000;
+
+/// The layout of the records of one event.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordLayout {
+    /// Each varying member, and the bytes of fixed size before it.
+    varying: Box<[(usize, Varying)]>,
+    /// The bytes behind the last varying member, or behind the header word.
+    tail: usize,
+    /// Those of the fields, of the event's context, and of its stream's.
+    members: Box<[Member]>,
+}
+
+#[derive(Clone, Debug)]
+enum Varying {
+    Fixed(usize),
+    /// Bytes up to and including a NUL.
+    Text,
+    /// Elements of this size; their number is in the four bytes before.
+    Sequence(usize),
+    /// What follows is chosen by the byte before: its index in this list.
+    Variant(Box<[Self]>),
+}
+
+impl Varying {
+    /// The offset behind a member that begins at `at`.
+    #[inline]
+    fn behind(&self, record: &[u8], at: usize) -> Option<usize> {
+        match self {
+            Self::Fixed(size) => at.checked_add(*size),
+            Self::Text => Some(at + record.get(at..)?.iter().position(|byte| *byte == 0)? + 1),
+            Self::Sequence(element) => at.checked_add(length_before(record, at)?.checked_mul(*element)?),
+            // An option is no variant: the depth is 1.
+            Self::Variant(options) => options.get(tag_before(record, at)?)?.behind(record, at),
+        }
+    }
+}
+
+/// A member: behind so many varying ones and so many further bytes.
+#[derive(Clone, Debug)]
+struct Member {
+    behind: usize,
+    offset: usize,
+    kind: Kind,
+}
+
+/// How the bytes of a member are read.
+#[derive(Clone, Debug)]
+enum Kind {
+    Integer(Integer),
+    Float(Float),
+    Text,
+    /// So many bytes; as many as the four bytes before tell, without a number. `text`: a NUL ends it.
+    Bytes {
+        length: Option<usize>,
+        text: bool,
+    },
+    /// Without a value.
+    Absent,
+    /// As the option whose index is in the byte before.
+    Variant(Box<[Self]>),
+    Other,
+}
+
+impl RecordLayout {
+    /// The layout of records with these fields, and the contexts of the event and of its stream; `None` if it is another one than the tracer's.
+    pub(crate) fn of(
+        fields: Option<&StructType>,
+        context: Option<&StructType>,
+        stream: Option<&StructType>,
+    ) -> Option<Self> {
+        let mut layout = Builder::default();
+        // In the record, contexts come first.
+        let stream = layout.part(stream)?;
+        let context = layout.part(context)?;
+        let members: Box<[_]> = [layout.part(fields)?, context, stream].concat().into();
+        layout.tail.checked_add(WORD)?;
+        (members.len() <= MOST_MEMBERS).then(|| Self { varying: layout.varying.into(), tail: layout.tail, members })
+    }
+
+    /// The size of the record at the start of these bytes, which may be larger than the bytes; `None` if they end before that is known.
+    #[inline]
+    pub(crate) fn size(&self, record: &[u8]) -> Option<usize> {
+        if self.varying.is_empty() {
+            return Some(WORD + self.tail);
+        }
+        self.behind(record, self.varying.len())?.checked_add(self.tail)
+    }
+
+    /// The offset behind the first `count` varying members.
+    #[inline]
+    fn behind(&self, record: &[u8], count: usize) -> Option<usize> {
+        self.varying[..count]
+            .iter()
+            .try_fold(WORD, |at, (fixed, varying)| varying.behind(record, at.checked_add(*fixed)?))
+    }
+
+    /// The number of members.
+    pub(crate) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The value of the member with this number in a whole record; `None` for arrays that are not bytes.
+    #[inline]
+    pub(crate) fn value<'a>(&self, record: &'a [u8], index: usize) -> Option<Value<'a>> {
+        let member = self.members.get(index)?;
+        member.kind.value(record, self.behind(record, member.behind)? + member.offset)
+    }
+}
+
+impl Kind {
+    /// The value of a member that begins at `at`.
+    #[inline]
+    fn value<'a>(&self, record: &'a [u8], at: usize) -> Option<Value<'a>> {
+        let rest = record.get(at..)?;
+        Some(match self {
+            Self::Integer(ty) => {
+                let raw = number(rest, ty.bits, ty.order)?;
+                let unused = 64 - u32::from(ty.bits);
+                if ty.signed { Value::Signed((raw << unused).cast_signed() >> unused) } else { Value::Unsigned(raw) }
+            }
+            Self::Float(ty) => {
+                let raw = number(rest, ty.bits, ty.order)?;
+                Value::Float(if ty.bits == 32 { f32::from_bits(raw as u32).into() } else { f64::from_bits(raw) })
+            }
+            Self::Text => Value::Path(until_nul(rest)),
+            Self::Bytes { length, text } => {
+                let bytes = rest.get(..length.or_else(|| length_before(record, at))?)?;
+                Value::Path(if *text { until_nul(bytes) } else { bytes })
+            }
+            Self::Absent => Value::Absent,
+            Self::Variant(options) => return options.get(tag_before(record, at)?)?.value(record, at),
+            Self::Other => return None,
+        })
+    }
+}
+
+/// The byte before `at`.
+#[inline]
+fn tag_before(record: &[u8], at: usize) -> Option<usize> {
+    record.get(at - 1).map(|tag| usize::from(*tag))
+}
+
+/// The number in the four bytes before `at`.
+#[inline]
+fn length_before(record: &[u8], at: usize) -> Option<usize> {
+    Some(u32::from_le_bytes(*record.get(at - 4..)?.first_chunk()?) as usize)
+}
+
+/// The first bytes as a number of this size in bits.
+#[inline]
+fn number(bytes: &[u8], bits: u8, order: ByteOrder) -> Option<u64> {
+    let size = usize::from(bits / 8);
+    if let (ByteOrder::Little, Some(word)) = (order, bytes.first_chunk()) {
+        return Some(u64::from_le_bytes(*word) & (u64::MAX >> (64 - u32::from(bits))));
+    }
+    let (bytes, mut word) = (bytes.get(..size)?, [0; 8]);
+    Some(match order {
+        ByteOrder::Little => {
+            word[..size].copy_from_slice(bytes);
+            u64::from_le_bytes(word)
+        }
+        ByteOrder::Big => {
+            word[8 - size..].copy_from_slice(bytes);
+            u64::from_be_bytes(word)
+        }
+    })
+}
+
+#[inline]
+fn until_nul(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len())]
+}
+
+#[derive(Default)]
+struct Builder {
+    varying: Vec<(usize, Varying)>,
+    tail: usize,
+}
+
+impl Builder {
+    /// Appends the members of a structure.
+    fn part(&mut self, part: Option<&StructType>) -> Option<Vec<Member>> {
+        let Some(part) = part else { return Some(Vec::new()) };
+        let mut members = Vec::new();
+        let mut before: Option<&Field> = None;
+        if part.align > 8 || part.fields.iter().any(|field| has_clock(&field.ty)) {
+            return None;
+        }
+        for field in &part.fields {
+            let member = Member { behind: self.varying.len(), offset: self.tail, kind: kind(&field.ty) };
+            match (&field.ty, fixed(&field.ty), before) {
+                (_, Some(size), _) => self.tail = self.tail.checked_add(size)?,
+                (Type::String, ..) => self.varying.push((std::mem::take(&mut self.tail), Varying::Text)),
+                (Type::Array(array), _, Some(before)) => match &array.length {
+                    Length::Field(reference) if is_length(before, reference) => {
+                        let elements = Varying::Sequence(fixed(&array.element).filter(|size| *size > 0)?);
+                        self.varying.push((std::mem::take(&mut self.tail), elements));
+                    }
+                    _ => return None,
+                },
+                (Type::Variant(ty), _, Some(before)) => {
+                    self.varying.push((std::mem::take(&mut self.tail), variant(before, ty)?));
+                }
+                _ => return None,
+            }
+            members.push(member);
+            before = Some(field);
+        }
+        Some(members)
+    }
+}
+
+fn kind(ty: &Type) -> Kind {
+    match ty {
+        Type::Integer(ty) | Type::Enum(ty, _) => Kind::Integer(*ty),
+        Type::Float(ty) => Kind::Float(*ty),
+        Type::String => Kind::Text,
+        Type::Array(ty) if ty.element.is_character() || ty.element.is_plain_byte().is_some() => Kind::Bytes {
+            length: match ty.length {
+                Length::Fixed(count) => usize::try_from(count).ok(),
+                Length::Field(_) => None,
+            },
+            text: ty.element.is_character(),
+        },
+        Type::Variant(ty) => Kind::Variant(ty.options.iter().map(option_kind).collect()),
+        _ => Kind::Other,
+    }
+}
+
+/// That of an option: of those that the tracer writes, the value in it.
+fn option_kind(option: &Field) -> Kind {
+    match option.name() {
+        "none" => Kind::Absent,
+        name if TRACER_OPTIONS.contains(&name) => kind(&option.ty),
+        _ => Kind::Other,
+    }
+}
+
+/// A variant as the tracer writes it: the byte in front, `tag`, has the index of the option, which is of fixed size or a text.
+fn variant(tag: &Field, ty: &VariantType) -> Option<Varying> {
+    if !matches!(&tag.ty, Type::Enum(integer, _) if integer.bits == 8 && integer.slot.is_some() && integer.slot == ty.tag.slot)
+        || ty.choices.len() != ty.options.len()
+    {
+        return None;
+    }
+    let option = |(at, field): (usize, &Field)| {
+        let is_chosen =
+            |choice: &Choice| choice.option == at && choice.first == at as i128 && choice.last == at as i128;
+        match &field.ty {
+            ty if ty.align() > 8 || has_clock(ty) => None,
+            _ if !ty.choices.iter().any(is_chosen) => None,
+            Type::String => Some(Varying::Text),
+            Type::Struct(members) if members.fields.is_empty() => Some(Varying::Fixed(0)),
+            ty => fixed(ty).map(Varying::Fixed),
+        }
+    };
+    ty.options.iter().enumerate().map(option).collect::<Option<Box<[Varying]>>>().map(Varying::Variant)
+}
+
+fn has_clock(ty: &Type) -> bool {
+    match ty {
+        Type::Integer(ty) | Type::Enum(ty, _) => ty.clock.is_some(),
+        Type::Array(ty) => has_clock(&ty.element),
+        _ => false,
+    }
+}
+
+/// The size in bytes of a type of fixed size; `None` for others, and for sizes that are not whole bytes.
+pub(crate) fn fixed(ty: &Type) -> Option<usize> {
+    let bits = match ty {
+        Type::Integer(integer) | Type::Enum(integer, _) => usize::from(integer.bits),
+        Type::Float(float) => usize::from(float.bits),
+        Type::Array(array) => match array.length {
+            Length::Fixed(count) => {
+                let element = fixed(&array.element).filter(|size| *size > 0)?;
+                element.checked_mul(usize::try_from(count).ok()?)?.checked_mul(8)?
+            }
+            Length::Field(_) => return None,
+        },
+        _ => return None,
+    };
+    (bits % 8 == 0).then_some(bits / 8)
+}
+
+/// Whether `field` is the four little-endian bytes that this refers to.
+fn is_length(field: &Field, reference: &Reference) -> bool {
+    let Type::Integer(ty) = &field.ty else { return false };
+    let is_word = ty.bits == 32 && ty.order == ByteOrder::Little && !ty.signed;
+    is_word && reference.slot.is_some() && reference.slot == ty.slot
+}
+
+/// The layouts of the records of a stream class, by the ids of their events.
+#[derive(Debug)]
+pub(crate) struct ClassLayouts {
+    events: Vec<Option<(Arc<EventClass>, RecordLayout)>>,
+}
+
+impl ClassLayouts {
+    /// Those that are known: none, if the header of records is not the tracer's.
+    pub(crate) fn of(class: &StreamClass) -> Self {
+        let mut events = Vec::new();
+        if class.event_header.as_ref().is_some_and(|header| is_word(header)) {
+            for (id, event) in &class.events {
+                let Ok(id) = u16::try_from(*id) else { continue };
+                events.resize_with(events.len().max(usize::from(id) + 1), || None);
+                let [fields, context, stream] =
+                    [&event.fields, &event.context, &class.event_context].map(Option::as_deref);
+                let layout = RecordLayout::of(fields, context, stream);
+                events[usize::from(id)] = layout.map(|layout| (Arc::clone(event), layout));
+            }
+        }
+        Self { events }
+    }
+
+    /// The event with this id.
+    #[inline]
+    pub(crate) fn get(&self, id: u16) -> Option<&(Arc<EventClass>, RecordLayout)> {
+        self.events.get(usize::from(id))?.as_ref()
+    }
+}
+
+/// Whether this is a word of a 16-bit id and a 48-bit time.
+fn is_word(header: &StructType) -> bool {
+    let is_part = |field: &Field, bits: u8| match &field.ty {
+        Type::Integer(ty) => ty.bits == bits && !ty.signed && ty.order == ByteOrder::Little,
+        _ => false,
+    };
+    let has_clock = |index: usize| has_clock(&header.fields[index].ty);
+    matches!(&header.fields[..], [id, time]
+        if header.align <= 8 && is_part(id, 16) && is_part(time, TIME_BITS) && id.name() == "id" && time.name() != "id")
+        && !has_clock(0)
+        && has_clock(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(varying: &[(usize, Varying)], tail: usize, record: &[u8]) -> Option<usize> {
+        RecordLayout { varying: varying.into(), tail, members: Box::default() }.size(record)
+    }
+
+    #[test]
+    fn sizes_of_records_follow_from_their_fields() {
+        let text = [(2, Varying::Text)];
+        assert_eq!(size(&text, 1, b"IDtttttt22abc\x001"), Some(8 + 2 + 4 + 1));
+        assert_eq!(size(&text, 1, b"IDtttttt22abc"), None, "no NUL");
+        let sequence = [(4, Varying::Sequence(2))];
+        assert_eq!(size(&sequence, 0, b"IDtttttt\x03\0\0\0aabbcc"), Some(8 + 4 + 6));
+        assert_eq!(
+            size(&sequence, 0, b"IDtttttt\xff\xff\xff\xff"),
+            Some(12 + 2 * 0xffff_ffff),
+            "the caller refuses it"
+        );
+        assert_eq!(size(&sequence, 0, b"IDtttttt\x03\0"), None);
+        let variant = [(1, Varying::Variant([Varying::Fixed(0), Varying::Fixed(4), Varying::Text].into()))];
+        assert_eq!(size(&variant, 1, b"IDtttttt\x001"), Some(8 + 1 + 1));
+        assert_eq!(size(&variant, 1, b"IDtttttt\x0144441"), Some(8 + 1 + 4 + 1));
+        assert_eq!(size(&variant, 1, b"IDtttttt\x02abc\x001"), Some(8 + 1 + 4 + 1));
+        assert_eq!(size(&variant, 1, b"IDtttttt\x03"), None, "no such option");
+        assert_eq!(size(&variant, 1, b"IDtttttt"), None, "no tag");
+    }
+}
