@@ -55,6 +55,7 @@ mod event_filter;
 pub mod filter;
 mod glob;
 mod group;
+mod kinds;
 mod limit;
 mod nearest;
 mod notice;

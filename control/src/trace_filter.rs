@@ -3,17 +3,15 @@
 mod fields;
 
 use crate::filter::{Expression, FilterError, Program};
+use crate::kinds::Kinds;
 use crate::nearest::nearest_names;
 use crate::spec::{LevelRule, NameRule};
-pub(crate) use fields::{condition_fields, value_of};
-use std::collections::{BTreeSet, HashMap};
+pub(crate) use fields::condition_fields;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tracepoint_core::Level;
-use tracepoint_reader::Event;
+use tracepoint_reader::EventView;
 use tracepoint_reader::metadata::{EventClass, Metadata, StreamClass};
-
-/// How many kinds of events are remembered at most. A live trace describes its kinds again and again.
-const KINDS: usize = 1 << 14;
 
 /// A selection of events: `-e`, `--level` and `--filter` of `tracectl view`.
 ///
@@ -24,11 +22,23 @@ const KINDS: usize = 1 << 14;
 /// first.
 #[derive(Debug, Default)]
 pub struct TraceFilter {
+    rules: Rules,
+    /// The decision about each kind of event.
+    kinds: Kinds<Kind>,
+}
+
+impl Clone for TraceFilter {
+    /// The same rules. What each kind of event makes of them is found out again.
+    fn clone(&self) -> Self {
+        Self { rules: self.rules.clone(), kinds: Kinds::default() }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Rules {
     names: Vec<NameRule>,
     level: Option<LevelRule>,
     condition: Option<Expression>,
-    /// The decision about each kind of event, by its address; the kind is kept alive, so that no other gets its address.
-    kinds: HashMap<usize, (Arc<EventClass>, Kind)>,
 }
 
 #[derive(Debug)]
@@ -110,7 +120,8 @@ impl TraceFilter {
             let malformed = |reason| TraceFilterError::Pattern { pattern: pattern.clone(), reason };
             NameRule::parse_any(pattern).map_err(malformed)
         };
-        Ok(Self { names: patterns.iter().map(name).collect::<Result<_, _>>()?, ..Self::default() })
+        let names = patterns.iter().map(name).collect::<Result<_, _>>()?;
+        Ok(Self { rules: Rules { names, ..Rules::default() }, kinds: Kinds::default() })
     }
 
     /// Restricts it to events of certain levels: `<=info` or `info` for those at least as important as info, `==err`, `>=debug`. Events without
@@ -120,47 +131,40 @@ impl TraceFilter {
     /// If the condition cannot be parsed.
     pub fn level(mut self, level: &str) -> Result<Self, TraceFilterError> {
         let wrong = |reason| TraceFilterError::Level { level: level.to_owned(), reason };
-        self.level = Some(LevelRule::parse(level).map_err(wrong)?);
+        self.rules.level = Some(LevelRule::parse(level).map_err(wrong)?);
         Ok(self)
     }
 
     /// Restricts it to events whose fields satisfy a condition.
     #[must_use]
     pub fn condition(mut self, condition: Expression) -> Self {
-        self.condition = Some(condition);
+        self.rules.condition = Some(condition);
         self
     }
 
     /// Whether it selects every event.
     pub fn selects_all(&self) -> bool {
-        self.names.is_empty() && self.level.is_none() && self.condition.is_none()
+        let Rules { names, level, condition } = &self.rules;
+        names.is_empty() && level.is_none() && condition.is_none()
     }
 
-    /// Whether it selects an event. Costs a look-up by the kind of the event, and its condition.
-    pub fn accepts(&mut self, event: &Event) -> bool {
+    /// Whether it selects an event, which may be an [`Event`](tracepoint_reader::Event). Costs a look-up by the kind of the event, and its condition.
+    pub fn accepts<'a>(&mut self, event: impl Into<EventView<'a>>) -> bool {
         if self.selects_all() {
             return true;
         }
-        let key = Arc::as_ptr(&event.class) as usize;
-        if !self.kinds.contains_key(&key) {
-            if self.kinds.len() >= KINDS {
-                self.kinds.clear();
-            }
-            let kind = self.kind(&event.stream.class, &event.class).unwrap_or(Kind::Never);
-            self.kinds.insert(key, (Arc::clone(&event.class), kind));
-        }
-        match self.kinds.get(&key) {
-            Some((_, Kind::Always)) => true,
-            Some((_, Kind::If(program))) => program.accepts(|index| value_of(event, index)),
-            Some((_, Kind::Never)) | None => false,
+        let event = event.into();
+        let (class, rules) = (event.class(), &self.rules);
+        match self.kinds.get(class, || rules.kind(&event.stream().class, class).unwrap_or(Kind::Never)) {
+            Kind::Always => true,
+            Kind::If(program) => program.accepts(|index| event.value(index)),
+            Kind::Never => false,
         }
     }
 
     /// Whether it selects events with this name, if level and fields are right.
     pub fn may_accept(&self, name: &str) -> bool {
-        let has_match =
-            |excludes: bool| self.names.iter().any(|rule| rule.excludes() == excludes && rule.matches(name));
-        (self.names.iter().all(NameRule::excludes) || has_match(false)) && !has_match(true)
+        self.rules.may_accept(name)
     }
 
     /// Fails if a pattern matches no event of these traces, or the condition fits none of those that are selected by name and level.
@@ -170,7 +174,7 @@ impl TraceFilter {
     pub fn check<'a>(&self, traces: impl Iterator<Item = &'a Metadata>) -> Result<(), TraceFilterError> {
         let streams: Vec<&Arc<StreamClass>> = traces.flat_map(Metadata::streams).collect();
         let classes = || streams.iter().flat_map(|stream| stream.events.values().map(move |class| (*stream, class)));
-        for rule in self.names.iter().filter(|rule| !rule.excludes()) {
+        for rule in self.rules.names.iter().filter(|rule| !rule.excludes()) {
             if !classes().any(|(_, class)| rule.matches(&class.name)) {
                 let names: BTreeSet<&str> = classes().map(|(_, class)| class.name.as_str()).collect();
                 let nearest = nearest_names(rule.text(), names);
@@ -179,7 +183,7 @@ impl TraceFilter {
         }
         let mut failed: Option<FilterError> = None;
         for (stream, class) in classes() {
-            match self.kind(stream, class) {
+            match self.rules.kind(stream, class) {
                 Ok(Kind::Never) => {}
                 Ok(_) => return Ok(()),
                 // Prefer an error that suggests a field's name.
@@ -190,6 +194,14 @@ impl TraceFilter {
             }
         }
         failed.map_or(Ok(()), |error| Err(TraceFilterError::Filter(error.into())))
+    }
+}
+
+impl Rules {
+    fn may_accept(&self, name: &str) -> bool {
+        let has_match =
+            |excludes: bool| self.names.iter().any(|rule| rule.excludes() == excludes && rule.matches(name));
+        (self.names.iter().all(NameRule::excludes) || has_match(false)) && !has_match(true)
     }
 
     fn kind(&self, stream: &StreamClass, class: &EventClass) -> Result<Kind, FilterError> {

@@ -1,28 +1,28 @@
 //! Statistics over recorded events: the same as those over the events of a running program.
 
 use crate::filter::FieldKind;
+use crate::kinds::Kinds;
 use crate::nearest::nearest_names;
-use crate::trace_filter::{condition_fields, value_of};
-use std::collections::{BTreeSet, HashMap};
+use crate::trace_filter::condition_fields;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tracepoint_core::field;
 use tracepoint_probes as probes;
 use tracepoint_probes::{Columns, Measure, Moment, Role, Snapshot, Statistic, StatisticError, StatisticSpec};
-use tracepoint_reader::Event;
+use tracepoint_reader::EventView;
 use tracepoint_reader::metadata::{EventClass, Metadata, StreamClass};
 
-/// How many kinds of events are remembered at most.
-const KINDS: usize = 1 << 14;
-
-/// A statistic over the events of traces, given in the order of their times.
+/// A statistic over the events of traces, given in the order of their times if it [needs that](Self::needs_order).
 ///
 /// Events that lack one of its fields are left out. The fields may also be members of the contexts of an event, and of the context of its
 /// packet, such as `tid`.
 #[derive(Debug)]
 pub struct TraceStatistic {
-    statistic: Statistic,
-    /// What it uses of each kind of event, by the address of the kind, which is kept alive.
-    kinds: HashMap<usize, (Arc<EventClass>, Vec<Columns>)>,
+    statistic: Arc<Statistic>,
+    /// Where in it this one counts.
+    cell: usize,
+    /// What it uses of each kind of event.
+    kinds: Kinds<Vec<Columns>>,
     /// Whether the thread of an event matters.
     by_thread: bool,
 }
@@ -87,26 +87,39 @@ impl TraceStatistic {
             }
             _ => {
                 let by_thread = matches!(spec.measure(), Measure::Latency { by: None, .. });
-                Ok(Self { statistic: Statistic::new(spec, is_float)?, kinds: HashMap::new(), by_thread })
+                let statistic = Arc::new(Statistic::new(spec, is_float)?);
+                Ok(Self { statistic, cell: 0, kinds: Kinds::default(), by_thread })
             }
         }
     }
 
-    /// Takes an event.
-    pub fn observe(&mut self, event: &Event) {
-        let key = Arc::as_ptr(&event.class) as usize;
-        if !self.kinds.contains_key(&key) {
-            if self.kinds.len() >= KINDS {
-                self.kinds.clear();
-            }
-            let columns = columns(self.statistic.spec(), &event.stream.class, &event.class);
-            self.kinds.insert(key, (Arc::clone(&event.class), columns.map(|(columns, _)| columns).unwrap_or_default()));
-        }
-        let Some((_, columns)) = self.kinds.get(&key) else { return };
-        let tid = if self.by_thread { event.origin().tid.and_then(|tid| u32::try_from(tid).ok()) } else { None };
-        let moment = Moment::recorded(u64::try_from(event.time_ns).unwrap_or(0), tid.unwrap_or(0));
+    /// The same statistic without events, for so many threads. They count together: each has the results of all.
+    #[must_use]
+    pub fn for_threads(&self, threads: usize) -> Vec<Self> {
+        let statistic = Arc::new(self.statistic.empty());
+        let part =
+            |cell| Self { statistic: Arc::clone(&statistic), cell, kinds: Kinds::default(), by_thread: self.by_thread };
+        (0..threads).map(part).collect()
+    }
+
+    /// Whether the results depend on the order of events: those of counts and histograms do not, as long as there is room for all groups.
+    pub fn needs_order(&self) -> bool {
+        !matches!(self.statistic.spec().measure(), Measure::Count | Measure::Histogram { .. })
+    }
+
+    /// Takes an event, which may be an [`Event`](tracepoint_reader::Event).
+    #[inline]
+    pub fn observe<'a>(&mut self, event: impl Into<EventView<'a>>) {
+        let (event, statistic) = (event.into(), &self.statistic);
+        let columns = self.kinds.get(event.class(), || {
+            let columns = columns(statistic.spec(), &event.stream().class, event.class());
+            columns.map(|(columns, _)| columns).unwrap_or_default()
+        });
+        let tid = if self.by_thread { event.tid().and_then(|tid| u32::try_from(tid).ok()) } else { None };
+        let time = u64::try_from(event.time_ns()).unwrap_or(0);
+        let moment = Moment::recorded(time, tid.unwrap_or(0)).counted_in(self.cell);
         for columns in columns {
-            self.statistic.record(columns, moment, |index| value_of(event, index).map(text));
+            statistic.record(columns, moment, |index| event.value(index).map(text));
         }
     }
 

@@ -118,6 +118,12 @@ impl Moment {
     pub fn recorded(time: u64, tid: u32) -> Self {
         Self { time, tid, thread: usize::MAX }
     }
+
+    /// The same, counted in the cell with this number (none, if there are not so many): no other thread uses it at the same time.
+    #[must_use]
+    pub fn counted_in(self, cell: usize) -> Self {
+        Self { thread: cell, ..self }
+    }
 }
 
 impl Columns {
@@ -216,6 +222,14 @@ impl Statistic {
         }
         layout.store(&memory, &spec.to_string());
         Ok(Self { spec, layout, memory, hasher: RandomState::new() })
+    }
+
+    /// The same statistic without events, in memory of the heap.
+    #[must_use]
+    pub fn empty(&self) -> Self {
+        let memory = Store::Heap(allocate(self.layout.words()));
+        self.layout.store(&memory, &self.spec.to_string());
+        Self { spec: self.spec.clone(), layout: self.layout, memory, hasher: self.hasher.clone() }
     }
 
     /// What is computed.

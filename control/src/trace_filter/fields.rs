@@ -1,31 +1,16 @@
 //! The fields of a decoded event, as filters take them.
 //!
-//! They are numbered: first the fields of the event, then the members of its own context, of its stream's, and of its packet's.
+//! They are numbered as in [`EventView`](tracepoint_reader::EventView).
 
 use crate::filter::{FieldKind, FilterField, Label};
 use std::sync::Arc;
-use tracepoint_core::field;
 use tracepoint_reader::metadata::types::{Field, StructType, Type};
 use tracepoint_reader::metadata::{EventClass, StreamClass};
-use tracepoint_reader::{Event, StructValue, Value};
 
 /// The fields that a condition on this kind of event can use.
 pub(crate) fn condition_fields<'a>(stream: &'a StreamClass, class: &'a EventClass) -> Vec<FilterField<'a>> {
     let parts = [&class.fields, &class.context, &stream.event_context, &stream.packet_context];
     parts.into_iter().flatten().flat_map(|ty: &Arc<StructType>| ty.fields.iter().map(describe)).collect()
-}
-
-/// The value of the field with this number; `None` if conditions cannot use it.
-pub(crate) fn value_of(event: &Event, mut index: usize) -> Option<field::Value<'_>> {
-    let own = [&event.fields, &event.context, &event.stream_context].map(Option::as_ref);
-    let parts = own.into_iter().chain([event.packet_context.as_deref()]);
-    for part in parts.flatten() {
-        if index < part.len() {
-            return part.at(index).and_then(convert);
-        }
-        index -= StructValue::len(part);
-    }
-    None
 }
 
 fn describe(field: &Field) -> FilterField<'_> {
@@ -66,16 +51,4 @@ fn kind_of(ty: &Type) -> (FieldKind<'_>, String) {
 
 fn is_of_tracer(option: &Field) -> bool {
     tracepoint_reader::TRACER_OPTIONS.contains(&option.name())
-}
-
-fn convert(value: &Value) -> Option<field::Value<'_>> {
-    let Some(value) = value.present() else { return Some(field::Value::Absent) };
-    Some(match value {
-        Value::Int(int) | Value::Enum(int, _) if int.signed => field::Value::Signed(i64::try_from(int.value).ok()?),
-        Value::Int(int) | Value::Enum(int, _) => field::Value::Unsigned(int.pattern()),
-        Value::F32(number) => field::Value::Float(f64::from(*number)),
-        Value::F64(number) => field::Value::Float(*number),
-        Value::String(bytes) | Value::Bytes(bytes, _) => field::Value::Path(bytes),
-        _ => return None,
-    })
 }

@@ -3,7 +3,7 @@
 use crate::glob::Glob;
 
 /// A glob for `provider:name`, and whether it includes or excludes events.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct NameRule {
     text: String,
     glob: Glob,
