@@ -27,6 +27,7 @@ mod serve;
 mod session;
 mod statistics;
 mod table;
+mod time_point;
 mod trigger;
 mod units;
 mod user;

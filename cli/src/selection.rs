@@ -1,6 +1,7 @@
-//! The options that select events of recorded traces, and of running programs.
+//! The options that select events of recorded traces, and of running programs: by name, level and fields, and by time.
 
 use crate::failure::Failure;
+use crate::time_point::{Context, TimePoint};
 use clap::Args;
 use tracepoint_control::filter::Expression;
 use tracepoint_control::{Rule, TraceFilter};
@@ -48,5 +49,59 @@ impl EventSelection {
             filter = filter.condition(condition.clone());
         }
         Ok(filter)
+    }
+}
+
+/// By time.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct TimeSelection {
+    /// Only events from this time on: `10s ago`, `+5s` after the begin of the trace, `-5s` before its end, `16:24:31.8`, …
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    since: Option<TimePoint>,
+    /// Only events up to this time
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    until: Option<TimePoint>,
+}
+
+impl TimeSelection {
+    /// Whether the times of the trace are needed to resolve it.
+    pub(crate) fn refers_to_the_trace(&self) -> bool {
+        [self.since, self.until].into_iter().flatten().any(TimePoint::refers_to_the_trace)
+    }
+
+    /// Whether it selects at all.
+    pub(crate) fn is_given(&self) -> bool {
+        self.since.is_some() || self.until.is_some()
+    }
+
+    /// Whether a first time is given.
+    pub(crate) fn has_begin(&self) -> bool {
+        self.since.is_some()
+    }
+
+    pub(crate) fn resolve(&self, context: &Context) -> Result<TimeRange, Failure> {
+        let resolve = |time: Option<TimePoint>| time.map(|time| time.resolve(context)).transpose();
+        Ok(TimeRange { since: resolve(self.since)?, until: resolve(self.until)? })
+    }
+}
+
+/// The times of selected events, in nanoseconds since the epoch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TimeRange {
+    /// The first.
+    pub(crate) since: Option<i64>,
+    /// The last.
+    pub(crate) until: Option<i64>,
+}
+
+impl TimeRange {
+    /// Whether something that lasted from one time to another is selected.
+    pub(crate) fn includes(&self, from: i64, to: i64) -> bool {
+        self.since.is_none_or(|since| to >= since) && self.until.is_none_or(|until| from <= until)
+    }
+
+    /// Whether this and all later times are behind it.
+    pub(crate) fn is_over(&self, time: i64) -> bool {
+        self.until.is_some_and(|until| time > until)
     }
 }

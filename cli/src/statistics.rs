@@ -9,6 +9,7 @@ mod pass;
 mod picture;
 mod prometheus;
 pub(crate) mod stat;
+mod summary;
 mod svg;
 mod text;
 

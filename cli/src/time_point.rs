@@ -1,4 +1,4 @@
-//! Times on the command line of `view`.
+//! Times in a trace on the command line.
 
 use crate::failure::Failure;
 use crate::units;
@@ -27,11 +27,11 @@ pub(crate) enum TimePoint {
 
 /// What times refer to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Context {
+pub(crate) struct Context {
     /// The first and the last time of the trace, in nanoseconds since the epoch; `None` if they are not known.
-    pub(super) range: Option<(i64, i64)>,
+    pub(crate) range: Option<(i64, i64)>,
     /// Whether local times are in UTC.
-    pub(super) utc: bool,
+    pub(crate) utc: bool,
 }
 
 impl FromStr for TimePoint {
@@ -65,12 +65,12 @@ impl FromStr for TimePoint {
 
 impl TimePoint {
     /// Whether it is resolved by the times of the trace.
-    pub(super) const fn refers_to_the_trace(self) -> bool {
+    pub(crate) const fn refers_to_the_trace(self) -> bool {
         matches!(self, Self::AfterBegin(_) | Self::BeforeEnd(_) | Self::Day(_))
     }
 
     /// Nanoseconds since the epoch.
-    pub(super) fn resolve(self, context: &Context) -> Result<i64, Failure> {
+    pub(crate) fn resolve(self, context: &Context) -> Result<i64, Failure> {
         let now = || nanoseconds(Timestamp::now());
         let begin_and_end = || {
             let reason = "`+5s` and `-5s` refer to the beginning and the end of a trace that is stored and not empty";

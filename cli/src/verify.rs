@@ -1,6 +1,7 @@
 //! `tracectl verify`: checks the account of a trace.
 
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::progress::Bar;
 use crate::table::{self, Table};
 use crate::{message, output};
 use anstyle::{AnsiColor, Style};
@@ -9,7 +10,7 @@ use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use tracepoint_reader::verify::Check;
-use tracepoint_reader::{Report, verify};
+use tracepoint_reader::{Parallelism, Report, verify_with};
 
 /// Checks that a trace accounts for every event
 ///
@@ -40,7 +41,10 @@ const FAIL: Style = AnsiColor::Red.on_default().bold();
 
 impl Verify {
     pub(crate) fn run(&self) -> VerbResult {
-        let mut report = verify(&self.path)?;
+        let mut bar = Bar::new();
+        let mut report =
+            verify_with(&self.path, Parallelism::default(), &mut |done, all| bar.set("reading", done, all))?;
+        drop(bar);
         let (all, failed, passed) = (report.checks.len(), report.failures().count(), report.passed());
         if self.failures {
             report.checks.retain(|check| !check.pass);

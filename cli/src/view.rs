@@ -4,18 +4,17 @@ mod clocks;
 mod live;
 mod printer;
 mod stored;
-mod time;
 mod unfinished;
 
 pub(crate) use clocks::sender_note;
 
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use crate::output;
-use crate::selection::EventSelection;
+use crate::selection::{EventSelection, TimeSelection};
+use crate::time_point::Context;
 use clap::{Args, ValueEnum};
 use printer::{Printer, Selection};
 use std::path::PathBuf;
-use time::{Context, TimePoint};
 use tracepoint_reader::live::LiveUrl;
 use tracepoint_reader::text::{self, TextOptions, TimeFormat};
 
@@ -63,12 +62,8 @@ pub(crate) struct View {
     /// a second after it was recorded, or three without the run directory of the session
     #[arg(short, long)]
     follow: bool,
-    /// Show only events from this time on
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    since: Option<TimePoint>,
-    /// Show only events up to this time
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    until: Option<TimePoint>,
+    #[command(flatten)]
+    times: TimeSelection,
     /// Show only the first N of these events
     #[arg(long, value_name = "N")]
     head: Option<u64>,
@@ -131,10 +126,8 @@ impl View {
 
     /// Prints the selected events. `several_hosts`: the name of the host stands on each line.
     fn printer(&self, context: &Context, several_hosts: bool) -> Result<Printer, Failure> {
-        let resolve = |time: Option<TimePoint>| time.map(|time| time.resolve(context)).transpose();
         let filter = self.selection.filter()?;
-        let (since, until) = (resolve(self.since)?, resolve(self.until)?);
-        let selection = Selection { filter, since, until, head: self.head };
+        let selection = Selection { filter, times: self.times.resolve(context)?, head: self.head };
         let mut options = TextOptions::from(match self.style {
             Style::Compact => text::Style::Compact,
             Style::Babeltrace => text::Style::Babeltrace,

@@ -7,7 +7,7 @@ use anstyle::{Ansi256Color, Style};
 use serde::Serialize;
 use tracepoint_control::TraceStatistic;
 use tracepoint_probes::snapshot::{Bucket, Distribution, Results};
-use tracepoint_reader::Event;
+use tracepoint_reader::{EventView, Visitor};
 
 /// The rows of a heat map in a terminal.
 const ROWS: usize = 20;
@@ -40,24 +40,26 @@ pub(super) struct Slice {
     pub(super) values: Distribution,
 }
 
+impl Visitor for Slices {
+    fn event(&mut self, event: &EventView<'_>) {
+        if self.open.is_none() {
+            self.begin = event.time_ns();
+        }
+        let index = usize::try_from((event.time_ns() - self.begin).max(0) / self.width).unwrap_or(usize::MAX);
+        if self.open != Some(index) {
+            self.close();
+            self.open = Some(index);
+        }
+        self.statistic.observe(*event);
+    }
+}
+
 impl Slices {
     /// At most `columns` slices from the first event on, if all are in `range`.
     pub(super) fn new(statistic: TraceStatistic, range: (i64, i64), columns: usize) -> Self {
         let whole = range.1.saturating_sub(range.0).max(1);
         let width = round_up((whole / i64::try_from(columns.max(1)).unwrap_or(1)).saturating_add(1));
         Self { statistic, begin: 0, width, open: None, before: Distribution::default(), closed: Vec::new() }
-    }
-
-    pub(super) fn observe(&mut self, event: &Event) {
-        if self.open.is_none() {
-            self.begin = event.time_ns;
-        }
-        let index = usize::try_from((event.time_ns - self.begin).max(0) / self.width).unwrap_or(usize::MAX);
-        if self.open != Some(index) {
-            self.close();
-            self.open = Some(index);
-        }
-        self.statistic.observe(event);
     }
 
     fn close(&mut self) {

@@ -3,28 +3,28 @@
 use super::heat_map::{HeatMap, Slice, Slices};
 use super::live::hist::HistView;
 use super::live::{Form, LiveArguments, Target};
-use super::pass::pass;
+use super::pass::{Input, Order};
 use super::picture::{self, Subject};
 use super::prometheus::{self, Source};
+use super::summary::{self, summary};
 use super::text::write;
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::message;
 use crate::output;
-use crate::selection::EventSelection;
+use crate::selection::{EventSelection, TimeSelection};
 use clap::Args;
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tracepoint_control::TraceStatistic;
 use tracepoint_probes::snapshot::{Distribution, Results};
 use tracepoint_probes::{Measure, Snapshot, StatisticSpec};
-use tracepoint_reader::Trace;
 
 /// Shows how the values of a field, or the times between two events, are distributed, in recorded traces or running programs
 ///
 /// Percentiles are within 1.6 % of the exact ones. With --by, or `by` behind the statistic, a line for each group. In a latency,
 /// the first event begins an operation, and the second with an equal value of the field ends it; without `by`, in the same thread.
-/// `latency(shop:request)` is that of the span `request`.
+/// `latency(shop:request)` is that of the span `request`. Traces are read with all processors; but by one thread for a latency, a heat map, and
+/// more groups than there is room for, which need the events in the order of their times.
 ///
 /// Without the path of a trace, the distribution is that of running programs, which record nothing for that, until Ctrl-C: of the events that
 /// further operands and `-e` name, or of all in the process that `-p` names. `-s SESSION` shows the distributions that the rules of a session
@@ -35,6 +35,7 @@ Examples:
   tracectl hist size /tmp/trace
   tracectl hist size --by path -e 'shop:answered' /tmp/trace
   tracectl hist 'latency(shop:asked, shop:answered by id)' --by path /tmp/trace
+  tracectl hist size --since -10s /tmp/trace
   tracectl hist 'latency(shop:request)' /tmp/trace
   tracectl hist 'latency(shop:asked, shop:answered by id)' --heat-map /tmp/trace
   tracectl hist size -o size.svg /tmp/trace
@@ -55,6 +56,8 @@ pub(crate) struct Hist {
     paths: Vec<PathBuf>,
     #[command(flatten)]
     selection: EventSelection,
+    #[command(flatten)]
+    times: TimeSelection,
     /// Group the events by the values of one or two fields; of a latency, fields of the second event
     #[arg(long, value_name = "FIELD,…", value_delimiter = ',')]
     by: Vec<String>,
@@ -108,6 +111,10 @@ impl Hist {
                 let text = "`--heat-map`, `-o` and `--prometheus` are for recorded traces: record the events, or leave the option out";
                 return Err(Failure::Usage(text.to_owned()));
             }
+            if self.times.is_given() {
+                let text = "`--since` and `--until` are for recorded traces: leave the option out";
+                return Err(Failure::Usage(text.to_owned()));
+            }
             let is_named = matches!(target, Target::Session(_));
             let form = if self.json { Form::Json } else { Form::Text };
             let only = spec.as_ref().map(|spec| spec.measure().clone());
@@ -120,22 +127,28 @@ impl Hist {
                 "a heat map shows one distribution: leave out `by`, or select a group by `--filter`".to_owned(),
             ));
         }
-        let prepare = |trace: &Trace| {
-            let filter = self.selection.filter()?;
-            let metadata = trace.metadata().map(|(_, metadata)| metadata);
-            let statistic = TraceStatistic::new(spec, metadata, |class| filter.may_accept(class))
-                .map_err(|error| Failure::Refused(error.to_string()))?;
-            let range = if self.heat_map { trace.range().unwrap_or_default() } else { (0, i64::MAX) };
-            Ok(Slices::new(statistic, range, self.columns()))
+        let input = Input { paths: &self.paths, selection: &self.selection, times: self.times };
+        let trace = input.open()?;
+        let (snapshot, map, seen) = if self.heat_map {
+            let statistic = summary::statistic(input, &trace, spec)?;
+            // One thread at a time: the slices are cut as the events come.
+            let slices = |_| {
+                let range = trace.range().unwrap_or_default();
+                statistic.for_threads(1).into_iter().map(|one| Slices::new(one, range, self.columns())).collect()
+            };
+            let (slices, seen) = input.pass(&trace, Order::Time, slices)?;
+            let slices = slices.into_iter().next().ok_or_else(|| Failure::Refused("no visitor".to_owned()))?;
+            (slices.statistic.snapshot(), Some(slices.finish()), seen)
+        } else {
+            let (snapshot, seen) = summary(input, &trace, spec)?;
+            (snapshot, None, seen)
         };
-        let (slices, seen) = pass(&self.paths, &self.selection, prepare, Slices::observe)?;
-        let snapshot = slices.statistic.snapshot();
         if self.prometheus {
             let source = Source { event: "", statistic: &snapshot.statistic, results: &snapshot.results };
             let metrics = prometheus::metrics(&[source], Some(seen.lost));
             write!(output::raw(), "{}", metrics.into_text())?;
         } else {
-            self.write(snapshot, &slices.finish())?;
+            self.write(snapshot, map.as_ref())?;
         }
         Ok(seen.report())
     }
@@ -143,25 +156,24 @@ impl Hist {
     /// The most columns of a heat map.
     fn columns(&self) -> usize {
         match terminal_size::terminal_size() {
-            _ if !self.heat_map => 1,
             _ if self.output.is_some() => picture::COLUMNS,
             Some((width, _)) => usize::from(width.0).saturating_sub(20).clamp(10, picture::COLUMNS),
             None => 60,
         }
     }
 
-    fn write(&self, snapshot: Snapshot, map: &HeatMap) -> Result<(), Failure> {
+    fn write(&self, snapshot: Snapshot, map: Option<&HeatMap>) -> Result<(), Failure> {
         if let Some(file) = &self.output {
             return self.draw(snapshot, map, file);
         }
         if self.json {
-            let slices = self.heat_map.then_some(map.slices.as_slice());
+            let slices = map.map(|map| map.slices.as_slice());
             return Ok(output::json(&Object { snapshot: &snapshot, slices })?);
         }
-        write(&mut output::styled(), snapshot, self.heat_map.then_some(map))
+        write(&mut output::styled(), snapshot, map)
     }
 
-    fn draw(&self, snapshot: Snapshot, map: &HeatMap, file: &Path) -> Result<(), Failure> {
+    fn draw(&self, snapshot: Snapshot, map: Option<&HeatMap>, file: &Path) -> Result<(), Failure> {
         let paths: Vec<_> = self.paths.iter().map(|path| path.display().to_string()).collect();
         let (mut rows, is_duration) = match snapshot.results {
             Results::Histogram(rows) => (rows, false),
@@ -174,7 +186,7 @@ impl Hist {
         let more = if more > 0 { format!(", {more} further groups are not drawn") } else { String::new() };
         let note = format!("{}: {}{more}", paths.join(", "), message::counted(count, "value"));
         let subject = Subject { title: &snapshot.statistic, note: &note, is_duration };
-        let picture = if self.heat_map { subject.heat_map(map) } else { subject.histograms(&rows) };
+        let picture = map.map_or_else(|| subject.histograms(&rows), |map| subject.heat_map(map));
         std::fs::write(file, picture)
             .map_err(|error| Failure::Refused(format!("cannot write {}: {error}", file.display())))
     }

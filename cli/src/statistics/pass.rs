@@ -1,15 +1,35 @@
-//! One pass over the selected events of traces.
+//! One pass over the selected events of traces: with all processors, or in the order of their times.
 
 use crate::failure::{Failure, Outcome};
 use crate::message;
-use crate::selection::EventSelection;
+use crate::progress::Bar;
+use crate::selection::{EventSelection, TimeRange, TimeSelection};
+use crate::time_point::Context;
 use std::path::PathBuf;
-use tracepoint_reader::{Event, Item, LossKind, Trace};
+use tracepoint_control::TraceFilter;
+use tracepoint_reader::{Damage, EventView, Item, Loss, LossKind, Parallelism, Trace, Visitor};
+
+/// Which events of which traces are looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Input<'a> {
+    pub(super) paths: &'a [PathBuf],
+    pub(super) selection: &'a EventSelection,
+    pub(super) times: TimeSelection,
+}
+
+/// Which events a visitor sees first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Those of the parts of streams that are read first, by several threads.
+    Any,
+    /// The earliest ones, by one thread.
+    Time,
+}
 
 /// What was seen besides the events that were counted.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// The times of the first and the last selected event, in nanoseconds since the epoch.
+    /// The times of the earliest and the latest selected event, in nanoseconds since the epoch.
     pub(super) range: Option<(i64, i64)>,
     /// Events that are missing in the traces, of any kind.
     pub(super) lost: u64,
@@ -38,39 +58,100 @@ impl Seen {
         }
         if self.damage == 0 { Outcome::Success } else { Outcome::Incomplete }
     }
-}
 
-/// Opens the traces, and has `prepare` look at their metadata; then gives it the selected events in the order of their times.
-pub(super) fn pass<T>(
-    paths: &[PathBuf],
-    selection: &EventSelection,
-    prepare: impl FnOnce(&Trace) -> Result<T, Failure>,
-    mut each: impl FnMut(&mut T, &Event),
-) -> Result<(T, Seen), Failure> {
-    let trace = Trace::open_all(paths)?;
-    let mut filter = selection.filter()?;
-    filter.check(trace.metadata().map(|(_, metadata)| metadata))?;
-    let mut state = prepare(&trace)?;
-    let mut seen = Seen::default();
-    let mut items = trace.items();
-    for item in items.by_ref() {
-        match item {
-            Item::Event(event) if filter.accepts(&event) => {
-                let first = seen.range.map_or(event.time_ns, |(first, _)| first);
-                seen.range = Some((first, event.time_ns));
-                each(&mut state, &event);
-            }
-            Item::Loss(loss) => match loss.kind {
-                LossKind::Events(Some(events)) | LossKind::Packets { events: Some(events), .. } => seen.lost += events,
-                _ => seen.lost_more = true,
-            },
-            Item::Damage(damage) => {
-                message::error(&damage.to_string());
-                seen.damage += 1;
-            }
-            _ => {}
+    fn add_range(&mut self, (first, last): (i64, i64)) {
+        let (known_first, known_last) = self.range.unwrap_or((first, last));
+        self.range = Some((known_first.min(first), known_last.max(last)));
+    }
+
+    fn add_loss(&mut self, loss: &Loss, times: TimeRange) {
+        match loss.kind {
+            _ if !times.includes(loss.from_ns, loss.to_ns) => {}
+            LossKind::Events(Some(events)) | LossKind::Packets { events: Some(events), .. } => self.lost += events,
+            _ => self.lost_more = true,
         }
     }
-    seen.unchecked = items.unchecked();
-    Ok((state, seen))
+
+    fn add_damage(&mut self, damage: &Damage) {
+        message::error(&damage.to_string());
+        self.damage += 1;
+    }
+}
+
+/// Shows selected events to a visitor.
+struct Selected<V> {
+    filter: TraceFilter,
+    times: TimeRange,
+    range: Option<(i64, i64)>,
+    visitor: V,
+}
+
+impl<V: Visitor> Visitor for Selected<V> {
+    #[inline]
+    fn event(&mut self, event: &EventView<'_>) {
+        let time = event.time_ns();
+        if self.times.includes(time, time) && self.filter.accepts(*event) {
+            let (first, last) = self.range.unwrap_or((time, time));
+            self.range = Some((first.min(time), last.max(time)));
+            self.visitor.event(event);
+        }
+    }
+}
+
+impl Input<'_> {
+    /// The events that are selected by name, level and fields.
+    pub(super) fn filter(&self) -> Result<TraceFilter, Failure> {
+        self.selection.filter()
+    }
+
+    /// Opens the traces, and checks that they have what is selected.
+    pub(super) fn open(&self) -> Result<Trace, Failure> {
+        let trace = Trace::open_all(self.paths)?;
+        self.filter()?.check(trace.metadata().map(|(_, metadata)| metadata))?;
+        Ok(trace)
+    }
+
+    /// Shows the selected events to visitors, of which `start` makes so many; it may be called again, if all is read again.
+    pub(super) fn pass<V: Visitor>(
+        &self,
+        trace: &Trace,
+        order: Order,
+        start: impl Fn(usize) -> Vec<V>,
+    ) -> Result<(Vec<V>, Seen), Failure> {
+        let range = if self.times.refers_to_the_trace() { trace.range() } else { None };
+        let times = self.times.resolve(&Context { range, utc: false })?;
+        let filter = self.filter()?;
+        let select = |visitor| Selected { filter: filter.clone(), times, range: None, visitor };
+        let start = |threads| start(threads).into_iter().map(select).collect();
+        let mut seen = Seen::default();
+        let visitors = match order {
+            Order::Any => {
+                let mut bar = Bar::new();
+                let mut progress = |done, all| bar.set("reading", done, all);
+                let range = (times.since, times.until);
+                let (visitors, found) = trace.visit(range, Parallelism::default(), start, &mut progress);
+                found.losses.iter().for_each(|loss| seen.add_loss(loss, times));
+                found.damage.iter().for_each(|damage| seen.add_damage(damage));
+                seen.unchecked = found.unchecked;
+                visitors
+            }
+            Order::Time => {
+                let mut visitors = start(1);
+                let mut items = trace.items_since(times.since.unwrap_or(i64::MIN));
+                for item in items.by_ref() {
+                    match item {
+                        Item::Event(event) if times.is_over(event.time_ns) => break,
+                        Item::Event(event) => visitors[0].event(&EventView::from(&event)),
+                        Item::Loss(loss) => seen.add_loss(&loss, times),
+                        Item::Damage(damage) => seen.add_damage(&damage),
+                        _ => {}
+                    }
+                }
+                seen.unchecked = items.unchecked();
+                visitors
+            }
+        };
+        visitors.iter().filter_map(|visitor| visitor.range).for_each(|range| seen.add_range(range));
+        Ok((visitors.into_iter().map(|selected| selected.visitor).collect(), seen))
+    }
 }

@@ -3,12 +3,13 @@
 use super::listen;
 use super::live::stat::StatView;
 use super::live::{Form, LiveArguments, Target};
-use super::pass::{Seen, pass};
+use super::pass::{Input, Order, Seen};
 use super::prometheus::{self, Source};
+use super::summary::summary;
 use super::text::named;
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use crate::output;
-use crate::selection::EventSelection;
+use crate::selection::{EventSelection, TimeSelection};
 use crate::table::{self, Table};
 use anstyle::Style;
 use clap::Args;
@@ -19,15 +20,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tracepoint_collector::prometheus::Metrics;
-use tracepoint_control::TraceStatistic;
 use tracepoint_probes::snapshot::{Results, Rows};
 use tracepoint_probes::{GroupKey, Measure, StatisticSpec};
-use tracepoint_reader::Trace;
 use tracepoint_reader::metadata::EventClass;
+use tracepoint_reader::{EventView, Visitor};
 
 /// Counts events of recorded traces or of running programs, by name or by the values of fields
 ///
-/// The rate in a trace is that between the first and the last of the selected events.
+/// The rate in a trace is that between the first and the last of the selected events. Traces are read with all processors.
 ///
 /// Without the path of a trace, the events that the operands and `-e` name are counted in running programs, which record nothing for that, until
 /// Ctrl-C; the rate is that since the last time. `-s SESSION` shows all that the rules of a session compute (`tracectl create --statistic`).
@@ -36,6 +36,7 @@ use tracepoint_reader::metadata::EventClass;
 Examples:
   tracectl stat /tmp/trace
   tracectl stat -e 'shop:answered' --by path,status /tmp/trace
+  tracectl stat --since +5s --until +6s /tmp/trace
   tracectl stat 'shop:*'
   tracectl stat 'shop:answered' --by path -p 4242 --count 10 --json
   tracectl stat -s numbers --once
@@ -52,6 +53,8 @@ pub(crate) struct Stat {
     paths: Vec<PathBuf>,
     #[command(flatten)]
     selection: EventSelection,
+    #[command(flatten)]
+    times: TimeSelection,
     /// Count by the values of one or two fields in place of the name
     #[arg(long, value_name = "FIELD,…", value_delimiter = ',')]
     by: Vec<String>,
@@ -93,6 +96,30 @@ fn lines(rows: &Rows<u64>) -> Vec<Line> {
     groups.chain(others).collect()
 }
 
+/// Counts events by their kind.
+#[derive(Default)]
+struct Counts {
+    kinds: Vec<(Arc<EventClass>, u64)>,
+    /// Where a kind is, by its address.
+    places: HashMap<usize, usize>,
+    /// That of the last event.
+    last: usize,
+}
+
+impl Visitor for Counts {
+    #[inline]
+    fn event(&mut self, event: &EventView<'_>) {
+        let class = event.class();
+        if !self.kinds.get(self.last).is_some_and(|(last, _)| Arc::ptr_eq(last, class)) {
+            self.last = *self.places.entry(Arc::as_ptr(class) as usize).or_insert_with(|| {
+                self.kinds.push((Arc::clone(class), 0));
+                self.kinds.len() - 1
+            });
+        }
+        self.kinds[self.last].1 += 1;
+    }
+}
+
 impl Stat {
     pub(crate) fn run(&self) -> VerbResult {
         if let Some(target) = self.live.target(&self.paths, &self.selection, false)? {
@@ -119,6 +146,10 @@ impl Stat {
             let text = "`--prometheus` and `--listen` are for recorded traces: leave the option out";
             return Err(Failure::Usage(text.to_owned()));
         }
+        if self.times.is_given() {
+            let text = "`--since` and `--until` are for recorded traces: leave the option out";
+            return Err(Failure::Usage(text.to_owned()));
+        }
         let form = match (self.json, self.csv) {
             (true, _) => Form::Json,
             (_, true) => Form::Csv,
@@ -133,20 +164,19 @@ impl Stat {
         Ok(Counted { rows, seen })
     }
 
+    fn input(&self) -> Input<'_> {
+        Input { paths: &self.paths, selection: &self.selection, times: self.times }
+    }
+
     fn spec(&self, by: &[String]) -> StatisticSpec {
         StatisticSpec::new(Measure::Count).by(by.iter().cloned()).max_groups(self.groups)
     }
 
     fn by_name(&self) -> Result<(Rows<u64>, Seen), Failure> {
-        // By the address of the kind, which is kept alive.
-        let mut counts: HashMap<usize, (Arc<EventClass>, u64)> = HashMap::new();
-        let each = |(): &mut (), event: &tracepoint_reader::Event| {
-            let key = Arc::as_ptr(&event.class) as usize;
-            counts.entry(key).or_insert_with(|| (Arc::clone(&event.class), 0)).1 += 1;
-        };
-        let ((), seen) = pass(&self.paths, &self.selection, |_| Ok(()), each)?;
+        let (input, start) = (self.input(), |threads| (0..threads).map(|_| Counts::default()).collect());
+        let (counts, seen) = input.pass(&input.open()?, Order::Any, start)?;
         let mut names: HashMap<String, u64> = HashMap::new();
-        for (class, count) in counts.into_values() {
+        for (class, count) in counts.into_iter().flat_map(|counts| counts.kinds) {
             *names.entry(class.name.clone()).or_default() += count;
         }
         let groups = names.into_iter().map(|(text, count)| (GroupKey::Text { text, whole: true }, count));
@@ -154,15 +184,9 @@ impl Stat {
     }
 
     fn by_fields(&self) -> Result<(Rows<u64>, Seen), Failure> {
-        let spec = self.spec(&self.by);
-        let prepare = |trace: &Trace| {
-            let filter = self.selection.filter()?;
-            let metadata = trace.metadata().map(|(_, metadata)| metadata);
-            TraceStatistic::new(spec, metadata, |class| filter.may_accept(class))
-                .map_err(|error| Failure::Refused(error.to_string()))
-        };
-        let (statistic, seen) = pass(&self.paths, &self.selection, prepare, TraceStatistic::observe)?;
-        let rows = match statistic.snapshot().results {
+        let input = self.input();
+        let (snapshot, seen) = summary(input, &input.open()?, self.spec(&self.by))?;
+        let rows = match snapshot.results {
             Results::Count(rows) => rows,
             _ => Rows::default(),
         };

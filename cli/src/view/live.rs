@@ -2,12 +2,12 @@
 
 use super::View;
 use super::printer::Wanted;
-use super::time::Context;
 use crate::failure::{Failure, Outcome, VerbResult};
 use crate::interrupt::Interrupt;
 use crate::message::counted;
 use crate::output;
 use crate::progress::WaitingLine;
+use crate::time_point::Context;
 use serde_json::json;
 use std::io::Write;
 use std::thread::sleep;
@@ -29,7 +29,7 @@ impl View {
             return Err(Failure::Usage(reason.to_owned()));
         }
         let mut printer = self.printer(&Context { range: None, utc: self.is_utc() }, false)?;
-        options.from_beginning = self.since.is_some();
+        options.from_beginning = self.times.has_begin();
         let stop = Interrupt::once()?;
         options.stop = stop.flag();
         let mut view = LiveView::open(url, &options)?;

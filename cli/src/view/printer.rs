@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Outcome};
 use crate::message::{self, counted};
 use crate::output;
+use crate::selection::TimeRange;
 use serde_json::json;
 use std::io::{BufWriter, StdoutLock, Write};
 use tracepoint_control::TraceFilter;
@@ -15,10 +16,7 @@ use tracepoint_reader::text::{TextOptions, TextWriter};
 pub(super) struct Selection {
     /// By name, level and fields.
     pub(super) filter: TraceFilter,
-    /// The first time, in nanoseconds since the epoch.
-    pub(super) since: Option<i64>,
-    /// The last time.
-    pub(super) until: Option<i64>,
+    pub(super) times: TimeRange,
     /// How many at most.
     pub(super) head: Option<u64>,
 }
@@ -31,15 +29,13 @@ impl Selection {
             Item::Loss(loss) => (loss.from_ns, loss.to_ns),
             _ => return true,
         };
-        self.since.is_none_or(|since| to >= since)
-            && self.until.is_none_or(|until| from <= until)
-            && !matches!(item, Item::Event(event) if !self.filter.accepts(event))
+        self.times.includes(from, to) && !matches!(item, Item::Event(event) if !self.filter.accepts(event))
     }
 
     /// Whether items are selected that come after one that is not.
     pub(super) fn wanted_after(&self, item: &Item) -> Wanted {
-        match (item, self.until) {
-            (Item::Event(event), Some(until)) if event.time_ns > until => Wanted::Enough,
+        match item {
+            Item::Event(event) if self.times.is_over(event.time_ns) => Wanted::Enough,
             _ => Wanted::More,
         }
     }

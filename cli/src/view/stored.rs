@@ -2,11 +2,11 @@
 
 use super::clocks;
 use super::printer::{Printer, Wanted};
-use super::time::{Context, TimePoint};
 use super::{Time, View, unfinished};
 use crate::failure::{Failure, VerbResult};
 use crate::interrupt::Interrupt;
 use crate::message::{self, counted};
+use crate::time_point::Context;
 use std::collections::{HashSet, VecDeque};
 use std::thread::sleep;
 use std::time::Duration;
@@ -26,8 +26,7 @@ impl View {
             message::note(&note);
         }
         // The headers of all packets are read only for times that refer to them.
-        let mut times = [self.since, self.until].into_iter().flatten();
-        let range = times.any(TimePoint::refers_to_the_trace) || self.time == Time::Relative;
+        let range = self.times.refers_to_the_trace() || self.time == Time::Relative;
         let context = Context { range: if range { trace.range() } else { None }, utc: self.is_utc() };
         let metadata = || trace.metadata().map(|(_, metadata)| metadata);
         let hosts: HashSet<_> = metadata().map(|metadata| metadata.env_value("hostname")).collect();
@@ -37,9 +36,9 @@ impl View {
             check_fields(self.fields.as_deref().unwrap_or_default(), metadata())?;
         }
         // The last events before a given time, or of a kind, are anywhere.
-        let is_anywhere = self.until.is_some() || !printer.selection.filter.selects_all();
+        let is_anywhere = printer.selection.times.until.is_some() || !printer.selection.filter.selects_all();
         let tail = self.tail.filter(|_| !is_anywhere).and_then(|count| trace.tail(count));
-        let begin = printer.selection.since.max(tail).unwrap_or(i64::MIN);
+        let begin = printer.selection.times.since.max(tail).unwrap_or(i64::MIN);
         if self.follow {
             return self.follow(begin, printer);
         }
