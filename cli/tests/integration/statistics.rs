@@ -85,6 +85,30 @@ fn events_are_counted_by_name_and_by_fields() {
 }
 
 #[test]
+fn events_outside_the_times_are_left_out() {
+    let (_place, directory) = trace(requests);
+    let (_, out, _) = run(&["view", "--json", "-e", "web:answered"], &directory);
+    let times: Vec<i64> =
+        out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["time_ns"].as_i64().unwrap()).collect();
+    let (since, until) = (times[300], times[700]);
+    let expected = times.iter().filter(|time| (since..=until).contains(*time)).count();
+    let (since, until) = (since.to_string(), until.to_string());
+    let between = ["--since", &since, "--until", &until, "--json", "-e", "web:answered"];
+    assert_eq!(json_of(&[&["stat"], &between[..]].concat(), &directory)["count"], json!(expected));
+    for statistic in ["size", "latency(web:asked, web:answered by id)"] {
+        let all = &json_of(&[&["hist", statistic], &between[..5]].concat(), &directory)["all"]["count"];
+        let count = all.as_u64().unwrap();
+        // The request of the first answer may be earlier.
+        assert!(
+            count == expected as u64 || (statistic != "size" && count + 1 == expected as u64),
+            "{statistic}: {count}"
+        );
+    }
+    let (code, _, err) = run(&["stat", "--since", "+5s", "--until", "+1s", "web:*"], Path::new("web:idle"));
+    assert!(code == Some(2) && err.contains("are for recorded traces"), "{code:?} {err}");
+}
+
+#[test]
 fn a_field_is_distributed() {
     let (_place, directory) = trace(requests);
     let hist = json_of(&["hist", "size", "--json"], &directory);
