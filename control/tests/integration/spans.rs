@@ -118,7 +118,9 @@ fn spans_in_a_trace() -> Result<(), Box<dyn std::error::Error>> {
     let trace = Trace::open(&directory)?;
     let metadata = trace.metadata().map(|(_, metadata)| metadata);
     let mut durations = TraceStatistic::new("latency(spans:request)".parse()?, metadata, |_| true)?;
-    events.iter().for_each(|event| durations.observe(event));
+    for event in &events {
+        durations.observe(event);
+    }
     let shown = format!("{:?}", durations.snapshot().results);
     assert!(shown.contains("begun: 2") && shown.contains("unmatched: 0"), "{shown}");
     Ok(())
