@@ -63,13 +63,16 @@ pub(crate) struct Collect {
     /// How long a missing packet that was asked for is waited for
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "2s")]
     gap_time: Duration,
-    /// Take only senders that have the key in FILE (`tracectl record --key-file`), and prove to them to have it; LTTng's senders, which have none,
-    /// are refused
+    /// Take only senders and viewers that have the key in FILE (`tracectl record --key-file`, `tracectl view --key-file`), and prove to them to have
+    /// it; LTTng's senders and babeltrace2, which have none, are refused
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// Take LTTng's senders all the same
     #[arg(long, requires = "key_file")]
     allow_stock: bool,
+    /// Serve viewers that have no key all the same, such as babeltrace2
+    #[arg(long, requires = "key_file")]
+    allow_stock_viewers: bool,
     /// Serve metrics for Prometheus over HTTP; port 0: any free one
     #[arg(long, value_name = "ADDR:PORT")]
     metrics: Option<SocketAddr>,
@@ -100,6 +103,9 @@ impl Collect {
         }
         if self.allow_stock {
             options = options.allow_stock();
+        }
+        if self.allow_stock_viewers {
+            options = options.allow_stock_viewers();
         }
         if let Some(metrics) = self.metrics {
             options = options.metrics(metrics);

@@ -87,6 +87,9 @@ pub(crate) struct View {
     /// its times, and the error bound
     #[arg(long, conflicts_with_all = ["follow", "head", "tail", "since", "until", "utc", "date"])]
     clocks: bool,
+    /// The shared key of the collector whose live session is viewed
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
     /// Show the date before each time
     #[arg(long, conflicts_with = "json")]
     date: bool,
@@ -115,6 +118,9 @@ impl View {
     pub(crate) fn run(&self) -> VerbResult {
         let mut urls = self.paths.iter().filter_map(|path| path.to_str()).filter(|path| LiveUrl::is_url(path));
         match urls.next() {
+            None if self.key_file.is_some() => {
+                Err(Failure::Usage("`--key-file` is for live sessions: name a URL, or leave it out".to_owned()))
+            }
             None => self.stored(),
             Some(_) if self.clocks => {
                 Err(Failure::Usage("`--clocks` shows those of stored traces: name a directory".to_owned()))

@@ -36,7 +36,15 @@ pub struct Driver {
 
 fn offer() -> Offer {
     let limits = Limits { packets: 16, bytes: 1 << 20, time: Duration::from_secs(2), delay: Duration::from_millis(20) };
-    Offer { ports: (1, 2), window: 1 << 20, name: "collector".to_owned(), limits, key: None, allows_stock: true }
+    Offer {
+        ports: (1, 2),
+        window: 1 << 20,
+        name: "collector".to_owned(),
+        limits,
+        key: None,
+        allows_stock: true,
+        allows_stock_viewers: true,
+    }
 }
 
 impl Driver {

@@ -33,6 +33,7 @@ pub struct Options {
     pub(crate) write_rate: Option<u64>,
     pub(crate) key: Option<SharedKey>,
     pub(crate) allows_stock: bool,
+    pub(crate) allows_stock_viewers: bool,
     pub(crate) gap_packets: usize,
     pub(crate) gap_time: Duration,
 }
@@ -56,6 +57,7 @@ impl Options {
             write_rate: None,
             key: None,
             allows_stock: false,
+            allows_stock_viewers: false,
             gap_packets: DEFAULT_GAP_PACKETS,
             gap_time: DEFAULT_GAP_TIME,
         }
@@ -104,8 +106,8 @@ impl Options {
         self
     }
 
-    /// Takes only senders that have this key. Stock senders, which have none, are refused, unless [`allow_stock`](Self::allow_stock) says otherwise.
-    /// Viewers are not asked for it.
+    /// Takes only senders and viewers that have this key. Stock ones, which have none, are refused, unless [`allow_stock`](Self::allow_stock) and
+    /// [`allow_stock_viewers`](Self::allow_stock_viewers) say otherwise.
     pub fn key(mut self, key: SharedKey) -> Self {
         self.key = Some(key);
         self
@@ -114,6 +116,12 @@ impl Options {
     /// Takes stock senders also where others are asked for a key.
     pub const fn allow_stock(mut self) -> Self {
         self.allows_stock = true;
+        self
+    }
+
+    /// Serves viewers without asking for the key. They prove nothing, and one that has the key refuses such a collector.
+    pub const fn allow_stock_viewers(mut self) -> Self {
+        self.allows_stock_viewers = true;
         self
     }
 

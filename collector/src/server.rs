@@ -201,6 +201,7 @@ impl Collector {
                 window: memory as u64 / 16,
                 key: options.key,
                 allows_stock: options.allows_stock,
+                allows_stock_viewers: options.allows_stock_viewers,
                 name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
                 limits: Limits {
                     packets: options.gap_packets,

@@ -35,6 +35,8 @@ pub(crate) struct Offer {
     /// What senders must have, and whether stock ones are taken without it.
     pub(crate) key: Option<SharedKey>,
     pub(crate) allows_stock: bool,
+    /// Whether viewers are not asked for it.
+    pub(crate) allows_stock_viewers: bool,
 }
 
 /// The reason why a connection ends, which its sender is told.

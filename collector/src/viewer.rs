@@ -14,14 +14,18 @@ use std::sync::Arc;
 use std::time::Instant;
 use tracepoint_reader::net::live::{
     AttachStatus, Connect, Created, Detached, Index, IndexStatus, MAJOR, MetadataBytes, MetadataStatus, NEW_METADATA,
-    NEW_STREAM, NewStreamsStatus, PacketBytes, PacketStatus, Request, Seek, SessionRecord, Sessions, StreamRecord,
-    Streams,
+    NEW_STREAM, NewStreamsStatus, PacketBytes, PacketStatus, Request, Secret, Seek, SessionRecord, Sessions,
+    StreamRecord, Streams,
 };
+use tracepoint_reader::net::stream::{Handshake, SharedKey, Side};
 
 /// The most bytes of a packet in one answer.
 const LONGEST_READ: u32 = 1 << 20;
 /// The most streams in one announcement; further ones are announced by the next.
 const MOST_ANNOUNCED: usize = 256;
+
+/// Why a viewer is refused, for the messages of the collector.
+const NO_KEY: &str = "the viewer has no shared key; `--allow-stock-viewers` takes it all the same";
 
 /// What a request leads to.
 #[derive(Debug)]
@@ -32,12 +36,16 @@ pub(crate) enum Answer {
     Read { file: Arc<File>, offset: u64, length: usize },
     /// The connection is closed, for this reason.
     Close(String),
+    /// The same behind this reply, which takes a while.
+    Refuse(Vec<u8>, &'static str),
 }
 
 /// The state of a viewer's connection.
 #[derive(Debug, Default)]
 pub(crate) struct Viewer {
     is_connected: bool,
+    /// What the viewer has to prove to have, if it has not, and the random number for that.
+    key: Option<(SharedKey, [u8; 32])>,
     has_session: bool,
     /// The sessions that it reads, and how many of their streams were announced.
     attached: BTreeMap<u64, usize>,
@@ -67,6 +75,11 @@ enum Place {
 }
 
 impl Viewer {
+    /// A viewer that has to have this key; `nonce` is random.
+    pub(crate) fn keyed(key: SharedKey, nonce: [u8; 32]) -> Self {
+        Self { key: Some((key, nonce)), ..Self::default() }
+    }
+
     /// Whether it reads a session.
     pub(crate) fn is_attached(&self) -> bool {
         !self.attached.is_empty()
@@ -78,7 +91,8 @@ impl Viewer {
         match request {
             Request::Connect(connect) if connect.major == MAJOR => {
                 self.is_connected = true;
-                Connect::relay(1).encode(&mut out);
+                let asks = self.key.is_some();
+                if asks { Connect::keyed() } else { Connect::relay(1) }.encode(&mut out);
             }
             Request::Connect(connect) => {
                 return Answer::Close(format!(
@@ -87,6 +101,19 @@ impl Viewer {
                 ));
             }
             _ if !self.is_connected => return Answer::Close("the first request was not CONNECT".to_owned()),
+            Request::Challenge if self.key.is_some() => {
+                Secret(self.key.as_ref().map_or([0; 32], |(_, nonce)| *nonce)).encode(&mut out);
+            }
+            Request::Prove { nonce, code } if self.key.is_some() => {
+                let Some((key, collector)) = self.key.take() else { return Answer::Close(NO_KEY.to_owned()) };
+                let handshake = Handshake { session: [0; 16], sender: nonce, collector };
+                if !key.verifies(Side::Viewer, &handshake, &code) {
+                    Secret([0; 32]).encode(&mut out);
+                    return Answer::Refuse(out, "the shared key of the viewer is not that of the collector");
+                }
+                Secret(key.code(Side::Viewed, &handshake)).encode(&mut out);
+            }
+            _ if self.key.is_some() => return Answer::Close(NO_KEY.to_owned()),
             Request::CreateSession => {
                 self.has_session = true;
                 Created(true).encode(&mut out);

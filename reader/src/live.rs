@@ -18,6 +18,7 @@
 
 mod connection;
 mod error;
+mod options;
 mod streams;
 mod trace;
 mod url;
@@ -25,5 +26,6 @@ mod view;
 
 pub use connection::list_sessions;
 pub use error::LiveError;
+pub use options::LiveOptions;
 pub use url::LiveUrl;
-pub use view::{LiveOptions, LiveView};
+pub use view::LiveView;

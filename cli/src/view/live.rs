@@ -14,6 +14,7 @@ use std::thread::sleep;
 use std::time::Duration;
 use tracepoint_reader::Polled;
 use tracepoint_reader::live::{LiveError, LiveOptions, LiveUrl, LiveView, list_sessions};
+use tracepoint_reader::net::stream::SharedKey;
 
 /// The pause before a relay is asked again that had nothing.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -21,8 +22,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 impl View {
     pub(super) fn live(&self, url: &LiveUrl) -> VerbResult {
         let mut options = LiveOptions::default();
+        options.key = self.key_file.as_deref().map(SharedKey::read).transpose()?;
         if url.session.is_none() {
-            return self.list(url, options.silence);
+            return self.list(url, &options);
         }
         if self.follow || self.tail.is_some() {
             let reason = "a live session is followed anyway, and has no end: leave --follow and --tail out";
@@ -58,8 +60,8 @@ impl View {
     }
 
     /// Lists the sessions of a relay.
-    fn list(&self, url: &LiveUrl, silence: Duration) -> VerbResult {
-        let sessions = list_sessions(url, silence)?;
+    fn list(&self, url: &LiveUrl, options: &LiveOptions) -> VerbResult {
+        let sessions = list_sessions(url, options)?;
         if self.json {
             for session in sessions {
                 output::json(&json!({

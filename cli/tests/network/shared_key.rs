@@ -33,6 +33,36 @@ fn record(place: &Path, control: &str, options: &[&str]) -> Running {
     Running::start(&mut command, &place.join("record"))
 }
 
+fn viewers_must_have_it_too(place: &Path) {
+    let live = |name: &str| {
+        let first = fs::read_to_string(place.join(name)).unwrap();
+        let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
+        format!("net://{}", first["live"].as_str().unwrap())
+    };
+    let view = |url: &str, options: &[&str]| {
+        let view = Command::new(TRACECTL).arg("view").arg(url).args(options).current_dir(place).output().unwrap();
+        (view.status.success(), String::from_utf8_lossy(&view.stderr).into_owned())
+    };
+    let (with_key, without) = (live("keyed"), live("open"));
+    for (url, options, message) in [
+        (&with_key, &["--key-file", "key"][..], ""),
+        (&without, &[], ""),
+        (&with_key, &[], "it asks for a shared key"),
+        (&with_key, &["--key-file", "other"], "its shared key is another one"),
+        (&without, &["--key-file", "key"], "it does not ask for the shared key"),
+    ] {
+        let (is_done, told) = view(url, options);
+        assert!(is_done == message.is_empty() && told.contains(message), "{url} {options:?}: {told}");
+    }
+    let stock = Command::new("babeltrace2").args(["-i", "lttng-live", &with_key]).output().unwrap();
+    assert!(!stock.status.success(), "a stock viewer is refused: {}", String::from_utf8_lossy(&stock.stdout));
+    let options = ["--key-file", "key", "--allow-stock-viewers"];
+    let (_taking, _) = collect(place, "taking", &options);
+    let taking = live("taking");
+    let stock = Command::new("babeltrace2").args(["-i", "lttng-live", &taking]).output().unwrap();
+    assert!(stock.status.success(), "{}", String::from_utf8_lossy(&stock.stderr));
+}
+
 #[test]
 fn both_sides_must_have_the_key() {
     if is_traced() {
@@ -58,6 +88,7 @@ fn both_sides_must_have_the_key() {
         let told = fs::read_to_string(place.path().join("record.errors")).unwrap();
         assert!(!status.success() && told.contains(message), "{status}: {told}");
     }
+    viewers_must_have_it_too(place.path());
     keyed.interrupt();
     let mut keyed = keyed;
     assert!(wait_for(|| keyed.0.try_wait().unwrap()).success());

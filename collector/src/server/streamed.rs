@@ -23,7 +23,7 @@ use tracepoint_reader::net::stream::{
 /// The time between two looks at gaps and at what is stored.
 const TICK: Duration = Duration::from_millis(25);
 /// How long a sender with another key waits for the answer.
-const WRONG_KEY_TIME: Duration = Duration::from_secs(1);
+pub(super) const WRONG_KEY_TIME: Duration = Duration::from_secs(1);
 /// How many datagrams are taken by one call, before others have their turn.
 const BATCH: usize = 64;
 /// The largest datagram.
@@ -42,7 +42,7 @@ impl Drop for Ending {
 }
 
 /// Random bytes, which cannot be guessed.
-fn random() -> io::Result<[u8; 32]> {
+pub(super) fn random() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(bytes)

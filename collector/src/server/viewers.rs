@@ -1,6 +1,7 @@
 //! Connections of live viewers.
 
 use super::Shared;
+use super::streamed::{WRONG_KEY_TIME, random};
 use crate::connection::Connection;
 use crate::viewer::{Answer, Viewer, packet_reply};
 use std::fs::File;
@@ -11,6 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 use tracepoint_reader::net::Decoded;
 use tracepoint_reader::net::live::Request;
 
@@ -33,7 +35,12 @@ impl Drop for Ending {
 
 /// A viewer's connection.
 pub(super) async fn viewer(shared: Rc<Shared>, mut connection: Connection, _: SocketAddr) -> Result<(), String> {
-    let mut of = Ending { shared, viewer: Viewer::default() };
+    let key = shared.offer.key.clone().filter(|_| !shared.offer.allows_stock_viewers);
+    let viewer = match key {
+        Some(key) => Viewer::keyed(key, random().map_err(|error| error.to_string())?),
+        None => Viewer::default(),
+    };
+    let mut of = Ending { shared, viewer };
     let mut first = GREETING_TIME;
     loop {
         let request = match Request::decode(connection.bytes()) {
@@ -61,6 +68,12 @@ pub(super) async fn viewer(shared: Rc<Shared>, mut connection: Connection, _: So
                 packet_reply(&read.unwrap_or_else(|error| Err(error.into())))
             }
             Answer::Close(why) => return Err(why),
+            Answer::Refuse(reply, why) => {
+                sleep(WRONG_KEY_TIME).await;
+                // The viewer may be gone.
+                let _ = connection.write(&reply).await;
+                return Err(why.to_owned());
+            }
         };
         of.shared.hub.borrow_mut().counts.viewed_bytes += reply.len() as u64;
         connection.write(&reply).await.map_err(|error| format!("the viewer takes no answer: {error}"))?;

@@ -1,8 +1,11 @@
 //! One connection to a relay: a request, then its reply.
 
+use super::options::LiveOptions;
 use super::{LiveError, LiveUrl};
-use crate::net::live::{Connect, MAJOR, Request, SessionRecord, Sessions};
+use crate::net::live::{Connect, MAJOR, Request, Secret, SessionRecord, Sessions};
+use crate::net::stream::{Handshake, SharedKey, Side};
 use crate::net::{Decoded, Malformed};
+use rustix::rand::{GetRandomFlags, getrandom};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
@@ -28,7 +31,8 @@ pub(super) struct Relay<S> {
 
 impl Relay<TcpStream> {
     /// Connects to a relay.
-    pub(super) fn open(url: &LiveUrl, silence: Duration, stop: Arc<AtomicBool>) -> Result<Self, LiveError> {
+    pub(super) fn open(url: &LiveUrl, options: &LiveOptions) -> Result<Self, LiveError> {
+        let silence = options.silence;
         let (host, port) = (url.host.as_str(), url.port);
         let failed = |source| LiveError::Connect { address: format!("{host} port {port}"), source };
         let wanted = |address: &SocketAddr| url.v6.is_none_or(|v6| address.is_ipv6() == v6);
@@ -43,17 +47,40 @@ impl Relay<TcpStream> {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(STEP))?;
         socket.set_write_timeout(Some(silence))?;
-        Self::begin(socket, silence, stop)
+        Self::begin(socket, options)
     }
 }
 
 impl<S: Read + Write> Relay<S> {
     /// Greets the relay at the other end of `socket`.
-    pub(super) fn begin(socket: S, silence: Duration, stop: Arc<AtomicBool>) -> Result<Self, LiveError> {
-        let mut relay = Self { socket, buffer: Vec::new(), silence, stop };
-        let Connect { major, minor, .. } =
-            relay.ask(Request::Connect(Connect::viewer()), |bytes| Ok(Connect::decode(bytes)))?;
-        if major == MAJOR { Ok(relay) } else { Err(LiveError::Version { major, minor }) }
+    pub(super) fn begin(socket: S, options: &LiveOptions) -> Result<Self, LiveError> {
+        let mut relay = Self { socket, buffer: Vec::new(), silence: options.silence, stop: Arc::clone(&options.stop) };
+        let connect = relay.ask(Request::Connect(Connect::viewer()), |bytes| Ok(Connect::decode(bytes)))?;
+        let Connect { major, minor, .. } = connect;
+        if major != MAJOR {
+            return Err(LiveError::Version { major, minor });
+        }
+        match &options.key {
+            Some(key) if connect.asks_for_key() => relay.prove(key)?,
+            Some(_) => return Err(LiveError::Key("it does not ask for the shared key; leave `--key-file` out")),
+            None if connect.asks_for_key() => {
+                return Err(LiveError::Key("it asks for a shared key: `--key-file FILE`"));
+            }
+            None => {}
+        }
+        Ok(relay)
+    }
+
+    /// Each side proves to the other that it has the key.
+    fn prove(&mut self, key: &SharedKey) -> Result<(), LiveError> {
+        let Secret(collector) = self.ask(Request::Challenge, Secret::decode)?;
+        let mut nonce = [0; 32];
+        getrandom(&mut nonce, GetRandomFlags::empty()).map_err(io::Error::from)?;
+        let handshake = Handshake { session: [0; 16], sender: nonce, collector };
+        let code = key.code(Side::Viewer, &handshake);
+        let Secret(code) = self.ask(Request::Prove { nonce, code }, Secret::decode)?;
+        let is_same = key.verifies(Side::Viewed, &handshake, &code);
+        if is_same { Ok(()) } else { Err(LiveError::Key("its shared key is another one")) }
     }
 
     /// Sends a request, and waits for its reply.
@@ -122,6 +149,6 @@ impl<S: Read + Write> Relay<S> {
 /// # Errors
 ///
 /// [`LiveError`] if the relay cannot be reached, or its answer is not one.
-pub fn list_sessions(url: &LiveUrl, silence: Duration) -> Result<Vec<SessionRecord>, LiveError> {
-    Relay::open(url, silence, Arc::default())?.sessions()
+pub fn list_sessions(url: &LiveUrl, options: &LiveOptions) -> Result<Vec<SessionRecord>, LiveError> {
+    Relay::open(url, options)?.sessions()
 }

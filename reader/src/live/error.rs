@@ -63,6 +63,9 @@ pub enum LiveError {
         /// The relay's reason.
         status: AttachStatus,
     },
+    /// The relay and this viewer do not share a key.
+    #[error("the relay cannot be viewed: {0}")]
+    Key(&'static str),
     /// The relay has failed, or its replies contradict each other.
     #[error("the relay has failed: {0}")]
     Relay(&'static str),

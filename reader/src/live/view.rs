@@ -1,6 +1,7 @@
 //! A viewer of one live session.
 
 use super::connection::Relay;
+use super::options::LiveOptions;
 use super::streams::{Fetched, Stream};
 use super::trace::Trace;
 use super::{LiveError, LiveUrl};
@@ -14,8 +15,6 @@ use std::collections::VecDeque;
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// How often new streams are asked for, at least.
@@ -24,25 +23,6 @@ const NEW_STREAMS: Duration = Duration::from_millis(500);
 const MOST_STREAMS: usize = 65_536;
 /// How often a packet is requested again because the relay wants something else to be fetched first.
 const MOST_FLAGS: u32 = 8;
-
-/// How a session is viewed.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct LiveOptions {
-    /// Whether to begin at the first packet that the relay has, rather than at those that arrive from now on. Relays may deliver older
-    /// packets all the same.
-    pub from_beginning: bool,
-    /// How long the relay may leave a request unanswered. The default is 30 seconds.
-    pub silence: Duration,
-    /// Set by another thread or a signal handler to end the view.
-    pub stop: Arc<AtomicBool>,
-}
-
-impl Default for LiveOptions {
-    fn default() -> Self {
-        Self { from_beginning: false, silence: Duration::from_secs(30), stop: Arc::default() }
-    }
-}
 
 /// A session that is being viewed: its events, losses and damage, merged by time as they arrive.
 ///
@@ -69,7 +49,7 @@ impl LiveView<TcpStream> {
     ///
     /// [`LiveError`] if the relay cannot be reached, or does not have the session.
     pub fn open(url: &LiveUrl, options: &LiveOptions) -> Result<Self, LiveError> {
-        Self::attach(Relay::open(url, options.silence, Arc::clone(&options.stop))?, url, options)
+        Self::attach(Relay::open(url, options)?, url, options)
     }
 }
 
@@ -80,7 +60,7 @@ impl<S: Read + Write> LiveView<S> {
     ///
     /// As [`open`](LiveView::open).
     pub fn over(socket: S, url: &LiveUrl, options: &LiveOptions) -> Result<Self, LiveError> {
-        Self::attach(Relay::begin(socket, options.silence, Arc::clone(&options.stop))?, url, options)
+        Self::attach(Relay::begin(socket, options)?, url, options)
     }
 
     fn attach(mut relay: Relay<S>, url: &LiveUrl, options: &LiveOptions) -> Result<Self, LiveError> {

@@ -19,6 +19,8 @@
 //! | [`Packet`](Request::Packet) | [`PacketBytes`] |
 //! | [`Metadata`](Request::Metadata) | [`MetadataBytes`] |
 //! | [`Detach`](Request::Detach) | [`Detached`] |
+//! | [`Challenge`](Request::Challenge) | [`Secret`]: a random number |
+//! | [`Prove`](Request::Prove) | [`Secret`]: the code of the collector; zeros: refused |
 //!
 //! Each type decodes from the start of the bytes that have arrived so far (`Decoded`), and says how many bytes it still needs, so that a
 //! reader never waits for more than the message has, and allocates no more than was sent.
@@ -28,6 +30,7 @@ mod request;
 mod status;
 mod streams;
 
+pub use reply::Secret;
 pub use reply::{Created, Detached, Index, MetadataBytes, PacketBytes};
 pub use request::{Connect, Request, Seek};
 pub use status::{AttachStatus, IndexStatus, MetadataStatus, NewStreamsStatus, PacketStatus, Status};

@@ -51,8 +51,13 @@ pub const MOST_STREAMS: usize = 1 << 16;
 pub const MOST_ENTRIES: usize = 16 << 10;
 /// The most entries of one NACK.
 pub const MOST_NACKS: usize = 1024;
-/// The texts before the nonces in the authentication code of a sender and of a collector.
-pub const AUTHENTICATED: [&[u8]; 2] = [b"tracepoint-stream sender", b"tracepoint-stream collector"];
+/// The texts before the nonces in the authentication code of a sender and of its collector, of a viewer and of its collector.
+pub const AUTHENTICATED: [&[u8]; 4] = [
+    b"tracepoint-stream sender",
+    b"tracepoint-stream collector",
+    b"tracepoint-live viewer",
+    b"tracepoint-live collector",
+];
 
 /// Added to the number of a message in the header of its frame.
 const KIND_BASE: u32 = 0x5450_0000;

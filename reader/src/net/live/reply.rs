@@ -61,6 +61,26 @@ pub struct Created(pub bool);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detached(pub bool);
 
+/// A random number, or a code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Secret(pub [u8; 32]);
+
+impl Secret {
+    /// Appends the reply.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+    }
+
+    /// Decodes the reply.
+    ///
+    /// # Errors
+    ///
+    /// None: any bytes are one.
+    pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, Malformed> {
+        Ok(bytes.first_chunk().map_or(Decoded::Needs(32), |bytes| Decoded::Whole(Self(*bytes), 32)))
+    }
+}
+
 impl Index {
     /// A reply that is only a status: `Retry`, `Hup` or `Error`.
     pub const fn only(status: IndexStatus) -> Self {

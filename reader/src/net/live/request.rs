@@ -20,6 +20,12 @@ const GET_METADATA: u32 = 6;
 const GET_NEW_STREAMS: u32 = 7;
 const CREATE_SESSION: u32 = 8;
 const DETACH_SESSION: u32 = 9;
+// Not of the stock protocol; sent to a relay whose CONNECT has said that it asks for a key.
+const CHALLENGE: u32 = 0x5450_0001;
+const PROVE: u32 = 0x5450_0002;
+
+/// The session of the viewer that a collector tells in CONNECT if it asks for a shared key. Stock viewers do not look at it.
+const KEYED: u64 = 0x5450_4B45_5900_0001;
 
 /// The first message, in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +92,15 @@ pub enum Request {
         /// The session.
         session: u64,
     },
+    /// Asks for a random number.
+    Challenge,
+    /// Proves to have the shared key.
+    Prove {
+        /// The random number of the viewer.
+        nonce: [u8; 32],
+        /// Its code: [`Side::Viewer`](crate::net::stream::Side::Viewer).
+        code: [u8; 32],
+    },
     /// Ends the reading of a session.
     Detach {
         /// The session.
@@ -102,6 +117,16 @@ impl Connect {
     /// What this implementation answers as a relay.
     pub const fn relay(viewer_session: u64) -> Self {
         Self { viewer_session, major: MAJOR, minor: super::MINOR, kind: 0 }
+    }
+
+    /// What a collector answers that asks for a shared key.
+    pub const fn keyed() -> Self {
+        Self::relay(KEYED)
+    }
+
+    /// Whether the relay asks for a shared key.
+    pub const fn asks_for_key(&self) -> bool {
+        self.viewer_session == KEYED
     }
 
     /// Appends the structure, which is the whole reply of a relay.
@@ -160,6 +185,12 @@ impl Request {
                 put(out, [*session]);
                 GET_NEW_STREAMS
             }
+            Self::Challenge => CHALLENGE,
+            Self::Prove { nonce, code } => {
+                out.extend_from_slice(nonce);
+                out.extend_from_slice(code);
+                PROVE
+            }
             Self::Detach { session } => {
                 put(out, [*session]);
                 DETACH_SESSION
@@ -183,7 +214,8 @@ impl Request {
         let (payload, kind) = (header.u64(0), header.u32(8));
         let structure = match kind {
             CONNECT | ATTACH_SESSION | GET_PACKET => 20,
-            LIST_SESSIONS | CREATE_SESSION => 0,
+            LIST_SESSIONS | CREATE_SESSION | CHALLENGE => 0,
+            PROVE => 64,
             GET_NEXT_INDEX | GET_METADATA | GET_NEW_STREAMS | DETACH_SESSION => 8,
             _ => return Err(Malformed::Command(kind)),
         };
@@ -214,6 +246,11 @@ impl Request {
             GET_METADATA => Self::Metadata { stream: fields.u64(0) },
             GET_NEW_STREAMS => Self::NewStreams { session: fields.u64(0) },
             DETACH_SESSION => Self::Detach { session: fields.u64(0) },
+            CHALLENGE => Self::Challenge,
+            PROVE => {
+                let [nonce, code] = [0, 32].map(|at| std::array::from_fn(|byte| fields.0[at + byte]));
+                Self::Prove { nonce, code }
+            }
             _ => Self::CreateSession,
         };
         Ok(Decoded::Whole(request, size))

@@ -27,14 +27,18 @@ pub enum Side {
     Sender,
     /// The collector, in `WELCOME`.
     Collector,
+    /// A live viewer.
+    Viewer,
+    /// The collector, to a live viewer.
+    Viewed,
 }
 
 /// What the codes of a connection are made of: nobody can use them for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handshake {
-    /// The key of the session, in `HELLO`.
+    /// The key of the session, in `HELLO`; zero for a viewer.
     pub session: [u8; 16],
-    /// The random number of the sender, in `HELLO`.
+    /// The random number of the sender, in `HELLO`, or of the viewer.
     pub sender: [u8; 32],
     /// That of the collector, in `CHALLENGE`.
     pub collector: [u8; 32],
@@ -75,7 +79,7 @@ impl SharedKey {
     fn mac(&self, side: Side, handshake: &Handshake) -> Option<Hmac<Sha256>> {
         // HMAC takes keys of any length.
         let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(&self.0).ok()?;
-        let text = AUTHENTICATED[usize::from(side == Side::Collector)];
+        let text = AUTHENTICATED[side as usize];
         for part in [text, &handshake.session, &handshake.sender, &handshake.collector] {
             mac.update(part);
         }

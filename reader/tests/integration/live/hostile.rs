@@ -210,7 +210,7 @@ fn a_view_of_a_silent_relay_can_be_stopped() {
     stop.store(true, Ordering::Relaxed);
     assert!(matches!(view.join().unwrap(), Err(LiveError::Stopped)));
     let closed: LiveUrl = "net://127.0.0.1:1".parse().unwrap();
-    assert!(matches!(list_sessions(&closed, Duration::from_secs(1)), Err(LiveError::Connect { .. })));
+    assert!(matches!(list_sessions(&closed, &LiveOptions::default()), Err(LiveError::Connect { .. })));
 }
 
 #[test]
