@@ -13,6 +13,7 @@ mod environment;
 mod error;
 mod file_version;
 mod fork;
+mod late_markers;
 mod recordings;
 mod running;
 mod spare_descriptors;

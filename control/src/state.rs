@@ -20,6 +20,6 @@ mod run;
 pub use dump::Dump;
 pub(crate) use events::{EVENTS, planned};
 pub use registry::{StateDump, state_dump};
-pub(crate) use registry::{Wake, registered, wake_for_dumps};
+pub(crate) use registry::{Wake, registered, wake_agent, wake_for_dumps};
 pub use run::StateDumpStatus;
 pub(crate) use run::{Round, Runs};

@@ -68,7 +68,7 @@ impl Marker {
     ///
     /// The caller is inside a read-side section for the whole of `'a`.
     #[inline(always)]
-    unsafe fn sole_subscriber<'a>(&self) -> Option<&'a SoleSubscriber> {
+    pub(crate) unsafe fn sole_subscriber<'a>(&self) -> Option<&'a SoleSubscriber> {
         // P1: pairs with the swap in `choose_path`.
         let sole = self.sole.load(Ordering::Acquire);
         // SAFETY: null, or a pointer into the list of subscribers that was current when it was stored. `choose_path` replaces the pointer

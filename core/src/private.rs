@@ -7,6 +7,9 @@ pub use crate::location::{Location, crate_name};
 pub use crate::marker::Marker;
 pub use crate::marker::declared::MarkerType;
 pub use crate::marker::descriptor::{MarkerParts, ValuesType};
+pub use crate::marker::runtime::{
+    MAX_RUNTIME_MARKERS, RuntimeMarker, announce, on_register, on_switch, registers_markers, switched,
+};
 pub use crate::marker::stage::mark;
 pub use crate::nearest::nearest_names;
 pub use crate::probe::handle::inert;

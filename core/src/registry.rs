@@ -17,7 +17,7 @@ use sections as tables;
 use slices as tables;
 
 use crate::error::NotFound;
-use crate::marker::Marker;
+use crate::marker::{Marker, runtime};
 use crate::nearest::nearest_names;
 use crate::site;
 use crate::tracepoint::Tracepoint;
@@ -40,11 +40,11 @@ pub fn tracepoints() -> impl ExactSizeIterator<Item = &'static Tracepoint> + Clo
     tables::tracepoints(&update::lock_without_setup()).into_iter()
 }
 
-/// All markers of this program (or of this `cdylib`), derived and hand-written, in no particular order.
+/// All markers of this program (or of this `cdylib`), derived, hand-written and registered at run time, in no particular order.
 ///
 /// The markers of an object that is unloaded later (`dlclose`) go away with it and must not be used from then on.
 pub fn markers() -> impl ExactSizeIterator<Item = &'static Marker> + Clone {
-    tables::markers(&update::lock_without_setup()).into_iter()
+    all_markers(&update::lock_without_setup()).into_iter()
 }
 
 /// The tables as of one [`pin_objects`]. Their objects stay loaded until the process ends.
@@ -58,23 +58,30 @@ pub struct PinnedTables {
     pub markers: Vec<&'static Marker>,
 }
 
-/// A number that changes whenever a linked object is loaded or unloaded.
+/// A number that changes whenever a linked object is loaded or unloaded, or a marker is registered.
 pub fn object_generation() -> u64 {
-    site::object_generation(&update::lock_without_setup())
+    generation(&update::lock_without_setup())
+}
+
+/// Both parts only grow.
+fn generation(locked: &UpdateGuard<'_>) -> u64 {
+    site::object_generation(locked) + runtime::generation(locked)
 }
 
 /// Lists all tracepoints and markers, and pins their objects: `dlclose` does not unload them from here on.
 pub fn pin_objects() -> PinnedTables {
     site::pin_objects(|locked| PinnedTables {
-        generation: site::object_generation(locked),
+        generation: generation(locked),
         tracepoints: tables::tracepoints(locked),
-        markers: tables::markers(locked),
+        markers: all_markers(locked),
     })
 }
 
 /// All markers. Objects stay loaded while the update lock is held.
 pub(crate) fn all_markers(locked: &UpdateGuard<'_>) -> Vec<&'static Marker> {
-    tables::markers(locked)
+    let mut markers = tables::markers(locked);
+    markers.extend(runtime::registered(locked));
+    markers
 }
 
 /// The tracepoint called `name`, written `provider:name`; the first one, if several declarations share the name. If its object is

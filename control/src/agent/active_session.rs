@@ -18,7 +18,7 @@ use crate::private_dir::PrivateDir;
 use crate::rule_match::{Matched, Matcher};
 use crate::session::{Changed, Ending, Recording, SessionBuilder, SessionError, Status};
 use crate::spec::{Do, DrainedBy, RuleError, SessionSpec, State, TriggerSpec};
-use crate::state::{self, Round};
+use crate::state::Round;
 use crate::statistics::{Home, PlannedStatistic, RunningStatistics};
 use crate::trigger::in_process::InProcessTriggers;
 use std::collections::BTreeSet;
@@ -299,7 +299,7 @@ impl ActiveSession {
             .rings_at_first(context.initial_rings())
             .sink_timeout(SINK_TIMEOUT)
             .trace_name(context.trace_name());
-        let started = builder.record(events, context.events.len() + state::EVENTS, Vec::new());
+        let started = builder.record(events, context.event_capacity(), Vec::new());
         let mut recording = started.map_err(|error| (error.to_string(), is_for_sinks(&error)))?;
         context.recordings.add(&recording);
         recording.dump_state(Round::All);

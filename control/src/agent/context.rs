@@ -5,12 +5,15 @@ use crate::app::{ApplicationInfo, TracepointInfo, describe_tracepoints};
 use crate::catalog::Catalog;
 use crate::event::{PlannedEvent, all_events};
 use crate::process::{ProcessKey, thread_count, trace_name};
-use crate::state::registered;
+use crate::state::{self, registered};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// For how many threads a program that starts gets rings.
 const FIRST_THREADS: usize = 4;
+
+/// For how many markers that are registered while it runs a recording has counters.
+const LATER_EVENTS: usize = 512;
 
 /// The process, and the events that can be recorded in it.
 #[derive(Debug)]
@@ -55,6 +58,13 @@ impl Context {
         // During the agent's start the program has yet to start its threads.
         let least = if self.initial_scan_done { 1 } else { FIRST_THREADS };
         thread_count().unwrap_or(1).max(least) + registered(0).len()
+    }
+
+    /// For how many events a recording has counters. A program that registers markers while it runs gets some more, of 128 bytes in each
+    /// ring.
+    pub(super) fn event_capacity(&self) -> usize {
+        let later = if tracepoint_core::private::registers_markers() { LATER_EVENTS } else { 0 };
+        self.events.len() + state::EVENTS + later
     }
 
     pub(super) fn key(&self) -> ProcessKey {

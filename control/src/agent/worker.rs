@@ -5,10 +5,11 @@ use super::active_session::ActiveSession;
 use super::context::Context;
 use super::entry::Entry;
 use super::environment;
+use super::late_markers;
 use super::recordings::Recordings;
 use super::spare_descriptors::SpareDescriptors;
 use super::wakeup::{Wakeup, stop_requested, timespec, wait_for_stop};
-use crate::app::{AppStatus, ApplicationInfo, LOG, SESSIONS, describe_tracepoints};
+use crate::app::{AppStatus, ApplicationInfo, LOG, SESSIONS, TracepointInfo, describe_tracepoints};
 use crate::bell::Bell;
 use crate::budget;
 use crate::controller::log_line;
@@ -57,7 +58,7 @@ pub(super) struct Worker {
     answered: VecDeque<String>,
     /// Whether the last scan completed. If it did not, the condition that interrupted it persists and would wake the thread again at once.
     scan_complete: bool,
-    /// Wakes the thread when the program registers a state dump.
+    /// Wakes the thread when the program registers a state dump or a marker.
     dumps: Wake,
     spares: SpareDescriptors,
 }
@@ -87,6 +88,7 @@ impl Worker {
             spares,
         };
         worker.publish()?;
+        late_markers::follow();
         Ok(worker)
     }
 
@@ -146,7 +148,7 @@ impl Worker {
         let _ = catch_unwind(AssertUnwindSafe(|| self.finish()));
     }
 
-    /// Blocks until the bell is rung, an owner ends, a state dump is registered, a timer is due (budgets, endings, or a retry), or the
+    /// Blocks until the bell is rung, an owner ends, a state dump or a marker is registered, a timer is due (budgets, endings, or a retry), or the
     /// agent is to stop.
     fn wait(&self, stopped: &OwnedFd) -> Wakeup {
         let budget = self.active.values().any(ActiveSession::has_budget).then_some(budget::TICK);
@@ -228,6 +230,7 @@ impl Worker {
     fn scan(&mut self, stopped: &OwnedFd) -> bool {
         // Reset before the sessions are read, so that a bell rung from now on causes another scan.
         self.dumps.reset();
+        late_markers::begin_scan();
         self.answered.extend(self.bell.take());
         let excess = self.answered.len().saturating_sub(MAX_ANSWERED);
         self.answered.drain(..excess);
@@ -235,9 +238,18 @@ impl Worker {
             session.dump_state(Round::New);
         }
         let tracepoints = self.context.refresh();
+        let has_changed = tracepoints.is_some();
+        let all = self.scan_sessions(tracepoints.as_deref(), stopped);
+        late_markers::end_scan(has_changed, !self.active.is_empty());
+        let _ = self.entry.publish_status(&self.status());
+        all
+    }
+
+    /// Publishes the tracepoints if they have changed, and applies all sessions to them.
+    fn scan_sessions(&mut self, tracepoints: Option<&[TracepointInfo]>, stopped: &OwnedFd) -> bool {
         if tracepoints.is_some() || !self.entry.is_as_published() {
-            let tracepoints = tracepoints.clone().unwrap_or_else(|| describe_tracepoints(&self.context.catalog));
-            let _ = self.entry.publish(&self.context.info, &tracepoints);
+            let described = tracepoints.map_or_else(|| describe_tracepoints(&self.context.catalog), <[_]>::to_vec);
+            let _ = self.entry.publish(&self.context.info, &described);
         }
         // If the directory cannot be read, for example because the process has no free descriptor, every session stays as it is.
         let Ok(names) = self.sessions.names() else { return false };
@@ -283,7 +295,6 @@ impl Worker {
                 self.remove_session(&name, deadline);
             }
         }
-        let _ = self.entry.publish_status(&self.status());
         all
     }
 
@@ -317,6 +328,7 @@ impl Worker {
 
     /// Ends all sessions, so that their traces are complete, and removes the process's entry.
     fn finish(&mut self) {
+        late_markers::end();
         // All end at the same time, so that each can use the whole timeout.
         self.active.values().for_each(ActiveSession::begin_exit);
         let deadline = Instant::now() + TRIGGER_TIMEOUT;

@@ -111,11 +111,17 @@ pub fn state_dump(name: impl Into<String>, function: impl Fn(&Dump) + Send + Syn
     let dump =
         Arc::new(Registered { number, name: name.into(), function: Box::new(function), late: AtomicUsize::new(0) });
     registry.dumps.push(Arc::clone(&dump));
-    if let Some(wake) = &registry.wake {
+    drop(registry);
+    wake_agent();
+    StateDump(dump)
+}
+
+/// Wakes the agent of the process, if there is one.
+pub(crate) fn wake_agent() {
+    if let Some(wake) = &registry().wake {
         // An eventfd becomes readable with any non-zero value.
         let _ = rustix::io::write(wake, &[1; 8]);
     }
-    StateDump(dump)
 }
 
 /// The dumps registered after number `seen`, in order of registration.
@@ -140,7 +146,7 @@ impl Registered {
     }
 }
 
-/// Becomes readable when a dump is registered.
+/// Becomes readable when a dump or a marker is registered.
 #[derive(Debug)]
 pub(crate) struct Wake(Arc<OwnedFd>);
 

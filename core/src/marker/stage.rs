@@ -1,6 +1,7 @@
 //! The full path of a marker: delivers the values of an event to all subscribers.
 
 use super::declared::{Marker, MarkerType};
+use super::descriptor::ValuesType;
 use super::field_view::FieldView;
 use super::subscriber::{Aggregate, Consumer, Decision, Filter, RangedAggregate, Subscriber};
 use std::any::Any;
@@ -50,13 +51,19 @@ fn record_observed<M: MarkerType>(slot: &'static ThreadSlot, values: *const ()) 
 #[cold]
 #[inline(never)]
 pub(crate) extern "C" fn deliver<M: MarkerType>(slot: &'static ThreadSlot, values: *const ()) {
-    // SAFETY: this function is private to the crate, and all callers pass a pointer to live values of M.
-    let values = unsafe { &*values.cast::<M::Values<'_>>() };
+    deliver_to::<M>(M::marker(), slot, values);
+}
+
+/// The same for any marker of values of this type. `values` points to live `V::Values`.
+#[inline(always)]
+pub(crate) fn deliver_to<V: ValuesType>(marker: &'static Marker, slot: &'static ThreadSlot, values: *const ()) {
+    // SAFETY: this function is private to the crate, and all callers pass a pointer to live values of V.
+    let values = unsafe { &*values.cast::<V::Values<'_>>() };
     // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
-    let Some(list) = (unsafe { M::marker().subscribers.read() }) else { return };
+    let Some(list) = (unsafe { marker.subscribers.read() }) else { return };
     let time = values.time().unwrap_or_else(clock::now);
-    // SAFETY: the descriptor of M's marker was made for M.
-    let view = || unsafe { FieldView::new::<M>(M::marker().descriptor(), values) };
+    // SAFETY: the descriptor of a marker of V was made for V.
+    let view = || unsafe { FieldView::new::<V>(marker.descriptor(), values) };
     for entry in &list.entries {
         let Subscriber { consumer, filter } = &entry.subscriber;
         let verdict = || match filter {

@@ -1,6 +1,7 @@
 //! Subscriptions: entries in the subscriber lists of markers.
 
 use super::declared::Marker;
+use super::runtime;
 use super::subscriber::{Entry, Filter, Subscriber};
 use crate::key::KeyBatch;
 use crate::site::SwitchError;
@@ -74,6 +75,7 @@ impl Subscription {
         }
         drop(locked);
         update::retire(garbage);
+        runtime::switched();
         switched.map(|()| subscriptions)
     }
 
@@ -121,6 +123,7 @@ impl Subscription {
         let garbage = listed.iter().filter_map(|subscription| subscription.remove(&locked)).collect();
         drop(locked);
         update::retire(garbage);
+        runtime::switched();
     }
 
     fn is_listed(&self, locked: &UpdateGuard<'_>) -> bool {

@@ -1,0 +1,162 @@
+//! The tracepoints of a callsite, and their descriptions: names, fields, level, place. They are leaked, as the tracepoints stay.
+
+use tracepoint_core::field::{AnyFields, Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
+use tracepoint_core::private::{MarkerParts, RuntimeMarker, ValuesType};
+use tracepoint_core::{Level, Location};
+use tracing_core::Metadata;
+
+/// The part of the names before the colon.
+const PROVIDER: &str = "tracing";
+
+/// The longest name in bytes: what LTTng's tools accept, less the provider and the colon.
+const MAX_NAME: usize = 255 - PROVIDER.len() - 1;
+
+const ID: FieldType =
+    FieldType::Integer(IntegerType { bits: 64, signed: false, base: Base::Decimal, order: ByteOrder::Little });
+
+/// The values of an event, or of later values of a span: a span, then the fields.
+#[derive(Debug)]
+pub(crate) enum InSpan {}
+
+impl ValuesType for InSpan {
+    type Values<'a> = (u64, AnyFields<'a>);
+}
+
+/// The values of the begin of a span: its id, its parent's, then the fields.
+#[derive(Debug)]
+pub(crate) enum Begin {}
+
+impl ValuesType for Begin {
+    type Values<'a> = (u64, (u64, AnyFields<'a>));
+}
+
+/// The values of the end of a span: its id, and its duration in nanoseconds.
+#[derive(Debug)]
+pub(crate) enum End {}
+
+impl ValuesType for End {
+    type Values<'a> = (u64, (u64, ()));
+}
+
+/// The tracepoints of a callsite.
+#[derive(Debug)]
+pub(crate) enum Tracepoints {
+    Event(RuntimeMarker<InSpan>),
+    Span {
+        begin: RuntimeMarker<Begin>,
+        record: RuntimeMarker<InSpan>,
+        end: RuntimeMarker<End>,
+    },
+    /// There are too many.
+    None,
+}
+
+impl Tracepoints {
+    /// Whether one of them is on.
+    pub(crate) fn is_on(&self) -> bool {
+        match self {
+            Self::Event(event) => event.is_on(),
+            Self::Span { begin, record, end } => begin.is_on() || record.is_on() || end.is_on(),
+            Self::None => false,
+        }
+    }
+}
+
+/// Registers the tracepoints of a callsite.
+pub(crate) fn register(metadata: &'static Metadata<'static>) -> Tracepoints {
+    let tracepoints = if metadata.is_span() {
+        let name = format!("{}::{}", metadata.target(), metadata.name());
+        // By these names readers recognise the begin and the end of a span.
+        let begin = marker(metadata, &name, "_begin", &["span_id", "parent_id"], true);
+        let record = marker(metadata, &name, "_record", &["span_id"], true);
+        let end = marker(metadata, &name, "_end", &["span_id", "duration_ns"], false);
+        begin.zip(record).zip(end).map(|((begin, record), end)| Tracepoints::Span { begin, record, end })
+    } else {
+        marker(metadata, &event_name(metadata), "", &["span_id"], true).map(Tracepoints::Event)
+    };
+    tracepoints.unwrap_or(Tracepoints::None)
+}
+
+/// `TARGET:LINE`, or `TARGET::NAME` for an event with a name of its own.
+fn event_name(metadata: &Metadata<'_>) -> String {
+    let (target, name) = (metadata.target(), metadata.name());
+    match metadata.line() {
+        // The macros name events `event FILE:LINE`.
+        Some(line) if name.starts_with("event ") => format!("{target}:{line}"),
+        _ => format!("{target}::{name}"),
+    }
+}
+
+fn marker<V: ValuesType>(
+    metadata: &'static Metadata<'static>,
+    name: &str,
+    ending: &str,
+    ids: &[&'static str],
+    has_fields: bool,
+) -> Option<RuntimeMarker<V>> {
+    let mut fields: Vec<_> = ids.iter().map(|name| FieldDescriptor { name, ty: ID, doc: "" }).collect();
+    if has_fields {
+        fields.extend(metadata.fields().iter().map(|field| FieldDescriptor {
+            name: identifier(field.name(), ids),
+            ty: FieldType::Any,
+            doc: "",
+        }));
+    }
+    RuntimeMarker::register(MarkerParts {
+        provider: PROVIDER,
+        name: full_name(name, ending).leak(),
+        level: level(*metadata.level()),
+        fields: fields.leak(),
+        format: "",
+        doc: "",
+        location: Location {
+            package: "",
+            version: "",
+            module: metadata.module_path().unwrap_or(""),
+            file: metadata.file().unwrap_or(""),
+            line: metadata.line().unwrap_or(0),
+        },
+    })
+}
+
+/// A name that CTF can carry, cut off where it is too long.
+fn full_name(name: &str, ending: &str) -> String {
+    let plain = |c: char| if c.is_ascii_graphic() { c } else { '_' };
+    name.chars().map(plain).take(MAX_NAME - ending.len()).chain(ending.chars()).collect()
+}
+
+/// The name of a field as filters can write it, and different from those in front.
+fn identifier(name: &'static str, ids: &[&str]) -> &'static str {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.chars().all(plain) && !ids.contains(&name) {
+        return name;
+    }
+    let mut own: String = name.chars().map(|c| if plain(c) { c } else { '_' }).collect();
+    while ids.contains(&&*own) {
+        own.push('_');
+    }
+    own.leak()
+}
+
+fn level(level: tracing_core::Level) -> Level {
+    match level {
+        tracing_core::Level::ERROR => Level::Err,
+        tracing_core::Level::WARN => Level::Warning,
+        tracing_core::Level::INFO => Level::Info,
+        tracing_core::Level::DEBUG => Level::DebugModule,
+        _ => Level::Debug,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain_and_bounded() {
+        assert_eq!(full_name("a::b c é", "_end"), "a::b_c___end");
+        assert_eq!(full_name(&"x".repeat(300), "_begin").len(), MAX_NAME);
+        assert_eq!(identifier("http.method", &["id"]), "http_method");
+        assert_eq!(identifier("id", &["id"]), "id_");
+    }
+}

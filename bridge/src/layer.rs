@@ -1,0 +1,216 @@
+//! The layer, and the filter in front of it, by which callsites that are off cost nothing.
+
+use crate::callsites;
+use crate::describe::Tracepoints;
+use crate::fields::collect;
+use crate::switching;
+use std::cell::RefCell;
+use tracepoint_core::clock::now;
+use tracepoint_core::field::AnyFields;
+use tracing_core::span::{Attributes, Id, Record};
+use tracing_core::subscriber::{Interest, Subscriber};
+use tracing_core::{Event, Metadata};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context, Filter};
+use tracing_subscriber::registry::LookupSpan;
+
+/// A layer whose callsites are tracepoints. It has a filter of its own, so that it neither sees what is off nor hides anything from other
+/// layers.
+pub fn layer<S>() -> impl Layer<S> + Send + Sync
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    switching::follow();
+    TracepointLayer.with_filter(Switches)
+}
+
+/// Whether the tracepoints of a callsite are on.
+struct Switches;
+
+impl<S> Filter<S> for Switches {
+    fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
+        let is_known = callsites::find(metadata).is_some();
+        match callsites::register(metadata) {
+            Some(tracepoints) if tracepoints.is_on() => Interest::always(),
+            // Until `tracing` asks again: another thread may switch it on before `tracing` lists the callsite.
+            Some(_) if !is_known => Interest::sometimes(),
+            _ => Interest::never(),
+        }
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        callsites::find(metadata).is_some_and(Tracepoints::is_on)
+    }
+}
+
+struct TracepointLayer;
+
+/// When a span began, in nanoseconds on the clock of the process; kept with the span.
+struct Begun(u64);
+
+thread_local! {
+    /// The spans that are entered on this thread, innermost last.
+    static ENTERED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The innermost span that is entered on this thread; 0: none, also while the thread ends.
+fn current() -> u64 {
+    ENTERED.try_with(|spans| spans.borrow().last().copied()).ok().flatten().unwrap_or(0)
+}
+
+/// The span that is given, or the innermost one where that is wanted.
+fn parent(given: Option<&Id>, is_contextual: bool) -> u64 {
+    match given {
+        Some(id) => id.into_u64(),
+        None if is_contextual => current(),
+        None => 0,
+    }
+}
+
+impl<S> Layer<S> for TracepointLayer
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let Some(Tracepoints::Event(tracepoint)) = callsites::find(event.metadata()) else { return };
+        if tracepoint.is_on() {
+            let span = parent(event.parent(), event.is_contextual());
+            collect(
+                event.metadata().fields().len(),
+                |visitor| event.record(visitor),
+                |values| tracepoint.record(&(span, AnyFields(values))),
+            );
+        }
+    }
+
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let Some(Tracepoints::Span { begin, end, .. }) = callsites::find(attributes.metadata()) else { return };
+        if let Some(span) = context.span(id).filter(|_| end.is_on()) {
+            span.extensions_mut().insert(Begun(now()));
+        }
+        if begin.is_on() {
+            let parent = parent(attributes.parent(), attributes.is_contextual());
+            collect(
+                attributes.metadata().fields().len(),
+                |visitor| attributes.record(visitor),
+                |values| begin.record(&(id.into_u64(), (parent, AnyFields(values)))),
+            );
+        }
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        let Some(metadata) = context.metadata(id) else { return };
+        let Some(Tracepoints::Span { record, .. }) = callsites::find(metadata) else { return };
+        if record.is_on() {
+            collect(
+                metadata.fields().len(),
+                |visitor| values.record(visitor),
+                |values| record.record(&(id.into_u64(), AnyFields(values))),
+            );
+        }
+    }
+
+    fn on_enter(&self, id: &Id, _: Context<'_, S>) {
+        // Fails while the thread ends.
+        let _ = ENTERED.try_with(|spans| spans.borrow_mut().push(id.into_u64()));
+    }
+
+    fn on_exit(&self, id: &Id, _: Context<'_, S>) {
+        let _ = ENTERED.try_with(|spans| {
+            let mut spans = spans.borrow_mut();
+            // Mostly the last one; guards can be dropped in any order.
+            if let Some(at) = spans.iter().rposition(|span| *span == id.into_u64()) {
+                spans.remove(at);
+            }
+        });
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        let Some(span) = context.span(&id) else { return };
+        let Some(Tracepoints::Span { end, .. }) = callsites::find(span.metadata()) else { return };
+        // A span that began while its end was off has no duration, and no end.
+        if let Some(Begun(begun)) = span.extensions().get::<Begun>().filter(|_| end.is_on()) {
+            end.record(&(id.into_u64(), (now().saturating_sub(*begun), ())));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use tracepoint_core::field::Value;
+    use tracepoint_core::marker::{Aggregate, FieldView, Subscriber as MarkerSubscriber};
+    use tracing_subscriber::prelude::*;
+
+    /// Adds up what the fields `n` of events with a text hold.
+    struct Sum(AtomicU64);
+
+    impl Aggregate for Sum {
+        fn observe(&self, _: u64, event: FieldView<'_>) {
+            if let (Some(Value::Unsigned(n)), Some(Value::Text("said"))) =
+                (event.by_name("n"), event.by_name("message"))
+            {
+                self.0.fetch_add(n, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Counts the events that it sees.
+    struct Other(Arc<AtomicU64>);
+
+    impl<S: Subscriber> Layer<S> for Other {
+        fn on_event(&self, _: &Event<'_>, _: Context<'_, S>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn say(n: u64) {
+        tracing::info!(target: "bridge_test", n, "said");
+    }
+
+    fn marker() -> Option<&'static tracepoint_core::Marker> {
+        tracepoint_core::markers().find(|marker| marker.name().starts_with("bridge_test:"))
+    }
+
+    #[test]
+    fn a_callsite_is_never_wanted_while_its_tracepoint_is_off() -> Result<(), Box<dyn std::error::Error>> {
+        let seen = Arc::new(AtomicU64::new(0));
+        let alone = tracing_core::Dispatch::new(tracing_subscriber::registry().with(layer()));
+        let asked = |metadata| {
+            let interest = alone.register_callsite(metadata);
+            (interest.is_never(), interest.is_always())
+        };
+        let metadata = tracing_core::dispatcher::with_default(&alone, || {
+            say(1);
+            marker()
+        });
+        let marker = metadata.ok_or("listed once it was reached")?;
+        assert!(!marker.is_on());
+
+        // Beside a layer that wants everything: that one sees all events, in either state.
+        let both = tracing_subscriber::registry().with(layer()).with(Other(Arc::clone(&seen)));
+        tracing_core::dispatcher::with_default(&both.into(), || -> Result<(), Box<dyn std::error::Error>> {
+            say(2);
+            let sum = Arc::new(Sum(AtomicU64::new(0)));
+            let subscription = marker.subscribe(MarkerSubscriber::aggregate(sum.clone()))?;
+            say(4);
+            drop(subscription);
+            say(8);
+            assert_eq!((sum.0.load(Ordering::Relaxed), seen.load(Ordering::Relaxed)), (4, 3));
+            Ok(())
+        })?;
+
+        // What `tracing` is told of a callsite that it knows.
+        let callsite = tracing::callsite!(name: "asked", kind: tracing::metadata::Kind::EVENT, target: "asked", level: tracing::Level::INFO, fields: n);
+        let metadata = tracing_core::Callsite::metadata(callsite);
+        assert_eq!(asked(metadata), (true, false));
+        let marker = tracepoint_core::markers().find(|marker| marker.name().starts_with("asked")).ok_or("listed")?;
+        let subscription = marker.subscribe(MarkerSubscriber::aggregate(Arc::new(Sum(AtomicU64::new(0)))))?;
+        assert_eq!(asked(metadata), (false, true));
+        drop(subscription);
+        assert_eq!(asked(metadata), (true, false));
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! `tracectl record` of a program that knows only `tracing` and `log`: a web service over HTTP/2 by axum, hyper and h2, none of which knows
+//! this library. The traced process is this test program again. A program of its own, because it links a whole HTTP stack.
+#![forbid(unsafe_code)]
+
+use axum::{Router, routing::get};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Bytes;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Output};
+use tracepoint_control::Agent;
+use tracepoint_reader::{Event, Item, Trace, Value};
+use tracing_subscriber::prelude::*;
+
+type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+/// Set in the traced process: how many requests it makes.
+const REQUESTS: &str = "TEST_REQUESTS";
+
+/// A program with the layer in `main`, and nothing else.
+fn program(requests: usize) -> Outcome {
+    tracing_subscriber::registry().with(tracepoint_tracing::layer()).init();
+    tracepoint_tracing::log::init()?;
+    let _agent = Agent::start()?;
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serve(requests))
+}
+
+async fn serve(requests: usize) -> Outcome {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let service = Router::new().route("/hello", get(|| async { "hello" }));
+    tokio::spawn(async move { axum::serve(listener, service).await });
+    let stream = TokioIo::new(tokio::net::TcpStream::connect(address).await?);
+    let (mut sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await?;
+    tokio::spawn(connection);
+    for number in 0..requests {
+        let request = hyper::Request::get(format!("http://{address}/hello")).body(Empty::<Bytes>::new())?;
+        let answer = sender.send_request(request).await?;
+        assert_eq!(answer.into_body().collect().await?.to_bytes(), "hello");
+        // What an application itself says.
+        tracing::info!(
+            number,
+            took = 1.5,
+            route = "/hello",
+            http.status = 200,
+            unset = tracing::field::Empty,
+            "answered"
+        );
+        log::warn!(target: "app::old", "request {number}");
+    }
+    let span = tracing::info_span!("shutdown", reason = tracing::field::Empty);
+    span.in_scope(|| tracing::warn!("inside"));
+    span.record("reason", "done");
+    Ok(())
+}
+
+/// Records that program by `tracectl`.
+fn record(rules: &[&str], requests: usize, directory: &Path, test: &str) -> Outcome<Output> {
+    let run_dir = tempfile::tempdir_in("/dev/shm")?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
+    command.arg("record").args(rules.iter().flat_map(|rule| ["-e", rule])).arg("-o").arg(directory).arg("--");
+    command.arg(std::env::current_exe()?).args(["--exact", test, "--nocapture"]);
+    command.env("TRACEPOINT_RUN_DIR", run_dir.path()).env(REQUESTS, requests.to_string());
+    Ok(command.output()?)
+}
+
+fn events(directory: &Path) -> Outcome<Vec<Event>> {
+    let items = Trace::open(directory)?.items();
+    Ok(items.filter_map(|item| if let Item::Event(event) = item { Some(event) } else { None }).collect())
+}
+
+fn field<'e>(event: &'e Event, name: &str) -> Option<&'e Value> {
+    event.fields.as_ref()?.get(name)?.present()
+}
+
+#[test]
+fn libraries_that_know_only_tracing_are_recorded() -> Outcome {
+    if let Ok(requests) = std::env::var(REQUESTS) {
+        return program(requests.parse()?);
+    }
+    let place = tempfile::tempdir()?;
+    let directory = place.path().join("trace");
+    let rules = ["tracing:h2*", "tracing:tracing*", "log:*"];
+    let output = record(&rules, 20, &directory, "libraries_that_know_only_tracing_are_recorded")?;
+    let talk = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{talk}{}", String::from_utf8_lossy(&output.stdout));
+    let events = events(&directory)?;
+    let names: BTreeSet<_> = events.iter().map(Event::name).collect();
+
+    // What h2 says, of its own accord: events, and spans with their begin and end.
+    assert!(names.iter().filter(|name| name.starts_with("tracing:h2::")).count() > 10, "{names:?}\n{talk}");
+    assert!(names.iter().any(|name| name.ends_with("_begin")) && names.iter().any(|name| name.ends_with("_end")));
+    let inside = events.iter().filter(|event| field(event, "span_id").and_then(Value::as_u64) > Some(0)).count();
+    assert!(inside > 0, "events inside spans name them");
+
+    // What the application says: the first event of the callsite, too, each with its types.
+    let answered: Vec<_> = events.iter().filter(|event| field(event, "number").is_some()).collect();
+    assert_eq!(answered.len(), 20, "{names:?}\n{talk}");
+    for (number, event) in (0..).zip(&answered) {
+        assert_eq!(field(event, "number").and_then(Value::as_u64), Some(number));
+        assert!(matches!(field(event, "took"), Some(Value::F64(took)) if *took == 1.5));
+        assert_eq!(field(event, "route").and_then(Value::as_bytes), Some(&b"/hello"[..]));
+        assert_eq!(field(event, "http_status").and_then(Value::as_i64), Some(200));
+        assert_eq!(field(event, "message").and_then(Value::as_bytes), Some(&b"answered"[..]));
+        assert!(field(event, "unset").is_none());
+    }
+    let logged: Vec<_> = events.iter().filter(|event| event.name() == "log:record").collect();
+    let by_app = logged.iter().filter(|event| field(event, "target").and_then(Value::as_bytes) == Some(b"app::old"));
+    assert_eq!(by_app.count(), 20);
+
+    // A span of the application: begin, an event inside, a value that is recorded later, end.
+    let of_span = |ending: &str| {
+        let name = format!("tracing:tracing::shutdown{ending}");
+        let found = events.iter().find(|event| event.name() == name);
+        found.unwrap_or_else(|| panic!("{name} is not in {names:?}"))
+    };
+    let id = field(of_span("_begin"), "span_id").and_then(Value::as_u64);
+    assert!(id > Some(0));
+    assert_eq!(field(of_span("_record"), "reason").and_then(Value::as_bytes), Some(&b"done"[..]));
+    assert_eq!(field(of_span("_end"), "span_id").and_then(Value::as_u64), id);
+    let (begin, end) = (of_span("_begin"), of_span("_end"));
+    let between = u64::try_from(end.time_ns - begin.time_ns)?;
+    let duration = field(end, "duration_ns").and_then(Value::as_u64).ok_or("a duration")?;
+    assert!(duration > 0 && duration.abs_diff(between) <= between, "{duration} of {between}");
+    let inside = events.iter().find(|event| field(event, "message").and_then(Value::as_bytes) == Some(b"inside"));
+    assert_eq!(field(inside.ok_or("an event inside the span")?, "span_id").and_then(Value::as_u64), id);
+
+    // babeltrace2 reads it without a warning.
+    let viewed = Command::new("babeltrace2").arg(&directory).output()?;
+    assert_eq!(String::from_utf8_lossy(&viewed.stderr), "");
+    assert_eq!(String::from_utf8_lossy(&viewed.stdout).lines().count(), events.len());
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! Markers that are registered while the program runs, for callsites that are known at run time only, such as those of other libraries for
+//! tracing. Their fire path begins with a load of the key's flag; they have no sites.
+//!
+//! They are never removed: what describes them is leaked, and their number is bounded. The list is changed under the update lock, so that
+//! no fork finds its mutex locked.
+//!
+//! Two hooks connect what is above and beside this crate. The agent learns of new markers, to which the rules of its sessions may apply.
+//! The bridge to another library learns that subscriptions were started or ended, so that callsites that are off can be told so.
+
+use super::declared::Marker;
+use super::descriptor::{MarkerParts, ValuesType};
+use super::stage::deliver_to;
+use crate::key::Key;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use tracepoint_ring::thread::{self, ThreadSlot};
+use tracepoint_ring::update::{self, UpdateGuard};
+
+/// How many markers can be registered at run time.
+pub const MAX_RUNTIME_MARKERS: usize = 1 << 14;
+
+static MARKERS: Mutex<Vec<&'static Marker>> = Mutex::new(Vec::new());
+static REGISTERED: OnceLock<fn()> = OnceLock::new();
+static SWITCHED: OnceLock<fn()> = OnceLock::new();
+
+/// A marker that was registered at run time, whose values have the type `V::Values`.
+pub struct RuntimeMarker<V> {
+    marker: &'static Marker,
+    values: PhantomData<fn(V)>,
+}
+
+impl<V> Clone for RuntimeMarker<V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<V> Copy for RuntimeMarker<V> {}
+
+impl<V> fmt::Debug for RuntimeMarker<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.marker.fmt(f)
+    }
+}
+
+impl<V: ValuesType> RuntimeMarker<V> {
+    /// Registers a marker, whose fields describe `V::Values`; `None` if there are [`MAX_RUNTIME_MARKERS`]. Call [`announce`] after a group of
+    /// markers.
+    pub fn register(parts: MarkerParts) -> Option<Self> {
+        let locked = update::lock();
+        let mut markers = MARKERS.lock().unwrap_or_else(PoisonError::into_inner);
+        if markers.len() == MAX_RUNTIME_MARKERS {
+            return None;
+        }
+        let key = Box::leak(Box::new(Key::new()));
+        let marker = &*Box::leak(Box::new(Marker::new::<V>(parts, key, None)));
+        markers.push(marker);
+        drop(markers);
+        drop(locked);
+        Some(Self { marker, values: PhantomData })
+    }
+
+    /// Whether there is a subscriber: one relaxed load.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.marker.is_on()
+    }
+
+    /// Delivers an event to the subscribers, as the expansion of a field block does.
+    #[inline]
+    pub fn record(&self, values: &V::Values<'_>) {
+        let Some(slot) = thread::enter_fast() else { return self.record_in_full(None, values) };
+        // SAFETY: inside the section, which `exit` or `record_in_full` leaves.
+        match unsafe { self.marker.sole_subscriber() } {
+            Some(sole) if sole.try_record(slot, values) => slot.exit(),
+            _ => self.record_in_full(Some(slot), values),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn record_in_full(&self, entered: Option<&'static ThreadSlot>, values: &V::Values<'_>) {
+        thread::section(entered, |slot| deliver_to::<V>(self.marker, slot, std::ptr::from_ref(values).cast()));
+    }
+}
+
+/// All markers that were registered at run time.
+pub(crate) fn registered(_: &UpdateGuard<'_>) -> Vec<&'static Marker> {
+    MARKERS.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// A number that changes with each registration.
+pub(crate) fn generation(_: &UpdateGuard<'_>) -> u64 {
+    MARKERS.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
+}
+
+/// Calls the hook of [`on_register`].
+pub fn announce() {
+    if let Some(hook) = REGISTERED.get() {
+        hook();
+    }
+}
+
+/// Has `hook` called when markers were registered, in the thread that did. Only the first hook of the process counts.
+pub fn on_register(hook: fn()) {
+    let _ = REGISTERED.set(hook);
+}
+
+/// Whether something in the process registers markers: it has set the hook of [`on_switch`].
+pub fn registers_markers() -> bool {
+    SWITCHED.get().is_some()
+}
+
+/// Calls the hook of [`on_switch`].
+pub fn switched() {
+    if let Some(hook) = SWITCHED.get() {
+        hook();
+    }
+}
+
+/// Has `hook` called, without any lock of this crate held, after subscriptions were started or ended, and after the agent has applied the
+/// rules of its sessions to new markers. Only the first hook of the process counts.
+pub fn on_switch(hook: fn()) {
+    let _ = SWITCHED.set(hook);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::marker::{Aggregate, FieldView, Subscriber};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use tracepoint_ring::Level;
+    use tracepoint_ring::field::{
+        AnyFields, AnyValue, Base, ByteOrder, FieldDescriptor, FieldType, IntegerType, Value,
+    };
+
+    enum Pair {}
+
+    impl ValuesType for Pair {
+        type Values<'a> = (u64, AnyFields<'a>);
+    }
+
+    const U64: FieldType =
+        FieldType::Integer(IntegerType { bits: 64, signed: false, base: Base::Decimal, order: ByteOrder::Little });
+    const FIELDS: [FieldDescriptor; 2] = [
+        FieldDescriptor { name: "id", ty: U64, doc: "" },
+        FieldDescriptor { name: "what", ty: FieldType::Any, doc: "" },
+    ];
+
+    struct Sum(AtomicU64);
+
+    impl Aggregate for Sum {
+        fn observe(&self, _: u64, event: FieldView<'_>) {
+            if let (Some(Value::Unsigned(id)), Some(Value::Text("x"))) = (event.get(0), event.by_name("what")) {
+                self.0.fetch_add(id, Ordering::Relaxed);
+            }
+        }
+    }
+
+    #[test]
+    fn a_marker_of_run_time_is_listed_switched_and_recorded() -> Result<(), Box<dyn std::error::Error>> {
+        static SWITCHES: AtomicU64 = AtomicU64::new(0);
+        on_switch(|| {
+            SWITCHES.fetch_add(1, Ordering::Relaxed);
+        });
+        let before = crate::registry::object_generation();
+        let parts = MarkerParts {
+            provider: "runtime",
+            name: "pair",
+            level: Level::Info,
+            fields: &FIELDS,
+            format: "",
+            doc: "",
+            location: crate::Location { package: "", version: "", module: "", file: "", line: 0 },
+        };
+        let marker = RuntimeMarker::<Pair>::register(parts).ok_or("no room")?;
+        assert_ne!(crate::registry::object_generation(), before, "lists are out of date");
+        let listed = crate::markers().find(|marker| marker.full_name() == "runtime:pair").ok_or("listed")?;
+        let sum = Arc::new(Sum(AtomicU64::new(0)));
+        assert!(!marker.is_on());
+        let subscription = listed.subscribe(Subscriber::aggregate(sum.clone()))?;
+        assert!(marker.is_on());
+        marker.record(&(5, AnyFields(&[AnyValue::Text("x")])));
+        marker.record(&(7, AnyFields(&[AnyValue::Absent])));
+        drop(subscription);
+        assert!(!marker.is_on());
+        assert_eq!(sum.0.load(Ordering::Relaxed), 5);
+        assert!(SWITCHES.load(Ordering::Relaxed) >= 2, "both changes are told");
+        Ok(())
+    }
+}
