@@ -28,6 +28,7 @@ mod session;
 mod statistics;
 mod table;
 mod time_point;
+mod top;
 mod trigger;
 mod units;
 mod user;
@@ -102,6 +103,7 @@ verbs! {
     Verify(verify::Verify),
     Stat(statistics::stat::Stat),
     Hist(statistics::hist::Hist),
+    Top(top::Top),
     Recover(recover::Recover),
     Convert(convert::Convert),
     Dt(dt::Dt),

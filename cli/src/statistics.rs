@@ -13,6 +13,8 @@ mod summary;
 mod svg;
 mod text;
 
+pub(crate) use chart::{PERCENTILES, lines as histogram_lines, value};
+
 /// A count for a picture.
 #[expect(clippy::cast_precision_loss, reason = "a place in a picture")]
 fn number(count: u64) -> f64 {

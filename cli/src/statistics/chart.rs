@@ -4,7 +4,7 @@ use std::fmt::Write;
 use tracepoint_probes::snapshot::{Bucket, Distribution};
 
 /// The percentiles that are shown.
-pub(super) const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
+pub(crate) const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 /// Buckets are put together until there are no more rows than this.
 const MOST_ROWS: usize = 24;
 /// The length of the longest bar in characters.
@@ -12,7 +12,7 @@ const BAR: f64 = 40.0;
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
 /// A value for people: of a duration, with its unit.
-pub(super) fn value(value: f64, is_duration: bool) -> String {
+pub(crate) fn value(value: f64, is_duration: bool) -> String {
     if !is_duration {
         return if value.fract() == 0.0 && value.abs() < 1e15 { format!("{value:.0}") } else { format!("{value:.4e}") };
     }
@@ -31,7 +31,7 @@ pub(super) fn value(value: f64, is_duration: bool) -> String {
 
 /// Lines with the bounds of each row, its count and a bar.
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a bar")]
-pub(super) fn lines(distribution: &Distribution, is_duration: bool) -> Vec<String> {
+pub(crate) fn lines(distribution: &Distribution, is_duration: bool) -> Vec<String> {
     let rows = distribution.bins(MOST_ROWS);
     let most = rows.iter().map(|row| row.count).max().unwrap_or(1) as f64;
     let texts: Vec<_> = rows.iter().map(|row| (value(row.from, is_duration), value(row.to, is_duration))).collect();

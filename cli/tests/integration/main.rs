@@ -9,6 +9,8 @@ mod ring_file;
 mod seed;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
+#[path = "../tmux/mod.rs"]
+mod tmux;
 
 mod collect;
 mod convert;
@@ -20,5 +22,6 @@ mod recover;
 mod serve;
 mod statistics;
 mod systemd;
+mod top;
 mod tracectl;
 mod view;

@@ -1,0 +1,85 @@
+//! What is shown, and where it comes from.
+
+use crate::failure::Failure;
+use std::time::Duration;
+use tracepoint_probes::snapshot::Distribution;
+
+/// The length of an event's history at most.
+pub(super) const HISTORY: usize = 120;
+
+/// What there is at one time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Overview {
+    /// What this is an overview of, and how much of it there is.
+    pub(super) heading: String,
+    pub(super) processes: Vec<ProcessRow>,
+    pub(super) events: Vec<EventRow>,
+    /// What is missing.
+    pub(super) note: Option<String>,
+}
+
+/// A process.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ProcessRow {
+    pub(super) name: String,
+    pub(super) per_second: f64,
+    pub(super) is_alive: bool,
+}
+
+/// An event.
+#[derive(Clone, Debug, Default)]
+pub(super) struct EventRow {
+    pub(super) name: String,
+    /// Whether it is counted.
+    pub(super) is_on: bool,
+    pub(super) count: u64,
+    pub(super) per_second: f64,
+    /// How many there were in each of the last slices of time, at most [`HISTORY`]. All events have equal slices.
+    pub(super) history: Vec<u64>,
+    pub(super) fields: Vec<String>,
+}
+
+/// The event, and the field of it, that are looked into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Focus {
+    pub(super) event: String,
+    pub(super) field: Option<String>,
+}
+
+/// What the field of a focus holds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Detail {
+    pub(super) values: Values,
+    /// The last events, or values of the field, the newest last, and what they are.
+    pub(super) last: Vec<String>,
+    pub(super) last_title: &'static str,
+}
+
+/// The values of a field.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Values {
+    /// There is nothing to show yet, or no field.
+    #[default]
+    None,
+    Distribution(Distribution),
+    /// The most frequent values, each with its count and by how much that may be too large.
+    Frequent(Vec<(String, u64, u64)>),
+}
+
+/// Where counts come from.
+pub(super) trait Source {
+    /// How often there is something new; `None`: never.
+    fn interval(&self) -> Option<Duration>;
+
+    /// What there is now.
+    fn overview(&mut self) -> Result<Overview, Failure>;
+
+    /// The values of the field so far. Called for each refresh while the same focus is shown.
+    fn detail(&mut self, focus: &Focus) -> Result<Detail, Failure>;
+
+    /// No focus is shown any more.
+    fn leave(&mut self) -> Result<(), Failure>;
+
+    /// Switches an event on or off.
+    fn switch(&mut self, event: &str, on: bool) -> Result<(), Failure>;
+}

@@ -1,0 +1,92 @@
+//! The loop over keys and refreshes, and the state of the terminal.
+
+use super::model::{Model, Request};
+use super::source::Source;
+use super::view::{Theme, draw};
+use crate::failure::{Failure, Outcome, VerbResult};
+use crate::interrupt::WaitingInterrupt;
+use crate::output;
+use crossterm::event::{self, Event, KeyEventKind};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use ratatui::DefaultTerminal;
+use std::io::stdin;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// The longest wait: a change of the terminal's size between two waits is noticed then.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Restores the terminal when it is dropped. [`ratatui::try_init`] has a panic restore it before its message.
+struct Restore;
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}
+
+/// Shows the source until a key or a signal ends it.
+pub(super) fn run(mut source: impl Source) -> VerbResult {
+    // Before the terminal is changed, so that a signal cannot leave it so.
+    let interrupt = WaitingInterrupt::without_children()?;
+    let mut model = Model::default();
+    model.update(source.overview()?);
+    let mut terminal = ratatui::try_init()?;
+    let restore = Restore;
+    let result = show(&mut terminal, &interrupt, &mut model, &mut source);
+    drop(restore);
+    result?;
+    Ok(Outcome::Success)
+}
+
+fn show(
+    terminal: &mut DefaultTerminal,
+    interrupt: &WaitingInterrupt,
+    model: &mut Model,
+    source: &mut impl Source,
+) -> Result<(), Failure> {
+    let theme = Theme::new(output::has_color());
+    let mut refreshed = Instant::now();
+    while !interrupt.is_requested() {
+        terminal.draw(|frame| draw(frame, model, theme))?;
+        let left = source.interval().map_or(LONGEST_WAIT, |interval| interval.saturating_sub(refreshed.elapsed()));
+        wait(interrupt, left.min(LONGEST_WAIT));
+        while event::poll(Duration::ZERO)? {
+            let Event::Key(key) = event::read()? else { continue };
+            if key.kind == KeyEventKind::Release {
+                continue;
+            }
+            let done = match model.key(key) {
+                Request::End => return Ok(()),
+                Request::Stay => Ok(()),
+                Request::Detail(focus) => source.detail(&focus).map(|detail| model.update_detail(detail)),
+                Request::Leave => source.leave(),
+                Request::Switch { event, on } => {
+                    source.switch(&event, on).and_then(|()| source.overview()).map(|overview| model.update(overview))
+                }
+            };
+            done.unwrap_or_else(|failure| model.fail(failure.to_string()));
+        }
+        if source.interval().is_some_and(|interval| refreshed.elapsed() >= interval) {
+            refreshed = Instant::now();
+            refresh(model, source).unwrap_or_else(|failure| model.fail(failure.to_string()));
+        }
+    }
+    Ok(())
+}
+
+fn refresh(model: &mut Model, source: &mut impl Source) -> Result<(), Failure> {
+    model.update(source.overview()?);
+    if let Some(focus) = model.focus() {
+        model.update_detail(source.detail(&focus)?);
+    }
+    Ok(())
+}
+
+/// Waits for a key, a signal (a change of the size is one), or the end of `time`.
+fn wait(interrupt: &WaitingInterrupt, time: Duration) {
+    let input = stdin();
+    let mut sources = [input.as_fd(), interrupt.signals()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+    // Whatever ends it, the caller looks for itself.
+    let _ = poll(&mut sources, PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO));
+}
