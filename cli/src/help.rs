@@ -148,8 +148,9 @@ mod tests {
         }
     }
 
-    /// Verbs whose output is for a program in any case: a shell, `man`, the kernel.
-    const WITHOUT_JSON: [&str; 4] = ["tracectl completions", "tracectl man", "tracectl notify", "tracectl dt"];
+    /// Verbs whose output is for a program in any case (a shell, `man`, the kernel), or an interface of the terminal.
+    const WITHOUT_JSON: [&str; 5] =
+        ["tracectl completions", "tracectl man", "tracectl notify", "tracectl dt", "tracectl top"];
 
     #[test]
     fn every_verb_writes_json_on_request() {

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use crate::value::TRACER_OPTIONS;
+
 /// Order of bytes, and of bits within a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteOrder {
@@ -162,6 +164,13 @@ pub struct VariantType {
     /// The options.
     pub options: Vec<Field>,
     pub(crate) depth: u32,
+}
+
+impl VariantType {
+    /// Whether it is what the tracer writes for a value that may be absent, or of any type: of use is only the value in it.
+    pub(crate) fn is_of_tracer(&self) -> bool {
+        self.options.iter().all(|option| option.name() == "none" || TRACER_OPTIONS.contains(&option.name()))
+    }
 }
 
 /// Values of a tag, and the index of the option that they choose.

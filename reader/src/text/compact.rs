@@ -206,14 +206,14 @@ fn members(ty: Option<&StructType>, hidden: &[&str], options: &TextOptions) -> V
     (0..ty.fields.len()).filter(is_shown).map(member).collect()
 }
 
-/// Whether a member is the length of the sequence behind it, or chooses the option of the variant behind it.
+/// Whether a member is the length of the sequence behind it, or chooses the option of a variant behind it whose options are not shown.
 fn is_length(ty: &StructType, index: usize) -> bool {
     let reference = match ty.fields.get(index + 1).map(|next| &next.ty) {
         Some(Type::Array(array)) => match &array.length {
             Length::Field(reference) => reference,
             Length::Fixed(_) => return false,
         },
-        Some(Type::Variant(variant)) => &variant.tag,
+        Some(Type::Variant(variant)) if variant.is_of_tracer() => &variant.tag,
         _ => return false,
     };
     reference.path.last().is_some_and(|name| **name == *ty.fields[index].raw_name)
