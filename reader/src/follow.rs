@@ -172,8 +172,7 @@ impl Follow {
                     has_gained = true;
                 }
                 None => {
-                    let is_known = self.known.outputs.iter().any(|output| stream.root.starts_with(output));
-                    let bound = self.known.bound.filter(|_| is_known).unwrap_or(self.reached);
+                    let bound = self.known.bound.filter(|_| self.known.covers(&stream.root)).unwrap_or(self.reached);
                     has_gained |= self.merge.quiet_until(number, bound);
                 }
             }
@@ -186,7 +185,6 @@ impl Follow {
         // What is in no ring now is in the files by now.
         if let Some(run_directory) = &self.run_directory {
             self.known = self.rings.look(run_directory, &self.canonical);
-            self.merge.set_floor(self.known.bound);
         }
         for path in self.paths.clone() {
             let found = match traces(&path) {
@@ -206,8 +204,19 @@ impl Follow {
         self.first_newest.get_or_insert(newest);
         let now = Instant::now();
         self.reached = self.watermark.advance(now);
+        self.merge.set_floor(self.floor());
         self.looked = Some(now);
         Ok(())
+    }
+
+    /// The time before which nothing comes in streams that are yet to be found; none if nothing comes any more.
+    fn floor(&self) -> Option<i64> {
+        let recording = || self.directories.values().filter(|directory| !directory.has_ended);
+        if self.looked.is_some() && recording().next().is_none() {
+            return None;
+        }
+        let is_known = recording().all(|directory| self.known.covers(&directory.root));
+        Some(self.known.bound.filter(|_| is_known).unwrap_or(self.reached))
     }
 
     fn look_into(&mut self, path: &Path) {
@@ -217,10 +226,10 @@ impl Follow {
             self.directories.insert(path.to_owned(), directory);
         }
         let Some(directory) = self.directories.get_mut(path) else { return };
-        // The lengths of files come first: metadata is written before the events that it describes.
-        let files = directory.files();
-        // An account is written behind the last packet.
+        // An account is written behind the last packet: once it is there, the files are complete.
         directory.has_ended = directory.has_ended || Directory::has_account(path);
+        // The lengths of files come before metadata, which is written before the events that it describes.
+        let files = directory.files();
         if !directory.renew() {
             return;
         }
@@ -230,8 +239,7 @@ impl Follow {
             let number = *self.numbers.entry(key).or_insert(number);
             let is_new = !self.streams.contains_key(&number);
             let root = &directory.root;
-            let stream =
-                self.streams.entry(number).or_insert_with(|| Files::new(root.canonicalize().unwrap_or_default()));
+            let stream = self.streams.entry(number).or_insert_with(|| Files::new(root.clone()));
             stream.grow(&directory.metadata, path, &file, self.since);
             if is_new {
                 self.merge.add(number, &directory.metadata, file.path, stream.discarded_before);

@@ -16,7 +16,7 @@ use crate::metadata::Metadata;
 
 #[derive(Debug)]
 pub(super) struct Directory {
-    /// The directory of the whole trace.
+    /// The directory of the whole trace, without links.
     pub(super) root: PathBuf,
     pub(super) metadata: Metadata,
     /// The offset of its clock, if that was aligned when the directory was found.
@@ -36,7 +36,7 @@ impl Directory {
         // Later estimates would make time go back.
         let offset = clock_alignment::read(path).map(|(offset, _)| offset);
         let metadata = open(&file, offset)?;
-        let root = root(path).to_owned();
+        let root = root(path).canonicalize().map_err(|error| ReadError::io(path, error))?;
         Ok(Self { root, metadata, offset, has_ended: false, path: path.to_owned(), length, keys: HashMap::new() })
     }
 

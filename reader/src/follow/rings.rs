@@ -52,6 +52,13 @@ pub(super) struct Known {
     pub(super) bound: Option<i64>,
 }
 
+impl Known {
+    /// Whether what is written below `root` is an output of these.
+    pub(super) fn covers(&self, root: &Path) -> bool {
+        self.outputs.iter().any(|output| root.starts_with(output))
+    }
+}
+
 impl Rings {
     /// Looks at the rings of all processes that write at or below `paths`, which are canonical.
     pub(super) fn look(&mut self, run_directory: &Path, paths: &[PathBuf]) -> Known {

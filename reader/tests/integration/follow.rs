@@ -122,3 +122,25 @@ fn events_in_rings_hold_back_later_ones() {
     assert!(events(&mut follow, DEADLINE).is_empty());
     assert!(matches!(follow.poll().unwrap(), Polled::Ended));
 }
+
+#[test]
+fn a_stream_that_appears_later_is_waited_for() {
+    let place = Place::new();
+    let (mut early, mut late) = (tracer(0), tracer(2));
+    (0..3).for_each(|_| early.fire(8));
+    for _ in 0..5 {
+        late.fire(8);
+        late.flush();
+        late.drain(Consumer::Keeps);
+    }
+    place.put(&late);
+    // Nothing is known of the rings.
+    let mut follow = Follow::open(std::slice::from_ref(&place.trace), i64::MIN).unwrap();
+    assert!(matches!(follow.poll().unwrap(), Polled::Wait), "the other thread has written nothing yet");
+    early.flush();
+    early.drain(Consumer::Keeps);
+    place.put(&early);
+    end(&place.trace);
+    let shown = events(&mut follow, DEADLINE);
+    assert_eq!((shown.len(), shown.is_sorted(), follow.late()), (8, true, 0));
+}
