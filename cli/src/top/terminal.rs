@@ -50,7 +50,9 @@ fn show(
     while !interrupt.is_requested() {
         terminal.draw(|frame| draw(frame, model, theme))?;
         let left = source.interval().map_or(LONGEST_WAIT, |interval| interval.saturating_sub(refreshed.elapsed()));
-        wait(interrupt, left.min(LONGEST_WAIT));
+        if !wait(interrupt, left.min(LONGEST_WAIT)) {
+            return Ok(());
+        }
         while event::poll(Duration::ZERO)? {
             let Event::Key(key) = event::read()? else { continue };
             if key.kind == KeyEventKind::Release {
@@ -83,10 +85,12 @@ fn refresh(model: &mut Model, source: &mut impl Source) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits for a key, a signal (a change of the size is one), or the end of `time`.
-fn wait(interrupt: &WaitingInterrupt, time: Duration) {
+/// Waits for a key, a signal (a change of the size is one), or the end of `time`. Returns whether the terminal is still there: where hang-up
+/// signals are ignored, as under `nohup`, this is all that tells.
+fn wait(interrupt: &WaitingInterrupt, time: Duration) -> bool {
     let input = stdin();
     let mut sources = [input.as_fd(), interrupt.signals()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
     // Whatever ends it, the caller looks for itself.
     let _ = poll(&mut sources, PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO));
+    !sources[0].revents().is_some_and(|events| events.intersects(PollFlags::POLLHUP | PollFlags::POLLERR))
 }

@@ -6,7 +6,7 @@ use nix::unistd::Pid;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tracepoint_control::{Channel, Session, sinks::CtfSink};
 
@@ -88,6 +88,22 @@ fn signals_and_keys_leave_the_terminal_as_it_was() {
             }
         }
         top.until_ended(0);
+    }
+}
+
+/// As under `nohup`: no signal tells of the end of the terminal.
+#[test]
+fn it_ends_with_its_terminal() {
+    let (_place, directory) = trace();
+    let top = Tmux::run(&format!("trap '' HUP; exec {TRACECTL} top {}", directory.display()), (80, 12), &[]);
+    top.until("the list", |screen| screen.contains("top:answered"));
+    let program = PathBuf::from(format!("/proc/{}/stat", top.shell()));
+    drop(top);
+    let end = Instant::now() + Duration::from_secs(60);
+    // Gone, or ended and not waited for.
+    while std::fs::read_to_string(&program).is_ok_and(|stat| !stat.contains(") Z ")) {
+        assert!(Instant::now() < end, "it goes on without a terminal");
+        sleep(Duration::from_millis(20));
     }
 }
 
