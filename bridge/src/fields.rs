@@ -2,16 +2,17 @@
 
 use std::fmt::{self, Debug, Write};
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use tracepoint_core::field::AnyValue;
-use tracepoint_core::private::TextBuffer;
+use tracepoint_core::private::{RuntimeMarker, TextBuffer, ValuesType};
 use tracing_core::Field;
 use tracing_core::field::Visit;
 
 /// The bytes of all texts of an event together.
 const TEXTS: usize = 2048;
 
-/// The most fields that a callsite of `tracing` can have.
-const MOST: usize = 32;
+/// The most fields of a callsite that are described and recorded; further ones are left out.
+pub(crate) const MOST_FIELDS: usize = 32;
 
 /// A value, or the place of its text.
 #[derive(Clone, Copy, Default)]
@@ -71,21 +72,34 @@ impl<const N: usize> Visit for Collector<N> {
     }
 }
 
-/// Collects the values of a callsite with `count` fields, which `visit` shows, and passes them to `record`.
+/// Collects the values of a callsite with `count` fields, which `visit` shows, and passes them to `record`. Where the code that formats a value
+/// panics, the event is counted as lost, reason `panicked`, and the program goes on.
 #[inline]
-pub(crate) fn collect(count: usize, visit: impl FnOnce(&mut dyn Visit), record: impl FnOnce(&[AnyValue<'_>])) {
+pub(crate) fn collect<V: ValuesType>(
+    tracepoint: RuntimeMarker<V>,
+    count: usize,
+    visit: impl FnOnce(&mut dyn Visit),
+    record: impl FnOnce(&[AnyValue<'_>]),
+) {
     // Few fields are the usual case, and what is not used need not be initialised.
     match count {
-        0..=4 => collect_in::<4>(count, visit, record),
-        5..=12 => collect_in::<12>(count, visit, record),
-        _ => collect_in::<MOST>(count.min(MOST), visit, record),
+        0..=4 => collect_in::<4, V>(tracepoint, count, visit, record),
+        5..=12 => collect_in::<12, V>(tracepoint, count, visit, record),
+        _ => collect_in::<MOST_FIELDS, V>(tracepoint, count.min(MOST_FIELDS), visit, record),
     }
 }
 
 #[inline]
-fn collect_in<const N: usize>(count: usize, visit: impl FnOnce(&mut dyn Visit), record: impl FnOnce(&[AnyValue<'_>])) {
+fn collect_in<const N: usize, V: ValuesType>(
+    tracepoint: RuntimeMarker<V>,
+    count: usize,
+    visit: impl FnOnce(&mut dyn Visit),
+    record: impl FnOnce(&[AnyValue<'_>]),
+) {
     let mut collector = Collector::<N> { slots: [Slot::Absent; N], texts: TextBuffer::new() };
-    visit(&mut collector);
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| visit(&mut collector))) {
+        return tracepoint.panicked(panic);
+    }
     let Collector { slots, texts } = &collector;
     // A text that the cut of a later one has changed is left out.
     let text = |place: Range<usize>| texts.as_str().get(place).map_or(AnyValue::Absent, AnyValue::Text);

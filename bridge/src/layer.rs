@@ -9,7 +9,7 @@ use tracepoint_core::clock::now;
 use tracepoint_core::field::AnyFields;
 use tracing_core::span::{Attributes, Id, Record};
 use tracing_core::subscriber::{Interest, Subscriber};
-use tracing_core::{Event, Metadata};
+use tracing_core::{Dispatch, Event, Metadata};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, Filter};
 use tracing_subscriber::registry::LookupSpan;
@@ -71,11 +71,16 @@ impl<S> Layer<S> for TracepointLayer
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
+    fn on_register_dispatch(&self, dispatch: &Dispatch) {
+        switching::serve(dispatch);
+    }
+
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let Some(Tracepoints::Event(tracepoint)) = callsites::find(event.metadata()) else { return };
         if tracepoint.is_on() {
             let span = parent(event.parent(), event.is_contextual());
             collect(
+                *tracepoint,
                 event.metadata().fields().len(),
                 |visitor| event.record(visitor),
                 |values| tracepoint.record(&(span, AnyFields(values))),
@@ -86,11 +91,12 @@ where
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let Some(Tracepoints::Span { begin, end, .. }) = callsites::find(attributes.metadata()) else { return };
         if let Some(span) = context.span(id).filter(|_| end.is_on()) {
-            span.extensions_mut().insert(Begun(now()));
+            span.extensions_mut().replace(Begun(now()));
         }
         if begin.is_on() {
             let parent = parent(attributes.parent(), attributes.is_contextual());
             collect(
+                *begin,
                 attributes.metadata().fields().len(),
                 |visitor| attributes.record(visitor),
                 |values| begin.record(&(id.into_u64(), (parent, AnyFields(values)))),
@@ -103,6 +109,7 @@ where
         let Some(Tracepoints::Span { record, .. }) = callsites::find(metadata) else { return };
         if record.is_on() {
             collect(
+                *record,
                 metadata.fields().len(),
                 |visitor| values.record(visitor),
                 |values| record.record(&(id.into_u64(), AnyFields(values))),
@@ -177,7 +184,7 @@ mod tests {
     #[test]
     fn a_callsite_is_never_wanted_while_its_tracepoint_is_off() -> Result<(), Box<dyn std::error::Error>> {
         let seen = Arc::new(AtomicU64::new(0));
-        let alone = tracing_core::Dispatch::new(tracing_subscriber::registry().with(layer()));
+        let alone = Dispatch::new(tracing_subscriber::registry().with(layer()));
         let asked = |metadata| {
             let interest = alone.register_callsite(metadata);
             (interest.is_never(), interest.is_always())
@@ -212,5 +219,85 @@ mod tests {
         drop(subscription);
         assert_eq!(asked(metadata), (true, false));
         Ok(())
+    }
+
+    #[test]
+    fn another_thread_switches_what_only_this_one_listens_to() -> Result<(), Box<dyn std::error::Error>> {
+        let seen = Arc::new(AtomicU64::new(0));
+        let scoped = tracing_subscriber::registry().with(layer()).with(Other(Arc::clone(&seen)));
+        let _scope = tracing_subscriber::util::SubscriberInitExt::set_default(scoped);
+        let shout = |n: u64| tracing::info!(target: "bridge_scoped", n, "said");
+        shout(1);
+        let marker = tracepoint_core::markers().find(|marker| marker.name().starts_with("bridge_scoped:"));
+        let marker = marker.ok_or("listed once it was reached")?;
+        let sum = Arc::new(Sum(AtomicU64::new(0)));
+        let subscriber = MarkerSubscriber::aggregate(Arc::clone(&sum) as _);
+        let subscription =
+            std::thread::spawn(move || marker.subscribe(subscriber)).join().map_err(|_| "panicked")??;
+        shout(2);
+        std::thread::spawn(move || drop(subscription)).join().map_err(|_| "panicked")?;
+        shout(4);
+        assert_eq!((sum.0.load(Ordering::Relaxed), seen.load(Ordering::Relaxed)), (2, 3));
+        Ok(())
+    }
+
+    struct Loud;
+
+    impl std::fmt::Debug for Loud {
+        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            panic!("on purpose")
+        }
+    }
+
+    #[test]
+    fn a_panic_of_what_formats_a_value_stays_here() -> Result<(), Box<dyn std::error::Error>> {
+        let alone = tracing_subscriber::registry().with(layer());
+        tracing_core::dispatcher::with_default(&alone.into(), || -> Result<(), Box<dyn std::error::Error>> {
+            let shout = |n: u64| tracing::info!(target: "bridge_loud", n, loud = ?Loud, "said");
+            shout(1);
+            let marker = tracepoint_core::markers().find(|marker| marker.name().starts_with("bridge_loud:"));
+            let sum = Arc::new(Sum(AtomicU64::new(0)));
+            let subscription = marker.ok_or("listed")?.subscribe(MarkerSubscriber::aggregate(Arc::clone(&sum) as _))?;
+            shout(2);
+            drop(subscription);
+            assert_eq!(sum.0.load(Ordering::Relaxed), 0);
+            Ok(())
+        })
+    }
+
+    /// Counts the fields that it sees.
+    struct Width(AtomicU64);
+
+    impl Aggregate for Width {
+        fn observe(&self, _: u64, event: FieldView<'_>) {
+            let count = (0..64).filter(|index| event.get(*index).is_some()).count();
+            self.0.store(count as u64, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn fields_beyond_the_bound_are_neither_described_nor_recorded() -> Result<(), Box<dyn std::error::Error>> {
+        let alone = tracing_subscriber::registry().with(layer());
+        tracing_core::dispatcher::with_default(&alone.into(), || -> Result<(), Box<dyn std::error::Error>> {
+            let wide = || {
+                tracing::info!(
+                    target: "bridge_wide",
+                    a0 = 1, a1 = 1, a2 = 1, a3 = 1, a4 = 1, a5 = 1, a6 = 1, a7 = 1, a8 = 1, a9 = 1, b0 = 1, b1 = 1,
+                    b2 = 1, b3 = 1, b4 = 1, b5 = 1, b6 = 1, b7 = 1, b8 = 1, b9 = 1, c0 = 1, c1 = 1, c2 = 1, c3 = 1,
+                    c4 = 1, c5 = 1, c6 = 1, c7 = 1, c8 = 1, c9 = 1, d0 = 1, d1 = 1, d2 = 1, d3 = 1, d4 = 1,
+                );
+            };
+            wide();
+            let marker = tracepoint_core::markers().find(|marker| marker.name().starts_with("bridge_wide:"));
+            let marker = marker.ok_or("listed")?;
+            // The span's id stands in front.
+            assert_eq!(marker.fields().len(), 1 + 32);
+            let width = Arc::new(Width(AtomicU64::new(0)));
+            let subscription = marker.subscribe(MarkerSubscriber::aggregate(Arc::clone(&width) as _))?;
+            wide();
+            drop(subscription);
+            assert_eq!(width.0.load(Ordering::Relaxed), 33);
+            Ok(())
+        })
     }
 }

@@ -4,10 +4,15 @@
 //! once, until the agent has applied the rules, so that its first event is recorded, too. The wait is bounded; what fires after it and
 //! before the agent is done is not recorded.
 //!
-//! The counters are atomic and the wait polls: a forked child never finds a lock of its parent.
+//! A waiting thread may hold locks of that library, which the agent needs when it tells it what it has switched. So the agent itself never waits
+//! here, and after a wait that was in vain nobody waits until the agent is done.
+//!
+//! The counters are atomic and the wait polls: a forked child, which has no agent, finds no lock of its parent and does not wait.
 
 use crate::state::wake_agent;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::cell::Cell;
+use std::process;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use tracepoint_core::private;
@@ -19,36 +24,52 @@ const POLL: Duration = Duration::from_micros(100);
 
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 static DONE: AtomicU64 = AtomicU64::new(0);
-static IS_RECORDING: AtomicBool = AtomicBool::new(false);
+/// The process that has an agent; 0: none.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// Whether there are sessions, and nobody has waited in vain since the last scan.
+static IS_WAITING: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static IS_AGENT: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Has the agent woken by markers from here on.
 pub(super) fn follow() {
+    PROCESS.store(process::id(), Ordering::Relaxed);
     private::on_register(registered);
 }
 
 /// In the thread that has registered markers.
 fn registered() {
+    if PROCESS.load(Ordering::Relaxed) != process::id() {
+        return;
+    }
     // A scan that begins from here on sees the markers.
     let begun = BEGUN.load(Ordering::Acquire);
     wake_agent();
-    if !IS_RECORDING.load(Ordering::Relaxed) {
+    if !IS_WAITING.load(Ordering::Relaxed) || IS_AGENT.get() {
         return;
     }
     let end = Instant::now() + WAIT;
     // M1: pairs with the store in `end_scan`: the subscriptions of that scan are visible.
-    while DONE.load(Ordering::Acquire) <= begun && Instant::now() < end {
+    while DONE.load(Ordering::Acquire) <= begun {
+        if Instant::now() >= end {
+            IS_WAITING.store(false, Ordering::Relaxed);
+            return;
+        }
         thread::sleep(POLL);
     }
 }
 
-/// Before the agent looks for new markers.
+/// Before the agent looks for new markers, in its thread.
 pub(super) fn begin_scan() {
+    IS_AGENT.set(true);
     BEGUN.fetch_add(1, Ordering::AcqRel);
 }
 
 /// After it has applied the rules of its sessions. `has_changed`: there were new markers; `is_recording`: there are sessions.
 pub(super) fn end_scan(has_changed: bool, is_recording: bool) {
-    IS_RECORDING.store(is_recording, Ordering::Relaxed);
+    IS_WAITING.store(is_recording, Ordering::Relaxed);
     // M1: pairs with the load in `registered`.
     DONE.store(BEGUN.load(Ordering::Relaxed), Ordering::Release);
     if has_changed {
@@ -58,5 +79,5 @@ pub(super) fn end_scan(has_changed: bool, is_recording: bool) {
 
 /// When the agent has ended.
 pub(super) fn end() {
-    IS_RECORDING.store(false, Ordering::Relaxed);
+    PROCESS.store(0, Ordering::Relaxed);
 }

@@ -118,7 +118,8 @@ pub fn state_dump(name: impl Into<String>, function: impl Fn(&Dump) + Send + Syn
 
 /// Wakes the agent of the process, if there is one.
 pub(crate) fn wake_agent() {
-    if let Some(wake) = &registry().wake {
+    let wake = registry().wake.clone();
+    if let Some(wake) = wake {
         // An eventfd becomes readable with any non-zero value.
         let _ = rustix::io::write(wake, &[1; 8]);
     }

@@ -9,8 +9,9 @@
 
 use super::declared::Marker;
 use super::descriptor::{MarkerParts, ValuesType};
-use super::stage::deliver_to;
+use super::stage::{deliver_to, panicked};
 use crate::key::Key;
+use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -76,6 +77,12 @@ impl<V: ValuesType> RuntimeMarker<V> {
             Some(sole) if sole.try_record(slot, values) => slot.exit(),
             _ => self.record_in_full(Some(slot), values),
         }
+    }
+
+    /// Counts an event of which the values could not be had, because that panicked, as lost for the subscribers. The panic ends here.
+    #[cold]
+    pub fn panicked(&self, panic: Box<dyn Any + Send>) {
+        thread::section(None, |_| panicked(self.marker, false, panic));
     }
 
     #[cold]
