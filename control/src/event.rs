@@ -3,8 +3,9 @@
 use crate::event_filter::EventFilter;
 use crate::notice::Notice;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tracepoint_core::field::FieldType;
+use tracepoint_core::private::update_lock;
 use tracepoint_core::{Level, Marker};
 
 /// The markers that are recorded as one event.
@@ -35,17 +36,28 @@ impl PlannedEvent {
 /// What has to be equal for two markers to be one event.
 type Layout = (Level, Vec<(&'static str, FieldType)>);
 
+/// For each marker, which was the first call of [`all_events`] that found it.
+static ROUNDS: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+
 /// All events of these markers: one for all markers that share name and layout. Where markers share a name and differ in layout, all but
-/// the first event get a number; the order is that of the declarations, so that it is the same in every run.
+/// the first event get a number; the order is that of the declarations, so that it is the same in every run. Those that come later
+/// (loaded libraries, callsites that are reached for the first time) come behind, so that an event keeps its name.
 pub(crate) fn all_events(
     markers: impl Iterator<Item = &'static Marker>,
     notices: &mut Vec<Notice>,
 ) -> Vec<PlannedEvent> {
     let mut markers: Vec<_> = markers.map(|marker| (marker.full_name(), marker)).collect();
+    // Under the update lock, so that no fork finds the mutex locked.
+    let locked = update_lock();
+    let mut rounds = ROUNDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let round = rounds.len();
     markers.sort_by_cached_key(|(name, marker)| {
         let place = marker.location();
-        (name.clone(), place.file, place.line, place.module)
+        let round = *rounds.entry(std::ptr::from_ref(*marker).addr()).or_insert(round);
+        (name.clone(), round, place.file, place.line, place.module)
     });
+    drop(rounds);
+    drop(locked);
     let mut by_name: BTreeMap<String, Vec<(Layout, PlannedEvent)>> = BTreeMap::new();
     for (name, marker) in markers {
         let events = by_name.entry(name.clone()).or_default();

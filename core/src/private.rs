@@ -35,3 +35,4 @@ pub use tracepoint_ring::field::{
     Array, At, Base, Be, Both, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType, PathBytes, Sequence, Text,
 };
 pub use tracepoint_ring::thread::{ThreadSlot, never_trace_this_thread};
+pub use tracepoint_ring::update::lock_without_setup as update_lock;

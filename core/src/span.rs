@@ -19,9 +19,9 @@
 mod future;
 mod id;
 
-#[doc(hidden)]
-pub use future::traced_by;
 pub use future::{FutureExt, Traced};
+#[doc(hidden)]
+pub use future::{once, traced_by};
 pub use id::SpanId;
 
 use std::fmt;

@@ -135,7 +135,10 @@ impl Columns {
 
 impl StatisticSpec {
     /// What the event called `name` (`provider:name`) is for the statistic: an event of a latency can both end an operation and begin the next.
+    /// Events that share a name and differ in their fields are recorded as `name`, `name#2`, …: each of them is the event.
     pub fn roles(&self, name: &str) -> Vec<Role> {
+        let numbered = name.rsplit_once('#').filter(|(_, number)| number.bytes().all(|digit| digit.is_ascii_digit()));
+        let name = numbered.map_or(name, |(name, _)| name);
         match &self.measure {
             Measure::Latency { begin, end, .. } => {
                 let roles = [(end, Role::Observed), (begin, Role::Begin)];

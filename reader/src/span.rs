@@ -19,12 +19,16 @@ impl EventClass {
     /// The name of the span that events of this class begin or end, `provider:span`, and which of both they do; `None` if they are not of a
     /// span.
     pub fn span(&self) -> Option<(&str, SpanPart)> {
+        // Of events that share a name and differ in their fields, all but the first are recorded with a number.
+        let numbered =
+            self.name.rsplit_once('#').filter(|(_, number)| number.bytes().all(|digit| digit.is_ascii_digit()));
+        let name = numbered.map_or(&*self.name, |(name, _)| name);
         let has =
             |field| self.fields.as_ref().is_some_and(|fields| fields.fields.iter().any(|one| one.name() == field));
         let parts = [("_begin", "parent_id", SpanPart::Begin), ("_end", DURATION, SpanPart::End)];
         let part = parts
             .into_iter()
-            .find_map(|(suffix, field, part)| Some((self.name.strip_suffix(suffix)?, part)).filter(|_| has(field)));
+            .find_map(|(suffix, field, part)| Some((name.strip_suffix(suffix)?, part)).filter(|_| has(field)));
         part.filter(|_| has("span_id"))
     }
 }

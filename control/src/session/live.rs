@@ -26,7 +26,7 @@ struct Known {
     /// Decides which firings are recorded; `None` records all.
     filter: Option<Arc<EventFilter>>,
     /// One for each marker while the event is enabled, else none.
-    subscriptions: Vec<Subscription>,
+    subscriptions: Vec<(&'static Marker, Subscription)>,
 }
 
 /// The name of an event's channel, and the event's name in the trace.
@@ -66,7 +66,8 @@ impl LiveEvents {
         self.known.iter().map(|((channel, name), known)| (channel.as_str(), name.as_str(), known.id))
     }
 
-    /// Describes new events to the sinks and to readers of the rings. Afterwards either all or none of the new events are known.
+    /// Describes new events to the sinks and to readers of the rings. Afterwards either all or none of the new events are known. Known events
+    /// may have further markers, which are enabled by the next switch.
     pub(super) fn describe(
         &mut self,
         events: &[PlannedEvent],
@@ -96,6 +97,9 @@ impl LiveEvents {
             let (markers, filter, subscriptions) = (markers.clone(), filter.clone(), Vec::new());
             self.known.insert(key(event), Known { id, markers, filter, subscriptions });
             self.given.remove(&key(event));
+        }
+        for event in events {
+            self.known.entry(key(event)).and_modify(|known| known.markers.clone_from(&event.markers));
         }
         Ok(())
     }
@@ -207,35 +211,42 @@ impl LiveEvents {
         let changed = events.keys().filter_map(|event| self.known.get(event));
         Subscription::filter_all(changed.flat_map(|known| {
             let filter = known.filter.clone().map(|filter| -> Arc<dyn Filter> { filter });
-            known.subscriptions.iter().map(move |subscription| (subscription, filter.clone()))
+            known.subscriptions.iter().map(move |(_, subscription)| (subscription, filter.clone()))
         }));
     }
 
-    /// Enables all events in `wanted`; none on an error. Returns whether any of them was disabled.
+    /// Enables all events in `wanted`, with all their markers; none on an error. Returns whether any of them was disabled.
     fn switch_on(&mut self, wanted: &BTreeSet<Key>, channels: &Channels) -> Result<bool, SessionError> {
-        let is_off = |(event, known): &(&Key, &mut Known)| known.subscriptions.is_empty() && wanted.contains(*event);
         let mut off = Vec::new();
-        for ((channel, _), known) in self.known.iter_mut().filter(is_off) {
-            off.push((open(channels, channel)?, known));
+        for ((channel, _), known) in self.known.iter_mut().filter(|(event, _)| wanted.contains(*event)) {
+            let is_off =
+                |marker: &&'static Marker| !known.subscriptions.iter().any(|(on, _)| std::ptr::eq(*on, *marker));
+            let markers: Vec<_> = known.markers.iter().copied().filter(is_off).collect();
+            if !markers.is_empty() {
+                off.push((open(channels, channel)?, known, markers));
+            }
         }
-        let subscribers = off.iter().flat_map(|(channel, known)| {
+        let subscribers = off.iter().flat_map(|(channel, known, markers)| {
             let mut subscriber = Subscriber::record(Arc::clone(channel), known.id);
             if let Some(filter) = &known.filter {
                 let filter = Arc::clone(filter);
                 subscriber = subscriber.filter(filter);
             }
-            known.markers.iter().map(move |marker| (*marker, subscriber.clone()))
+            markers.iter().map(move |marker| (*marker, subscriber.clone()))
         });
         let mut subscriptions = Subscription::start_all(subscribers)?.into_iter();
-        for (_, known) in &mut off {
-            known.subscriptions = subscriptions.by_ref().take(known.markers.len()).collect();
+        let mut has_more = false;
+        for (_, known, markers) in off {
+            has_more |= known.subscriptions.is_empty();
+            known.subscriptions.extend(markers.into_iter().zip(subscriptions.by_ref()));
         }
-        Ok(!off.is_empty())
+        Ok(has_more)
     }
 
     fn switch_off(&mut self, wanted: &BTreeSet<Key>) {
         let others = self.known.iter_mut().filter(|(event, _)| !wanted.contains(*event));
-        Subscription::end_all(others.flat_map(|(_, known)| std::mem::take(&mut known.subscriptions)).collect());
+        let ended = others.flat_map(|(_, known)| std::mem::take(&mut known.subscriptions));
+        Subscription::end_all(ended.map(|(_, subscription)| subscription).collect());
     }
 }
 
@@ -273,6 +284,9 @@ mod tests {
     use std::thread;
     use std::time::Duration;
     use tracepoint_core::channel::Packet;
+    use tracepoint_core::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
+    use tracepoint_core::private::{MarkerParts, RuntimeMarker, ValuesType};
+    use tracepoint_core::{Level, Location};
     use tracepoint_sinks::{NewEvents, Sink, SinkError, StreamInfo};
 
     tracepoint_core::define_trace! {
@@ -319,8 +333,12 @@ mod tests {
     }
 
     fn events() -> Vec<PlannedEvent> {
+        events_of("live:")
+    }
+
+    fn events_of(provider: &str) -> Vec<PlannedEvent> {
         let mut events = all_events(tracepoint_core::markers(), &mut Vec::new());
-        events.retain(|event| event.name.starts_with("live:"));
+        events.retain(|event| event.name.starts_with(provider));
         for event in &mut events {
             "channel0".clone_into(&mut event.channel);
         }
@@ -329,6 +347,48 @@ mod tests {
 
     fn switch(recording: &mut Recording, events: &[PlannedEvent]) -> Result<bool, SessionError> {
         recording.running_mut().expect("it runs").switch(events)
+    }
+
+    enum Number {}
+
+    impl ValuesType for Number {
+        type Values<'a> = (u64, ());
+    }
+
+    /// A marker `late:callsite` that is known from now on, at this line of a file.
+    fn late(field: &'static str, line: u32) -> RuntimeMarker<Number> {
+        let integer = IntegerType { bits: 64, signed: false, base: Base::Decimal, order: ByteOrder::Little };
+        let fields = Box::leak(Box::new([FieldDescriptor { name: field, ty: FieldType::Integer(integer), doc: "" }]));
+        let location = Location { package: "", version: "", module: "", file: "late.rs", line };
+        let parts = MarkerParts {
+            provider: "late",
+            name: "callsite",
+            level: Level::Info,
+            fields,
+            format: "",
+            doc: "",
+            location,
+        };
+        RuntimeMarker::register(parts).expect("there are few")
+    }
+
+    /// Those of the same fields are the same event; others get a number, also where they are declared before it.
+    #[test]
+    fn later_markers_are_recorded_beside_those_that_are_known() -> Result<(), Box<dyn std::error::Error>> {
+        let first = late("n", 20);
+        let builder = Session::builder("late").in_memory().sink(IdSink::default());
+        let mut session = builder.record(&events_of("late:"), 4, Vec::new())?;
+        let (same, other) = (late("n", 10), late("m", 5));
+        assert!(switch(&mut session, &events_of("late:"))?, "a further event");
+        let more = late("m", 1);
+        assert!(!switch(&mut session, &events_of("late:"))?, "a further marker");
+        for (marker, times) in [(first, 1), (same, 2), (other, 4), (more, 8)] {
+            (0..times).for_each(|n| marker.record(&(n, ())));
+        }
+        let summary = session.stop()?;
+        let recorded: Vec<_> = summary.events().iter().map(|event| (&*event.name, event.recorded)).collect();
+        assert_eq!(recorded, [("late:callsite", 3), ("late:callsite#2", 12)]);
+        Ok(())
     }
 
     /// Repeated attempts on a full disk do not use up ids, and describe an event to each sink only once.

@@ -39,6 +39,8 @@ pub(crate) struct RunningStatistics {
     running: BTreeMap<Key, Running>,
     /// The number of the next file.
     next: u64,
+    /// Whether the list lacks what it should have: it could not be written.
+    is_list_old: bool,
 }
 
 /// A statistic that runs, as a trigger looks at it.
@@ -83,7 +85,8 @@ impl RunningStatistics {
         self.drop_all(&gone);
         let mut errors = Vec::new();
         let mut by_rule: BTreeMap<String, Vec<PlannedStatistic>> = BTreeMap::new();
-        let mut more = Vec::new();
+        // Those that run may have further events; the others are new.
+        let (mut more, mut new) = (Vec::new(), Vec::new());
         for planned in planned {
             if self.running.contains_key(&key(&planned)) {
                 more.push(planned);
@@ -98,16 +101,26 @@ impl RunningStatistics {
         for planned in by_rule.into_values() {
             let spec = planned[0].spec.to_string();
             match self.start(home, &planned) {
-                Ok(()) => more.extend(planned),
+                Ok(()) => new.extend(planned),
                 Err(error) => errors.push(format!("`{spec}` of `{}` is not computed: {error}", planned[0].rule.event)),
             }
         }
-        // Listed before the first event, so that what a process leaves when it is killed is found.
-        let listed = self.list();
-        for planned in more {
-            if let Err(error) = listed.as_ref().map_err(ToString::to_string).and_then(|()| self.subscribe(&planned)) {
+        // Listed before the first event, so that what a process leaves when it is killed is found. Without a list there is nothing new.
+        let is_listed = new.is_empty() && gone.is_empty() && !self.is_list_old;
+        let listed = if is_listed { Ok(()) } else { self.list() };
+        self.is_list_old = listed.is_err();
+        if let Err(error) = listed {
+            for planned in new.drain(..) {
                 errors.push(format!("`{}` of `{}` is not computed: {error}", planned.spec, planned.event));
                 self.drop_all(&[key(&planned)]);
+            }
+        }
+        for planned in more.into_iter().chain(new) {
+            if let Err(error) = self.subscribe(&planned) {
+                errors.push(format!("`{}` of `{}` is not computed: {error}", planned.spec, planned.event));
+                if self.running.get(&key(&planned)).is_some_and(|running| running.subscriptions.is_empty()) {
+                    self.drop_all(&[key(&planned)]);
+                }
             }
         }
         errors

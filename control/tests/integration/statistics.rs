@@ -65,6 +65,30 @@ fn rules_compute_beside_recording() -> Outcome {
     Ok(())
 }
 
+/// What runs goes on; what is new does not begin, and begins once the list can be written.
+#[test]
+fn a_list_that_cannot_be_written_ends_no_statistic() -> Outcome {
+    own_process!();
+    let place = memory_place();
+    let count = || Rule::new("statistics:sold").statistic("count");
+    let session = Session::builder("sales").events(count()).dir(place.path()).start()?;
+    tracepoint::trace!(sold("apple", 1));
+    let directory = place.path().join("statistics");
+    let list = names(&directory).into_iter().find(|name| !name.ends_with(".stat")).ok_or("no list")?;
+    std::fs::remove_file(directory.join(&list))?;
+    std::fs::create_dir_all(directory.join(&list).join("in the way"))?;
+    let more = || Rule::new("statistics:*").statistic("rate");
+    assert!(session.enable(more()).is_err());
+    tracepoint::trace!(sold("apple", 1));
+    assert_eq!((counted(&session, "statistics:sold"), session.statistics().len()), (Some(2), 1));
+    std::fs::remove_dir_all(directory.join(&list))?;
+    session.enable(more())?;
+    tracepoint::trace!(sold("apple", 1));
+    assert_eq!((counted(&session, "statistics:sold"), session.statistics().len()), (Some(3), 3));
+    session.stop()?;
+    Ok(())
+}
+
 /// A session that only computes needs neither output nor flight recorder, and its site records nothing.
 #[test]
 fn a_statistic_alone_records_nothing() -> Outcome {

@@ -47,6 +47,14 @@ pub fn traced_by<F: Future, S: SpanType, O: Fn(&F::Output, SpanId) -> Outcome>(
     Traced { future, outcome, span: Unfinished(span) }
 }
 
+/// Calls the body of a function as what is called once: a closure that is called where it stands is inferred to be one that is called often,
+/// which may not give away what was lent to it for longer. Called by the macros only.
+#[doc(hidden)]
+#[inline(always)]
+pub fn once<T>(body: impl FnOnce() -> T) -> T {
+    body()
+}
+
 impl<F: Future, S: SpanType, O: Fn(&F::Output, SpanId) -> Outcome> Future for Traced<F, S, O> {
     type Output = F::Output;
 

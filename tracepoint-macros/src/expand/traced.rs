@@ -45,8 +45,7 @@ pub(crate) fn traced(options: &Options, function: &Function) -> Result<TokenStre
     } else {
         let ty = returned(signature);
         quote! {
-            #[allow(clippy::redundant_closure_call)]
-            let #result: #ty = (move || { #body })();
+            let #result: #ty = #krate::span::once(move || { #body });
             let #id = #span.id();
             #span.end({ let #result = &#result; #outcome });
             #result

@@ -73,6 +73,11 @@ impl<T: Clone + Display> Shop<T> {
         Ok(item)
     }
 
+    #[traced(provider = "traced", err)]
+    fn newest(&mut self) -> Result<&mut T, String> {
+        self.stock.last_mut().ok_or_else(|| "sold out".to_owned())
+    }
+
     #[traced(provider = "traced", parent = parent)]
     async fn later(&mut self, parent: &Span<outer>, n: u32) -> T {
         let _ = parent;
@@ -104,6 +109,14 @@ fn an_error_is_the_outcome_and_an_event() {
     assert_eq!(outcomes, ["0", "1"]);
     assert_eq!(begins.last()[2..], ["9"]);
     assert_eq!(errors.all(), [[begins.last()[0].as_str(), "no item 9 in corner"]]);
+}
+
+#[test]
+fn what_was_lent_is_given_back() {
+    let ends = Recorded::of("traced:newest_end");
+    let mut shop = shop();
+    *shop.newest().unwrap() = 9;
+    assert_eq!((shop.stock, ends.all().len()), (vec![4, 5, 9], 1));
 }
 
 #[test]
