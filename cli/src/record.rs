@@ -248,11 +248,13 @@ impl Record {
     ) -> Result<(Recorder, Unrecorded, Option<Child>), Failure> {
         let is_bounded =
             sinks.iter().any(|sink| matches!(sink.kind.as_str(), "ctf" | "text")) && !self.outputs.removes_old_chunks();
-        let waited = session.wait(spec.generation, self.wait_arguments.timeout)?;
         if self.command.is_empty() {
             Recorder::raise_file_limit();
         }
+        // Processes that have begun are recorded while others have not answered yet.
         let recorder = Recorder::start(session, sinks, self.max_size, self.rights.clone())?;
+        let waited = session.wait(spec.generation, self.wait_arguments.timeout)?;
+        recorder.attach();
         recorder.on_change(stop.waker()?);
         self.require_one_process(&waited, &recorder)?;
         let mut child = command::start(&self.command, controller, spec, self.side)?;

@@ -106,6 +106,11 @@ impl Recorder {
         }
     }
 
+    /// Attaches the processes that have begun to record since, without waiting for the next round of its thread.
+    pub fn attach(&self) {
+        lock(&self.state).round();
+    }
+
     /// Raises this process's limit on open files to the most that it may have: a recorder needs some for each process. For programs that do
     /// nothing else, since the limit is the process's and is inherited by those that it starts.
     pub fn raise_file_limit() {

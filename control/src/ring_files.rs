@@ -7,11 +7,13 @@ mod identity;
 mod mapping;
 mod memory_image;
 mod process_memory;
+mod session_memory;
 mod words;
 
 pub(crate) use identity::pid_namespace_of;
 pub(crate) use memory_image::MemoryImage;
 pub(crate) use process_memory::{ProcessMemory, Reservation};
+pub(crate) use session_memory::SessionMemory;
 pub(crate) use words::MappedWords;
 
 use crate::process::thread_count;
@@ -41,8 +43,6 @@ pub(crate) struct RingFiles {
     dir: Arc<ProcessDir>,
     identity: Identity,
     memory: Arc<ProcessMemory>,
-    /// Maximum size of the ring files of all processes of the session, in bytes.
-    cap: Option<u64>,
     /// Counts the pages lost when files are truncated; `None` if truncation may end the program (SIGBUS).
     cut_off: Option<Arc<AtomicU64>>,
 }
@@ -53,16 +53,15 @@ impl RingFiles {
         dir: Arc<ProcessDir>,
         session: &str,
         memory: Arc<ProcessMemory>,
-        cap: Option<u64>,
         cut_off: Option<Arc<AtomicU64>>,
     ) -> Self {
         let identity = Identity::of_this_process(session, &dir.metadata_path());
-        Self { dir, identity, memory, cap, cut_off }
+        Self { dir, identity, memory, cut_off }
     }
 
     fn make(&self, name: &str, request: RingRequest<'_>) -> io::Result<Mapping> {
         let reservation = self.memory.reserve(request.len)?;
-        let file = self.dir.make_ring_file(name, request.len as u64, self.cap)?;
+        let file = self.dir.make_ring_file(name, request.len as u64)?;
         let map = || {
             let mut mapping = Mapping::of(&file, (Arc::clone(&self.dir), name.to_owned()), request.len, reservation)?;
             self.cut_off.as_ref().map_or(Ok(()), |cut_off| mapping.guard(cut_off))?;

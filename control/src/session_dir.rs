@@ -3,7 +3,7 @@
 //! ```text
 //!   sessions/NAME/            in the run directory; or a directory that the session's configuration names
 //!       wake                  the word on which a remote consumer sleeps
-//!       memory                what the rings take together, if there is a cap
+//!       memory                what the rings take together
 //!       bandwidth             the token bucket of its streams, if they have a cap
 //!       rings/                locked while a process removes what dead ones left
 //!           PID-START/        locked while the process records; holds metadata, outputs, *.ring
@@ -26,7 +26,7 @@ mod wake;
 
 pub use error::RingDirError;
 pub(crate) use flushed::FlushedFile;
-pub(crate) use ledger::MEMORY;
+pub(crate) use ledger::{MEMORY, MEMORY_SIZE, MemorySum};
 pub(crate) use leftover::{Unused, unused};
 pub(crate) use outputs::{beside_rings, listed_outputs, rings_of_output};
 pub(crate) use remote::{RemoteDir, RemoteRingDirs};
@@ -35,14 +35,12 @@ pub(crate) use wake::{WAKE, WAKE_SIZE, open as open_wake_file};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::process::{self, ProcessKey};
 use crate::rundir::RunDir;
-use ledger::Ledger;
 use lock::{Lock, is_turn_to_clean, lock_own};
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Number of attempts to make a directory while other processes remove its parent.
@@ -104,8 +102,6 @@ pub(crate) struct ProcessDir {
     dir: Arc<PrivateDir>,
     path: PathBuf,
     keep_dead: KeepDead,
-    /// Bytes of its rings in the session's [ledger].
-    reserved: AtomicU64,
 }
 
 impl ProcessDir {
@@ -141,16 +137,7 @@ impl ProcessDir {
         let (name, dir) = make_own(&rings)?;
         clean_up(&rings, options.keep_dead);
         let path = std::path::absolute(dir.path()).map_err(|error| rings.failed("find", &name, error))?;
-        Ok(Self {
-            sessions,
-            session,
-            rings,
-            name,
-            dir: Arc::new(dir),
-            path,
-            keep_dead: options.keep_dead,
-            reserved: AtomicU64::new(0),
-        })
+        Ok(Self { sessions, session, rings, name, dir: Arc::new(dir), path, keep_dead: options.keep_dead })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -216,27 +203,26 @@ impl ProcessDir {
         clean_up(&self.rings, self.keep_dead);
     }
 
-    /// Makes a ring file, unless the ring files of all living processes of the session, this one included, would exceed `cap` bytes in
-    /// sum. With a cap the file gets its full length under a lock, so that other processes count it at once.
-    pub(crate) fn make_ring_file(&self, file: &str, len: u64, cap: Option<u64>) -> io::Result<std::fs::File> {
-        let ledger = cap.map(|_| Ledger::lock(&self.session)).transpose()?;
-        if let (Some(ledger), Some(cap)) = (&ledger, cap) {
-            ledger.reserve(len, cap, || dead::memory_of_living(&self.rings))?;
-            self.reserved.fetch_add(len, Ordering::Relaxed);
-        }
+    /// Makes a ring file of `len` bytes.
+    pub(crate) fn make_ring_file(&self, file: &str, len: u64) -> io::Result<std::fs::File> {
         let made = self.dir.create_file(file, len)?;
         made.set_len(len).inspect_err(|_| self.dir.remove_file(file))?;
         Ok(made)
     }
 
+    /// Opens the file with the sum of what the rings of all processes of the session take.
+    pub(crate) fn open_memory(&self) -> Result<std::fs::File, RingDirError> {
+        ledger::open(&self.session).map_err(|error| self.session.failed("open", MEMORY, error).into())
+    }
+
+    /// The size of the ring files of all living processes of the session, in bytes. Costs a look at each of them.
+    pub(crate) fn memory_of_living(&self) -> io::Result<u64> {
+        dead::memory_of_living(&self.rings)
+    }
+
     /// Removes the directory with its files, and then its parents where they are empty. For a session that ended normally.
     pub(crate) fn remove(&self) {
         dead::remove(&self.rings, &self.name, &self.dir);
-        let reserved = self.reserved.swap(0, Ordering::Relaxed);
-        if reserved > 0 {
-            // Otherwise it is given back when the rings are counted.
-            let _ = Ledger::lock(&self.session).and_then(|ledger| ledger.give_back(reserved));
-        }
         self.session.remove_empty(RINGS);
         ledger::remove_unused(&self.session);
         if self.session.open_subdir(RINGS).is_err() {

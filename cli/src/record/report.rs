@@ -8,6 +8,7 @@ use crate::table::{Table, number, text};
 use crate::{message, output, units};
 use anstyle::Style;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -78,7 +79,8 @@ pub(super) fn finish(
     let recovered = died.iter().filter_map(|ack| Some(recovered(session, ack.process, by_process.get(ack.process)?)));
     let mut recovered: Vec<_> = recovered.collect();
     // Processes that died before their first acknowledgement.
-    let unacknowledged = by_process.all().filter(|(process, _)| !acks.iter().any(|ack| ack.process == *process));
+    let acknowledged: BTreeSet<_> = acks.iter().map(|ack| ack.process).collect();
+    let unacknowledged = by_process.all().filter(|(process, _)| !acknowledged.contains(process));
     recovered.extend(unacknowledged.map(|(process, recorded)| self::recovered(session, process, recorded)));
     let is_recorded = |process| by_process.get(process).is_some_and(|recorded| !is_unrecorded(recorded));
     let unrecorded = unrecorded.without(is_recorded);

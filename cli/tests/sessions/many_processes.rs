@@ -1,31 +1,61 @@
 //! Many processes under one `record`: each is recorded, or named.
 //!
-//! `TRACEPOINT_FLEET` says how many there are; a thousand take a few minutes and some gigabytes.
+//! `TRACEPOINT_FLEET` says how many there are. A thousand need 12 GiB of free memory and, in a debug build on two processors, a minute.
 
 use super::remote_recording::until;
-use super::{Outcome, PAUSE, Place, Traced, is_traced, program};
+use super::{Outcome, PAUSE, Place, Traced, is_traced, kill, program};
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+/// How long processes may take to start, and then a recording may: no test goes on for longer.
+const PATIENCE: Duration = Duration::from_secs(240);
+/// What a process takes at most: its rings, itself, and what the kernel has for it.
+const MEMORY: u64 = 12 << 20;
 
 fn processes() -> usize {
     env::var("TRACEPOINT_FLEET").map_or(40, |processes| processes.parse().expect("a number"))
 }
 
-/// Starts them all at once, and waits until they are listed.
-fn start(place: &Place, test: &str, count: usize) -> Vec<Traced> {
+/// The processes of one test.
+struct Fleet {
+    processes: Vec<Traced>,
+    /// Held by one test at a time: the processes of two may be more than the machine has room for.
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// Starts them all at once, and waits until they are listed. All together fire at most a thousand times a second.
+fn start(place: &Place, test: &str, count: usize) -> Fleet {
+    static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let info = fs::read_to_string("/proc/meminfo").expect("it is there");
+    let free = info
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    let (free, needed) = (free.expect("a number") >> 10, (count as u64 * MEMORY) >> 20);
+    assert!(
+        free > needed,
+        "{count} processes may need {needed} MiB, and {free} are free: set TRACEPOINT_FLEET to fewer"
+    );
     let mut command = program(test, 0);
-    command.env("TRACEPOINT_RUN_DIR", place.path("run")).env(PAUSE, "50").stdin(Stdio::piped()).stdout(Stdio::null());
+    command.env("TRACEPOINT_RUN_DIR", place.path("run")).env(PAUSE, count.max(50).to_string());
+    command.stdin(Stdio::piped()).stdout(Stdio::null());
     let traced: Vec<_> = (0..count).map(|_| Traced(command.spawn().expect("a process"))).collect();
     let began = Instant::now();
-    while place.tracectl(&["list", "--json"]).1.matches("\"pid\"").count() < count {
-        assert!(began.elapsed() < Duration::from_secs(300), "not all have started");
+    // Without `tracectl list`, which every process answers.
+    let listed = || {
+        let entries = fs::read_dir(place.path("run/apps")).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.path().join("process.json").exists()).count()
+    };
+    while listed() < count {
+        assert!(began.elapsed() < PATIENCE, "{} of {count} have started", listed());
         sleep(Duration::from_millis(100));
     }
-    traced
+    Fleet { processes: traced, _turn: turn }
 }
 
 /// Records for a while to this output, with these limits on open files: exit code, report, and messages.
@@ -33,7 +63,11 @@ fn record(place: &Place, output: [&str; 2], soft: u64, hard: u64) -> (Option<i32
     let arguments = ["record", "-e", "shop:paid", "--duration", "5s", "--json", "--timeout", "60s"];
     let record = place.command(&[&arguments[..], &output].concat());
     let mut limited = Command::new("sh");
-    limited.args(["-c", &format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$0\" \"$@\"")]);
+    let patience = PATIENCE.as_secs();
+    limited.args([
+        "-c",
+        &format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec timeout -k 20 {patience} \"$0\" \"$@\""),
+    ]);
     limited.arg(record.get_program()).args(record.get_args()).current_dir(place.0.path());
     limited.envs(record.get_envs().filter_map(|(key, value)| Some((key, value?))));
     let output = limited.output().expect("tracectl");
@@ -60,6 +94,52 @@ fn all_are_recorded_at_a_low_soft_limit() {
     let _traced = start(&place, "many_processes::all_are_recorded_at_a_low_soft_limit", count);
     let (code, report, err) = record(&place, ["-o", "out"], (count as u64).clamp(64, 1024), 20_000);
     assert_eq!((code, recorded(&report).len()), (Some(0), count), "{err}");
+}
+
+/// The recorder counts its open files once for many processes, not for each: counting takes longer the more there are.
+#[test]
+fn open_files_are_not_counted_for_each_process() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _traced = start(&place, "many_processes::open_files_are_not_counted_for_each_process", 40);
+    let log = place.path("strace");
+    let tracectl = place.command(&["record", "-e", "shop:paid", "--duration", "1s", "-o", "out"]);
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "--seccomp-bpf", "-e", "trace=open,openat", "-o"]).arg(&log);
+    strace.arg(tracectl.get_program()).args(tracectl.get_args()).current_dir(place.0.path());
+    strace.envs(tracectl.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    let output = strace.output()?;
+    assert!(output.status.success(), "{output:?}");
+    let counts = fs::read_to_string(log)?.matches("\"/proc/self/fd\"").count();
+    assert!((1..=2).contains(&counts), "{counts} times");
+    Ok(())
+}
+
+/// One that does not answer, because it is stopped, is waited for while the others are recorded.
+#[test]
+fn a_process_that_does_not_answer_delays_no_other() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let test = "many_processes::a_process_that_does_not_answer_delays_no_other";
+    let fleet = start(&place, test, 2);
+    let silent = &fleet.processes[0];
+    kill(&silent.0, "STOP")?;
+    let arguments = ["record", "-e", "shop:paid", "-o", "out", "--timeout", "1h"];
+    let mut recorder = place.command(&arguments).stderr(Stdio::null()).spawn()?;
+    let began = Instant::now();
+    while fs::read_dir(place.path("out")).map_or(0, Iterator::count) == 0 {
+        assert!(began.elapsed() < Duration::from_secs(30), "it waits for the process that is stopped");
+        sleep(Duration::from_millis(10));
+    }
+    kill(&silent.0, "CONT")?;
+    until(|| fs::read_dir(place.path("out")).is_ok_and(|traces| traces.count() == 2));
+    kill(&recorder, "INT")?;
+    assert!(recorder.wait()?.success());
+    Ok(())
 }
 
 /// A recorder holds no file for a process between two rounds, where it has not enough of them.
@@ -90,7 +170,7 @@ fn those_for_which_there_are_no_files_are_named() {
     let recorded = recorded(&report);
     assert!(!recorded.is_empty() && recorded.len() < count, "{} of {count}: {err}", recorded.len());
     assert_ne!(code, Some(0), "{err}");
-    for process in &traced {
+    for process in &traced.processes {
         let pid = process.0.id();
         let is_named = report["failures"].to_string().contains(&format!("process {pid}"));
         assert!(is_named != recorded.contains(&pid.into()), "process {pid}: {err}");

@@ -137,8 +137,9 @@ impl<'a> NamedSession<'a> {
         let mut acks = files::all(&dir, |entry| self.controller.is_alive(entry))?;
         // What a recorder streams, the processes do not know.
         for (process, text) in beside_rings(&dir, STREAMS) {
-            let of_process = acks.iter_mut().find(|ack| Some(ack.process) == ProcessKey::of_directory(&process));
-            if let Some(ack) = of_process.filter(|ack| ack.streams.is_empty()) {
+            let key = ProcessKey::of_directory(&process);
+            let found = key.and_then(|key| acks.binary_search_by_key(&key, |ack| ack.process).ok());
+            if let Some(ack) = found.map(|index| &mut acks[index]).filter(|ack| ack.streams.is_empty()) {
                 ack.streams = serde_json::from_slice(&text).unwrap_or_default();
             }
         }

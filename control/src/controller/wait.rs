@@ -1,9 +1,10 @@
 //! Waits for processes to acknowledge.
 
 use super::{Application, ControlError, Controller, NamedSession};
-use crate::ack::{Ack, AckState};
+use crate::ack::{Ack, AckState, files};
 use crate::bell::RingResult;
 use crate::spec::SessionSpec;
+use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
@@ -11,6 +12,9 @@ use uuid::Uuid;
 /// The shortest and longest interval between two checks. The first are short because most processes answer at once.
 const MIN_INTERVAL: Duration = Duration::from_micros(200);
 const MAX_INTERVAL: Duration = Duration::from_millis(10);
+/// How many times as long as a check the interval after it is at least.
+const PAUSE_SHARE: u32 = 9;
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// The processes that have acknowledged, and those that have not.
 #[derive(Debug)]
@@ -32,20 +36,19 @@ impl NamedSession<'_> {
     pub fn wait(&self, generation: u64, timeout: Duration) -> Result<Acknowledged, ControlError> {
         let spec = self.spec()?;
         let mut silent = self.participants(&spec)?;
-        let mut acks = Vec::new();
-        let answer = |acks: &[Ack], process: &Application| {
-            let key = process.info().key();
-            let is_its = |ack: &&Ack| ack.process == key && ack.id == spec.id && ack.generation >= generation;
-            acks.iter().find(is_its).map(|ack| ack.state)
-        };
-        // Its sinks may still finish within the timeout.
-        let is_done = |state: AckState| state != AckState::Ending;
+        let is_of_it = |ack: &Ack| ack.id == spec.id && ack.generation >= generation;
+        // The sinks of one that is ending may still finish within the timeout.
+        let is_done = |ack: &Ack| is_of_it(ack) && ack.state != AckState::Ending;
         poll_until(timeout, || {
-            acks = self.acks()?;
-            silent.retain(|process| !answer(&acks, process).is_some_and(is_done) && process.is_alive());
+            let dir = self.dir()?;
+            silent.retain(|process| {
+                !files::last(&dir, process.name()).as_ref().is_some_and(is_done) && process.is_alive()
+            });
             Ok(silent.is_empty())
         })?;
-        silent.retain(|process| answer(&acks, process).is_none());
+        let acks = self.acks()?;
+        let answered: BTreeSet<_> = acks.iter().filter(|ack| is_of_it(ack)).map(|ack| ack.process).collect();
+        silent.retain(|process| !answered.contains(&process.info().key()));
         Ok(Acknowledged { acks, silent })
     }
 
@@ -61,14 +64,14 @@ impl NamedSession<'_> {
     /// The living processes that the session is for, or that record for it.
     fn participants(&self, spec: &SessionSpec) -> Result<Vec<Application>, ControlError> {
         let mut processes = self.controller.processes()?;
-        let acks = self.acks()?;
+        // A recording holds rings even if all its events are off, and its trace is not complete.
+        let has_some = |ack: &Ack| ack.rings.is_some() || matches!(ack.state, AckState::Recording | AckState::Ending);
+        let mut acks = self.acks()?;
+        acks.retain(|ack| ack.id == spec.id && has_some(ack));
+        let recording: BTreeSet<_> = acks.iter().map(|ack| ack.process).collect();
         processes.retain(|process| {
             let info = process.info();
-            // A recording holds rings even if all its events are off, and its trace is not complete.
-            let has_some =
-                |ack: &Ack| ack.rings.is_some() || matches!(ack.state, AckState::Recording | AckState::Ending);
-            let does = |ack: &Ack| ack.process == info.key() && ack.id == spec.id && has_some(ack);
-            spec.concerns(info.tag.as_deref(), info.key(), &info.executable) || acks.iter().any(does)
+            spec.concerns(info.tag.as_deref(), info.key(), &info.executable) || recording.contains(&info.key())
         });
         Ok(processes)
     }
@@ -108,13 +111,18 @@ impl Controller {
     }
 }
 
-/// Calls `is_done` at least once, and until it returns `true` or the timeout has passed.
+/// Calls `is_done` at least once, and until it returns `true` or the timeout has passed. With many processes the calls take at most a tenth of
+/// the time: the processes need the processors in order to answer.
 fn poll_until(timeout: Duration, mut is_done: impl FnMut() -> Result<bool, ControlError>) -> Result<(), ControlError> {
     let began = Instant::now();
     let mut pause = MIN_INTERVAL;
-    while !is_done()? && began.elapsed() < timeout {
-        sleep(pause);
+    loop {
+        let looked = Instant::now();
+        if is_done()? || began.elapsed() >= timeout {
+            return Ok(());
+        }
+        let share = (looked.elapsed() * PAUSE_SHARE).min(LONGEST_PAUSE);
+        sleep(pause.max(share).min(timeout.saturating_sub(began.elapsed())));
         pause = (pause * 2).min(MAX_INTERVAL);
     }
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! What a recorder does in a round: it finds new processes, drains those that it has, and ends those that have ended.
 
 use super::NAME;
-use super::files;
+use super::files::{self, OpenFiles};
 use super::process::RemoteProcess;
 use super::recorded::Recorded;
 use crate::bandwidth::Buckets;
@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 /// The shortest and longest interval before the creation of sinks is retried after an error.
 const MIN_RETRY: Duration = Duration::from_millis(500);
 const MAX_RETRY: Duration = Duration::from_secs(8);
+/// How many new processes are leased under one lock, and how long the first ones wait for it.
+const TAKEN_AT_ONCE: usize = 32;
+const TAKE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long `finish` waits for processes that have acknowledged the end.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -35,6 +38,7 @@ pub(super) struct State {
     /// The caps on the bandwidth; `None` if no sink streams.
     buckets: Option<Buckets>,
     allowance: Arc<Allowance>,
+    open: OpenFiles,
     /// The rights with which process directories are read and sinks write.
     rights: Rights,
     processes: BTreeMap<String, RemoteProcess>,
@@ -78,6 +82,7 @@ impl State {
             sinks,
             buckets,
             allowance,
+            open: OpenFiles::default(),
             rights,
             processes: BTreeMap::new(),
             refused: BTreeMap::new(),
@@ -175,39 +180,44 @@ impl State {
         if self.rings.is_none() {
             self.rings = RemoteRingDirs::open(&self.session);
         }
-        let Some(rings) = &self.rings else { return };
-        let Ok(names) = rings.names() else { return };
+        let Some(Ok(mut names)) = self.rings.as_ref().map(RemoteRingDirs::names) else { return };
         if names.is_empty() {
             // The last process to end removes the directory, and the next one creates a new one.
             self.rings = RemoteRingDirs::open(&self.session);
         }
+        names.sort_unstable();
         let now = Instant::now();
-        self.refused.retain(|name, _| names.contains(name));
-        for name in names {
-            let waits = self.refused.get(&name).is_some_and(|refused| refused.again > now);
-            if waits || self.processes.contains_key(&name) || self.ending.contains_key(&name) {
-                continue;
-            }
-            let Some(rings) = &self.rings else { return };
-            let attached = match rings.take(&name) {
-                // It is not ready yet, or another recorder has it.
-                Ok(None) => continue,
-                Ok(Some(dir)) => files::shortage().map_or(Ok(dir), Err).and_then(|dir| {
-                    RemoteProcess::attach(dir, (&self.sinks, self.buckets.as_ref()), &self.allowance, &self.rights)
-                }),
-                Err(error) => Err(format!("its rings cannot be opened: {error}")),
-            };
-            match attached {
-                Ok(mut process) => {
-                    self.refused.remove(&name);
-                    if !self.may_keep_files_open() {
-                        process.close_files();
+        self.refused.retain(|name, _| names.binary_search(name).is_ok());
+        let waits = |name: &String| self.refused.get(name).is_some_and(|refused| refused.again > now);
+        names.retain(|name| !(waits(name) || self.processes.contains_key(name) || self.ending.contains_key(name)));
+        let mut kept: usize = self.processes.values().map(RemoteProcess::files).sum();
+        // Processes that are recorded already do not wait for others that hold the lock.
+        let timeout = if self.processes.is_empty() { TAKE_TIMEOUT } else { Duration::ZERO };
+        for some in names.chunks(TAKEN_AT_ONCE) {
+            let Some(Ok(taken)) = self.rings.as_ref().map(|rings| rings.take(some, timeout)) else { return };
+            for (name, dir) in some.iter().zip(taken) {
+                let attached = match dir {
+                    // It is not ready yet, or another recorder has it.
+                    Ok(None) => continue,
+                    Ok(Some(dir)) => self.open.shortage(kept).map_or(Ok(dir), Err).and_then(|dir| {
+                        RemoteProcess::attach(dir, (&self.sinks, self.buckets.as_ref()), &self.allowance, &self.rights)
+                    }),
+                    Err(error) => Err(format!("its rings cannot be opened: {error}")),
+                };
+                match attached {
+                    Ok(mut process) => {
+                        self.refused.remove(name);
+                        kept += process.files();
+                        if kept > files::most_open() {
+                            process.close_files();
+                        }
+                        self.processes.insert(name.clone(), process);
                     }
-                    self.processes.insert(name, process);
-                }
-                Err(reason) => {
-                    let pause = self.refused.get(&name).map_or(MIN_RETRY, |refused| (refused.pause * 2).min(MAX_RETRY));
-                    self.refused.insert(name, Refused { again: now + pause, pause, reason });
+                    Err(reason) => {
+                        let pause = self.refused.get(name).map(|refused| (refused.pause * 2).min(MAX_RETRY));
+                        let pause = pause.unwrap_or(MIN_RETRY);
+                        self.refused.insert(name.clone(), Refused { again: now + pause, pause, reason });
+                    }
                 }
             }
         }

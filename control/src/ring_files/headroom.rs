@@ -1,7 +1,8 @@
-//! The memory that is left to a process: in its cgroup and those above it, and in the file system of its rings.
+//! The memory that is left to a process: in its cgroup and those above it, in the file system of its rings, and in the machine.
 //!
 //! A process that exceeds the limit of its cgroup is killed, and so may be the programs beside it. So rings leave room in each of these
-//! places: a quarter of what there would be without the rings of this session, and at least a sixteenth of the whole.
+//! places: a quarter of what there would be without the rings of this session, those of its other processes included, and at least a
+//! sixteenth of the whole.
 
 use rustix::fs::fstatvfs;
 use std::fs;
@@ -23,9 +24,14 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// How many more bytes rings may take here, where they take `used` bytes already.
+    /// How much of the bytes that the rings of a session take may be here.
+    pub(super) fn part(&self, used: u64) -> u64 {
+        used.min(self.limit.saturating_sub(self.available))
+    }
+
+    /// How many more bytes rings may take here, where those of the session take `used` bytes already, here or elsewhere.
     pub(super) fn room(&self, used: u64) -> u64 {
-        let reserve = (self.available.saturating_add(used) / 4).max(self.limit / 16);
+        let reserve = (self.available.saturating_add(self.part(used)) / 4).max(self.limit / 16);
         self.available.saturating_sub(reserve)
     }
 
@@ -48,7 +54,18 @@ impl Place {
 pub(super) fn places(dir: Option<impl AsFd>) -> Vec<Place> {
     let mut places = cgroups();
     places.extend(dir.and_then(file_system));
+    places.extend(fs::read_to_string("/proc/meminfo").ok().and_then(|info| machine(&info)));
     places
+}
+
+/// `info` is `/proc/meminfo`.
+fn machine(info: &str) -> Option<Place> {
+    let bytes = |name: &str| {
+        let line = info.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+    };
+    let (limit, available) = (bytes("MemTotal:")?, bytes("MemAvailable:")?);
+    Some(Place { name: "the machine".to_owned(), kind: io::ErrorKind::OutOfMemory, limit, available })
 }
 
 fn file_system(dir: impl AsFd) -> Option<Place> {
@@ -138,17 +155,33 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn place(limit: u64, available: u64) -> Place {
-        Place { name: String::new(), kind: io::ErrorKind::OutOfMemory, limit, available }
+    impl Place {
+        pub(in super::super) fn with(limit: u64, available: u64) -> Self {
+            Self { name: String::new(), kind: io::ErrorKind::OutOfMemory, limit, available }
+        }
     }
 
     #[test]
     fn a_quarter_stays_free_and_at_least_a_sixteenth_of_the_whole() {
-        assert_eq!(place(16 * MIB, 12 * MIB).room(0), 9 * MIB);
+        assert_eq!(Place::with(16 * MIB, 12 * MIB).room(0), 9 * MIB);
         // The same place after 9 MiB were taken: nothing more, however often it is asked.
-        assert_eq!(place(16 * MIB, 12 * MIB).after(9 * MIB).room(9 * MIB), 0);
-        assert_eq!(place(64 * MIB, 5 * MIB).room(0), MIB, "little is left of much");
-        assert_eq!(place(64 * MIB, 4 * MIB).room(0), 0);
+        assert_eq!(Place::with(16 * MIB, 12 * MIB).after(9 * MIB).room(9 * MIB), 0);
+        assert_eq!(Place::with(64 * MIB, 5 * MIB).room(0), MIB, "little is left of much");
+        assert_eq!(Place::with(64 * MIB, 4 * MIB).room(0), 0);
+    }
+
+    #[test]
+    fn of_rings_elsewhere_no_more_counts_than_is_taken_here() {
+        // A small cgroup, in a session that takes a gigabyte in others.
+        assert_eq!(Place::with(16 * MIB, 12 * MIB).room(1024 * MIB), 8 * MIB);
+    }
+
+    #[test]
+    fn the_memory_of_the_machine_is_read() {
+        let info = "MemTotal:       24683852 kB\nMemFree:         1 kB\nMemAvailable:   22000000 kB\n";
+        let found = machine(info).map(|place| (place.limit, place.available));
+        assert_eq!(found, Some((24_683_852 << 10, 22_000_000 << 10)));
+        assert_eq!(machine("MemTotal: 1 kB\n"), None, "kernels before 3.14");
     }
 
     #[test]

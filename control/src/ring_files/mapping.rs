@@ -3,7 +3,7 @@
 
 use super::allocate;
 use super::process_memory::{ProcessMemory, Reservation};
-use crate::session_dir::ProcessDir;
+use crate::session_dir::{MemorySum, ProcessDir};
 use mapguard::Guarded;
 use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
 use std::fs::File;
@@ -179,6 +179,15 @@ impl AsRef<BucketWords> for Mapping {
         assert!(size_of::<BucketWords>() <= self.map.len(), "inside the mapping");
         // SAFETY: inside the mapping, as just asserted, which is aligned to a page and mapped while `self` lives. The words are atomics, for
         // which any value is valid; other threads and processes access them as atomics, too.
+        unsafe { self.base.cast().as_ref() }
+    }
+}
+
+/// For a mapping of the file with the sum of a session's rings.
+impl AsRef<MemorySum> for Mapping {
+    fn as_ref(&self) -> &MemorySum {
+        assert!(size_of::<MemorySum>() <= self.map.len(), "inside the mapping");
+        // SAFETY: as for the words of a bucket.
         unsafe { self.base.cast().as_ref() }
     }
 }

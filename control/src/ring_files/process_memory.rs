@@ -1,10 +1,12 @@
 //! The memory of a session's rings, or of its statistics, in this process: what they take, and what they may take.
 //!
-//! Each process has a bound of its own, so that no process has to know what others take. Below it, the rings leave
-//! [headroom](super::headroom) in the cgroup and the file system.
+//! Each process has a bound of its own. Below it, the rings of all processes of the session together stay below its cap, if there is one, and leave
+//! [headroom](super::headroom) in the cgroup, the file system and the machine. Many processes that start at once each find much memory free: what
+//! all have [reserved](SharedMemory) counts, whether it is taken yet or not.
 
 use super::headroom::{Place, places};
 use crate::private_dir::PrivateDir;
+use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +21,22 @@ const PAUSE: Duration = Duration::from_secs(1);
 const PARTS: u64 = 32;
 const PARTS_OF_FULL_SIZE: u64 = PARTS / 8;
 
+/// The sum of what the rings of all processes of a session take.
+pub(crate) trait SharedMemory: fmt::Debug + Send + Sync {
+    /// The bytes.
+    fn bytes(&self) -> u64;
+
+    /// Adds and subtracts.
+    fn change(&self, more: u64, less: u64);
+
+    /// The error of a request for so many bytes that was added already, if the sum exceeds its cap.
+    fn check(&self, bytes: u64) -> io::Result<()>;
+
+    /// Corrects the sum by what the living processes take; `false` if that is not done now. `pending`: what this process has added for a
+    /// ring that it has not made yet.
+    fn count(&self, pending: u64) -> bool;
+}
+
 /// The memory of a session's rings, or of its statistics, in this process.
 #[derive(Debug)]
 pub(crate) struct ProcessMemory {
@@ -28,13 +46,15 @@ pub(crate) struct ProcessMemory {
     /// Where the files are; `None` if there are none.
     dir: Option<Arc<PrivateDir>>,
     used: AtomicU64,
+    /// With that of the session's other processes; `None` if it is not known.
+    session: Option<Box<dyn SharedMemory>>,
     seen: Mutex<Seen>,
 }
 
 /// What was seen last.
 #[derive(Debug, Default)]
 struct Seen {
-    /// When, with the bytes that the rings took then.
+    /// When, with the bytes that the rings of the session took then.
     places: Option<(Instant, u64, Vec<Place>)>,
     /// Time and reason of the last refusal, if no request succeeded since.
     refusal: Option<(Instant, io::ErrorKind, String)>,
@@ -42,7 +62,17 @@ struct Seen {
 
 impl ProcessMemory {
     pub(crate) fn new(what: &'static str, bound: u64, dir: Option<Arc<PrivateDir>>) -> Arc<Self> {
-        Arc::new(Self { what, bound, dir, used: AtomicU64::new(0), seen: Mutex::default() })
+        Self::in_session(what, bound, dir, None)
+    }
+
+    /// Memory that counts in this sum, too.
+    pub(crate) fn in_session(
+        what: &'static str,
+        bound: u64,
+        dir: Option<Arc<PrivateDir>>,
+        session: Option<Box<dyn SharedMemory>>,
+    ) -> Arc<Self> {
+        Arc::new(Self { what, bound, dir, used: AtomicU64::new(0), session, seen: Mutex::default() })
     }
 
     /// The bytes that the rings take.
@@ -73,14 +103,18 @@ impl ProcessMemory {
         outcome
     }
 
-    /// The size of the next ring, of those in `sizes`: the more memory the rings take, the less.
+    /// The size of the next ring, of those in `sizes`: the more memory the rings take, of this process or of the session, the less.
     pub(super) fn choose_size(&self, sizes: &[usize]) -> usize {
-        let used = self.used();
-        let room = self.tightest(used).map_or(u64::MAX, |place| place.room(used));
-        let most = self.bound.min(used.saturating_add(room));
-        let step = (used.saturating_mul(PARTS) / most.max(1)).saturating_sub(PARTS_OF_FULL_SIZE - 1);
+        let (used, of_session) = (self.used(), self.of_session(0));
+        let place = self.tightest(of_session);
+        let part = place.as_ref().map_or(0, |place| place.part(of_session));
+        let room = place.map_or(u64::MAX, |place| place.room(of_session));
+        let step =
+            |used: u64, most: u64| (used.saturating_mul(PARTS) / most.max(1)).saturating_sub(PARTS_OF_FULL_SIZE - 1);
+        let step = step(used, self.bound).max(step(part, part.saturating_add(room)));
         let first = usize::try_from(step).unwrap_or(usize::MAX).min(sizes.len() - 1);
-        let fits = |size: &&usize| used.saturating_add(**size as u64) <= most;
+        let room = room.min(self.bound.saturating_sub(used));
+        let fits = |size: &&usize| **size as u64 <= room;
         *sizes[first..].iter().find(fits).unwrap_or(&sizes[sizes.len() - 1])
     }
 
@@ -98,30 +132,51 @@ impl ProcessMemory {
 
     fn take(&self, bytes: u64) -> io::Result<()> {
         let used = self.used.fetch_add(bytes, Ordering::Relaxed);
-        self.check(used, bytes).inspect_err(|_| self.give_back(bytes))
+        self.session.iter().for_each(|session| session.change(bytes, 0));
+        let checked = self.check_bound(used, bytes).and_then(|()| {
+            self.check_session(bytes).or_else(|error| {
+                let counted = self.session.as_ref().is_some_and(|session| session.count(bytes));
+                if counted { self.check_session(bytes) } else { Err(error) }
+            })
+        });
+        checked.inspect_err(|_| self.give_back(bytes))
     }
 
     fn give_back(&self, bytes: u64) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.session.iter().for_each(|session| session.change(0, bytes));
     }
 
-    fn check(&self, used: u64, bytes: u64) -> io::Result<()> {
+    /// What the rings of the session take without the `pending` bytes: at least those of this process.
+    fn of_session(&self, pending: u64) -> u64 {
+        let sum = self.session.as_ref().map_or(0, |session| session.bytes());
+        sum.max(self.used()).saturating_sub(pending)
+    }
+
+    fn check_bound(&self, used: u64, bytes: u64) -> io::Result<()> {
         let what = self.what;
-        if used.saturating_add(bytes) > self.bound {
-            let text = format!(
-                "the {what} of this process take {used} bytes, and {bytes} more would exceed its bound of {}; raise the bound \
-                 (`--memory`, `.memory(bytes)`), or choose smaller or fewer {what}",
-                self.bound
-            );
-            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
+        if used.saturating_add(bytes) <= self.bound {
+            return Ok(());
         }
+        let text = format!(
+            "the {what} of this process take {used} bytes, and {bytes} more would exceed its bound of {}; raise the bound \
+             (`--memory`, `.memory(bytes)`), or choose smaller or fewer {what}",
+            self.bound
+        );
+        Err(io::Error::new(io::ErrorKind::QuotaExceeded, text))
+    }
+
+    /// Whether `bytes` that were added already are too many for the session's cap, or for a place.
+    fn check_session(&self, bytes: u64) -> io::Result<()> {
+        self.session.as_ref().map_or(Ok(()), |session| session.check(bytes))?;
+        let used = self.of_session(bytes);
         match self.tightest(used) {
-            Some(place) if place.room(used) < bytes => Err(place.error(what)),
+            Some(place) if place.room(used) < bytes => Err(place.error(self.what)),
             _ => Ok(()),
         }
     }
 
-    /// The place with the least room; `None` if there is no limit. `used`: the bytes that the rings take.
+    /// The place with the least room; `None` if there is no limit. `used`: the bytes that the rings of the session take.
     fn tightest(&self, used: u64) -> Option<Place> {
         let mut seen = self.seen();
         if seen.places.as_ref().is_none_or(|(when, ..)| when.elapsed() >= FRESH) {
@@ -193,6 +248,47 @@ mod tests {
         assert!(sizes.is_sorted_by(|a, b| a >= b));
         let count = |size: usize| sizes.iter().filter(|other| **other == size).count();
         assert_eq!([count(SIZES[0]), count(SIZES[1])], [16, 8]);
+    }
+
+    /// The sum of a session, without a file.
+    #[derive(Debug, Default)]
+    struct Sum(AtomicU64);
+
+    impl SharedMemory for Arc<Sum> {
+        fn bytes(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        fn change(&self, more: u64, less: u64) {
+            self.0.fetch_add(more.wrapping_sub(less), Ordering::Relaxed);
+        }
+
+        fn check(&self, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn count(&self, _: u64) -> bool {
+            false
+        }
+    }
+
+    /// All find the same memory free, before the first of them has taken any.
+    #[test]
+    fn a_thousand_processes_at_once_leave_a_quarter_free_and_all_have_rings() {
+        const MIB: u64 = 1 << 20;
+        let sum = Arc::new(Sum::default());
+        let mut taken = Vec::new();
+        for _ in 0..1000 {
+            let memory = ProcessMemory::in_session("rings", 128 * MIB, None, Some(Box::new(Arc::clone(&sum))));
+            let places = vec![Place::with(4096 * MIB, 3072 * MIB)];
+            memory.seen().places = Some((Instant::now() + Duration::from_secs(3600), 0, places));
+            for _ in 0..5 {
+                taken.push(memory.reserve(memory.choose_size(&SIZES)).expect("there is room"));
+            }
+        }
+        assert!(sum.bytes() <= 3072 * MIB * 3 / 4, "{}", sum.bytes());
+        drop(taken);
+        assert_eq!(sum.bytes(), 0);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::SessionError;
 use crate::bandwidth::Buckets;
-use crate::ring_files::{MemoryImage, ProcessMemory, RingFiles, RingsInMemory};
+use crate::ring_files::{MemoryImage, ProcessMemory, RingFiles, RingsInMemory, SessionMemory};
 use crate::session_dir::{KeepDead, Options, Place, ProcessDir, RingDirError};
 use crate::spec::Limits;
 use std::path::PathBuf;
@@ -84,7 +84,11 @@ impl Rings {
         let options = Options { place: place.place, allow_disk: place.allow_disk, keep_dead };
         let dir = if place.in_memory { None } else { Some(Arc::new(ProcessDir::make(&options, session)?)) };
         let cut_off = place.survive_cut_off.then(Arc::default);
-        let memory = ProcessMemory::new("rings", limits.memory, dir.as_ref().map(|dir| dir.shared_dir()));
+        let sum = dir.as_ref().map(|dir| SessionMemory::open(Arc::clone(dir), limits.memory_cap)).transpose();
+        // Without room for the sum, only a cap needs it.
+        let sum = sum.or_else(|error| limits.memory_cap.map_or(Ok(None), |_| Err(error)))?;
+        let sum = sum.map(|sum| Box::new(sum) as _);
+        let memory = ProcessMemory::in_session("rings", limits.memory, dir.as_ref().map(|dir| dir.shared_dir()), sum);
         let store = dir.map_or_else(|| RingStore::Memory(MemoryImage::new(session)), RingStore::Files);
         Ok(Self { session: session.to_owned(), store, memory, limits: limits.clone(), cut_off })
     }
@@ -101,7 +105,7 @@ impl Rings {
         match &self.store {
             RingStore::Files(dir) => {
                 let dir = Arc::clone(dir);
-                Box::new(RingFiles::new(dir, &self.session, memory, self.limits.memory_cap, self.cut_off.clone()))
+                Box::new(RingFiles::new(dir, &self.session, memory, self.cut_off.clone()))
             }
             RingStore::Memory(image) => Box::new(RingsInMemory { memory, image: Arc::clone(image) }),
         }

@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// Maximum length of metadata that is read, in bytes.
 const MAX_METADATA: u64 = 64 << 20;
@@ -33,13 +34,18 @@ impl RemoteRingDirs {
         Ok(names)
     }
 
-    /// Leases the directory called `name` to this consumer; `None` if another consumer has it, or its metadata is not written yet.
+    /// Leases the directories with these names to this consumer, each closed until its first access; `None` for one that another consumer
+    /// has, or whose metadata is not written yet, and the error for one that cannot be opened or trusted.
     ///
     /// # Errors
     ///
-    /// If it cannot be opened or trusted.
-    pub(crate) fn take(&self, name: &str) -> io::Result<Option<RemoteDir>> {
-        let _lock = Lock::take(&self.0)?;
+    /// If other processes hold the lock for so long, as those do that remove what dead ones left.
+    pub(crate) fn take(&self, names: &[String], timeout: Duration) -> io::Result<Vec<io::Result<Option<RemoteDir>>>> {
+        let _lock = Lock::take_within(&self.0, timeout)?;
+        Ok(names.iter().map(|name| self.take_one(name)).collect())
+    }
+
+    fn take_one(&self, name: &str) -> io::Result<Option<RemoteDir>> {
         let dir = match self.0.open_subdir(name) {
             Err(error) if error.is_missing() => return Ok(None),
             opened => opened.map_err(io::Error::other)?,
@@ -48,8 +54,8 @@ impl RemoteRingDirs {
         if dir.file_len(METADATA).is_err() || dir.file_len(CONSUMER).is_err() || !lease::take(&self.0, inode)? {
             return Ok(None);
         }
-        let (rings, open) = (Arc::clone(&self.0), Mutex::new(Some(dir)));
-        Ok(Some(RemoteDir { rings, name: name.to_owned(), inode, open, key: OnceLock::new() }))
+        let rings = Arc::clone(&self.0);
+        Ok(Some(RemoteDir { rings, name: name.to_owned(), inode, open: Mutex::default(), key: OnceLock::new() }))
     }
 
     /// Removes a directory whose packets are all consumed.

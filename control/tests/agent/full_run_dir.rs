@@ -6,7 +6,7 @@ use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
-use tracepoint_control::{AckState, Channel, ControlError, SessionSpec, State};
+use tracepoint_control::{AckState, Channel, ControlError, DrainedBy, SessionSpec, State};
 
 /// Runs the test again with a small file system, in which it makes its run directory. `None` in the process that only starts it.
 fn small_place(test: &str) -> Option<Place> {
@@ -141,5 +141,28 @@ fn rings_that_fill_the_run_directory_do_not_keep_it_on() -> Outcome {
     assert_eq!(place.on(), [""; 0]);
     assert!(session.destroy(PATIENCE, false)?.silent.is_empty());
     assert_eq!(place.on(), [""; 0]);
+    Ok(())
+}
+
+/// Each of many processes finds room when it starts; together they leave a quarter of it, and each has rings.
+#[test]
+fn processes_of_a_session_leave_a_quarter_together() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let test = "full_run_dir::processes_of_a_session_leave_a_quarter_together";
+    let Some(place) = small_place(test) else { return Ok(()) };
+    let traced: Vec<_> = (0..12).map(|_| place.start(test)).collect();
+    let mut wanted = spec(&["traced:*"], &[]);
+    wanted.drain = DrainedBy::Recorder;
+    let session = place.controller.create("s", &wanted)?;
+    let answers = session.wait(1, PATIENCE)?;
+    let without: Vec<_> = answers.acks.iter().filter(|ack| ack.state != AckState::Recording).collect();
+    assert!(answers.silent.is_empty() && answers.acks.len() == 12 && without.is_empty(), "{without:?}");
+    place.until_recorded(&session, 100);
+    let found = rustix::fs::statvfs(place.temp.path())?;
+    // Files beside the rings take some of it.
+    assert!(found.f_bavail * 32 >= found.f_blocks * 7, "{} of {} blocks are left", found.f_bavail, found.f_blocks);
+    assert!(traced.into_iter().all(crate::common::Other::end));
     Ok(())
 }

@@ -2,6 +2,10 @@
 
 use crate::common::Outcome;
 use crate::traced::{PATIENCE, Place, go_on, is_traced, spec, stop};
+use rustix::fs::inotify;
+use rustix::io::Errno;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
 use std::time::Duration;
 use tracepoint_control::{Application, Rule, SinkSpec};
 
@@ -52,6 +56,52 @@ fn a_stopped_process_outside_the_session_is_not_waited_for() -> Outcome {
     go_on(&stopped)?;
     assert_eq!(ids(&session.wait(generation, PATIENCE)?.silent), [0; 0]);
     assert_eq!(ids(&session.destroy(PATIENCE, false)?.silent), [0; 0]);
+    assert!(runs.end() && stopped.end());
+    Ok(())
+}
+
+/// How often a file of this directory was opened since the last call.
+fn opened(watch: &impl AsFd, name: &str) -> Result<usize, Box<dyn std::error::Error>> {
+    let mut buffer = [const { MaybeUninit::uninit() }; 4096];
+    let mut reader = inotify::Reader::new(watch, &mut buffer);
+    let mut count = 0;
+    loop {
+        match reader.next() {
+            Ok(event) => count += usize::from(event.file_name().is_some_and(|file| file.to_bytes() == name.as_bytes())),
+            Err(Errno::WOULDBLOCK) => return Ok(count),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// However often the controller looks whether the others have answered: the processes that have need not be looked at.
+#[test]
+fn the_answer_of_a_process_is_read_once() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let test = "participants::the_answer_of_a_process_is_read_once";
+    let (runs, stopped) = (place.start(test), place.start(test));
+    let session = place.record("s", &["traced:tick"]);
+    assert_eq!(ids(&session.wait(1, PATIENCE)?.silent), [0; 0]);
+    stop(&stopped)?;
+    let generation = session.change("enable", |spec| {
+        spec.add_rule(&Rule::new("traced:tock")).expect("a rule");
+        Ok(())
+    })?;
+    // Without the agent, which opens its own file as well.
+    let running = place.controller.process(runs.id())?;
+    while session.acks()?.iter().any(|ack| ack.process == running.info().key() && ack.generation < generation) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let watch = inotify::init(inotify::CreateFlags::NONBLOCK)?;
+    inotify::add_watch(&watch, session.path().join("acks"), inotify::WatchFlags::OPEN)?;
+    assert_eq!(ids(&session.wait(generation, Duration::from_millis(500))?.silent), [stopped.id()]);
+    // To find out who takes part, in the first look, and for the result.
+    let count = opened(&watch, &format!("{}.json", running.name()))?;
+    assert!(count <= 3, "{count} times");
+    go_on(&stopped)?;
     assert!(runs.end() && stopped.end());
     Ok(())
 }
