@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 /// A collector on this host, which listens on free ports; and where senders connect to it.
-fn collect(place: &Path) -> (Running, String) {
+pub(crate) fn collect(place: &Path) -> (Running, String) {
     let mut command = Command::new(TRACECTL);
     command.args(["collect", "--json", "--live", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", "127.0.0.1:0"]);
     command.arg("-o").arg(place.join("stored"));
