@@ -260,11 +260,15 @@ impl Hub {
     /// The storage has done something.
     pub(crate) fn done(&mut self, handle: u64, done: Done, now: Instant) {
         if let Done::Full(full) = done {
+            // Old chunks make room, of which nobody need hear.
+            let has_made_room = full.is_some() && self.make_room();
             match &full {
+                Some(_) if has_made_room => {}
                 Some(why) => self.say(format!("cannot write: {why}; senders wait until there is room")),
+                None if self.full.is_none() => {}
                 None => self.say("what could not be written is written again".to_owned()),
             }
-            self.full = full;
+            self.full = full.filter(|_| !has_made_room);
             return;
         }
         let Some(stream) = self.streams.get_mut(&handle) else { return };

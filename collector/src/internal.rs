@@ -35,7 +35,13 @@ pub struct Driver {
 }
 
 fn offer() -> Offer {
-    let limits = Limits { packets: 16, bytes: 1 << 20, time: Duration::from_secs(2), delay: Duration::from_millis(20) };
+    let limits = Limits {
+        packets: 16,
+        bytes: 1 << 20,
+        time: Duration::from_secs(2),
+        delay: Duration::from_millis(20),
+        end_delay: Duration::from_millis(20),
+    };
     Offer {
         ports: (1, 2),
         window: 1 << 20,

@@ -17,7 +17,8 @@
 //! ```
 //!
 //! A gap is as old as the arrival of the packet behind it. At the end of what was sent there is no such packet: a synchronisation message says what
-//! the last number is. What comes after it was given up is late, so nothing that leaves is ever behind its successor. The ranges given up are kept
+//! the last number is. Over TCP that message can overtake the packets, which wait in buffers for as long as the disk is slow: such a gap is asked
+//! for when the connection has been silent for a while, and nothing is given up but what the sender does not have ([`Limits::over_tcp`]). What comes after it was given up is late, so nothing that leaves is ever behind its successor. The ranges given up are kept
 //! until the sender is told, which counts their events.
 
 #[cfg(test)]
@@ -47,6 +48,17 @@ pub(crate) struct Limits {
     pub(crate) time: Duration,
     /// The time after which a gap is asked for: networks reorder.
     pub(crate) delay: Duration,
+    /// The same for a gap at the end.
+    pub(crate) end_delay: Duration,
+}
+
+impl Limits {
+    /// Over TCP, which loses nothing, but delivers late; its connection has been silent since `silent`, `None`: it has not.
+    pub(crate) fn over_tcp(&self, silent: Option<Instant>, now: Instant) -> Self {
+        let is_silent = silent.is_some_and(|since| now.saturating_duration_since(since) >= self.time);
+        let end_delay = if is_silent { self.time } else { Duration::MAX };
+        Self { time: Duration::MAX, end_delay, ..*self }
+    }
 }
 
 /// When a gap appeared, and when it was asked for, first and last.
@@ -230,7 +242,7 @@ impl<P> Reorder<P> {
             from = seq + 1;
         }
         if let Some((last, gap)) = self.last.as_mut().filter(|(last, _)| *last >= from) {
-            if ask.len() < MOST_RANGES && gap.asks(now, limits.delay) {
+            if ask.len() < MOST_RANGES && gap.asks(now, limits.end_delay) {
                 ask.push((from, *last));
             }
         }

@@ -208,6 +208,7 @@ impl Collector {
                     bytes: memory as u64 / 4,
                     time: options.gap_time,
                     delay: REORDER_DELAY,
+                    end_delay: REORDER_DELAY,
                 },
             },
         });

@@ -241,7 +241,9 @@ impl StreamControl {
             self.told_ready = true;
             ToSender::Ready(if self.is_udp { Ready::Udp } else { Ready::Tcp }).encode(out);
         }
-        for nacks in hub.gaps(id, &self.offer.limits, now).chunks(MOST_NACKS) {
+        let limits = self.offer.limits;
+        let limits = if self.is_udp { limits } else { limits.over_tcp(streamed.silent, now) };
+        for nacks in hub.gaps(id, &limits, now).chunks(MOST_NACKS) {
             ToSender::Nack(Nack { entries: nacks.to_vec() }).encode(out);
         }
         self.acknowledge(hub, id, now, out);

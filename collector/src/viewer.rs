@@ -13,11 +13,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 use tracepoint_reader::net::live::{
-    AttachStatus, Connect, Created, Detached, Index, IndexStatus, MAJOR, MetadataBytes, MetadataStatus, NEW_METADATA,
-    NEW_STREAM, NewStreamsStatus, PacketBytes, PacketStatus, Request, Secret, Seek, SessionRecord, Sessions,
-    StreamRecord, Streams,
+    AttachStatus, ClockOffset, Connect, Created, Detached, Index, IndexStatus, MAJOR, MetadataBytes, MetadataStatus,
+    NEW_METADATA, NEW_STREAM, NewStreamsStatus, PacketBytes, PacketStatus, Request, Secret, Seek, SessionRecord,
+    Sessions, StreamRecord, Streams,
 };
-use tracepoint_reader::net::stream::{Handshake, SharedKey, Side};
+use tracepoint_reader::net::stream::{Handshake, NO_BOUND, SharedKey, Side};
 
 /// The most bytes of a packet in one answer.
 const LONGEST_READ: u32 = 1 << 20;
@@ -92,7 +92,7 @@ impl Viewer {
             Request::Connect(connect) if connect.major == MAJOR => {
                 self.is_connected = true;
                 let asks = self.key.is_some();
-                if asks { Connect::keyed() } else { Connect::relay(1) }.encode(&mut out);
+                if asks { Connect::keyed() } else { Connect::collector() }.encode(&mut out);
             }
             Request::Connect(connect) => {
                 return Answer::Close(format!(
@@ -134,6 +134,7 @@ impl Viewer {
                     None => Answer::Reply(packet_reply(&Err(io::ErrorKind::NotFound.into()))),
                 };
             }
+            Request::Clock { stream } => self.clock(hub, stream).encode(&mut out),
             Request::Detach { session } => Detached(self.detach(hub, session, now)).encode(&mut out),
             _ => return Answer::Close("the request is not known".to_owned()),
         }
@@ -288,6 +289,13 @@ impl Viewer {
             fresh.pop();
         }
         fresh.into_iter().map(|(handle, _)| *handle).collect()
+    }
+
+    /// How the clock of the trace with this stream is aligned.
+    fn clock(&self, hub: &mut Hub, handle: u64) -> ClockOffset {
+        let streamed = self.streams.get(&handle).and_then(|viewed| hub.streamed(viewed.session));
+        let (offset, bound) = streamed.and_then(|streamed| streamed.alignment).unwrap_or((0, NO_BOUND));
+        ClockOffset { offset, bound }
     }
 
     fn metadata(&mut self, hub: &Hub, handle: u64) -> Option<io::Result<Vec<u8>>> {

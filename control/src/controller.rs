@@ -111,10 +111,10 @@ impl Controller {
     /// cannot be written.
     pub fn set_bandwidth(&self, rate: Option<u64>) -> Result<(), ControlError> {
         if let Some(rate) = rate {
-            for name in self.sessions()? {
-                let Ok(spec) = NamedSession::new(self, &name).spec() else { continue };
-                spec.check_bandwidth(&name, rate)
-                    .map_err(|error| ControlError::Spec { session: name.clone(), error })?;
+            let named = |name: String| Some((NamedSession::new(self, &name).spec().ok()?, name));
+            let in_code = self.sessions_in_code().into_iter().filter_map(|session| Some((session.spec?, session.name)));
+            for (spec, name) in self.sessions()?.into_iter().filter_map(named).chain(in_code) {
+                spec.check_bandwidth(&name, rate).map_err(|error| ControlError::Spec { session: name, error })?;
             }
         }
         Ok(bandwidth::set(self.run_dir.dir(), rate)?)
@@ -241,10 +241,13 @@ impl Controller {
     /// # Errors
     ///
     /// [`ControlError::Exists`] or [`ControlError::InCode`] if there is one of that name; [`ControlError::Name`] or [`ControlError::Spec`] if
-    /// the name or the description is invalid, or a sink cannot [replace](SinkSpec::existing) what is in its directory.
+    /// the name or the description is invalid, a packet of its streams would take more than 10 s at the [cap](Self::bandwidth) of the run
+    /// directory, or a sink cannot [replace](SinkSpec::existing) what is in its directory.
     pub fn create(&self, name: &str, spec: &SessionSpec) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
-        spec.check().map_err(|error| ControlError::Spec { session: name.to_owned(), error })?;
+        let cap = || self.bandwidth().ok()?.rate;
+        let checked = spec.check().and_then(|()| cap().map_or(Ok(()), |rate| spec.check_bandwidth(name, rate)));
+        checked.map_err(|error| ControlError::Spec { session: name.to_owned(), error })?;
         if self.sessions()?.iter().any(|known| known == name) {
             return Err(ControlError::Exists { name: name.to_owned() });
         }

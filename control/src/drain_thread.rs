@@ -1,6 +1,7 @@
 //! The background thread of a session: moves packets from the rings to the sinks, keeps spare rings ready, and steers the clock.
 
 pub(crate) mod shared;
+pub(crate) mod streams_file;
 mod supply_thread;
 
 use crate::consumer_loop::{PollInterval, Round};
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
+use streams_file::StreamsFile;
 use supply_thread::SupplyThread;
 use tracepoint_core::clock;
 use tracepoint_sinks::{Drain, RingSupplier};
@@ -41,8 +43,11 @@ pub(crate) struct DrainThread {
 }
 
 impl DrainThread {
-    /// Starts the thread.
-    pub(crate) fn start(drain: Arc<SharedDrain>, publish: Option<FlushedFile>) -> io::Result<Self> {
+    /// Starts the thread, which publishes in these files.
+    pub(crate) fn start(
+        drain: Arc<SharedDrain>,
+        (publish, streams): (Option<FlushedFile>, Option<StreamsFile>),
+    ) -> io::Result<Self> {
         let taken = Arc::<AtomicU64>::default();
         let unsupplied = Arc::<Mutex<_>>::default();
         // Registered before the thread runs: events may start to wait for the drain before that.
@@ -58,6 +63,7 @@ impl DrainThread {
             flushed: Instant::now(),
             flush_age: Duration::ZERO,
             publish,
+            streams,
         };
         // Threads that need a ring wake it.
         let is_rarely_needed = is_supplier && !supplier.is_never_woken();
@@ -117,6 +123,8 @@ struct Rounds {
     flush_age: Duration,
     /// Where a recorder reads before which time all packets are closed; `None` if none needs it.
     publish: Option<FlushedFile>,
+    /// Where recovery reads what the senders have done; `None` if there is no place for it, or a recorder writes it.
+    streams: Option<StreamsFile>,
 }
 
 impl Rounds {
@@ -150,6 +158,9 @@ impl Rounds {
             self.drain.with(|drain| (drain.flush_age(), drain.flushed(), drain.wait_limit())).unwrap_or_default();
         self.flush_age = flush_age;
         self.publish.as_mut().map_or(Ok(()), |file| file.write(flushed)).unwrap_or_default();
+        if let Some(file) = &mut self.streams {
+            file.write();
+        }
         // Two rounds within the age.
         let is_early = flush_age < LONGEST * 2;
         let wait_limit = wait_limit.into_iter().chain(is_early.then_some(flush_age * 2)).min();

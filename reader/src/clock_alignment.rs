@@ -5,6 +5,7 @@
 //! merged get these offsets in place of those in their metadata. Traces with the same clock get the same one, that with the least
 //! bound, because between them the order of times is exact.
 
+use crate::metadata::Clock;
 use crate::source;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -25,6 +26,13 @@ pub struct ClockAlignment {
     pub bound: u64,
     /// How much later the events are shown than by the clock of the host that has recorded them. Positive: that clock is behind.
     pub correction: i64,
+}
+
+impl ClockAlignment {
+    /// That of a clock, before it is aligned.
+    pub(crate) fn of(clock: &Clock, offset: i64, bound: u64) -> Self {
+        Self { offset, bound, correction: offset.saturating_sub(clock.nanoseconds(0)) }
+    }
 }
 
 /// The offset and the bound in the last whole line.

@@ -1,8 +1,10 @@
 //! Converts a dt file to a CTF directory, and a CTF directory to a dt file.
 //!
-//! Packets are CTF in both, and are copied unchanged. Events that are not in the source any more count as overwritten in the account of the
+//! Packets are CTF in both, and are copied unchanged. Where a collector has aligned the clock of a trace with its own, the metadata of the dt file
+//! has that offset. Events that are not in the source any more count as overwritten in the account of the
 //! target.
 
+mod aligned;
 mod error;
 mod to_ctf;
 mod to_dt;
@@ -80,9 +82,12 @@ pub fn convert(
         }
         return to_ctf::convert(dt, out, &mut report);
     }
-    let mut parts = trace.metadata();
+    let mut parts = trace.metadata().zip(trace.alignments());
     match (parts.next(), parts.count()) {
-        (Some((directory, metadata)), 0) => to_dt::convert(directory, metadata, out, options, &mut report),
+        (Some(((directory, metadata), (_, alignment))), 0) => {
+            let offset = alignment.map(|alignment| alignment.offset);
+            to_dt::convert(directory, (metadata, offset), out, options, &mut report)
+        }
         (_, more) => Err(ConvertError::Several { path: path.to_owned(), traces: more + 1 }),
     }
 }

@@ -66,22 +66,24 @@ pub(super) fn write(trace: &Trace, is_json: bool) -> VerbResult {
 
 /// What is told about clocks that are far off: host, and correction.
 pub(super) fn far_off(trace: &Trace) -> Vec<String> {
-    let mut notes: Vec<_> = all(trace)
-        .filter_map(|(_, metadata, alignment)| {
-            let correction = alignment?.correction;
-            let direction = if correction > 0 { "behind" } else { "ahead of" };
-            let by = signed(correction.saturating_abs());
-            (correction.unsigned_abs() >= FAR_OFF).then(|| {
-                format!(
-                    "the clock of {} is {} {direction} that of the collector; its events are shown at the time of the collector (`view --clocks`)",
-                    host(metadata),
-                    by.trim_start_matches('+'),
-                )
-            })
-        })
-        .collect();
+    let aligned = all(trace).filter_map(|(_, metadata, alignment)| Some((metadata, alignment?)));
+    let mut notes: Vec<_> = aligned.filter_map(|(metadata, alignment)| far_off_note(metadata, alignment)).collect();
     notes.dedup();
     notes
+}
+
+/// The same about one trace.
+pub(super) fn far_off_note(metadata: &Metadata, alignment: ClockAlignment) -> Option<String> {
+    let correction = alignment.correction;
+    let direction = if correction > 0 { "behind" } else { "ahead of" };
+    let by = signed(correction.saturating_abs());
+    (correction.unsigned_abs() >= FAR_OFF).then(|| {
+        format!(
+            "the clock of {} is {} {direction} that of the collector; its events are shown at the time of the collector (`view --clocks`)",
+            host(metadata),
+            by.trim_start_matches('+'),
+        )
+    })
 }
 
 /// What is told where events are sent to a collector whose clock is `ahead` nanoseconds ahead of this host's, if that is far.

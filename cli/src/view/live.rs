@@ -1,14 +1,16 @@
 //! The events of a live session.
 
 use super::View;
+use super::clocks::far_off_note;
 use super::printer::Wanted;
 use crate::failure::{Failure, Outcome, VerbResult};
 use crate::interrupt::Interrupt;
-use crate::message::counted;
+use crate::message::{self, counted};
 use crate::output;
 use crate::progress::WaitingLine;
 use crate::time_point::Context;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::thread::sleep;
 use std::time::Duration;
@@ -18,6 +20,16 @@ use tracepoint_reader::net::stream::SharedKey;
 
 /// The pause before a relay is asked again that had nothing.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// Tells of clocks that are far off, each once.
+fn tell_far_off(view: &LiveView, told: &mut BTreeSet<String>) {
+    for note in view.alignments().filter_map(|(metadata, alignment)| far_off_note(metadata, alignment)) {
+        if !told.contains(&note) {
+            message::note(&note);
+            told.insert(note);
+        }
+    }
+}
 
 impl View {
     pub(super) fn live(&self, url: &LiveUrl) -> VerbResult {
@@ -36,6 +48,7 @@ impl View {
         options.stop = stop.flag();
         let mut view = LiveView::open(url, &options)?;
         let line = WaitingLine::new(format!("viewing {url}"));
+        let mut notes = BTreeSet::new();
         let ended = loop {
             match view.poll() {
                 Ok(Polled::Item(item)) => {
@@ -47,12 +60,14 @@ impl View {
                 Ok(_) if stop.is_requested() => break Ok(()),
                 Ok(_) => {
                     printer.flush()?;
+                    tell_far_off(&view, &mut notes);
                     sleep(PAUSE);
                 }
                 Err(error) => break Err(Failure::from(error)),
             }
         };
         drop(line);
+        tell_far_off(&view, &mut notes);
         let (unchecked, late) = (view.unchecked(), view.late());
         view.close();
         let outcome = printer.finish(unchecked, late)?;

@@ -6,6 +6,7 @@
 mod bad_peers;
 mod datagrams;
 mod hosts;
+mod killed_sender;
 #[path = "../../../reader/tests/integration/udp/link.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the tests of UDP use more of it")]
 mod link;

@@ -63,6 +63,30 @@ fn the_cap_is_shown_and_changed() -> Outcome {
 }
 
 #[test]
+fn a_cap_too_small_for_what_is_streamed_is_refused_on_both_sides() -> Outcome {
+    let place = Place::new();
+    let streams = ["-e", "shop:*", "--wait", "--stream", "127.0.0.1:1"];
+    // What would be streamed at a cap that is there.
+    assert_eq!(place.tracectl(&["bandwidth", "1K"]).0, Some(0));
+    for verb in [&["create", "s"][..], &["record", "--duration", "1s"]] {
+        let error = place.refused(&[verb, &streams[..]].concat());
+        assert!(error.contains("more than 10 s at a cap of the run directory of 1024 bytes per second"), "{error}");
+    }
+    // A cap for what `record` streams.
+    assert_eq!(place.tracectl(&["bandwidth", "off"]).0, Some(0));
+    let record = [&["record", "--duration", "10m"], &streams[..]].concat();
+    let _record = Traced(place.command(&record).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
+    let began = Instant::now();
+    while !place.well(&["status"]).contains("record-") {
+        assert!(began.elapsed() < LONG, "the recording does not begin");
+        sleep(Duration::from_millis(10));
+    }
+    let error = place.refused(&["bandwidth", "1K"]);
+    assert!(error.contains("the session `record-") && error.contains("give at least"), "{error}");
+    Ok(())
+}
+
+#[test]
 fn processes_share_the_cap_of_the_run_directory_and_survive_each_other() -> Outcome {
     if is_traced() {
         return Ok(());

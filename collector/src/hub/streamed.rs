@@ -27,6 +27,8 @@ pub(crate) struct Streamed {
     pub(crate) fragments: Fragments<Option<OwnedSemaphorePermit>>,
     /// Data have come over this connection: the sender is to be told.
     pub(crate) has_data: bool,
+    /// Since when its connection for packets over TCP has been silent: everything that has arrived is read.
+    pub(crate) silent: Option<Instant>,
     /// Bytes that were stored since the sender was last told, and what wakes its connection when there are many.
     pub(crate) untold: u64,
     pub(crate) progress: Rc<Notify>,

@@ -2,8 +2,13 @@
 
 use super::*;
 
-const LIMITS: Limits =
-    Limits { packets: 256, bytes: 1 << 20, time: Duration::from_secs(2), delay: Duration::from_millis(20) };
+const LIMITS: Limits = Limits {
+    packets: 256,
+    bytes: 1 << 20,
+    time: Duration::from_secs(2),
+    delay: Duration::from_millis(20),
+    end_delay: Duration::from_millis(20),
+};
 
 fn popped(reorder: &mut Reorder<u64>, now: Instant) -> Vec<u64> {
     std::iter::from_fn(|| reorder.pop(now))
@@ -51,6 +56,33 @@ fn a_gap_is_asked_for_and_given_up() {
     assert_eq!(reorder.lost, [(3, 3), (5, 6)], "the sender is told of these, and not of 1, which was never sent");
     reorder.push(3, 2, 1, 3, start);
     assert_eq!((popped(&mut reorder, start + GONE_TIME), reorder.late), (vec![], 1));
+}
+
+#[test]
+fn over_tcp_nothing_is_given_up_but_what_the_sender_does_not_have() {
+    let (mut reorder, start) = (Reorder::new(0), Instant::now());
+    let silent = start + Duration::from_secs(3600);
+    let hour = silent + LIMITS.time;
+    reorder.push(0, NO_SEQ, 1, 0, start);
+    reorder.sent_up_to(3, start);
+    assert_eq!(popped(&mut reorder, start), [0]);
+    let mut asked = Vec::new();
+    for silent in [None, Some(silent + LIMITS.time / 2)] {
+        assert!(!reorder.tick(hour, &LIMITS.over_tcp(silent, hour), &mut asked));
+        assert_eq!(asked, [], "1 to 3 can be underway");
+    }
+    let limits = LIMITS.over_tcp(Some(silent), hour);
+    for time in [hour, hour + LIMITS.time * 2] {
+        assert!(!reorder.tick(time, &limits, &mut asked));
+    }
+    assert_eq!(asked, [(1, 3), (1, 3)]);
+    reorder.sent_up_to(4, hour);
+    assert!(!reorder.tick(hour + LIMITS.time / 2, &limits, &mut asked));
+    assert_eq!(asked.len(), 2, "what was sent after the silence");
+    reorder.gone(1, 2, hour);
+    assert!(popped(&mut reorder, hour + GONE_TIME).is_empty());
+    reorder.push(3, 2, 1, 3, hour);
+    assert_eq!((popped(&mut reorder, hour + GONE_TIME), reorder.given_up), (vec![3], 0));
 }
 
 #[test]

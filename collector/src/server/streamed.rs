@@ -141,7 +141,10 @@ pub(super) async fn data(shared: Rc<Shared>, mut connection: Connection) -> Resu
     connection.establish();
     loop {
         while connection.bytes().len() < RecordHeader::SIZE {
-            if !connection.fill(RecordHeader::SIZE, None).await.map_err(incomplete)? {
+            silent(&shared, &attach, connection.bytes().is_empty().then(Instant::now));
+            let is_open = connection.fill(RecordHeader::SIZE, None).await;
+            silent(&shared, &attach, None);
+            if !is_open.map_err(incomplete)? {
                 return Ok(());
             }
         }
@@ -161,6 +164,15 @@ pub(super) async fn data(shared: Rc<Shared>, mut connection: Connection) -> Resu
         if !shared.hub.borrow_mut().wire_packet(id, bytes, memory, Instant::now()) {
             return Err("a packet is damaged, or of no stream of this session".to_owned());
         }
+    }
+}
+
+/// Whether nothing has arrived on the connection for packets that is not read, and since when. Not said of one that a newer connection replaces.
+fn silent(shared: &Shared, attach: &Attach, since: Option<Instant>) {
+    let mut hub = shared.hub.borrow_mut();
+    let id = hub.session_of_token(&attach.token);
+    if let Some(streamed) = id.and_then(|id| hub.streamed(id)) {
+        streamed.silent = since;
     }
 }
 

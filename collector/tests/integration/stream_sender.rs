@@ -314,6 +314,12 @@ impl StreamSender {
         self.transmit(handle, seq, prev, packet, None);
     }
 
+    /// Counts a packet as sent, which [`transmit`](Self::transmit) is to send later.
+    pub(crate) fn count_sent(&mut self, handle: u64, seq: u64) {
+        self.last.insert(handle, seq);
+        *self.sent.entry(handle).or_default() += 1;
+    }
+
     /// Sends a packet, or a part of it over UDP.
     pub(crate) fn transmit(&mut self, handle: u64, seq: u64, prev_seq: u64, packet: &[u8], part: Option<(u32, u32)>) {
         let head = wire_head(packet, Route { handle, seq, prev_seq, circuit_id: 0 }).expect("a packet");

@@ -74,6 +74,28 @@ fn packets_over_tcp_are_stored_and_acknowledged() {
     assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 400 * 11);
 }
 
+/// Over TCP a synchronisation comes on a connection of its own, and can overtake packets. The sender keeps none here, so that one that is asked
+/// for would be gone.
+#[test]
+fn packets_that_a_synchronisation_has_overtaken_are_not_lost() {
+    let place = place();
+    let collector = Running::below(place.path());
+    let mut sender = StreamSender::open(collector.addresses.control, collector.addresses.data, 1, None);
+    let handle = sender.announce(0).0;
+    sender.say_metadata(0, &(METADATA.to_owned() + EVENT));
+    sender.send_once(handle, 0, &packet(0, 0, 0));
+    // The second packet is as if it waited in a buffer.
+    sender.count_sent(handle, 1);
+    let begin = Instant::now();
+    sender.sync(1200);
+    while begin.elapsed() < Duration::from_secs(1) {
+        assert!(sender.listen(), "the collector has closed the connection");
+    }
+    sender.transmit(handle, 1, 0, &packet(0, 1, 0), None);
+    let closed = sender.close();
+    assert_eq!((closed[0].packets, closed[0].packets_lost, sender.nacks), (2, 0, 0));
+}
+
 #[test]
 fn a_sender_that_is_gone_before_it_streams_leaves_no_directory() {
     let place = place();

@@ -2,13 +2,17 @@
 
 use super::overload::{ask, number, status, word};
 use super::restart::start_with;
-use super::running::Running;
+use super::running::{PATIENCE, Running};
 use super::sender::connect;
 use super::stream_sender::{EVENT, METADATA, StreamSender, packet};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use tracepoint_reader::live::{LiveOptions, LiveView};
 use tracepoint_reader::net::live::{Connect, IndexStatus, Request, Seek, Status};
+use tracepoint_reader::{Item, Polled};
 
 const VIEWERS: usize = 16;
 /// Packets of half a MiB.
@@ -94,6 +98,68 @@ fn slow_viewers_take_bounded_memory_and_hold_up_nobody() {
     drop(slow);
     child.kill().expect("it runs");
     child.wait().expect("it ends");
+}
+
+/// The next event of a view: its time.
+fn next_time(view: &mut LiveView) -> i64 {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        match view.poll().expect("a view") {
+            Polled::Item(Item::Event(event)) => return event.time_ns,
+            Polled::Wait => sleep(Duration::from_millis(5)),
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("no event comes");
+}
+
+#[test]
+fn a_view_has_the_time_of_the_collector_from_its_first_event_on() {
+    let place = TempDir::new_in("/dev/shm").expect("a directory");
+    let collector = Running::below(place.path());
+    let mut sender = StreamSender::open(collector.addresses.control, collector.addresses.data, 1, None);
+    let (handle, _) = sender.announce(0);
+    sender.say_metadata(0, &[METADATA, EVENT].concat());
+    let url = format!("net://{}/host/host/shop-till-7-1", collector.addresses.live).parse().expect("a URL");
+    let mut options = LiveOptions::default();
+    options.from_beginning = true;
+    // It attaches before anything is known about the clock.
+    let open = || LiveView::open(&url, &options).expect("a view");
+    let mut views = vec![open()];
+    assert!(matches!(views[0].poll(), Ok(Polled::Wait)));
+    let known =
+        |view: &LiveView| view.alignments().map(|(_, it)| (it.offset, it.bound, it.correction)).collect::<Vec<_>>();
+    let estimates = [(7_000_000_000, 50), (-9_000, 45)];
+    for (seq, alignment) in (0..).zip(estimates) {
+        sender.send(handle, seq, packet(0, seq, 0));
+        sender.alignment = alignment;
+        sender.sync(1000 + (seq + 1) * 100);
+        sender.until(|sender| sender.synced == seq + 1);
+        for view in &mut views {
+            assert_eq!(next_time(view), 7_000_001_001 + seq.cast_signed() * 100, "a time never goes back");
+            assert_eq!(known(view), [(7_000_000_000, 50, 7_000_000_000)]);
+        }
+    }
+    // A later view has the later measurement.
+    views.push(open());
+    assert_eq!(next_time(&mut views[1]), 1001 - 9000);
+    assert_eq!(known(&views[1]), [(-9_000, 45, -9_000)]);
+    sender.close();
+}
+
+#[test]
+fn a_clock_of_which_nothing_is_known_is_that_of_the_metadata() {
+    let place = TempDir::new_in("/dev/shm").expect("a directory");
+    let collector = Running::below(place.path());
+    let mut sender = StreamSender::open(collector.addresses.control, collector.addresses.data, 1, None);
+    let (handle, _) = sender.announce(0);
+    sender.say_metadata(0, &[METADATA, EVENT].concat());
+    let url = format!("net://{}/host/host/shop-till-7-1", collector.addresses.live).parse().expect("a URL");
+    let mut view = LiveView::open(&url, &LiveOptions::default()).expect("a view");
+    sender.send(handle, 0, packet(0, 0, 0));
+    sender.sync(1100);
+    assert_eq!((next_time(&mut view), view.alignments().count()), (1001, 0));
+    sender.close();
 }
 
 #[test]

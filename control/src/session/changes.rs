@@ -161,7 +161,7 @@ impl Running {
     ) -> Result<Arc<OnceLock<SinkId>>, SessionError> {
         let spec = sink.spec();
         let (mut sink, output) = sink.make(&self.trace_name).map_err(|reason| SessionError::Sink { reason })?;
-        self.rings.share_bandwidth(&mut *sink)?;
+        self.rings.attach_sender(&mut *sink)?;
         let line = output_list::line(&mut *sink, notices);
         let id = self.begin_sink(sink, Some(spec), output, line)?;
         let placeholder = self.sinks.iter().find(|sink| sink.spec.is_none()).map(|sink| Arc::clone(&sink.id));

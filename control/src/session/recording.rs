@@ -105,8 +105,10 @@ impl Recording {
         let rings = Rings::make(plan.place, &spec.limits, &name)?;
         guard.dir = rings.store.dir().cloned();
         for (sink, _) in &mut sinks {
-            rings.share_bandwidth(&mut **sink)?;
+            rings.attach_sender(&mut **sink)?;
         }
+        // A recorder writes it, where there is one.
+        let streams = if drained_remotely { None } else { rings.streams_file() };
         let mut flushed = None;
         if let Some(dir) = rings.store.dir().filter(|_| drained_remotely) {
             if spec.flush_ms.is_some() {
@@ -143,7 +145,7 @@ impl Recording {
         if let Some(timeout) = plan.sink_timeout {
             drain.set_timeout(timeout);
         }
-        let thread = DrainThread::start(Arc::clone(&drain), flushed).map_err(SessionError::Thread)?;
+        let thread = DrainThread::start(Arc::clone(&drain), (flushed, streams)).map_err(SessionError::Thread)?;
         live.switch_all_on(channels)?;
         let (channels, outputs) = guard.finish();
         let sinks = added.into_iter().zip(outputs).zip(lines);

@@ -2,6 +2,7 @@
 
 use super::SessionError;
 use crate::bandwidth::Buckets;
+use crate::drain_thread::streams_file::{Senders, StreamsFile};
 use crate::ring_files::{MemoryImage, ProcessMemory, RingFiles, RingsInMemory, SessionMemory};
 use crate::session_dir::{KeepDead, Options, Place, ProcessDir, RingDirError};
 use crate::spec::Limits;
@@ -75,6 +76,7 @@ pub(super) struct Rings {
     pub(super) limits: Limits,
     /// Counts the pages lost when ring files are truncated; `None` if truncation may end the program.
     pub(super) cut_off: Option<Arc<AtomicU64>>,
+    senders: Senders,
 }
 
 impl Rings {
@@ -90,13 +92,26 @@ impl Rings {
         let sum = sum.map(|sum| Box::new(sum) as _);
         let memory = ProcessMemory::in_session("rings", limits.memory, dir.as_ref().map(|dir| dir.shared_dir()), sum);
         let store = dir.map_or_else(|| RingStore::Memory(MemoryImage::new(session)), RingStore::Files);
-        Ok(Self { session: session.to_owned(), store, memory, limits: limits.clone(), cut_off })
+        Ok(Self {
+            session: session.to_owned(),
+            store,
+            memory,
+            limits: limits.clone(),
+            cut_off,
+            senders: Senders::default(),
+        })
     }
 
-    /// Has a sink that sends over a network share the caps on the bandwidth with other processes.
-    pub(super) fn share_bandwidth(&self, sink: &mut dyn Sink) -> Result<(), SessionError> {
+    /// Has a sink that sends over a network share the caps on the bandwidth with other processes, and what its peer has be known to recovery.
+    pub(super) fn attach_sender(&self, sink: &mut dyn Sink) -> Result<(), SessionError> {
+        self.senders.add(sink);
         let failed = |error| SessionError::Sink { reason: format!("cannot share the cap on the bandwidth: {error}") };
         Buckets::share(sink, self.store.dir().map(|dir| dir.session())).map_err(failed)
+    }
+
+    /// The file beside the rings that says what the senders have done.
+    pub(super) fn streams_file(&self) -> Option<StreamsFile> {
+        self.store.dir().map(|dir| StreamsFile::new(Arc::clone(dir), self.senders.clone()))
     }
 
     /// The source of ring memory: files if there is a directory, else anonymous memory.

@@ -57,15 +57,17 @@ impl SessionSpec {
 
     /// Checks that the streams of the session could send its packets at this cap of the run directory, in bytes per second.
     pub(crate) fn check_bandwidth(&self, name: &str, rate: u64) -> Result<(), SpecError> {
-        let streams = self.sinks.iter().any(|sink| sink.stream.is_some());
+        // The sinks of a recorder are not in the description, but the age at which it needs packets closed for a stream.
+        let is_streamed_by_recorder = self.drain == DrainedBy::Recorder && self.flush_ms.is_some();
+        let is_streamed = is_streamed_by_recorder || self.sinks.iter().any(|sink| sink.stream.is_some());
         let largest = self.all_channels().map(ChannelSpec::packet_size).max().unwrap_or_default() as u64;
         let least = largest.div_ceil(10);
-        if !streams || rate >= least {
+        if !is_streamed || rate >= least {
             return Ok(());
         }
         Err(SpecError::invalid(format!(
-            "the session `{name}` streams packets of {largest} bytes, each of which would take more than 10 s at {rate} bytes per second; give at \
-             least {least}"
+            "the session `{name}` streams packets of {largest} bytes, each of which would take more than 10 s at a cap of the run directory of \
+             {rate} bytes per second; give at least {least} to `tracectl bandwidth`, or use smaller rings"
         )))
     }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use datatrace::{FileStorage, MAX_LOGSIZE};
 
+use super::aligned::aligned;
 use super::{ConvertError, ConvertOptions, Converted, Progress};
 use crate::account::Account;
 use crate::dt::{DtTraceWriter, stream_name};
@@ -40,7 +41,7 @@ struct Listing {
 
 pub(super) fn convert(
     directory: &Path,
-    metadata: &Metadata,
+    (metadata, clock_offset): (&Metadata, Option<i64>),
     out: &Path,
     options: ConvertOptions,
     report: &mut dyn FnMut(Progress),
@@ -51,8 +52,12 @@ pub(super) fn convert(
     let metadata_path = directory.join("metadata");
     let text = read_bounded(&metadata_path, MAX_METADATA)?;
     let text = Metadata::text(&text).map_err(|error| error.in_file(&metadata_path))?;
+    let aligned = clock_offset.map(|offset| aligned(&text, offset));
     let account = Account::find(directory)?;
     let mut listing = Listing::of(directory, metadata)?;
+    if aligned == Some(None) {
+        listing.damage.push("the alignment of its clock with that of the collector".to_owned());
+    }
     let largest = listing.packets.iter().filter(|packet| !packet.edge).map(|packet| packet.size).max().unwrap_or(0);
     let needed = DtTraceWriter::slot_size(largest as usize).max(DtTraceWriter::SLOT_LEAST);
     let size = match options.slot_size {
@@ -63,7 +68,7 @@ pub(super) fn convert(
     let used = listing.packets.iter().filter(|packet| !packet.edge).count();
     let slots = options.slots.unwrap_or(u32::try_from(used).unwrap_or(u32::MAX).max(1));
     let mut writer = DtTraceWriter::create(FileStorage::begin(out)?, slots, size)?;
-    writer.describe(&text)?;
+    writer.describe(aligned.flatten().as_deref().unwrap_or(&text))?;
     let dropped = (used as u64).saturating_sub(u64::from(slots));
     if dropped > 0 && account.is_some() {
         listing.count(metadata);

@@ -27,6 +27,8 @@ pub(super) struct Relay<S> {
     /// How long the relay may be silent before it is given up.
     silence: Duration,
     stop: Arc<AtomicBool>,
+    /// Whether it is a collector of ours, which tells the alignment of clocks.
+    pub(super) is_collector: bool,
 }
 
 impl Relay<TcpStream> {
@@ -54,12 +56,14 @@ impl Relay<TcpStream> {
 impl<S: Read + Write> Relay<S> {
     /// Greets the relay at the other end of `socket`.
     pub(super) fn begin(socket: S, options: &LiveOptions) -> Result<Self, LiveError> {
-        let mut relay = Self { socket, buffer: Vec::new(), silence: options.silence, stop: Arc::clone(&options.stop) };
+        let (buffer, silence, stop) = (Vec::new(), options.silence, Arc::clone(&options.stop));
+        let mut relay = Self { socket, buffer, silence, stop, is_collector: false };
         let connect = relay.ask(Request::Connect(Connect::viewer()), |bytes| Ok(Connect::decode(bytes)))?;
         let Connect { major, minor, .. } = connect;
         if major != MAJOR {
             return Err(LiveError::Version { major, minor });
         }
+        relay.is_collector = connect.is_collector();
         match &options.key {
             Some(key) if connect.asks_for_key() => relay.prove(key)?,
             Some(_) => return Err(LiveError::Key("it does not ask for the shared key; leave `--key-file` out")),

@@ -2,8 +2,10 @@
 
 use super::LiveError;
 use super::connection::Relay;
+use crate::clock_alignment::ClockAlignment;
 use crate::metadata::{MAX_METADATA, Metadata};
-use crate::net::live::{MetadataBytes, MetadataStatus, Request};
+use crate::net::live::{ClockOffset, MetadataBytes, MetadataStatus, Request};
+use crate::net::stream::NO_BOUND;
 use std::io::{Read, Write};
 
 /// A trace of a live session.
@@ -19,6 +21,9 @@ pub(super) struct Trace {
     pub(super) has_ended: bool,
     /// Whether more metadata may have come.
     pub(super) is_stale: bool,
+    /// Whether it was asked how the clock is aligned: at the first packet or time of the trace. The answer applies to the whole view.
+    pub(super) has_asked_clock: bool,
+    pub(super) alignment: Option<ClockAlignment>,
     bytes: Vec<u8>,
 }
 
@@ -52,9 +57,42 @@ impl Trace {
         self.is_stale = false;
         if self.bytes.len() > known {
             match Metadata::parse(&self.bytes) {
-                Ok(metadata) => (self.metadata, self.reason) = (Some(metadata), None),
+                Ok(metadata) => {
+                    let offset = self.alignment.map(|alignment| alignment.offset);
+                    self.metadata = Some(offset.map_or(metadata.clone(), |offset| metadata.with_offset(offset)));
+                    self.reason = None;
+                }
                 Err(error) => self.reason = Some(error.to_string()),
             }
+        }
+        Ok(())
+    }
+
+    /// The identity of its clock.
+    pub(super) fn clock(&self) -> Option<[u8; 16]> {
+        self.metadata.as_ref()?.clocks().first()?.uuid
+    }
+
+    /// Aligns the clock unless that is done: as is `known` of it already, or as the relay says. A stream of the trace has told something, which
+    /// comes behind the first measurement.
+    pub(super) fn align<S: Read + Write>(
+        &mut self,
+        relay: &mut Relay<S>,
+        stream: u64,
+        known: Option<ClockAlignment>,
+    ) -> Result<(), LiveError> {
+        let Some(metadata) = self.metadata.as_ref().filter(|_| !self.has_asked_clock && relay.is_collector) else {
+            return Ok(());
+        };
+        let clock = metadata.clocks().first();
+        let ClockOffset { offset, bound } = match known {
+            Some(ClockAlignment { offset, bound, .. }) => ClockOffset { offset, bound },
+            None => relay.ask(Request::Clock { stream }, |bytes| Ok(ClockOffset::decode(bytes)))?,
+        };
+        self.has_asked_clock = true;
+        self.alignment = clock.filter(|_| bound != NO_BOUND).map(|clock| ClockAlignment::of(clock, offset, bound));
+        if self.alignment.is_some() {
+            self.metadata = Some(metadata.with_offset(offset));
         }
         Ok(())
     }

@@ -5,8 +5,10 @@ use super::options::LiveOptions;
 use super::streams::{Fetched, Stream};
 use super::trace::Trace;
 use super::{LiveError, LiveUrl};
+use crate::clock_alignment::ClockAlignment;
 use crate::loss::Damage;
 use crate::merge::{IncrementalMerge, Item, Polled};
+use crate::metadata::Metadata;
 use crate::net::live::{
     AttachStatus, Created, Index, IndexStatus, NEW_METADATA, NEW_STREAM, NewStreamsStatus, Request, Seek,
     SessionRecord, StreamRecord, Streams,
@@ -132,6 +134,12 @@ impl<S: Read + Write> LiveView<S> {
         }
     }
 
+    /// The metadata of each trace whose clock was aligned with that of the collector, and how. Known from the first event of the trace on; a relay
+    /// of LTTng's aligns no clock.
+    pub fn alignments(&self) -> impl Iterator<Item = (&Metadata, ClockAlignment)> {
+        self.traces.values().filter_map(|trace| Some((trace.metadata.as_ref()?, trace.alignment?)))
+    }
+
     /// How many events arrived later than the time that was reached by then. They were left out, so that time never goes back.
     pub fn late(&self) -> u64 {
         self.merge.late()
@@ -239,6 +247,9 @@ impl<S: Read + Write> LiveView<S> {
     fn next_packet(&mut self, stream: u64) -> Result<bool, LiveError> {
         let index = self.relay.ask(Request::NextIndex { stream }, Index::decode)?;
         self.note_flags(stream, index.flags);
+        if matches!(index.status, IndexStatus::Ok | IndexStatus::Inactive) {
+            self.align(stream)?;
+        }
         match index.status {
             IndexStatus::Ok => return self.packet(stream, &index),
             IndexStatus::Retry => {}
@@ -283,6 +294,17 @@ impl<S: Read + Write> LiveView<S> {
             }
         }
         Err(LiveError::Relay("it never sends a packet that it has announced"))
+    }
+
+    /// Aligns the clock of the trace of a stream, unless that is done: as that of an earlier trace with the same clock, so that times of the two
+    /// can be compared exactly.
+    fn align(&mut self, stream: u64) -> Result<(), LiveError> {
+        let Some(id) = self.streams.get(&stream).map(|stream| stream.trace) else { return Ok(()) };
+        let clock = self.traces.get(&id).filter(|trace| !trace.has_asked_clock).and_then(Trace::clock);
+        let of_same = |trace: &Trace| trace.alignment.filter(|_| clock.is_some() && trace.clock() == clock);
+        let known = self.traces.values().find_map(of_same);
+        let trace = self.traces.get_mut(&id);
+        trace.map_or(Ok(()), |trace| trace.align(&mut self.relay, stream, known))
     }
 
     fn note_flags(&mut self, stream: u64, flags: u32) {

@@ -21,8 +21,8 @@ pub(super) fn align<'a>(directories: impl Iterator<Item = &'a mut Directory>) {
         let of_clock = directory.clock().and_then(|clock| by_clock.get(&clock).copied());
         let Some((offset, bound)) = of_clock.or(own) else { continue };
         let Some(clock) = directory.metadata.clocks().first() else { continue };
-        let correction = offset.saturating_sub(clock.nanoseconds(0));
+        let alignment = ClockAlignment::of(clock, offset, bound);
         directory.metadata = directory.metadata.with_offset(offset);
-        directory.alignment = Some(ClockAlignment { offset, bound, correction });
+        directory.alignment = Some(alignment);
     }
 }

@@ -19,6 +19,7 @@
 //! | [`Packet`](Request::Packet) | [`PacketBytes`] |
 //! | [`Metadata`](Request::Metadata) | [`MetadataBytes`] |
 //! | [`Detach`](Request::Detach) | [`Detached`] |
+//! | [`Clock`](Request::Clock) | [`ClockOffset`] |
 //! | [`Challenge`](Request::Challenge) | [`Secret`]: a random number |
 //! | [`Prove`](Request::Prove) | [`Secret`]: the code of the collector; zeros: refused |
 //!
@@ -30,7 +31,7 @@ mod request;
 mod status;
 mod streams;
 
-pub use reply::Secret;
+pub use reply::{ClockOffset, Secret};
 pub use reply::{Created, Detached, Index, MetadataBytes, PacketBytes};
 pub use request::{Connect, Request, Seek};
 pub use status::{AttachStatus, IndexStatus, MetadataStatus, NewStreamsStatus, PacketStatus, Status};

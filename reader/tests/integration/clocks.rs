@@ -4,6 +4,7 @@ use crate::hand::{Packet, one_event};
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
+use tracepoint_reader::convert::{ConvertOptions, convert};
 use tracepoint_reader::{Follow, Item, Polled, Trace};
 
 const OWN_OFFSET: i64 = 1_700_000_000_000_000_000;
@@ -79,6 +80,24 @@ fn processes_of_one_host_keep_their_order() {
     let trace = Trace::open_all(&["a", "b", "c"].map(|name| root.path().join(name))).unwrap();
     assert_eq!(events(trace.items()), expected(&[("a", 110), ("b", 210), ("c", 260), ("a", 310)]));
     assert!(trace.alignments().all(|(_, alignment)| alignment.is_some_and(|alignment| alignment.bound == 50)));
+}
+
+#[test]
+fn a_dt_file_has_the_clock_of_the_collector() {
+    let root = TempDir::new().unwrap();
+    host(root.path(), "a", '2', &[100, 300], &format!("1000 {} 20\n", OWN_OFFSET - 5 * SECOND));
+    let (directory, file) = (root.path().join("a"), root.path().join("a.dt"));
+    let converted = convert(&directory, &file, ConvertOptions::default(), |_| {}).unwrap();
+    assert_eq!((converted.packets, converted.damage), (1, vec![]));
+    let times = |path: &Path| {
+        let items = Trace::open(path).unwrap().items().collect::<Vec<_>>().into_iter();
+        events(items).into_iter().map(|(_, time)| time).collect::<Vec<_>>()
+    };
+    assert_eq!(times(&directory), [100 - 5 * SECOND, 300 - 5 * SECOND]);
+    assert_eq!(times(&file), times(&directory));
+    // And what is made of it.
+    convert(&file, &root.path().join("back"), ConvertOptions::default(), |_| {}).unwrap();
+    assert_eq!(times(&root.path().join("back")), times(&directory));
 }
 
 #[test]

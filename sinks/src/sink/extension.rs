@@ -2,7 +2,7 @@
 
 use crate::account::Account;
 use crate::error::SinkError;
-use crate::stream::Bandwidth;
+use crate::stream::{Bandwidth, StreamWatch};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -84,6 +84,11 @@ pub trait SinkExtension {
 
     /// The caps of a sink that sends over a network, to be shared with other senders before it begins.
     fn bandwidth(&mut self) -> Option<&mut Bandwidth> {
+        None
+    }
+
+    /// What a sink that sends over a network has done, for recovery.
+    fn stream(&self) -> Option<StreamWatch> {
         None
     }
 

@@ -33,7 +33,6 @@ use std::time::{Duration, Instant};
 use tracepoint_reader::net::stream::{
     Announce, ClockProbe, Close, ClosedStream, LONGEST_PIECE, MOST_ENTRIES, NO_SEQ, Piece, Sync, SyncEntry, ToCollector,
 };
-use tracepoint_ring::channel::PacketHeader;
 use tracepoint_ring::clock;
 
 /// How many packets are sent before messages are looked at.
@@ -167,14 +166,19 @@ impl Collector {
         }
     }
 
-    /// Promises that all that follows begins at `time` or later.
+    /// Promises that all that follows begins at `time` or later. A packet that is being sent, which a cap may hold up for seconds, is one that follows.
     fn synchronise(&mut self, time: u64, streams: &mut Streams, kept: &mut Kept) {
         kept.sync += 1;
         let (offset, bound) = kept.alignment.at(time);
-        let last = |last: &Option<PacketHeader>| last.map_or(NO_SEQ, |last| last.sequence);
+        let sending = self.sending.as_ref().filter(|sending| !sending.is_again);
         let promised = streams.promise(time).filter_map(|(number, sent)| {
             let handle = self.handles.get(&number).copied().flatten()?;
-            Some(SyncEntry { handle, last: last(&sent.last), time: sent.promised })
+            Some(match sending.filter(|sending| sending.handle() == handle) {
+                Some(Sending { packet, .. }) => {
+                    SyncEntry { handle, last: packet.prev_seq, time: sent.promised.min(packet.packet.header.begin) }
+                }
+                None => SyncEntry { handle, last: sent.last.map_or(NO_SEQ, |last| last.sequence), time: sent.promised },
+            })
         });
         let entries: Vec<_> = promised.collect();
         // Without streams there is one message all the same.

@@ -195,6 +195,10 @@ impl SinkExtension for StreamSink {
         Some(&mut self.options.bandwidth)
     }
 
+    fn stream(&self) -> Option<StreamWatch> {
+        Some(self.watch())
+    }
+
     fn flush_age(&self) -> Option<Duration> {
         Some(flush_age(self.options.sync_interval))
     }

@@ -45,7 +45,7 @@ impl Hub {
             };
             let old = std::mem::replace(&mut streamed.token, token);
             streamed.connection += 1;
-            (streamed.detached, streamed.has_data) = (None, false);
+            (streamed.detached, streamed.has_data, streamed.silent) = (None, false, None);
             let (connection, metadata) = (streamed.connection, streamed.metadata_bytes);
             self.tokens.remove(&old);
             self.tokens.insert(token, id);
@@ -91,6 +91,7 @@ impl Hub {
             names: HashSet::new(),
             fragments: Fragments::new(self.share),
             has_data: false,
+            silent: None,
             untold: 0,
             progress: Rc::default(),
             alignment: None,

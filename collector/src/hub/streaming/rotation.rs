@@ -183,18 +183,20 @@ impl Hub {
         }
     }
 
-    /// Removes the oldest chunks of all sessions while the quota is nearly used up.
-    pub(in crate::hub) fn make_room(&mut self) {
-        let (Some(quota), Some(_)) = (self.rotation.quota, self.rotation.keep) else { return };
+    /// Removes the oldest chunks of all sessions while the quota is nearly used up; whether that has made room.
+    pub(in crate::hub) fn make_room(&mut self) -> bool {
+        let (Some(quota), Some(_)) = (self.rotation.quota, self.rotation.keep) else { return false };
+        let before = self.storage.used();
         while self.storage.used() > quota - quota / FREE {
             let open = self.sessions.iter().filter(|(_, session)| session.is_open());
             let oldest = open.filter_map(|(id, session)| {
                 let (_, ended, _) = session.streamed.as_ref()?.chunks.as_ref()?.closed.front()?;
                 Some((*ended, *id))
             });
-            let Some((_, id)) = oldest.min() else { return };
+            let Some((_, id)) = oldest.min() else { break };
             self.remove_chunk(id);
         }
+        self.storage.used() < before
     }
 
     /// Removes the oldest chunk of a session: first its metadata, so that nothing takes the rest for a trace.

@@ -61,9 +61,33 @@ pub struct Created(pub bool);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detached(pub bool);
 
+/// The reply to [`Request::Clock`](super::Request::Clock), in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockOffset {
+    /// What is added to a time of the trace to get a time since the epoch, by the collector's clock.
+    pub offset: i64,
+    /// The error bound of that; [`NO_BOUND`](crate::net::stream::NO_BOUND): it is not known.
+    pub bound: u64,
+}
+
 /// A random number, or a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Secret(pub [u8; 32]);
+
+impl ClockOffset {
+    /// Appends the reply.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.offset.to_be_bytes());
+        out.extend_from_slice(&self.bound.to_be_bytes());
+    }
+
+    /// Decodes the reply.
+    pub fn decode(bytes: &[u8]) -> Decoded<Self> {
+        Fields::of(bytes, 16).map_or(Decoded::Needs(16), |fields| {
+            Decoded::Whole(Self { offset: fields.u64(0).cast_signed(), bound: fields.u64(8) }, 16)
+        })
+    }
+}
 
 impl Secret {
     /// Appends the reply.

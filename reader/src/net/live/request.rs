@@ -20,11 +20,14 @@ const GET_METADATA: u32 = 6;
 const GET_NEW_STREAMS: u32 = 7;
 const CREATE_SESSION: u32 = 8;
 const DETACH_SESSION: u32 = 9;
-// Not of the stock protocol; sent to a relay whose CONNECT has said that it asks for a key.
+// Not of the stock protocol; sent to a collector of ours alone, which CONNECT has told.
 const CHALLENGE: u32 = 0x5450_0001;
 const PROVE: u32 = 0x5450_0002;
+const CLOCK: u32 = 0x5450_0003;
 
-/// The session of the viewer that a collector tells in CONNECT if it asks for a shared key. Stock viewers do not look at it.
+/// The session of the viewer that a collector of ours tells in CONNECT. Stock viewers do not look at it.
+const COLLECTOR: u64 = 0x5450_4C49_5645_0001;
+/// The same if it asks for a shared key.
 const KEYED: u64 = 0x5450_4B45_5900_0001;
 
 /// The first message, in both directions.
@@ -101,6 +104,11 @@ pub enum Request {
         /// Its code: [`Side::Viewer`](crate::net::stream::Side::Viewer).
         code: [u8; 32],
     },
+    /// How the clock of the trace that has the stream is aligned with the clock of the collector.
+    Clock {
+        /// A data stream that was announced.
+        stream: u64,
+    },
     /// Ends the reading of a session.
     Detach {
         /// The session.
@@ -117,6 +125,16 @@ impl Connect {
     /// What this implementation answers as a relay.
     pub const fn relay(viewer_session: u64) -> Self {
         Self { viewer_session, major: MAJOR, minor: super::MINOR, kind: 0 }
+    }
+
+    /// What a collector of ours answers.
+    pub const fn collector() -> Self {
+        Self::relay(COLLECTOR)
+    }
+
+    /// Whether the relay is a collector of ours, which knows [`Request::Clock`].
+    pub const fn is_collector(&self) -> bool {
+        matches!(self.viewer_session, COLLECTOR | KEYED)
     }
 
     /// What a collector answers that asks for a shared key.
@@ -191,6 +209,10 @@ impl Request {
                 out.extend_from_slice(code);
                 PROVE
             }
+            Self::Clock { stream } => {
+                put(out, [*stream]);
+                CLOCK
+            }
             Self::Detach { session } => {
                 put(out, [*session]);
                 DETACH_SESSION
@@ -216,7 +238,7 @@ impl Request {
             CONNECT | ATTACH_SESSION | GET_PACKET => 20,
             LIST_SESSIONS | CREATE_SESSION | CHALLENGE => 0,
             PROVE => 64,
-            GET_NEXT_INDEX | GET_METADATA | GET_NEW_STREAMS | DETACH_SESSION => 8,
+            GET_NEXT_INDEX | GET_METADATA | GET_NEW_STREAMS | DETACH_SESSION | CLOCK => 8,
             _ => return Err(Malformed::Command(kind)),
         };
         if payload < structure {
@@ -247,6 +269,7 @@ impl Request {
             GET_NEW_STREAMS => Self::NewStreams { session: fields.u64(0) },
             DETACH_SESSION => Self::Detach { session: fields.u64(0) },
             CHALLENGE => Self::Challenge,
+            CLOCK => Self::Clock { stream: fields.u64(0) },
             PROVE => {
                 let [nonce, code] = [0, 32].map(|at| std::array::from_fn(|byte| fields.0[at + byte]));
                 Self::Prove { nonce, code }

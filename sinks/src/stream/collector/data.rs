@@ -3,6 +3,7 @@
 use super::kept::SentPacket;
 use crate::stream::connection::write_parts;
 use crate::stream::queue::QueuedPacket;
+use crate::stream::streams::SentStream;
 use crate::stream::throttle::{Framing, Ticket};
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};
 use std::io::{self, IoSlice};
@@ -74,6 +75,10 @@ impl Sending {
         Self { packet, route, head, part, ticket, done, is_blocked: false, is_again }
     }
 
+    pub(super) const fn handle(&self) -> u64 {
+        self.route.handle
+    }
+
     /// What there is no ticket for; `None` if there is one for everything.
     pub(super) fn unpaid(&self) -> Option<Range<usize>> {
         (self.ticket.end < self.part.end).then_some(self.ticket.end..self.part.end)
@@ -114,6 +119,14 @@ impl Data {
                 start / unit * unit..start.saturating_add(length as usize).min(size)
             }
             _ => 0..size,
+        }
+    }
+
+    /// The highest number up to `last` that can be missing at the collector; `None` if none can.
+    pub(super) fn last_to_send_again(&self, last: u64, stream: &SentStream) -> Option<u64> {
+        match self {
+            Self::Tcp(_) => stream.last_before.map(|before| before.min(last)),
+            Self::Udp(_) => Some(last),
         }
     }
 

@@ -66,7 +66,9 @@ impl Collector {
             return;
         }
         for number in 0..streams.count() {
-            let class = streams.get(number).info.id.class;
+            let sent = streams.get(number);
+            sent.last_before = sent.last.map(|last| last.sequence);
+            let class = sent.info.id.class;
             let size = queue.lock().packet_sizes.get(&class).copied().unwrap_or_default();
             self.announce(number, streams, size);
         }
@@ -90,7 +92,7 @@ impl Collector {
             }
             ToSender::Nack(nack) => {
                 self.throttle.missed();
-                nack.entries.iter().for_each(|entry| self.send_again(entry, kept));
+                nack.entries.iter().for_each(|entry| self.send_again(entry, (streams, kept)));
             }
             ToSender::ClockReply(reply) if self.has_system_clock => {
                 let (now, time) = (clock::now(), SystemTime::now());
@@ -123,11 +125,12 @@ impl Collector {
         self.again.extend(kept.map(|seq| Again { stream: number, seq, part: None }));
     }
 
-    /// Sends packets again, or a part of one, and says which are gone.
-    fn send_again(&mut self, entry: &NackEntry, kept: &Kept) {
+    /// Sends packets again, or a part of one, and says which are gone. What was sent on this connection over TCP is underway.
+    fn send_again(&mut self, entry: &NackEntry, (streams, kept): (&mut Streams, &Kept)) {
         let NackEntry { handle, first, last, offset, length } = *entry;
         let part = (length > 0).then_some((offset, length));
         let Some(number) = self.numbers.get(&handle).copied() else { return };
+        let Some(last) = self.data.last_to_send_again(last, streams.get(number)) else { return };
         let mut gone = |first: u64, last: u64| {
             ToCollector::Gone(SeqRange { handle, first, last }).encode(self.control.output());
         };

@@ -58,6 +58,7 @@ fn stays_below_the_cap(change: fn(StreamOptions) -> StreamOptions) -> Outcome {
     assert!(by_cap > number / 2, "{by_cap} of {number}");
     // Synchronisation points do not wait for packets.
     let longest = files.sync_times.windows(2).map(|pair| pair[1] - pair[0]).max().expect("some");
+    assert!(files.overtaken * 4 < files.syncs.len(), "{} promise a packet that waits for the cap", files.overtaken);
     assert!(files.syncs.len() > 50 && longest < Duration::from_secs(3), "{} {longest:?}", files.syncs.len());
     Ok(())
 }

@@ -33,6 +33,8 @@ pub(crate) struct Files {
     pub(crate) metadata: Vec<u8>,
     pub(crate) account: Vec<u8>,
     pub(crate) syncs: Vec<Sync>,
+    /// Streams in them whose last packet was not there.
+    pub(crate) overtaken: usize,
     /// When each of them came, and when how many bytes came on the way for data.
     pub(crate) sync_times: Vec<Instant>,
     pub(crate) received: Vec<(Instant, usize)>,
@@ -289,6 +291,7 @@ fn serve_control(
                     if is_in {
                         stream.promised = entry.time;
                     }
+                    files.overtaken += usize::from(!is_in);
                 }
                 files.syncs.push(sync);
                 files.sync_times.push(Instant::now());

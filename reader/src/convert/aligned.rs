@@ -1,0 +1,74 @@
+//! The metadata of a trace with the clock of the collector that has stored it: a dt file has no place for an alignment beside the metadata.
+
+use crate::metadata::Metadata;
+use std::fmt::Write;
+
+/// The text with clocks whose zero is `offset` nanoseconds behind the epoch; `None` if its clocks are not written as is usual.
+pub(super) fn aligned(text: &[u8], offset: i64) -> Option<Vec<u8>> {
+    let text = str::from_utf8(text).ok()?;
+    let (mut out, mut rest) = (String::with_capacity(text.len() + 32), text);
+    while let Some((before, body)) = split_at_clock(rest) {
+        let (body, after) = body.split_once('}')?;
+        let is_offset =
+            |statement: &&str| matches!(statement.split('=').next().map(str::trim), Some("offset" | "offset_s"));
+        let statements: Vec<_> = body.split(';').filter(|statement| !is_offset(statement)).collect();
+        let (end, statements) = statements.split_last()?;
+        out += before;
+        out.extend(statements.iter().flat_map(|statement| [*statement, ";"]));
+        // A String takes everything.
+        let _ = write!(out, "\n\toffset = {offset};{end}}}");
+        rest = after;
+    }
+    out += rest;
+    let is_aligned = |metadata: Metadata| Some(metadata.clocks().first()?.nanoseconds(0) == offset);
+    Metadata::parse(out.as_bytes()).ok().and_then(is_aligned)?.then(|| out.into_bytes())
+}
+
+/// The text up to the brace of the next clock, and what follows it.
+fn split_at_clock(text: &str) -> Option<(&str, &str)> {
+    text.match_indices("clock").find_map(|(at, word)| {
+        let is_word =
+            text[..at].chars().next_back().is_none_or(|before| before.is_whitespace() || matches!(before, ';' | '/'));
+        let body = text[at + word.len()..].trim_start().strip_prefix('{')?;
+        is_word.then(|| text.split_at(text.len() - body.len()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACE: &str = "/* CTF 1.8 */
+typealias integer { size = 32; align = 8; signed = false; } := u32;
+trace { major = 1; minor = 8; byte_order = le; packet.header := struct { u32 magic; }; };
+stream { event.header := struct { u32 id; }; };
+event { name = \"e\"; id = 0; fields := struct { u32 n; }; };
+";
+
+    #[test]
+    fn clocks_get_the_offset_and_nothing_else_changes() {
+        for (clock, expected) in [
+            (
+                "clock { name = c; freq = 1000000000; offset_s = 5; offset = 7; };",
+                "clock { name = c; freq = 1000000000;\n\toffset = -9; };",
+            ),
+            ("\nclock\n{\n\tname = \"c\";\n\toffset = 1;\n};\n", "\nclock\n{\n\tname = \"c\";\n\toffset = -9;\n};\n"),
+            (
+                "clock { name = c; };clock { name = d; };",
+                "clock { name = c;\n\toffset = -9; };clock { name = d;\n\toffset = -9; };",
+            ),
+        ] {
+            let trace = TRACE.replace("env { clock = \"clock {\"; };\n", "");
+            let text =
+                aligned(format!("{trace}{clock}").as_bytes(), -9).map(|text| String::from_utf8(text).expect("text"));
+            assert_eq!(text, Some(format!("{TRACE}{expected}")));
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_not_changed() {
+        for text in [TRACE.to_owned(), format!("{TRACE}clock {{ name = c; freq = 5; }};"), "\u{fffd}".to_owned()] {
+            assert_eq!(aligned(text.as_bytes(), 3), None, "{text}");
+        }
+    }
+}
