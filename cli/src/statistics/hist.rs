@@ -85,7 +85,7 @@ impl Hist {
     /// What of running programs is shown, if no trace is named. A latency names its events itself.
     fn target(&self, spec: Option<&StatisticSpec>) -> Result<Option<Target>, Failure> {
         let is_latency = spec.is_some_and(StatisticSpec::is_latency);
-        self.live.target(&self.paths, &self.selection, is_latency)
+        self.live.programs.target(&self.paths, &self.selection, is_latency)
     }
 }
 

@@ -122,7 +122,7 @@ impl Visitor for Counts {
 
 impl Stat {
     pub(crate) fn run(&self) -> VerbResult {
-        if let Some(target) = self.live.target(&self.paths, &self.selection, false)? {
+        if let Some(target) = self.live.programs.target(&self.paths, &self.selection, false)? {
             return self.run_live(target);
         }
         if let Some(address) = self.listen {

@@ -5,6 +5,8 @@
 mod seed;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
+#[path = "../tmux/mod.rs"]
+mod tmux;
 
 mod bandwidth;
 mod channels;
@@ -22,6 +24,7 @@ mod outputs;
 mod recorder_load;
 mod remote_recording;
 mod statistics;
+mod top;
 mod triggers;
 
 use std::env;
