@@ -5,10 +5,12 @@
 //! since the program began; those of a named session are since its start.
 
 pub(super) mod hist;
+pub(super) mod metrics;
 pub(crate) mod own;
 mod screen;
 pub(super) mod stat;
 
+use super::listen;
 use crate::failure::{Failure, Outcome, VerbResult};
 use crate::interrupt::WaitingInterrupt;
 use crate::message;
@@ -16,7 +18,9 @@ use crate::selection::EventSelection;
 use crate::session::controller;
 use crate::units;
 use clap::Args;
+use metrics::Scope;
 use own::OwnSession;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tracepoint_control::{Application, Controller, Rule, SessionStatistics};
@@ -128,19 +132,44 @@ impl ProgramArguments {
 }
 
 impl LiveArguments {
+    /// Has `statistic` of rules computed. Returns the session that computes, and its name.
+    fn start<'a>(
+        &self,
+        controller: &'a Controller,
+        target: Target,
+        statistic: &StatisticSpec,
+    ) -> Result<(Option<OwnSession<'a>>, String), Failure> {
+        match target {
+            Target::Session(name) => Ok((None, name)),
+            Target::Rules(rules) => {
+                let rules = self.programs.with_statistic(controller, rules, statistic)?;
+                let own = OwnSession::start(controller, "stat", &rules, self.programs.timeout)?;
+                let name = own.name().to_owned();
+                Ok((Some(own), name))
+            }
+        }
+    }
+
+    /// Serves the statistics of a session, or `statistic` of the rules, as metrics until Ctrl-C.
+    pub(super) fn serve(
+        &self,
+        target: Target,
+        statistic: &StatisticSpec,
+        address: SocketAddr,
+        scope: &Scope,
+    ) -> VerbResult {
+        let controller = controller(self.programs.pid)?;
+        let (own, name) = self.start(&controller, target, statistic)?;
+        let served = listen::serve(address, || Ok(scope.metrics(&controller.statistics(&name)?)));
+        drop(own);
+        served
+    }
+
     /// Shows the statistics of a session, or `statistic` of the rules, until it is over.
     pub(super) fn run(&self, target: Target, statistic: &StatisticSpec, view: &mut dyn View) -> VerbResult {
         let controller = controller(self.programs.pid)?;
         let mut ends = Ends::new(self, &controller)?;
-        let (own, name) = match target {
-            Target::Session(name) => (None, name),
-            Target::Rules(rules) => {
-                let rules = self.programs.with_statistic(&controller, rules, statistic)?;
-                let own = OwnSession::start(&controller, "stat", &rules, self.programs.timeout)?;
-                let name = own.name().to_owned();
-                (Some(own), name)
-            }
-        };
+        let (own, name) = self.start(&controller, target, statistic)?;
         // Those of a session are shown at once; the first numbers of one of our own would all be 0.
         let mut began = Instant::now();
         if own.is_some() {
@@ -159,7 +188,7 @@ impl LiveArguments {
             }
             view.show(&statistics)?;
             shown += 1;
-            let most = if self.once { Some(1) } else { self.count };
+            let most = if self.once || view.is_shown_once() { Some(1) } else { self.count };
             began += self.programs.interval;
             if most.is_some_and(|most| shown >= most) || ends.wait(began.saturating_duration_since(Instant::now()))? {
                 break;
@@ -183,6 +212,11 @@ pub(super) trait View {
 
     /// Notes the numbers at the beginning.
     fn begin(&mut self, _: &SessionStatistics) {}
+
+    /// Whether the first time is the last one.
+    fn is_shown_once(&self) -> bool {
+        false
+    }
 }
 
 /// What ends the verb: a signal, or the end of the process.

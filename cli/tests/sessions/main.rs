@@ -1,6 +1,8 @@
 //! `tracectl list`, `record` and the verbs of sessions. The traced processes are further instances of this test program.
 #![forbid(unsafe_code)]
 
+#[path = "../prometheus/mod.rs"]
+mod prometheus;
 #[path = "../../../tests/support/seed.rs"]
 mod seed;
 #[path = "../../../tests/support/skip.rs"]
