@@ -9,6 +9,7 @@
 //! The model and the view know no terminal and no source. [`terminal`] moves keys and refreshes between them, and leaves the terminal as it was
 //! at the end, after a signal and after a panic.
 
+mod live;
 mod model;
 mod recorded;
 mod source;
@@ -19,31 +20,44 @@ mod view;
 
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use crate::selection::EventSelection;
+use crate::session::controller;
+use crate::statistics::live::ProgramArguments;
 use clap::Args;
+use live::Live;
 use recorded::Recorded;
 use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
 
-/// Shows which events happen most, and what their fields hold, on a terminal
+/// Shows which events of running programs or recorded traces happen most, and what their fields hold, on a terminal
 ///
-/// Over recorded traces: counts, rates between the first and the last event, and a line of the events over time. Return shows the fields of an
-/// event: the distribution of a number, the most frequent values of any other field, and the last events.
+/// Of running programs, without the path of a trace: the events that the operands and `-e` name, or all of them; they are counted, and not
+/// recorded. `-s SESSION` shows the events that the rules of a session select. Space switches an event off and on: for this display, or in
+/// the session. Return shows the fields of an event: the distribution of a number, the most frequent values of any other field, and the
+/// last events. All ends with this program.
+///
+/// Of recorded traces: the same, with rates between the first and the last event.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
+  tracectl top
+  tracectl top 'shop:*' -p 4242
+  tracectl top -s flight
   tracectl top /tmp/trace
   tracectl top -e 'http:*' /tmp/trace
 
 Keys: up and down select, Return shows the fields of an event and Escape leaves them, left and right select a field,
-s changes the order, q ends
+Space switches an event off or on, s changes the order, p pauses, q ends
 
 {EXIT_CODES}"))]
 pub(crate) struct Top {
-    /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged
-    #[arg(value_name = "PATH", required = true)]
+    /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged. Or events of running programs, as
+    /// `provider:name` with `*`, `?` and `[a-z]`
+    #[arg(value_name = "PATH|EVENT")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     selection: EventSelection,
+    #[command(flatten)]
+    programs: ProgramArguments,
 }
 
 impl Top {
@@ -53,6 +67,10 @@ impl Top {
                 "`top` needs a terminal for its input and its output; `tracectl stat` writes the same counts anywhere";
             return Err(Failure::Refused(text.to_owned()));
         }
-        terminal::run(Recorded::open(&self.paths, &self.selection)?)
+        let Some(target) = self.programs.target(&self.paths, &self.selection, true)? else {
+            return terminal::run(Recorded::open(&self.paths, &self.selection)?);
+        };
+        let controller = controller(self.programs.pid)?;
+        terminal::run(Live::start(&controller, &self.programs, target)?)
     }
 }

@@ -1,8 +1,9 @@
 //! `tracectl hist`: how the values of a field, or the times between two events, are distributed.
 
 use super::heat_map::{HeatMap, Slice, Slices};
-use super::live::hist::HistView;
-use super::live::{Form, LiveArguments, Target};
+use super::live::hist::{HistView, only_one};
+use super::live::metrics::{MetricsView, Scope};
+use super::live::{Form, LiveArguments, Target, View};
 use super::pass::{Input, Order};
 use super::picture::{self, Subject};
 use super::prometheus::{self, Source};
@@ -16,6 +17,7 @@ use clap::Args;
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use tracepoint_control::SessionStatistics;
 use tracepoint_probes::snapshot::{Distribution, Results};
 use tracepoint_probes::{Measure, Snapshot, StatisticSpec};
 
@@ -42,6 +44,7 @@ Examples:
   tracectl hist size --by path --prometheus /tmp/trace
   tracectl hist size 'shop:answered' --by path
   tracectl hist 'latency(shop:asked, shop:answered by id)' -p 4242
+  tracectl hist 'latency(shop:asked, shop:answered by id)' -o latency.svg --once
   tracectl hist -s numbers --once
   tracectl hist --json 'latency(db:begin, db:end)' /tmp/trace | jq .all.p99
 
@@ -67,7 +70,8 @@ pub(crate) struct Hist {
     /// Show the distribution over time: a column for each slice of it, and a shade for the number of events
     #[arg(long, conflicts_with = "by")]
     heat_map: bool,
-    /// Write a picture (SVG) to FILE in place of the text: the histogram, one for each of the 12 largest groups, or the heat map
+    /// Write a picture (SVG) to FILE in place of the text: the histogram, one for each of the 12 largest groups, or the heat map. Of running
+    /// programs, it is written again each time
     #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
     /// Write the distribution as metrics in Prometheus's text format
@@ -85,7 +89,7 @@ impl Hist {
     /// What of running programs is shown, if no trace is named. A latency names its events itself.
     fn target(&self, spec: Option<&StatisticSpec>) -> Result<Option<Target>, Failure> {
         let is_latency = spec.is_some_and(StatisticSpec::is_latency);
-        self.live.target(&self.paths, &self.selection, is_latency)
+        self.live.programs.target(&self.paths, &self.selection, is_latency)
     }
 }
 
@@ -107,8 +111,8 @@ impl Hist {
             if self.by.is_empty() { spec } else { spec.by(self.by.iter().cloned()) }
         });
         if let Some(target) = self.target(spec.as_ref())? {
-            if self.heat_map || self.output.is_some() || self.prometheus {
-                let text = "`--heat-map`, `-o` and `--prometheus` are for recorded traces: record the events, or leave the option out";
+            if self.heat_map {
+                let text = "a heat map is made of a recorded trace: record the events by `tracectl record`, or leave out `--heat-map`";
                 return Err(Failure::Usage(text.to_owned()));
             }
             if self.times.is_given() {
@@ -119,6 +123,13 @@ impl Hist {
             let form = if self.json { Form::Json } else { Form::Text };
             let only = spec.as_ref().map(|spec| spec.measure().clone());
             let spec = spec.unwrap_or_else(|| StatisticSpec::new(Measure::Count));
+            if self.prometheus {
+                let scope = if is_named { Scope::Distributions(only) } else { Scope::Whole };
+                return self.live.run(target, &spec, &mut MetricsView(scope));
+            }
+            if let Some(file) = &self.output {
+                return self.live.run(target, &spec, &mut LivePicture { file, only });
+            }
             return self.live.run(target, &spec, &mut HistView::new(form, is_named, only));
         }
         let Some(spec) = spec else { return Ok(Outcome::Success) };
@@ -144,7 +155,7 @@ impl Hist {
             (snapshot, None, seen)
         };
         if self.prometheus {
-            let source = Source { event: "", statistic: &snapshot.statistic, results: &snapshot.results };
+            let source = Source { event: "", statistic: &snapshot.statistic, filter: None, results: &snapshot.results };
             let metrics = prometheus::metrics(&[source], Some(seen.lost));
             write!(output::raw(), "{}", metrics.into_text())?;
         } else {
@@ -164,7 +175,8 @@ impl Hist {
 
     fn write(&self, snapshot: Snapshot, map: Option<&HeatMap>) -> Result<(), Failure> {
         if let Some(file) = &self.output {
-            return self.draw(snapshot, map, file);
+            let paths: Vec<_> = self.paths.iter().map(|path| path.display().to_string()).collect();
+            return draw(snapshot, map, &paths.join(", "), file);
         }
         if self.json {
             let slices = map.map(|map| map.slices.as_slice());
@@ -172,23 +184,35 @@ impl Hist {
         }
         write(&mut output::styled(), snapshot, map)
     }
+}
 
-    fn draw(&self, snapshot: Snapshot, map: Option<&HeatMap>, file: &Path) -> Result<(), Failure> {
-        let paths: Vec<_> = self.paths.iter().map(|path| path.display().to_string()).collect();
-        let (mut rows, is_duration) = match snapshot.results {
-            Results::Histogram(rows) => (rows, false),
-            Results::Latency { durations, .. } => (durations, true),
-            _ => return Ok(()),
-        };
-        rows.sort_by_rank(Distribution::count);
-        let count: u64 = rows.values().map(Distribution::count).sum();
-        let more = rows.groups.len().saturating_sub(picture::GROUPS);
-        let more = if more > 0 { format!(", {more} further groups are not drawn") } else { String::new() };
-        let note = format!("{}: {}{more}", paths.join(", "), message::counted(count, "value"));
-        let subject = Subject { title: &snapshot.statistic, note: &note, is_duration };
-        let picture = map.map_or_else(|| subject.histograms(&rows), |map| subject.heat_map(map));
-        std::fs::write(file, picture)
-            .map_err(|error| Failure::Refused(format!("cannot write {}: {error}", file.display())))
+/// Writes a picture. `source` is where the values come from.
+fn draw(snapshot: Snapshot, map: Option<&HeatMap>, source: &str, file: &Path) -> Result<(), Failure> {
+    let (mut rows, is_duration) = match snapshot.results {
+        Results::Histogram(rows) => (rows, false),
+        Results::Latency { durations, .. } => (durations, true),
+        _ => return Ok(()),
+    };
+    rows.sort_by_rank(Distribution::count);
+    let count: u64 = rows.values().map(Distribution::count).sum();
+    let more = rows.groups.len().saturating_sub(picture::GROUPS);
+    let more = if more > 0 { format!(", {more} further groups are not drawn") } else { String::new() };
+    let note = format!("{source}: {}{more}", message::counted(count, "value"));
+    let subject = Subject { title: &snapshot.statistic, note: &note, is_duration };
+    let picture = map.map_or_else(|| subject.histograms(&rows), |map| subject.heat_map(map));
+    std::fs::write(file, picture).map_err(|error| Failure::Refused(format!("cannot write {}: {error}", file.display())))
+}
+
+/// Writes a picture of running programs, again each time.
+struct LivePicture<'a> {
+    file: &'a Path,
+    only: Option<Measure>,
+}
+
+impl View for LivePicture<'_> {
+    fn show(&mut self, statistics: &SessionStatistics) -> Result<(), Failure> {
+        let programs = message::counted(statistics.processes.len() as u64, "program");
+        draw(only_one(statistics, self.only.as_ref())?, None, &programs, self.file)
     }
 }
 

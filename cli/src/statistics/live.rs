@@ -5,10 +5,12 @@
 //! since the program began; those of a named session are since its start.
 
 pub(super) mod hist;
+pub(super) mod metrics;
 pub(crate) mod own;
 mod screen;
 pub(super) mod stat;
 
+use super::listen;
 use crate::failure::{Failure, Outcome, VerbResult};
 use crate::interrupt::WaitingInterrupt;
 use crate::message;
@@ -16,7 +18,9 @@ use crate::selection::EventSelection;
 use crate::session::controller;
 use crate::units;
 use clap::Args;
+use metrics::Scope;
 use own::OwnSession;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tracepoint_control::{Application, Controller, Rule, SessionStatistics};
@@ -26,31 +30,39 @@ use tracepoint_probes::StatisticSpec;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Running programs")]
 pub(crate) struct LiveArguments {
-    /// Show what this session computes
-    #[arg(short, long, value_name = "SESSION")]
-    session: Option<String>,
-    /// Only in this process, until it ends
-    #[arg(short, long, value_name = "PID")]
-    pid: Option<u32>,
-    /// Only in programs whose path, or the last part of it, matches
-    #[arg(long, value_name = "PATTERN", alias = "name")]
-    exe: Option<String>,
-    /// How often the numbers are shown
-    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
-    interval: Duration,
+    #[command(flatten)]
+    pub(super) programs: ProgramArguments,
     /// End after the numbers were shown N times [default: at Ctrl-C]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Show the numbers once: those of a session at once, others after `--interval`
     #[arg(long, conflicts_with = "count")]
     once: bool,
+}
+
+/// Which running programs, and how often they are looked at.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Running programs")]
+pub(crate) struct ProgramArguments {
+    /// Show what this session computes; `top`: the events that its rules select
+    #[arg(short, long, value_name = "SESSION")]
+    session: Option<String>,
+    /// Only in this process, until it ends
+    #[arg(short, long, value_name = "PID")]
+    pub(crate) pid: Option<u32>,
+    /// Only in programs whose path, or the last part of it, matches
+    #[arg(long, value_name = "PATTERN", alias = "name")]
+    exe: Option<String>,
+    /// How often the numbers are shown
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
+    pub(crate) interval: Duration,
     /// How long to wait for processes that do not answer
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "2s")]
-    timeout: Duration,
+    pub(crate) timeout: Duration,
 }
 
 /// What is shown.
-pub(super) enum Target {
+pub(crate) enum Target {
     /// What a session computes.
     Session(String),
     /// What these rules compute, once they have a statistic.
@@ -65,14 +77,14 @@ pub(super) enum Form {
     Csv,
 }
 
-impl LiveArguments {
+impl ProgramArguments {
     /// What is shown, if the operands are no traces: patterns of events, or nothing. Selected events without a trace are those of running programs,
-    /// and so are those of a statistic that names its events.
-    pub(super) fn target(
+    /// and so are all of them if that is the default, as for a statistic that names its events.
+    pub(crate) fn target(
         &self,
         operands: &[PathBuf],
         selection: &EventSelection,
-        names_events: bool,
+        is_default: bool,
     ) -> Result<Option<Target>, Failure> {
         let patterns: Option<Vec<&str>> = operands.iter().map(|operand| pattern(operand)).collect();
         let is_live = self.session.is_some() || self.pid.is_some() || self.exe.is_some();
@@ -91,7 +103,7 @@ impl LiveArguments {
             };
         }
         if rules.iter().all(Rule::excludes) {
-            if !is_live && !names_events {
+            if !is_live && !is_default {
                 let text = "give the PATH of a trace, events of running programs such as 'shop:*', or `-s SESSION`";
                 return Err(Failure::Usage(text.to_owned()));
             }
@@ -103,31 +115,68 @@ impl LiveArguments {
         Ok(Some(Target::Rules(rules)))
     }
 
+    /// The rules with a statistic, for the process if one is given.
+    pub(crate) fn with_statistic(
+        &self,
+        controller: &Controller,
+        rules: Vec<Rule>,
+        statistic: &StatisticSpec,
+    ) -> Result<Vec<Rule>, Failure> {
+        let process = self.pid.map(|pid| controller.process(pid)).transpose()?.map(|process| process.info().key());
+        let rules = rules.into_iter().map(|mut rule| {
+            rule.process = rule.process.or(process);
+            if rule.excludes() { rule } else { rule.statistic(statistic) }
+        });
+        Ok(rules.collect())
+    }
+}
+
+impl LiveArguments {
+    /// Has `statistic` of rules computed. Returns the session that computes, and its name.
+    fn start<'a>(
+        &self,
+        controller: &'a Controller,
+        target: Target,
+        statistic: &StatisticSpec,
+    ) -> Result<(Option<OwnSession<'a>>, String), Failure> {
+        match target {
+            Target::Session(name) => Ok((None, name)),
+            Target::Rules(rules) => {
+                let rules = self.programs.with_statistic(controller, rules, statistic)?;
+                let own = OwnSession::start(controller, "stat", &rules, self.programs.timeout)?;
+                let name = own.name().to_owned();
+                Ok((Some(own), name))
+            }
+        }
+    }
+
+    /// Serves the statistics of a session, or `statistic` of the rules, as metrics until Ctrl-C.
+    pub(super) fn serve(
+        &self,
+        target: Target,
+        statistic: &StatisticSpec,
+        address: SocketAddr,
+        scope: &Scope,
+    ) -> VerbResult {
+        let controller = controller(self.programs.pid)?;
+        let (own, name) = self.start(&controller, target, statistic)?;
+        let served = listen::serve(address, || Ok(scope.metrics(&controller.statistics(&name)?)));
+        drop(own);
+        served
+    }
+
     /// Shows the statistics of a session, or `statistic` of the rules, until it is over.
     pub(super) fn run(&self, target: Target, statistic: &StatisticSpec, view: &mut dyn View) -> VerbResult {
-        let controller = controller(self.pid)?;
+        let controller = controller(self.programs.pid)?;
         let mut ends = Ends::new(self, &controller)?;
-        let (own, name) = match target {
-            Target::Session(name) => (None, name),
-            Target::Rules(rules) => {
-                let process =
-                    self.pid.map(|pid| controller.process(pid)).transpose()?.map(|process| process.info().key());
-                let rules = rules.into_iter().map(|mut rule| {
-                    rule.process = process;
-                    if rule.excludes() { rule } else { rule.statistic(statistic) }
-                });
-                let own = OwnSession::start(&controller, "stat", &rules.collect::<Vec<_>>(), self.timeout)?;
-                let name = own.name().to_owned();
-                (Some(own), name)
-            }
-        };
+        let (own, name) = self.start(&controller, target, statistic)?;
         // Those of a session are shown at once; the first numbers of one of our own would all be 0.
         let mut began = Instant::now();
         if own.is_some() {
             view.begin(&controller.statistics(&name)?);
-            began += self.interval;
+            began += self.programs.interval;
             // What has been counted until the end is shown.
-            ends.wait(self.interval)?;
+            ends.wait(self.programs.interval)?;
         }
         let mut shown = 0;
         let mut outcome = Outcome::Success;
@@ -139,8 +188,8 @@ impl LiveArguments {
             }
             view.show(&statistics)?;
             shown += 1;
-            let most = if self.once { Some(1) } else { self.count };
-            began += self.interval;
+            let most = if self.once || view.is_shown_once() { Some(1) } else { self.count };
+            began += self.programs.interval;
             if most.is_some_and(|most| shown >= most) || ends.wait(began.saturating_duration_since(Instant::now()))? {
                 break;
             }
@@ -163,6 +212,11 @@ pub(super) trait View {
 
     /// Notes the numbers at the beginning.
     fn begin(&mut self, _: &SessionStatistics) {}
+
+    /// Whether the first time is the last one.
+    fn is_shown_once(&self) -> bool {
+        false
+    }
 }
 
 /// What ends the verb: a signal, or the end of the process.
@@ -173,7 +227,7 @@ struct Ends {
 
 impl Ends {
     fn new(live: &LiveArguments, controller: &Controller) -> Result<Self, Failure> {
-        let process = live.pid.map(|pid| controller.process(pid)).transpose()?;
+        let process = live.programs.pid.map(|pid| controller.process(pid)).transpose()?;
         Ok(Self { interrupt: WaitingInterrupt::without_children()?, process })
     }
 

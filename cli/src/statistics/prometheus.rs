@@ -9,7 +9,7 @@
 //! | `tracepoint_operations_in_flight` | `statistic` | a latency |
 //! | `tracepoint_events_lost_total` | | the events that are missing |
 //!
-//! The bounds of buckets are powers of two (of a nanosecond for latencies), so that they are the same at each scrape. `_sum` is that of the
+//! What running programs compute has the label `filter` where a rule has one, and that of an event the label `event`. The bounds of buckets are powers of two (of a nanosecond for latencies), so that they are the same at each scrape. `_sum` is that of the
 //! middles of the finer buckets of the statistic: within 1.6 %.
 
 use super::number;
@@ -23,6 +23,8 @@ pub(super) struct Source<'a> {
     pub(super) event: &'a str,
     /// As rules of sessions name it.
     pub(super) statistic: &'a str,
+    /// That of its rule.
+    pub(super) filter: Option<&'a str>,
     pub(super) results: &'a Results,
 }
 
@@ -43,7 +45,7 @@ pub(super) fn metrics(sources: &[Source<'_>], lost: Option<u64>) -> Metrics {
                 Results::Count(rows) => {
                     source.each(rows, false, |labels, count| family.sample("", labels, count));
                 }
-                Results::Rate(rate) => family.sample("", &[("event", source.event)], rate.events),
+                Results::Rate(rate) => family.sample("", &source.labels(false), rate.events),
                 _ => {}
             }
         }
@@ -73,35 +75,36 @@ pub(super) fn metrics(sources: &[Source<'_>], lost: Option<u64>) -> Metrics {
 fn operations(sources: &[Source<'_>], metrics: &mut Metrics) {
     let all = || {
         sources.iter().filter_map(|source| match &source.results {
-            Results::Latency { operations, .. } => Some((source.statistic, operations)),
+            Results::Latency { operations, .. } => Some((source.labels(true), operations)),
             _ => None,
         })
     };
     let help = "Beginnings that were forgotten or found no room, and ends without a beginning.";
     let mut family = metrics.family(Kind::Counter, "tracepoint_operations_total", help);
-    for (statistic, Operations { replaced, no_room, unmatched, .. }) in all() {
+    for (labels, Operations { replaced, no_room, unmatched, .. }) in all() {
         for (result, count) in [("replaced", replaced), ("no_room", no_room), ("unmatched", unmatched)] {
-            family.sample("", &[("statistic", statistic), ("result", result)], count);
+            family.sample("", &[labels.as_slice(), &[("result", result)]].concat(), count);
         }
     }
     let help = "Operations that have begun and not ended.";
     let mut family = metrics.family(Kind::Gauge, "tracepoint_operations_in_flight", help);
-    for (statistic, operations) in all() {
-        family.sample("", &[("statistic", statistic)], operations.in_flight);
+    for (labels, operations) in all() {
+        family.sample("", &labels, operations.in_flight);
     }
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    /// The labels of all its samples.
+    fn labels(&self, is_named: bool) -> Vec<(&'a str, &'a str)> {
+        let event = (!self.event.is_empty()).then_some(("event", self.event));
+        let statistic = is_named.then_some(("statistic", self.statistic));
+        event.into_iter().chain(statistic).chain(self.filter.map(|filter| ("filter", filter))).collect()
+    }
+
     /// Gives each row with its labels: the event, the statistic if it `is_named`, and the fields of the group. What found no room as a group, and
     /// what has no group, are rows with a label of their own.
     fn each<T>(&self, rows: &Rows<T>, is_named: bool, mut add: impl FnMut(&[(&str, &str)], &T)) {
-        let mut common = Vec::new();
-        if !self.event.is_empty() {
-            common.push(("event", self.event));
-        }
-        if is_named {
-            common.push(("statistic", self.statistic));
-        }
+        let common = self.labels(is_named);
         let spec = self.statistic.parse::<StatisticSpec>();
         let fields: Vec<String> = spec.map(|spec| spec.group_fields().to_vec()).unwrap_or_default();
         // A field may have the name of a label.

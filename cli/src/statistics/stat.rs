@@ -1,6 +1,7 @@
 //! `tracectl stat`: how many events there are.
 
 use super::listen;
+use super::live::metrics::{MetricsView, Scope};
 use super::live::stat::StatView;
 use super::live::{Form, LiveArguments, Target};
 use super::pass::{Input, Order, Seen};
@@ -42,7 +43,8 @@ Examples:
   tracectl stat -s numbers --once
   tracectl stat --csv /tmp/trace > counts.csv
   tracectl stat --prometheus --by path /tmp/trace
-  tracectl stat --listen 9464 /var/tmp/trace             (then: curl http://127.0.0.1:9464/metrics)
+  tracectl stat --listen 9464 'shop:*'                   (then: curl http://127.0.0.1:9464/metrics)
+  tracectl stat -s numbers --prometheus
   tracectl stat --json --filter 'status >= 500' /tmp/trace | jq .events
 
 {EXIT_CODES}"))]
@@ -67,10 +69,10 @@ pub(crate) struct Stat {
     /// Write comma-separated values
     #[arg(long, conflicts_with = "json")]
     csv: bool,
-    /// Write the counts as metrics in Prometheus's text format
+    /// Write the counts as metrics in Prometheus's text format; of running programs once, and of a session all that its rules compute
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     prometheus: bool,
-    /// Serve the same over HTTP until Ctrl-C; the traces are read for each request. A port alone is one of 127.0.0.1; port 0: any free one
+    /// Serve the same over HTTP until Ctrl-C; the traces, or what the programs have computed, are read for each request. A port alone is one of 127.0.0.1; port 0: any free one
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = listen::address, conflicts_with_all = ["json", "csv", "prometheus"])]
     listen: Option<SocketAddr>,
     #[command(flatten)]
@@ -122,7 +124,7 @@ impl Visitor for Counts {
 
 impl Stat {
     pub(crate) fn run(&self) -> VerbResult {
-        if let Some(target) = self.live.target(&self.paths, &self.selection, false)? {
+        if let Some(target) = self.live.programs.target(&self.paths, &self.selection, false)? {
             return self.run_live(target);
         }
         if let Some(address) = self.listen {
@@ -142,13 +144,16 @@ impl Stat {
         if is_named && !self.by.is_empty() {
             return Err(Failure::Usage("the rules of a session say how it groups events: leave out `--by`".to_owned()));
         }
-        if self.prometheus || self.listen.is_some() {
-            let text = "`--prometheus` and `--listen` are for recorded traces: leave the option out";
-            return Err(Failure::Usage(text.to_owned()));
-        }
         if self.times.is_given() {
             let text = "`--since` and `--until` are for recorded traces: leave the option out";
             return Err(Failure::Usage(text.to_owned()));
+        }
+        let scope = if is_named || self.by.is_empty() { Scope::Events } else { Scope::Whole };
+        if let Some(address) = self.listen {
+            return self.live.serve(target, &self.spec(&self.by), address, &scope);
+        }
+        if self.prometheus {
+            return self.live.run(target, &self.spec(&self.by), &mut MetricsView(scope));
         }
         let form = match (self.json, self.csv) {
             (true, _) => Form::Json,
@@ -197,7 +202,7 @@ impl Stat {
         let by_name = ["event".to_owned()];
         let spec = self.spec(if self.by.is_empty() { &by_name } else { &self.by });
         let (statistic, results) = (spec.to_string(), Results::Count(counted.rows.clone()));
-        let source = Source { event: "", statistic: &statistic, results: &results };
+        let source = Source { event: "", statistic: &statistic, filter: None, results: &results };
         prometheus::metrics(&[source], Some(counted.seen.lost))
     }
 

@@ -1,6 +1,8 @@
 //! Recorded traces: one pass counts all events; another one follows for each field that is looked into.
 
-use super::source::{Detail, EventRow, Focus, HISTORY, Overview, ProcessRow, Source, Values};
+use super::source::{
+    Detail, EventRow, FREQUENT, Focus, HISTORY, LAST, Overview, ProcessRow, Source, Values, lines, per_second,
+};
 use crate::failure::Failure;
 use crate::message::counted;
 use crate::selection::EventSelection;
@@ -9,15 +11,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tracepoint_control::TraceStatistic;
-use tracepoint_probes::snapshot::Results;
 use tracepoint_probes::{Measure, StatisticSpec};
 use tracepoint_reader::metadata::{EnvValue, EventClass};
-use tracepoint_reader::text::{Style, TextOptions, TextWriter};
 use tracepoint_reader::{Event, Item, Trace};
-
-/// The most frequent values that are shown of a field, and the last events.
-const FREQUENT: usize = 20;
-const LAST: usize = 16;
 
 pub(super) struct Recorded {
     paths: Vec<PathBuf>,
@@ -166,13 +162,7 @@ impl Recorded {
                 statistic.observe(&of);
             }
         }
-        Ok(match statistic.snapshot().results {
-            Results::Histogram(rows) => rows.all.map_or(Values::None, Values::Distribution),
-            Results::Top { values } => {
-                Values::Frequent(values.into_iter().map(|one| (one.value.to_string(), one.count, one.error)).collect())
-            }
-            _ => Values::None,
-        })
+        Ok(Values::of(statistic.snapshot().results))
     }
 }
 
@@ -186,12 +176,7 @@ impl Source for Recorded {
     }
 
     fn detail(&mut self, focus: &Focus) -> Result<Detail, Failure> {
-        let mut text = TextWriter::new(TextOptions::from(Style::Compact));
-        let mut last = Vec::new();
-        for event in self.last.get(&focus.event).into_iter().flatten() {
-            text.write_item(&mut last, &Item::Event(event.clone()))?;
-        }
-        let last = String::from_utf8_lossy(&last).lines().map(str::to_owned).collect();
+        let last = lines(self.last.get(&focus.event).into_iter().flatten())?;
         let values = focus.field.as_ref().map(|field| self.values(&focus.event, field)).transpose()?;
         Ok(Detail { values: values.unwrap_or_default(), last, last_title: "last events" })
     }
@@ -205,11 +190,6 @@ impl Source for Recorded {
             "a recorded trace has no switches; `tracectl top` without a path shows running processes".to_owned(),
         ))
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a rate")]
-fn per_second(count: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
 }
 
 fn process_name(event: &Event) -> String {

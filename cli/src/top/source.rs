@@ -2,10 +2,15 @@
 
 use crate::failure::Failure;
 use std::time::Duration;
-use tracepoint_probes::snapshot::Distribution;
+use tracepoint_probes::snapshot::{Distribution, Results};
+use tracepoint_reader::text::{Style, TextOptions, TextWriter};
+use tracepoint_reader::{Event, Item};
 
 /// The length of an event's history at most.
 pub(super) const HISTORY: usize = 120;
+/// The last events that are shown, and the most frequent values.
+pub(super) const LAST: usize = 16;
+pub(super) const FREQUENT: usize = 20;
 
 /// What there is at one time.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +69,35 @@ pub(super) enum Values {
     Distribution(Distribution),
     /// The most frequent values, each with its count and by how much that may be too large.
     Frequent(Vec<(String, u64, u64)>),
+}
+
+impl Values {
+    /// What a statistic of a field has found.
+    pub(super) fn of(results: Results) -> Self {
+        match results {
+            Results::Histogram(rows) => rows.all.map_or(Self::None, Self::Distribution),
+            Results::Top { values } => {
+                Self::Frequent(values.into_iter().map(|one| (one.value.to_string(), one.count, one.error)).collect())
+            }
+            _ => Self::None,
+        }
+    }
+}
+
+/// Events as lines.
+pub(super) fn lines<'e>(events: impl IntoIterator<Item = &'e Event>) -> Result<Vec<String>, Failure> {
+    let mut text = TextWriter::new(TextOptions::from(Style::Compact));
+    let mut lines = Vec::new();
+    for event in events {
+        text.write_item(&mut lines, &Item::Event(event.clone()))?;
+    }
+    Ok(String::from_utf8_lossy(&lines).lines().map(str::to_owned).collect())
+}
+
+/// A rate; 0 without a time.
+#[expect(clippy::cast_precision_loss, reason = "a rate")]
+pub(super) fn per_second(count: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
 }
 
 /// Where counts come from.

@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 /// The longest wait: a change of the terminal's size between two waits is noticed then.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
+/// How long the source of events looks for the next one. Without any time it would not look.
+const READ: Duration = Duration::from_millis(1);
+
 /// Restores the terminal when it is dropped. [`ratatui::try_init`] has a panic restore it before its message.
 struct Restore;
 
@@ -53,7 +56,7 @@ fn show(
         if !wait(interrupt, left.min(LONGEST_WAIT)) {
             return Ok(());
         }
-        while event::poll(Duration::ZERO)? {
+        while event::poll(READ)? {
             let Event::Key(key) = event::read()? else { continue };
             if key.kind == KeyEventKind::Release {
                 continue;

@@ -3,6 +3,8 @@
 
 #[path = "../../../reader/tests/hand/mod.rs"]
 mod hand;
+#[path = "../prometheus/mod.rs"]
+mod prometheus;
 #[path = "../../../reader/tests/ring_file/mod.rs"]
 mod ring_file;
 #[path = "../../../tests/support/seed.rs"]

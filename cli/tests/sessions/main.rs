@@ -1,10 +1,14 @@
 //! `tracectl list`, `record` and the verbs of sessions. The traced processes are further instances of this test program.
 #![forbid(unsafe_code)]
 
+#[path = "../prometheus/mod.rs"]
+mod prometheus;
 #[path = "../../../tests/support/seed.rs"]
 mod seed;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
+#[path = "../tmux/mod.rs"]
+mod tmux;
 
 mod bandwidth;
 mod channels;
@@ -22,6 +26,7 @@ mod outputs;
 mod recorder_load;
 mod remote_recording;
 mod statistics;
+mod top;
 mod triggers;
 
 use std::env;

@@ -1,7 +1,8 @@
 //! `tracectl stat` and `hist` of running programs, and rules of sessions that compute.
 
+use super::prometheus::{address, parsed, scraped, value};
 use super::{Outcome, Place, is_traced, kill};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -130,6 +131,65 @@ fn a_session_computes_until_it_is_destroyed() -> Outcome {
     assert!(missing.contains("--statistic 'count'") && missing.contains("--statistic 'hist(cents)'"), "{missing}");
     place.well(&["destroy", "numbers"]);
     assert!(!place.path("run/sessions/numbers").exists());
+    Ok(())
+}
+
+#[test]
+fn running_programs_have_metrics() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let test = "statistics::running_programs_have_metrics";
+    let _shops = [place.start(test), place.start(test)];
+    let total = "tracepoint_events_total";
+    let once = ["--prometheus", "--interval", "100ms"];
+    let counts = parsed(&place.well(&[&["stat", "shop:*", "-e", "shop:paid"], &once[..]].concat()));
+    assert!(value(&counts, total, &json!({ "event": "shop:paid" })).as_f64() > Some(10.0), "{counts:?}");
+    assert_eq!(counts.len(), 2, "{counts:?}");
+    let by = parsed(&place.well(&[&["stat", "shop:paid", "--by", "cents", "--groups", "3"], &once[..]].concat()));
+    // Three of each process.
+    assert!(by.len() == 7 && by[6].1 == json!({ "group": "further" }), "{by:?}");
+    let latency = "latency(shop:paid, shop:looked)";
+    let durations = parsed(&place.well(&[&["hist", latency], &once[..]].concat()));
+    let statistic = "latency(shop:paid, shop:looked by thread)";
+    let count = value(&durations, "tracepoint_latency_seconds_count", &json!({ "statistic": statistic }));
+    assert!(count.as_f64() > Some(10.0), "{durations:?}");
+
+    // Two rules that compute the same of one event are one sample; a filter is another one.
+    place.well(&["create", "numbers", "-e", "shop:*", "--statistic", "count", "--statistic", "hist(cents)", "--start"]);
+    place.well(&["enable", "numbers", "-e", "shop:paid", "--statistic", "count"]);
+    place.well(&["enable", "numbers", "-e", "shop:pai?", "--statistic", "count", "--filter", "cents & 1"]);
+    let mut server = place.command(&["stat", "-s", "numbers", "--listen", "0"]).stderr(Stdio::piped()).spawn()?;
+    let mut line = String::new();
+    BufReader::new(server.stderr.take().ok_or("a pipe")?).read_line(&mut line)?;
+    let address = address(&line);
+    let read = || -> f64 {
+        let (head, body) = scraped(&address);
+        assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+        let all = parsed(&body);
+        assert_eq!(all.iter().filter(|(name, ..)| name == total).count(), 3, "{all:?}");
+        let odd = value(&all, total, &json!({ "event": "shop:paid", "filter": "cents & 1" })).as_f64();
+        let count = value(&all, total, &json!({ "event": "shop:paid" })).as_f64();
+        assert!(odd > Some(0.0) && odd < count, "{all:?}");
+        let hist = json!({ "event": "shop:paid", "statistic": "hist(cents)" });
+        assert!(value(&all, "tracepoint_values_count", &hist).as_f64() > Some(0.0));
+        count.unwrap_or_default()
+    };
+    let first = read();
+    while read() <= first {}
+    let picture = place.path("cents.svg");
+    place.well(&["hist", "-s", "numbers", "--once", "-o", picture.to_str().ok_or("a path")?]);
+    place.well(&["destroy", "numbers"]);
+    assert!(scraped(&address).0.starts_with("HTTP/1.1 500 "));
+    kill(&server, "INT")?;
+    assert!(server.wait()?.success());
+    assert!(fs::read_to_string(&picture)?.contains("hist(cents)"));
+    place.well(&["hist", "cents", "shop:*", "--once", "--interval", "100ms", "-o", picture.to_str().ok_or("a path")?]);
+    assert!(fs::read_to_string(&picture)?.contains("2 programs: "));
+    let (code, _, error) = place.tracectl(&["hist", "cents", "shop:*", "--heat-map"]);
+    assert!(code == Some(2) && error.contains("`tracectl record`"), "{error}");
+    assert_eq!((place.on(), fs::read_dir(place.path("run/sessions"))?.count()), (Vec::new(), 0));
     Ok(())
 }
 

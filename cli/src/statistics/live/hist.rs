@@ -12,6 +12,9 @@ use tracepoint_control::SessionStatistics;
 use tracepoint_probes::snapshot::Results;
 use tracepoint_probes::{Measure, Snapshot, StatisticSpec};
 
+const NONE: &str =
+    "the session computes no such distribution; add it with `tracectl enable NAME -e RULE --statistic 'hist(FIELD)'`";
+
 /// The distributions of a session.
 pub(crate) struct HistView {
     form: Form,
@@ -35,21 +38,39 @@ impl HistView {
     pub(crate) fn new(form: Form, is_named: bool, only: Option<Measure>) -> Self {
         Self { form, is_named, only, screen: Screen::new() }
     }
+}
 
-    fn is_shown(&self, snapshot: &Snapshot) -> bool {
-        let spec = snapshot.statistic.parse::<StatisticSpec>().ok();
-        let is_wanted = self.only.as_ref().is_none_or(|only| spec.is_some_and(|spec| spec.measure() == only));
-        is_wanted && matches!(snapshot.results, Results::Histogram(_) | Results::Latency { .. })
+/// Whether it is a distribution, and that of this field or latency if one is given.
+pub(super) fn is_shown(snapshot: &Snapshot, only: Option<&Measure>) -> bool {
+    let spec = snapshot.statistic.parse::<StatisticSpec>().ok();
+    let is_wanted = only.is_none_or(|only| spec.is_some_and(|spec| spec.measure() == only));
+    is_wanted && matches!(snapshot.results, Results::Histogram(_) | Results::Latency { .. })
+}
+
+/// The distribution that a picture shows: of all events together.
+///
+/// # Errors
+///
+/// If there is none, or several.
+pub(crate) fn only_one(statistics: &SessionStatistics, only: Option<&Measure>) -> Result<Snapshot, Failure> {
+    let mut shown = over_events(statistics.merged()).into_iter().filter(|result| is_shown(&result.snapshot, only));
+    let Some(first) = shown.next() else { return Err(Failure::Refused(NONE.to_owned())) };
+    if let Some(further) = shown.next() {
+        let [first, further] = [first, further].map(|result| result.snapshot.statistic);
+        let text = format!(
+            "a picture shows one distribution, and the session computes `{first}` and `{further}`: name one of them"
+        );
+        return Err(Failure::Refused(text));
     }
+    Ok(first.snapshot)
 }
 
 impl View for HistView {
     fn show(&mut self, statistics: &SessionStatistics) -> Result<(), Failure> {
         let mut merged = statistics.merged();
-        merged.retain(|result| !self.is_named || self.is_shown(&result.snapshot));
+        merged.retain(|result| !self.is_named || is_shown(&result.snapshot, self.only.as_ref()));
         if merged.is_empty() && self.is_named {
-            let text = "the session computes no such distribution; add it with `tracectl enable NAME -e RULE --statistic 'hist(FIELD)'`";
-            return Err(Failure::Refused(text.to_owned()));
+            return Err(Failure::Refused(NONE.to_owned()));
         }
         if !self.is_named {
             merged = over_events(merged);

@@ -4,8 +4,9 @@ use crate::failure::Failure;
 use crate::message;
 use crate::session::acks::{of_process, report_notices, report_silent, unsupported_rules};
 use crate::session::rules::{add, require_matches};
+use std::path::Path;
 use std::time::Duration;
-use tracepoint_control::{Controller, NamedSession, Rule, SessionSpec, State};
+use tracepoint_control::{Ack, ControlError, Controller, NamedSession, Rule, SessionSpec, State};
 
 /// The session. Dropping it removes it; if this program is killed, the processes end it by themselves, and the next command removes its files.
 pub(crate) struct OwnSession<'a> {
@@ -51,6 +52,35 @@ impl<'a> OwnSession<'a> {
 
     pub(crate) fn name(&self) -> &str {
         self.session.name()
+    }
+
+    /// Changes the session. When this returns, the processes have applied it, or `timeout` is over. Returns the description, and what the
+    /// processes have acknowledged.
+    ///
+    /// # Errors
+    ///
+    /// That of `change`, and if the session was removed meanwhile.
+    pub(crate) fn change(
+        &self,
+        change: impl FnOnce(&mut SessionSpec) -> Result<(), ControlError>,
+    ) -> Result<(SessionSpec, Vec<Ack>), Failure> {
+        let mut changed = SessionSpec::new();
+        let generation = self.session.change("change", |spec| {
+            change(spec)?;
+            changed.clone_from(spec);
+            Ok(())
+        })?;
+        Ok((changed, self.session.wait(generation, self.timeout)?.acks))
+    }
+
+    /// Writes what its rings hold into a directory.
+    ///
+    /// # Errors
+    ///
+    /// If no process has rings, or `out` cannot be written.
+    pub(crate) fn snapshot(&self, out: &Path) -> Result<(), Failure> {
+        self.session.snapshot(out)?;
+        Ok(())
     }
 }
 

@@ -1,36 +1,11 @@
 //! The metrics of `tracectl stat` and `hist`, read by a parser of Prometheus.
 
 use super::{answered, requests, run, trace};
-use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
+use crate::prometheus::{address, parsed, scraped, value};
+use serde_json::json;
+use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
-
-/// Reads metrics with Prometheus's own parser, which demands more in the newer format. Writes name, labels and value of each sample.
-const PARSE: &str = "import json, sys
-from prometheus_client.parser import text_string_to_metric_families
-families = list(text_string_to_metric_families(sys.stdin.read()))
-names = [family.name for family in families]
-assert len(names) == len(set(names)), names
-assert all(family.type in ('counter', 'gauge', 'histogram') and family.documentation for family in families), families
-print(json.dumps([[s.name, dict(sorted(s.labels.items())), s.value] for family in families for s in family.samples]))";
-
-/// The samples by name and labels.
-fn parsed(metrics: &str) -> Vec<(String, Value, Value)> {
-    let mut parser = Command::new("/usr/bin/python3");
-    let parser = parser.args(["-c", PARSE]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut parser = parser.spawn().expect("python3, and python3-prometheus-client: scripts/setup.sh installs it");
-    parser.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
-    let output = parser.wait_with_output().unwrap();
-    assert!(output.status.success(), "{metrics}\n{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn value(samples: &[(String, Value, Value)], name: &str, labels: &Value) -> Value {
-    let mut found = samples.iter().filter(|(other, others, _)| other == name && others == labels);
-    let (Some((_, _, value)), None) = (found.next(), found.next()) else { panic!("{name} {labels} in {samples:?}") };
-    value.clone()
-}
 
 #[test]
 fn statistics_are_metrics_that_prometheus_parses() {
@@ -86,28 +61,20 @@ fn metrics_are_served_until_it_is_interrupted() {
     let mut messages = BufReader::new(server.stderr.take().unwrap());
     let mut line = String::new();
     messages.read_line(&mut line).unwrap();
-    let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap().to_owned();
+    let address = address(&line);
     assert!(address.starts_with("127.0.0.1:"), "{line}");
-    let ask = || {
-        let mut stream = TcpStream::connect(&address).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text
-    };
     for _ in 0..2 {
-        let text = ask();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let (head, body) = scraped(&address);
         assert!(
             head.starts_with("HTTP/1.1 200 OK") && head.contains(&format!("Content-Length: {}", body.len())),
             "{head}"
         );
-        assert_eq!(value(&parsed(body), "tracepoint_events_total", &json!({ "event": "web:idle" })), 20.0);
+        assert_eq!(value(&parsed(&body), "tracepoint_events_total", &json!({ "event": "web:idle" })), 20.0);
         // A peer that says nothing and one that breaks off do no harm.
         drop(TcpStream::connect(&address).unwrap());
     }
     std::fs::remove_dir_all(&directory).unwrap();
-    assert!(ask().starts_with("HTTP/1.1 500 "));
+    assert!(scraped(&address).0.starts_with("HTTP/1.1 500 "));
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(server.id().cast_signed()), nix::sys::signal::SIGINT).unwrap();
     assert_eq!(server.wait().unwrap().code(), Some(0));
 }
