@@ -1,4 +1,5 @@
 //! `cfg(patched_sites)`: a site is an instruction that is patched, not a load of a flag. x86-64 Linux only.
+//! `cfg(noted_markers)`: markers have notes for other tools, if the feature `usdt` asks for them. 64-bit Linux on x86-64 and aarch64.
 
 use std::env::{var, var_os};
 
@@ -10,5 +11,14 @@ fn main() {
     let can_patch = var("DEP_TRACEPOINT_RING_X86_64_LINUX").is_ok_and(|is| is == "true");
     if can_patch && !flag_sites.into_iter().any(|name| var_os(name).is_some()) {
         println!("cargo::rustc-cfg=patched_sites");
+    }
+    println!("cargo::rustc-check-cfg=cfg(noted_markers)");
+    let target = |name| var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
+    let has_notes = target("OS") == "linux"
+        && target("POINTER_WIDTH") == "64"
+        && ["x86_64", "aarch64"].contains(&target("ARCH").as_str())
+        && var_os("CARGO_CFG_MIRI").is_none();
+    if has_notes && var_os("CARGO_FEATURE_USDT").is_some() {
+        println!("cargo::rustc-cfg=noted_markers");
     }
 }

@@ -3,5 +3,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # The builds of fixtures choose their features themselves.
-cargo test -q -p tracepoint --features flag-sites --test integration -- --skip linkage:: --skip disassembly:: --skip fixtures:: \
+cargo test -q -p tracepoint --features flag-sites --test integration -- --skip linkage:: --skip usdt:: --skip disassembly:: --skip fixtures:: \
     --skip off:: --skip failpoints:: --skip call_stack::

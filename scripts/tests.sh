@@ -13,7 +13,7 @@ if [ "${1-}" = --quick ]; then
     shift
     profile=quick
     # As in .config/nextest.toml, except whole programs, and `off::`, which would also match `cut_off::`.
-    for name in linkage:: disassembly:: fixtures:: failpoints:: call_stack:: chaos:: stress:: stress_keys:: any_program:: \
+    for name in linkage:: usdt:: disassembly:: fixtures:: failpoints:: call_stack:: chaos:: stress:: stress_keys:: any_program:: \
         snapshots:: many_threads:: many_processes:: streamed:: stock_lttng:: stream_relay:: stream_collector:: recorder_load:: \
         many_sessions:: read::network_faults:: treehash::the_toolchain_is_hashed_without_loss; do
         skip+=(--skip "$name")

@@ -39,6 +39,7 @@
 //!
 //! * `flag-sites`: sites load a flag, also where they could be patched.
 //! * `failpoints`: named points of the write path at which tests of crash resistance kill the process.
+//! * `usdt`: markers have notes, by which bpftrace, perf, gdb and SystemTap find them; see [`usdt`].
 //! * `off`: compiles tracing out. Declarations and sites keep their signatures and leave nothing in the program.
 
 mod after_fork;
@@ -59,6 +60,7 @@ mod registry;
 mod site;
 pub mod span;
 mod tracepoint;
+pub mod usdt;
 mod values;
 
 pub use error::{NotFound, RegisterError};

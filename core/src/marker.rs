@@ -22,6 +22,7 @@ pub(crate) mod declared;
 pub(crate) mod descriptor;
 mod field_range;
 mod field_view;
+pub(crate) mod note;
 pub(crate) mod runtime;
 pub(crate) mod stage;
 mod subscriber;

@@ -7,6 +7,7 @@ pub use crate::location::{Location, crate_name};
 pub use crate::marker::Marker;
 pub use crate::marker::declared::MarkerType;
 pub use crate::marker::descriptor::{MarkerParts, ValuesType};
+pub use crate::marker::note::{Note, fill_words, name_word};
 pub use crate::marker::runtime::{
     MAX_RUNTIME_MARKERS, RuntimeMarker, announce, on_register, on_switch, registers_markers, switched,
 };
@@ -31,6 +32,7 @@ pub use crate::values::{
 pub use linkme;
 pub use tracepoint_macros::{define_trace, trace_mark};
 pub use tracepoint_ring::Level;
+pub use tracepoint_ring::field::words::Words;
 pub use tracepoint_ring::field::{
     Array, At, Base, Be, Both, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType, PathBytes, Sequence, Text,
 };

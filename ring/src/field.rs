@@ -20,6 +20,7 @@ mod text;
 mod types;
 mod value;
 mod variant;
+pub mod words;
 
 /// Seals the traits of this module: the ring relies on their `encode` to write exactly `encoded_size` bytes.
 #[doc(hidden)]

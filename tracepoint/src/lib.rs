@@ -137,6 +137,7 @@ assert_eq!((paid.fired, paid.recorded), (1, 1));
 //!
 //! * `session`: sessions, the agent, sinks, filters and test sessions.
 //! * `flag-sites`: sites load a flag where they could be patched.
+//! * `usdt`: bpftrace, perf, gdb and SystemTap find the tracepoints, too; see [`usdt`].
 //! * `off` compiles tracing out: declarations and sites stay in the source, with the same signatures, and leave nothing in the
 //!   program; registering a probe gives an inert handle.
 //! * `failpoints` is for tests of crash resistance: named points of the write path at which a process can be made to die.
@@ -148,7 +149,7 @@ pub use tracepoint_core::private;
 pub use tracepoint_core::{
     Argument, Level, Location, MAX_PROBE_DEPTH, MAX_THREADS, Marker, NotFound, ParseLevelError, Platform, Probe,
     RegisterError, SwitchError, TraceEnum, Tracepoint, context, define_trace, find, in_probe, marker, markers,
-    platform, probe, silence_panics, span, synchronize, trace, trace_mark, traced, tracepoints, unserved_events,
+    platform, probe, silence_panics, span, synchronize, trace, trace_mark, traced, tracepoints, unserved_events, usdt,
 };
 
 /// The clock that gives events their times.

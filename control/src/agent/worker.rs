@@ -28,6 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
+use tracepoint_core::{SwitchError, usdt};
 
 /// How many answered tokens the status lists.
 const MAX_ANSWERED: usize = 64;
@@ -40,6 +41,8 @@ const TRIGGER_TIMEOUT: Duration = Duration::from_millis(1500);
 const END_TIMEOUT: Duration = Duration::from_millis(1500);
 /// The interval at which endings are polled.
 const ENDING_POLL: Duration = Duration::from_millis(250);
+/// The interval at which the words of other tools are looked at, in programs that have notes for them.
+const TOOLS_INTERVAL: Duration = Duration::from_millis(200);
 /// The interval before an incomplete scan is repeated.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -61,6 +64,8 @@ pub(super) struct Worker {
     /// Wakes the thread when the program registers a state dump or a marker.
     dumps: Wake,
     spares: SpareDescriptors,
+    /// The number of events that have another tool attached, or why they cannot be switched on.
+    tools: Result<usize, SwitchError>,
 }
 
 impl Worker {
@@ -86,6 +91,7 @@ impl Worker {
             scan_complete: true,
             dumps,
             spares,
+            tools: Ok(0),
         };
         worker.publish()?;
         late_markers::follow();
@@ -143,19 +149,21 @@ impl Worker {
                 self.scan_catching_panics(stopped);
             }
             let _ = catch_unwind(AssertUnwindSafe(|| self.enforce_budgets()));
+            let _ = catch_unwind(AssertUnwindSafe(|| self.follow_tools()));
         }
         // A panic must not keep the program from ending.
         let _ = catch_unwind(AssertUnwindSafe(|| self.finish()));
     }
 
-    /// Blocks until the bell is rung, an owner ends, a state dump or a marker is registered, a timer is due (budgets, endings, or a retry), or the
-    /// agent is to stop.
+    /// Blocks until the bell is rung, an owner ends, a state dump or a marker is registered, a timer is due (budgets, endings, other tools, or a
+    /// retry), or the agent is to stop.
     fn wait(&self, stopped: &OwnedFd) -> Wakeup {
         let budget = self.active.values().any(ActiveSession::has_budget).then_some(budget::TICK);
         let is_ending = !self.removed_endings.is_empty() || self.active.values().any(ActiveSession::is_ending);
         let retry = self.active.values().filter_map(ActiveSession::retry_in).min();
         let tick = if self.scan_complete { budget.or(is_ending.then_some(ENDING_POLL)) } else { Some(RETRY_INTERVAL) };
-        let mut tick = tick.into_iter().chain(retry).min();
+        let tools = usdt::IS_ENABLED.then_some(TOOLS_INTERVAL);
+        let mut tick = tick.into_iter().chain(retry).chain(tools).min();
         let owners = self.active.values().filter_map(ActiveSession::owner).filter(|_| self.scan_complete);
         let own = [stopped.as_fd(), self.bell.as_fd(), self.dumps.as_fd()];
         let mut fds: Vec<_> = own.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into();
@@ -224,6 +232,19 @@ impl Worker {
         if any {
             let _ = self.entry.publish_status(&self.status());
         }
+    }
+
+    /// Switches events on to which bpftrace, perf, gdb or SystemTap has attached, and off those that it has left.
+    fn follow_tools(&mut self) {
+        let tools = usdt::poll();
+        if tools == self.tools {
+            return;
+        }
+        if let Err(error) = &tools {
+            super::print_notice(&format!("another tool has attached to an event: {error}"));
+        }
+        self.tools = tools;
+        let _ = self.entry.publish_status(&self.status());
     }
 
     /// Reads and applies all sessions. Returns `false` if some could not be read.

@@ -1,6 +1,7 @@
 //! The marker itself.
 
 use super::descriptor::{MarkerDescriptor, MarkerParts, ValuesType};
+use super::note::Note;
 use super::subscriber::{Entry, SubscriberList};
 use crate::getters::getters;
 use crate::key::{Key, KeyBatch};
@@ -22,6 +23,7 @@ pub struct Marker {
     key: &'static Key,
     /// The probes of the tracepoint whose field block this is. `None` for a hand-written marker, whose site depends on `key`.
     probes: Option<&'static ProbeSet>,
+    pub(crate) note: Option<&'static Note>,
     pub(super) subscribers: RcuPointer<SubscriberList>,
     /// The subscriber that the fast path records for, an element of `subscribers`; null if events take the full path.
     pub(crate) sole: AtomicPtr<SoleSubscriber>,
@@ -35,9 +37,18 @@ impl Marker {
             descriptor: MarkerDescriptor::new::<M>(parts),
             key,
             probes,
+            note: None,
             subscribers: RcuPointer::null(),
             sole: AtomicPtr::new(null_mut()),
         }
+    }
+
+    /// Used by the macros only.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_note(mut self, note: Option<&'static Note>) -> Self {
+        self.note = note;
+        self
     }
 
     /// The description.

@@ -58,6 +58,10 @@ impl<T: Scalar + std::fmt::Debug, const N: usize> Elements for Array<'_, T, N> {
     fn get(&self, index: usize) -> Option<Value<'_>> {
         self.0.get(index).map(|element| element.dynamic())
     }
+
+    fn as_ptr(&self) -> *const () {
+        self.0.as_ptr().cast()
+    }
 }
 
 /// Any number of elements, preceded by their number.
@@ -96,5 +100,9 @@ impl<T: Scalar + std::fmt::Debug> Elements for Sequence<'_, T> {
 
     fn get(&self, index: usize) -> Option<Value<'_>> {
         self.0.get(index).map(|element| element.dynamic())
+    }
+
+    fn as_ptr(&self) -> *const () {
+        self.0.as_ptr().cast()
     }
 }

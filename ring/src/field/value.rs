@@ -83,6 +83,10 @@ pub trait Elements: std::fmt::Debug {
     }
     /// The element at `index`, or `None` past the end.
     fn get(&self, index: usize) -> Option<Value<'_>>;
+    /// The address of the first element, behind which the others follow; null if they are not together in memory.
+    fn as_ptr(&self) -> *const () {
+        std::ptr::null()
+    }
 }
 
 /// Whether no object in memory is larger than [`MAX_SIZE`]: virtual addresses of these targets have at most 57 bits.

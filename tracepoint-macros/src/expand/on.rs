@@ -3,6 +3,7 @@
 
 mod described;
 mod marker;
+mod note;
 mod tracepoint;
 
 pub(super) use marker::mark;

@@ -14,6 +14,7 @@ pub(crate) struct Build {
     gnu_ld: bool,
     frame_pointers: bool,
     feature: Option<&'static str>,
+    folded: bool,
 }
 
 impl Build {
@@ -22,12 +23,17 @@ impl Build {
     }
 
     pub(crate) fn profile(profile: &'static str) -> Self {
-        Self { profile, gnu_ld: false, frame_pointers: false, feature: None }
+        Self { profile, gnu_ld: false, frame_pointers: false, feature: None, folded: false }
     }
 
     /// With the system's `ld` in place of the linker that comes with rustc.
     pub(crate) fn gnu_ld(self) -> Self {
         Self { gnu_ld: true, ..self }
+    }
+
+    /// By a linker that folds identical functions.
+    pub(crate) fn folded(self) -> Self {
+        Self { folded: true, ..self }
     }
 
     /// With a frame pointer in every function.
@@ -66,6 +72,10 @@ impl Build {
         if self.frame_pointers {
             command.args(["--config", "build.rustflags=[\"-Cforce-frame-pointers=yes\"]"]);
             command.env("CARGO_TARGET_DIR", target().join("frame-pointers"));
+        }
+        if self.folded {
+            command.args(["--config", "target.x86_64-unknown-linux-gnu.rustflags=[\"-Clink-arg=-Wl,--icf=all\"]"]);
+            command.env("CARGO_TARGET_DIR", target().join("folded"));
         }
         if let Some(feature) = self.feature {
             command.args(["--features", feature]);

@@ -68,3 +68,5 @@ mod threads;
 mod traced;
 mod unregister;
 mod unregister_self;
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(tp_portable)))]
+mod usdt;

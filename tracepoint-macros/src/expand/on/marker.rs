@@ -1,6 +1,7 @@
 //! The markers of field blocks and of `trace_mark!`.
 
 use super::described::{common_parts, parts_of};
+use super::note::with_note;
 use crate::argument::call_lifetime;
 use crate::expand::surface::allows;
 use crate::expand::{value_types, values};
@@ -23,7 +24,17 @@ pub(super) fn marker_items(block: &Block, tracepoint: &Tracepoint, fields: &[Fie
     let krate = &block.krate;
     let values = value_types(krate, fields);
     let values = if tracepoint.of_span.is_some() { quote!(#krate::private::At<#values>) } else { values };
-    items(krate, &quote!(#name), (fields, values), (parts, quote!(Some(&__TRACEPOINT_PROBES))), None)
+    let note = with_note(krate, block.provider.as_ref(), &tracepoint.text, fields);
+    let statics = Statics { parts, probes: quote!(Some(&__TRACEPOINT_PROBES)), note };
+    items(krate, &quote!(#name), (fields, values), &statics, None)
+}
+
+/// What is in the static of a marker beside its fields.
+struct Statics {
+    parts: TokenStream,
+    probes: TokenStream,
+    /// The call that adds the note.
+    note: Option<TokenStream>,
 }
 
 /// The static of a marker, its entry, and the trait implementations of its type.
@@ -31,7 +42,7 @@ fn items(
     krate: &Ident,
     ty: &TokenStream,
     (fields, values): (&[Field], TokenStream),
-    (parts, probes): (TokenStream, TokenStream),
+    Statics { parts, probes, note }: &Statics,
     allows: Option<&TokenStream>,
 ) -> TokenStream {
     let lifetime = call_lifetime();
@@ -46,7 +57,7 @@ fn items(
             },
             &__TRACEPOINT_MARKER_KEY,
             ::core::option::Option::#probes,
-        );
+        )#note;
 
         #krate::__tracepoint_list!(MARKERS: Marker, __TRACEPOINT_MARKER);
 
@@ -70,7 +81,9 @@ pub(in crate::expand) fn mark(mark: &Mark) -> TokenStream {
     let common = parts_of(krate, &text, name.span(), provider.as_ref(), None);
     let parts = quote!(#common doc: "", format: #format,);
     let types = (&fields[..], value_types(krate, fields));
-    let items = items(krate, &quote!(__TracepointMark), types, (parts, quote!(None)), Some(&allows()));
+    let note = with_note(krate, provider.as_ref(), &text, fields);
+    let statics = Statics { parts, probes: quote!(None), note };
+    let items = items(krate, &quote!(__TracepointMark), types, &statics, Some(&allows()));
     let values = values(krate, fields);
     quote! {
         {
