@@ -15,6 +15,7 @@ mod tmux;
 mod collect;
 mod convert;
 mod dt;
+mod export;
 mod live;
 mod read;
 mod record_on;
