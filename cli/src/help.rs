@@ -11,13 +11,14 @@ use clap::{Arg, Command, CommandFactory};
 const WIDTH: usize = 100;
 
 /// Verbs that control no processes, and so take no `--user`.
-const WITHOUT_USER: [&str; 13] = [
+const WITHOUT_USER: [&str; 14] = [
     "install-core-handler",
     "view",
     "verify",
     "stat",
     "hist",
     "convert",
+    "export",
     "dt",
     "completions",
     "man",

@@ -11,6 +11,7 @@ mod completions;
 mod convert;
 mod core_dump;
 mod dt;
+mod export;
 mod failure;
 mod help;
 mod interrupt;
@@ -106,6 +107,7 @@ verbs! {
     Top(top::Top),
     Recover(recover::Recover),
     Convert(convert::Convert),
+    Export(export::Export),
     Dt(dt::Dt),
     Completions(completions::Completions),
     Man(man::Man),

@@ -7,13 +7,15 @@ mod stored;
 mod unfinished;
 
 pub(crate) use clocks::sender_note;
+pub(crate) use printer::{Selection, Wanted};
+pub(crate) use unfinished::report as report_unfinished;
 
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use crate::output;
 use crate::selection::{EventSelection, TimeSelection};
 use crate::time_point::Context;
 use clap::{Args, ValueEnum};
-use printer::{Printer, Selection};
+use printer::Printer;
 use std::path::PathBuf;
 use tracepoint_reader::live::LiveUrl;
 use tracepoint_reader::text::{self, TextOptions, TimeFormat};

@@ -13,17 +13,17 @@ use tracepoint_reader::text::{TextOptions, TextWriter};
 
 /// Which events are printed. Losses and damage between them are printed with them.
 #[derive(Debug, Default)]
-pub(super) struct Selection {
+pub(crate) struct Selection {
     /// By name, level and fields.
-    pub(super) filter: TraceFilter,
-    pub(super) times: TimeRange,
+    pub(crate) filter: TraceFilter,
+    pub(crate) times: TimeRange,
     /// How many at most.
-    pub(super) head: Option<u64>,
+    pub(crate) head: Option<u64>,
 }
 
 impl Selection {
     /// Whether an item is selected. Damage always is; losses are selected by their times.
-    pub(super) fn includes(&mut self, item: &Item) -> bool {
+    pub(crate) fn includes(&mut self, item: &Item) -> bool {
         let (from, to) = match item {
             Item::Event(event) => (event.time_ns, event.time_ns),
             Item::Loss(loss) => (loss.from_ns, loss.to_ns),
@@ -33,7 +33,7 @@ impl Selection {
     }
 
     /// Whether items are selected that come after one that is not.
-    pub(super) fn wanted_after(&self, item: &Item) -> Wanted {
+    pub(crate) fn wanted_after(&self, item: &Item) -> Wanted {
         match item {
             Item::Event(event) if self.times.is_over(event.time_ns) => Wanted::Enough,
             _ => Wanted::More,
@@ -43,7 +43,7 @@ impl Selection {
 
 /// Whether more items are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(crate) enum Wanted {
     More,
     Enough,
 }

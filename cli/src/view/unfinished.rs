@@ -7,7 +7,7 @@ use tracepoint_reader::Trace;
 use tracepoint_reader::account::ACCOUNT_PATH;
 
 /// Names each such trace, and the command that completes it.
-pub(super) fn report(trace: &Trace) -> Outcome {
+pub(crate) fn report(trace: &Trace) -> Outcome {
     let mut outcome = Outcome::Success;
     for (path, _) in trace.metadata() {
         if path.join(ACCOUNT_PATH).exists() {

@@ -17,6 +17,7 @@ mod tmux;
 mod collect;
 mod convert;
 mod dt;
+mod export;
 mod live;
 mod read;
 mod record_on;

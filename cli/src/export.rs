@@ -1,0 +1,240 @@
+//! `tracectl export`: traces in the formats of other viewers.
+
+mod flame;
+mod target;
+
+use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::message::{self, counted};
+use crate::output;
+use crate::progress::LiveLine;
+use crate::selection::{EventSelection, TimeSelection};
+use crate::time_point::Context;
+use crate::view::{Selection, Wanted, report_unfinished};
+use clap::{ArgGroup, Args, ValueEnum};
+use flame::FlameGraph;
+use serde_json::json;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use target::Target;
+use tracepoint_control::check_fields;
+use tracepoint_export::{Chrome, Csv, Exporter, Folded, Format, Otlp, Perfetto, Summary};
+use tracepoint_reader::{Item, Metadata, Trace};
+
+/// Writes the events of traces in the format of another viewer
+///
+/// Spans are shown as such: an event that begins a span and the one that ends it are one slice, by the id of the span. What is missing is shown:
+/// lost events, spans that had not ended, and spans that began before the trace. The trace is read once, in the order of times, and written
+/// at the same time, so that it may be larger than memory. docs/export.md has what each format shows.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("format").required(true), after_help = format!("\
+Examples:
+  tracectl export --perfetto /tmp/trace.pftrace /tmp/trace         open it at https://ui.perfetto.dev
+  tracectl export --chrome /tmp/trace.json --since -5s /tmp/trace
+  tracectl export --perfetto /tmp/trace.pftrace --counter depth /tmp/trace
+  tracectl export --csv - -e shop:answered --fields path,status /tmp/trace | sort | head
+  tracectl export --flame /tmp/trace.svg /tmp/trace
+  tracectl export --folded - --stacks calls /tmp/trace | inferno-flamegraph > calls.svg
+  tracectl export --otlp /tmp/spans.jsonl /tmp/trace
+  tracectl export --csv /tmp/slow.csv --filter 'duration_ns > 10000000' --json /var/tmp/shop.dt
+
+{EXIT_CODES}"))]
+pub(crate) struct Export {
+    /// Perfetto's protobuf: tracks of processes and threads, slices, instants, counters, flows
+    #[arg(long, value_name = "OUT", group = "format")]
+    perfetto: Option<PathBuf>,
+    /// The JSON of `chrome://tracing`, which Perfetto and Speedscope read, too
+    #[arg(long, value_name = "OUT", group = "format")]
+    chrome: Option<PathBuf>,
+    /// Comma-separated values: a line for each event and each loss, a column for each field
+    #[arg(long, value_name = "OUT", group = "format")]
+    csv: Option<PathBuf>,
+    /// Folded stacks, of which other programs draw flame graphs: the time in spans without their children, or the number of call stacks
+    #[arg(long, value_name = "OUT", group = "format")]
+    folded: Option<PathBuf>,
+    /// The same as a flame graph: an SVG picture
+    #[arg(long, value_name = "OUT.svg", group = "format")]
+    flame: Option<PathBuf>,
+    /// Spans for OpenTelemetry: OTLP as JSON lines, one request each
+    #[arg(long, value_name = "OUT", group = "format")]
+    otlp: Option<PathBuf>,
+    /// The same as protobuf: each `ExportTraceServiceRequest` behind its length as a varint
+    #[arg(long, value_name = "OUT", group = "format")]
+    otlp_protobuf: Option<PathBuf>,
+    /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged. OUT is a file that does not exist, or `-`
+    /// for the standard output
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    selection: EventSelection,
+    #[command(flatten)]
+    times: TimeSelection,
+    /// The fields that are columns of --csv [default: all of the selected events]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', conflicts_with_all = ["perfetto", "chrome", "folded", "flame", "otlp", "otlp_protobuf"])]
+    fields: Option<Vec<String>>,
+    /// Draw the numbers in these fields as counters, too: --perfetto and --chrome
+    #[arg(long, value_name = "FIELD,…", value_delimiter = ',', conflicts_with_all = ["csv", "folded", "flame", "otlp", "otlp_protobuf"])]
+    counter: Vec<String>,
+    /// The stacks of --folded and --flame: of spans, in nanoseconds, or of calls, counted, in channels with the context `CallStack` [default: of
+    /// spans, if the trace has any]
+    #[arg(long, value_name = "OF", value_enum, conflicts_with_all = ["csv", "perfetto", "chrome", "otlp", "otlp_protobuf"])]
+    stacks: Option<Stacks>,
+    /// Write one JSON object about what was exported: `output`, `events`, `spans_closed`, `spans_open`, `lost_events`, …
+    #[arg(long)]
+    json: bool,
+}
+
+/// What stacks are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Stacks {
+    Spans,
+    Calls,
+}
+
+impl Export {
+    /// Where the output goes.
+    fn path(&self) -> Option<&Path> {
+        let Self { perfetto, chrome, csv, folded, flame, otlp, otlp_protobuf, .. } = self;
+        [perfetto, chrome, csv, folded, flame, otlp, otlp_protobuf].into_iter().flatten().map(PathBuf::as_path).next()
+    }
+
+    pub(crate) fn run(&self) -> VerbResult {
+        let Some(path) = self.path() else {
+            return Err(Failure::Usage("name a format, such as `--perfetto OUT`".to_owned()));
+        };
+        if self.json && target::is_standard_output(path) {
+            return Err(Failure::Usage(
+                "`--json` and the exported trace cannot both be written to `-`: name a file".to_owned(),
+            ));
+        }
+        let trace = Trace::open_all(&self.paths)?;
+        let metadata = || trace.metadata().map(|(_, metadata)| metadata);
+        let filter = self.selection.filter()?;
+        filter.check(metadata())?;
+        check_fields(self.fields.as_deref().unwrap_or_default(), metadata())?;
+        check_fields(&self.counter, metadata())?;
+        let range = trace.range();
+        let times = self.times.resolve(&Context { range, utc: false })?;
+        let mut selection = Selection { filter, times, head: None };
+
+        let (target, out) = Target::create(path)?;
+        let format = self.format(out, &trace, &selection);
+        let exported = export(&trace, range, &mut selection, Exporter::new(format));
+        let Exported { summary, unchecked } = target.keep(exported)?;
+        self.report(path, &summary)?;
+        if unchecked > 0 {
+            message::note_unchecked(unchecked);
+        }
+        let outcome = if summary.damage == 0 { Outcome::Success } else { Outcome::Incomplete };
+        Ok(outcome.max(report_unfinished(&trace)))
+    }
+
+    fn format(&self, out: Box<dyn Write>, trace: &Trace, selection: &Selection) -> Box<dyn Format> {
+        let metadata = || trace.metadata().map(|(_, metadata)| metadata);
+        if self.perfetto.is_some() {
+            Box::new(Perfetto::new(out).counters(self.counter.clone()))
+        } else if self.chrome.is_some() {
+            Box::new(Chrome::new(out).counters(self.counter.clone()))
+        } else if self.otlp.is_some() {
+            Box::new(Otlp::json_lines(out))
+        } else if self.otlp_protobuf.is_some() {
+            Box::new(Otlp::protobuf(out))
+        } else if self.csv.is_some() {
+            let all = || Csv::<Box<dyn Write>>::fields_of(metadata(), |name| selection.filter.may_accept(name));
+            Box::new(Csv::new(out, self.fields.clone().unwrap_or_else(all)))
+        } else {
+            let mut events = metadata().flat_map(Metadata::streams).flat_map(|stream| stream.events.values());
+            let default = || if events.any(|event| event.span().is_some()) { Stacks::Spans } else { Stacks::Calls };
+            let stacks = self.stacks.unwrap_or_else(default);
+            let unit = if stacks == Stacks::Spans { "ns" } else { "events" };
+            let out = if self.flame.is_some() { Box::new(FlameGraph::new(out, unit)) } else { out };
+            match stacks {
+                Stacks::Spans => Box::new(Folded::of_spans(out)),
+                Stacks::Calls => Box::new(Folded::of_call_stacks(out)),
+            }
+        }
+    }
+
+    fn report(&self, path: &Path, summary: &Summary) -> Result<(), Failure> {
+        let Summary { events, lost_events, losses_of_unknown_size, .. } = summary;
+        if self.json {
+            let mut object = json!(summary);
+            object["output"] = path.to_string_lossy().into();
+            output::json(&object)?;
+        } else {
+            let line = format!("{}: {}{}", path.display(), counted(*events, "event"), spans(summary));
+            if target::is_standard_output(path) {
+                message::summary(&line);
+            } else {
+                let mut out = output::styled();
+                writeln!(out, "{line}")?;
+                out.flush()?;
+            }
+        }
+        if *lost_events > 0 || *losses_of_unknown_size > 0 {
+            let more = if *losses_of_unknown_size > 0 { " or more" } else { "" };
+            let lost = counted(*lost_events, "event");
+            message::note(&format!("{lost}{more} of these traces were lost, selected ones or others"));
+        }
+        if summary.outside > 0 {
+            let events = counted(summary.outside, "event");
+            message::note(&format!("{events} in no span were left out, because OTLP has them as part of spans"));
+        }
+        if summary.spans_forgotten > 0 {
+            let spans = counted(summary.spans_forgotten, "span");
+            message::note(&format!(
+                "{spans} of those that were open at one time were not waited for, because there were too many"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// How many spans there are, if any.
+fn spans(summary: &Summary) -> String {
+    let Summary { spans_closed, spans_open, spans_without_begin, .. } = summary;
+    let spans = spans_closed + spans_open + spans_without_begin + summary.spans_forgotten;
+    let parts = [(spans_open, "still open at the end"), (spans_without_begin, "without a begin")];
+    let parts =
+        parts.into_iter().filter(|(count, _)| **count > 0).map(|(count, what)| format!("{count} of them {what}"));
+    let all = (spans > 0).then(|| counted(spans, "span")).into_iter().chain(parts);
+    all.map(|part| format!(", {part}")).collect::<Vec<_>>().concat()
+}
+
+/// What was exported, and the number of packets without a checksum.
+struct Exported {
+    summary: Summary,
+    unchecked: u64,
+}
+
+/// Exports the selected items.
+fn export(
+    trace: &Trace,
+    range: Option<(i64, i64)>,
+    selection: &mut Selection,
+    mut exporter: Exporter<Box<dyn Format>>,
+) -> io::Result<Exported> {
+    let mut line = LiveLine::new();
+    let (begin, end) = range.unwrap_or_default();
+    let (begin, end) = (selection.times.since.unwrap_or(begin), selection.times.until.unwrap_or(end));
+    let mut items = trace.items_since(selection.times.since.unwrap_or(i64::MIN));
+    for item in items.by_ref() {
+        if !selection.includes(&item) {
+            match selection.wanted_after(&item) {
+                Wanted::Enough => break,
+                Wanted::More => continue,
+            }
+        }
+        exporter.item(&item)?;
+        match &item {
+            Item::Event(event) if line.is_shown() => {
+                let share = |time: i64| i128::from(time) - i128::from(begin);
+                let percent = share(event.time_ns).max(0) * 100 / share(end).max(1);
+                line.show(exporter.summary().events, || format!("{} % of the time", percent.min(100)));
+            }
+            Item::Damage(damage) => message::error(&format!("{damage}; not exported")),
+            _ => {}
+        }
+    }
+    let unchecked = items.unchecked();
+    Ok(Exported { summary: exporter.finish()?, unchecked })
+}

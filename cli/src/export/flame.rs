@@ -1,0 +1,36 @@
+//! A flame graph, drawn of folded stacks when all of them are known.
+
+use inferno::flamegraph::{Options, from_reader};
+use std::io::{self, Write};
+
+/// Takes folded stacks, and draws them when it is flushed.
+pub(super) struct FlameGraph<W: Write> {
+    folded: Vec<u8>,
+    out: W,
+    unit: &'static str,
+}
+
+impl<W: Write> FlameGraph<W> {
+    /// Numbers are of this unit.
+    pub(super) fn new(out: W, unit: &'static str) -> Self {
+        Self { folded: Vec::new(), out, unit }
+    }
+}
+
+impl<W: Write> Write for FlameGraph<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.folded.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut options = Options::default();
+        "tracectl export --flame".clone_into(&mut options.title);
+        self.unit.clone_into(&mut options.count_name);
+        let folded = std::mem::take(&mut self.folded);
+        if folded.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "there is no span or call stack to draw"));
+        }
+        from_reader(&mut options, folded.as_slice(), &mut self.out)?;
+        self.out.flush()
+    }
+}

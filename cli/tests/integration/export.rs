@@ -1,0 +1,159 @@
+//! `tracectl export`: what is selected, what is said, and what becomes of bad input. What is in the files is tested in `export/tests`.
+
+use serde_json::Value;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use tempfile::TempDir;
+use tracepoint_control::{Channel, Session, sinks::CtfSink};
+
+tracepoint::define_trace! {
+    provider = "till";
+
+    span sale(id: u64) { id }
+    item(id: u64, price: u32) { id, price }
+}
+
+/// Serialises the recordings: a session records all events of the process.
+static RECORDING: Mutex<()> = Mutex::new(());
+
+/// 10 sales of 5 items each, and one that goes on.
+fn trace() -> (TempDir, PathBuf) {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("trace");
+    let _alone = RECORDING.lock().unwrap();
+    let sink = CtfSink::create(&directory).unwrap();
+    let channel = Channel::discard(8 << 20);
+    let session = Session::builder("till").events("till:*").channel(channel).sink(sink).start().unwrap();
+    for id in 0..10 {
+        let _sale = tracepoint::span!(sale(id));
+        (0..5).for_each(|price| tracepoint::trace!(item(id, price)));
+    }
+    let open = tracepoint::span!(sale(10));
+    session.stop().unwrap();
+    drop(open);
+    (place, directory)
+}
+
+fn run(arguments: &[&str], directory: &Path) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_tracectl")).arg("export").args(arguments).arg(directory).output();
+    let output = output.unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// Exports to a new file, which is removed again, and returns the summary and the notes.
+fn exported(format: &str, arguments: &[&str], place: &Path, directory: &Path) -> (Value, String) {
+    let out = place.join("out");
+    let all = [&[format, out.to_str().unwrap(), "--json"], arguments].concat();
+    let (code, stdout, stderr) = run(&all, directory);
+    assert_eq!(code, Some(0), "{all:?}: {stderr}");
+    fs::remove_file(out).unwrap();
+    (serde_json::from_str(&stdout).unwrap(), stderr)
+}
+
+/// Formats with spans.
+const WITH_SPANS: [&str; 5] = ["--perfetto", "--chrome", "--otlp", "--otlp-protobuf", "--folded"];
+
+#[test]
+fn the_same_events_are_selected_for_every_format() {
+    let (place, directory) = trace();
+    for format in [&WITH_SPANS[..], &["--csv"]].concat() {
+        let count = |arguments: &[&str]| exported(format, arguments, place.path(), &directory).0["events"].as_u64();
+        assert_eq!(count(&[]), Some(71), "{format}");
+        assert_eq!(count(&["-e", "till:item", "--filter", "price > 2"]), Some(20));
+        assert_eq!(count(&["-e", "!till:item"]), Some(21));
+        let early = count(&["--until", "+0ns"]).unwrap();
+        assert!(early <= 1 && count(&["--since", "+0ns"]) == Some(71), "{early}");
+    }
+    for format in WITH_SPANS {
+        let (all, notes) = exported(format, &[], place.path(), &directory);
+        assert_eq!(notes, "");
+        let keys = ["spans_closed", "spans_open", "spans_without_begin", "others", "lost_events", "damage"];
+        assert_eq!(keys.map(|key| all[key].as_u64().unwrap()), [10, 1, 0, 50, 0, 0]);
+        let (ends, _) = exported(format, &["-e", "till:sale_end"], place.path(), &directory);
+        assert_eq!(keys.map(|key| ends[key].as_u64().unwrap()), [0, 0, 10, 0, 0, 0]);
+    }
+}
+
+#[test]
+fn it_says_what_was_exported_and_writes_to_the_standard_output() {
+    let (place, directory) = trace();
+    let out = place.path().join("out.json");
+    let (code, stdout, stderr) = run(&["--chrome", out.to_str().unwrap()], &directory);
+    let expected = format!("{}: 71 events, 11 spans, 1 of them still open at the end\n", out.display());
+    assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(0), expected.as_str(), ""));
+    let (code, stdout, stderr) = run(&["--csv", "-", "--fields", "price", "-e", "till:item"], &directory);
+    assert_eq!((code, stderr.as_str(), stdout.lines().count()), (Some(0), "-: 50 events\n", 51));
+    assert!(
+        stdout.starts_with("type,time_ns,host,program,pid,tid,thread,event,level,lost_events,lost_packets,price\n")
+    );
+}
+
+#[test]
+fn invalid_requests_are_refused_and_leave_no_file() {
+    let (place, directory) = trace();
+    let out = place.path().join("out");
+    let name = out.to_str().unwrap();
+    for (arguments, code, said) in [
+        (&[][..], 2, "required"),
+        (&["--csv", name, "--chrome", name], 2, "cannot be used with"),
+        (&["--csv", "-", "--json"], 2, "name a file"),
+        (&["--chrome", name, "--fields", "price"], 2, "cannot be used with"),
+        (&["--csv", name, "--fields", "prise"], 3, "did you mean price"),
+        (&["--chrome", name, "--counter", "prise"], 3, "did you mean price"),
+        (&["--csv", name, "-e", "till:itm"], 3, "did you mean till:item"),
+        (&["--csv", "/nonexistent/out"], 3, "cannot create /nonexistent/out"),
+        (&["--csv", place.path().to_str().unwrap()], 3, "exists already"),
+    ] {
+        let (found, stdout, stderr) = run(arguments, &directory);
+        assert!(found == Some(code) && stderr.contains(said) && stdout.is_empty(), "{arguments:?}: {found:?} {stderr}");
+        assert!(!out.exists());
+    }
+    let (code, _, stderr) = run(&["--flame", name, "-e", "till:item"], &directory);
+    assert!(code == Some(3) && stderr.contains("there is no span or call stack to draw") && !out.exists(), "{stderr}");
+    let full = run(&["--csv", "/dev/full"], &directory);
+    assert!(full.0 == Some(3) && full.2.contains("cannot write /dev/full"), "{full:?}");
+}
+
+#[test]
+fn a_damaged_trace_is_exported_as_far_as_it_can_be_read() {
+    let (place, directory) = trace();
+    let is_stream = |path: &PathBuf| path.is_file() && !path.ends_with("metadata");
+    let entries = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
+    let stream = entries.filter(is_stream).max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap();
+    let file = OpenOptions::new().write(true).open(&stream).unwrap();
+    file.set_len(file.metadata().unwrap().len() - 100).unwrap();
+    for format in [&WITH_SPANS[..], &["--csv"]].concat() {
+        let out = place.path().join("out");
+        let (code, stdout, stderr) = run(&[format, out.to_str().unwrap(), "--json"], &directory);
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(stderr.contains("; not exported"), "{stderr}");
+        let summary: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!(summary["damage"], 1, "{format}");
+        fs::remove_file(out).unwrap();
+    }
+}
+
+#[test]
+fn a_flame_graph_has_the_time_of_the_folded_stacks() {
+    let (place, directory) = trace();
+    let (code, folded, stderr) = run(&["--folded", "-"], &directory);
+    assert_eq!((code, stderr.as_str()), (Some(0), "-: 71 events, 11 spans, 1 of them still open at the end\n"));
+    let times = folded.lines().map(|line| line.rsplit_once(' ').unwrap());
+    let time: u64 =
+        times.filter(|(stack, _)| stack.ends_with(";till:sale")).map(|(_, time)| time.parse::<u64>().unwrap()).sum();
+    assert!(time > 0, "{folded}");
+    let out = place.path().join("out.svg");
+    assert_eq!(run(&["--flame", out.to_str().unwrap()], &directory).0, Some(0));
+    let picture = fs::read_to_string(out).unwrap();
+    // inferno groups digits by commas.
+    assert!(picture.replace(',', "").contains(&format!("till:sale ({time} ns 100.00%)")), "{time}: {picture}");
+
+    // Its channel has no call stacks.
+    let (_, calls, _) = run(&["--folded", "-", "--stacks", "calls", "-e", "till:item"], &directory);
+    assert_eq!(calls, "[no call stack] 50\n");
+    let (_, _, notes) = run(&["--otlp", "-", "-e", "till:item"], &directory);
+    assert!(notes.contains("50 events in no span were left out"), "{notes}");
+}

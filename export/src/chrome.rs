@@ -1,0 +1,272 @@
+//! The JSON of `chrome://tracing`, which Perfetto and Speedscope read, too: "Trace Event Format".
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use tracepoint_reader::{Damage, Event};
+
+use crate::format::{Format, LossReport, Needs, Span, SpanEnd, Summary};
+use crate::plain;
+use crate::sources::{Sources, ThreadId};
+
+/// Writes one JSON object: `traceEvents`, an array, and `otherData`, with the [`Summary`].
+///
+/// Times are microseconds since the first event, with three decimals; `otherData.origin_ns` is that in nanoseconds since the epoch.
+#[derive(Debug)]
+pub struct Chrome<W: Write> {
+    out: W,
+    counters: Vec<String>,
+    origin: Option<i64>,
+    /// Processes and threads whose names are written: of a thread, without and with its own name.
+    named: HashSet<(u32, u64, bool)>,
+}
+
+/// An element of `traceEvents`.
+#[derive(Debug, Serialize)]
+struct Element<'a, A> {
+    ph: &'static str,
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    cat: &'a str,
+    pid: u32,
+    tid: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ts: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dur: Option<f64>,
+    /// Of an instant: its scope.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    s: Option<&'static str>,
+    /// The id of an asynchronous span.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id2: Option<LocalId>,
+    /// The id of a flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    /// Of a flow: that it belongs to the slice around it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bp: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<A>,
+}
+
+/// An id that is unique in its process.
+#[derive(Clone, Debug, Serialize)]
+struct LocalId {
+    local: String,
+}
+
+/// The fields of an event.
+struct EventArgs<'a>(&'a Event);
+
+impl Serialize for EventArgs<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(plain::fields(self.0))
+    }
+}
+
+/// The fields of a span.
+struct SpanArgs<'a>(&'a Span<'a>);
+
+impl Serialize for SpanArgs<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in plain::span_fields(self.0) {
+            map.serialize_entry(name, value)?;
+        }
+        if let Some(missing) = plain::missing(self.0) {
+            map.serialize_entry("missing", missing)?;
+        }
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct Name<'a> {
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+struct Value {
+    value: f64,
+}
+
+#[derive(Serialize)]
+struct Lost {
+    events: Option<u64>,
+    packets: Option<u64>,
+    since_us: f64,
+}
+
+#[derive(Serialize)]
+struct OtherData<'a> {
+    origin_ns: i64,
+    #[serde(flatten)]
+    summary: &'a Summary,
+}
+
+impl<W: Write> Chrome<W> {
+    /// Writes to `out`, which should be buffered.
+    pub fn new(out: W) -> Self {
+        Self { out, counters: Vec::new(), origin: None, named: HashSet::new() }
+    }
+
+    /// Draws the numbers in fields of these names as counters, too.
+    #[must_use]
+    pub fn counters(mut self, fields: Vec<String>) -> Self {
+        self.counters = fields;
+        self
+    }
+
+    fn element<A: Serialize>(&mut self, element: &Element<'_, A>) -> io::Result<()> {
+        // The first one comes behind the begin of the array.
+        self.out.write_all(if self.named.is_empty() { b"\n" } else { b",\n" })?;
+        self.named.insert((u32::MAX, 0, false));
+        Ok(serde_json::to_writer(&mut self.out, element)?)
+    }
+
+    /// Microseconds since the first event.
+    #[expect(clippy::cast_precision_loss, reason = "exact for 104 days")]
+    fn time(&mut self, time_ns: i64) -> io::Result<f64> {
+        if self.origin.is_none() {
+            self.out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+        }
+        let origin = *self.origin.get_or_insert(time_ns);
+        Ok(time_ns.saturating_sub(origin) as f64 / 1000.0)
+    }
+
+    /// Without times and arguments, of a thread whose name is written.
+    fn of<'a, A: Serialize>(
+        &mut self,
+        ph: &'static str,
+        name: &'a str,
+        thread: ThreadId,
+        sources: &Sources,
+    ) -> io::Result<Element<'a, A>> {
+        let (process, thread) = (sources.process_of(thread), sources.thread(thread));
+        let (pid, tid) = (process.shown_pid, thread.tid);
+        let element = Element {
+            ph,
+            name,
+            cat: "",
+            pid,
+            tid,
+            ts: None,
+            dur: None,
+            s: None,
+            id2: None,
+            id: None,
+            bp: None,
+            args: None,
+        };
+        let names = [
+            ((pid, u64::MAX, false), "process_name", process.program.as_deref()),
+            ((pid, tid, true), "thread_name", thread.name.as_deref()),
+        ];
+        for (key, kind, name) in names {
+            if let Some(name) = name.filter(|_| !self.named.contains(&key)) {
+                self.element(&Element { ph: "M", name: kind, pid, tid, args: Some(Name { name }), ..none() })?;
+                self.named.insert(key);
+            }
+        }
+        Ok(element)
+    }
+
+    /// An arrow from the parent of a span, which is on another thread.
+    fn flow(&mut self, span: &Span<'_>, parent: ThreadId, ts: f64, sources: &Sources) -> io::Result<()> {
+        let id = Some(format!("{:x}.{:x}", sources.process_of(span.thread).shown_pid, span.id));
+        for (ph, thread) in [("s", parent), ("f", span.thread)] {
+            let element = self.of::<()>(ph, "parent", thread, sources)?;
+            self.element(&Element { cat: "parent", ts: Some(ts), id: id.clone(), bp: Some("e"), ..element })?;
+        }
+        Ok(())
+    }
+}
+
+fn none<A>() -> Element<'static, A> {
+    Element {
+        ph: "",
+        name: "",
+        cat: "",
+        pid: 0,
+        tid: 0,
+        ts: None,
+        dur: None,
+        s: None,
+        id2: None,
+        id: None,
+        bp: None,
+        args: None,
+    }
+}
+
+impl<W: Write> Format for Chrome<W> {
+    fn needs(&self) -> Needs {
+        Needs::SPANS
+    }
+
+    fn event(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()> {
+        let (ts, cat) = (Some(self.time(event.time_ns)?), plain::provider(event.name()));
+        let element = self.of("i", event.name(), thread, sources)?;
+        self.element(&Element { cat, ts, s: Some("t"), args: Some(EventArgs(event)), ..element })?;
+        let counters: Vec<_> = plain::counters(event, &self.counters).collect();
+        for (name, value) in counters {
+            let element = self.of("C", &name, thread, sources)?;
+            self.element(&Element { cat, ts, args: Some(Value { value }), ..element })?;
+        }
+        Ok(())
+    }
+
+    fn span(&mut self, span: &Span<'_>, sources: &Sources) -> io::Result<()> {
+        let ts = self.time(span.begin_ns)?;
+        let end = span.end_ns.map(|end| self.time(end)).transpose()?;
+        let cat = plain::provider(span.name);
+        let args = Some(SpanArgs(span));
+        let (begin, end_thread) = match (span.end, span.nests) {
+            (SpanEnd::Ended(..), true) => ("X", None),
+            (SpanEnd::Ended(_, thread), false) => ("b", Some(thread)),
+            (_, true) => ("B", None),
+            (_, false) => ("b", None),
+        };
+        let id2 = (begin == "b").then(|| LocalId { local: format!("0x{:x}", span.id) });
+        let dur = end.filter(|_| begin == "X").map(|end| end - ts);
+        let element = self.of(begin, span.name, span.thread, sources)?;
+        self.element(&Element { cat, ts: Some(ts), dur, id2: id2.clone(), args, ..element })?;
+        if let Some(thread) = end_thread {
+            let element = self.of::<()>("e", span.name, thread, sources)?;
+            self.element(&Element { cat, ts: end, id2, ..element })?;
+        }
+        span.parent_thread.map_or(Ok(()), |parent| self.flow(span, parent, ts, sources))
+    }
+
+    fn loss(&mut self, loss: &LossReport<'_>, sources: &Sources) -> io::Result<()> {
+        let (since_us, ts) = (self.time(loss.loss.from_ns)?, self.time(loss.loss.to_ns)?);
+        let args = Some(Lost { events: loss.events, packets: loss.packets, since_us });
+        let element = self.of("i", "lost events", loss.thread, sources)?;
+        self.element(&Element { cat: "loss", ts: Some(ts), s: Some("p"), args, ..element })
+    }
+
+    fn damage(&mut self, damage: &Damage) -> io::Result<()> {
+        let ts = Some(self.time(self.origin.unwrap_or(0))?);
+        let text = damage.to_string();
+        self.element(&Element {
+            ph: "i",
+            name: "damage",
+            cat: "loss",
+            ts,
+            s: Some("g"),
+            args: Some(Name { name: &text }),
+            ..none()
+        })
+    }
+
+    fn finish(&mut self, summary: &Summary, _sources: &Sources) -> io::Result<()> {
+        self.time(self.origin.unwrap_or(0))?;
+        self.out.write_all(b"\n],\"otherData\":")?;
+        serde_json::to_writer(&mut self.out, &OtherData { origin_ns: self.origin.unwrap_or(0), summary })?;
+        self.out.write_all(b"}\n")?;
+        self.out.flush()
+    }
+}

@@ -1,0 +1,131 @@
+//! Comma-separated values: a line for each event and each loss, one column for each field.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use tracepoint_reader::metadata::types::Field;
+use tracepoint_reader::{Damage, Event, Metadata, Value};
+
+use crate::format::{Format, LossReport, Needs, Span, Summary};
+use crate::plain::{self, Plain};
+use crate::sources::{Sources, ThreadId};
+
+/// The columns before those of fields.
+const COLUMNS: [&str; 11] =
+    ["type", "time_ns", "host", "program", "pid", "tid", "thread", "event", "level", "lost_events", "lost_packets"];
+
+/// Writes comma-separated values (RFC 4180), with a header line.
+///
+/// `type` is `event`, `loss` or `damage`. Times are nanoseconds since the epoch; those of a loss are its end. A number that is not known is empty.
+/// Texts are written as they are, arrays and structures as JSON, bytes in base 16.
+#[derive(Debug)]
+pub struct Csv<W: Write> {
+    out: csv::Writer<W>,
+    fields: Vec<String>,
+    has_header: bool,
+}
+
+impl<W: Write> Csv<W> {
+    /// Writes these fields of events, one column each. Other fields are left out.
+    pub fn new(out: W, fields: Vec<String>) -> Self {
+        Self { out: csv::Writer::from_writer(out), fields, has_header: false }
+    }
+
+    /// The fields that events of these traces can have, in the order of their declarations, for those whose names are `selected`.
+    pub fn fields_of<'a>(traces: impl Iterator<Item = &'a Metadata>, selected: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut fields = Vec::new();
+        let mut known = HashSet::new();
+        for stream in traces.flat_map(Metadata::streams) {
+            for class in stream.events.values().filter(|class| selected(&class.name)) {
+                let types = [&class.fields, &class.context, &stream.event_context].into_iter().flatten();
+                let names = types.flat_map(|ty| ty.fields.iter().map(Field::name));
+                fields.extend(names.filter(|name| !plain::is_aside(name) && known.insert(*name)).map(str::to_owned));
+            }
+        }
+        fields
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        if !self.has_header {
+            self.has_header = true;
+            let fields = self.fields.iter().map(String::as_str);
+            self.out.write_record(COLUMNS.into_iter().chain(fields))?;
+        }
+        Ok(())
+    }
+
+    /// The columns before those of fields, and as many empty ones as there are fields.
+    fn row(&mut self, first: [&str; COLUMNS.len()]) -> io::Result<()> {
+        self.begin()?;
+        let row = first.into_iter().chain(self.fields.iter().map(|_| ""));
+        Ok(self.out.write_record(row)?)
+    }
+}
+
+/// The columns `host` to `thread`.
+fn origin(thread: ThreadId, sources: &Sources) -> [String; 5] {
+    let (process, thread) = (sources.process_of(thread), sources.thread(thread));
+    let known = |number: u64| if number == 0 { String::new() } else { number.to_string() };
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    [text(&process.host), text(&process.program), known(process.pid), known(thread.tid), text(&thread.name)]
+}
+
+fn cell(value: &Value) -> String {
+    match Plain::from(value) {
+        Plain::None => String::new(),
+        Plain::Bool(truth) => truth.to_string(),
+        Plain::Unsigned(number) => number.to_string(),
+        Plain::Signed(number) => number.to_string(),
+        Plain::Float(number) => number.to_string(),
+        Plain::Text(text) => text.into_owned(),
+        // Names and values can always be written: there is no key but text.
+        Plain::Array(_) | Plain::Struct(_) | Plain::Variant(..) => serde_json::to_string(value).unwrap_or_default(),
+    }
+}
+
+impl<W: Write> Format for Csv<W> {
+    fn needs(&self) -> Needs {
+        Needs::EVENTS
+    }
+
+    fn event(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()> {
+        self.begin()?;
+        let time = event.stream.clock().map(|_| event.time_ns.to_string()).unwrap_or_default();
+        let level = event.loglevel().map(|level| level.to_string()).unwrap_or_default();
+        for cell in ["event", &time] {
+            self.out.write_field(cell)?;
+        }
+        for cell in origin(thread, sources) {
+            self.out.write_field(cell)?;
+        }
+        for cell in [event.name(), &level, "", ""] {
+            self.out.write_field(cell)?;
+        }
+        for wanted in &self.fields {
+            let found = plain::fields(event).find(|(name, _)| name == wanted);
+            self.out.write_field(found.map(|(_, value)| cell(value)).unwrap_or_default())?;
+        }
+        Ok(self.out.write_record(None::<&[u8]>)?)
+    }
+
+    fn span(&mut self, _span: &Span<'_>, _sources: &Sources) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn loss(&mut self, loss: &LossReport<'_>, sources: &Sources) -> io::Result<()> {
+        let [host, program, pid, tid, thread] = origin(loss.thread, sources);
+        let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
+        let (time, events, packets) = (loss.loss.to_ns.to_string(), number(loss.events), number(loss.packets));
+        self.row(["loss", &time, &host, &program, &pid, &tid, &thread, "", "", &events, &packets])
+    }
+
+    fn damage(&mut self, damage: &Damage) -> io::Result<()> {
+        let text = damage.to_string();
+        self.row(["damage", "", "", "", "", "", "", &text, "", "", ""])
+    }
+
+    fn finish(&mut self, _summary: &Summary, _sources: &Sources) -> io::Result<()> {
+        self.begin()?;
+        self.out.flush()
+    }
+}

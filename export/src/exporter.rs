@@ -1,0 +1,159 @@
+//! Gives the items of a trace to a format.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use tracepoint_reader::metadata::EventClass;
+use tracepoint_reader::{Event, Item, Loss, SpanPart, Stream};
+
+use crate::format::{Format, LossReport, SpanEnd, Summary};
+use crate::sources::{Sources, ThreadId};
+use crate::spans::{Kind, Spans};
+
+/// Gives the items of a trace, which come in the order of their times, to a format.
+///
+/// Keeps the open spans in memory (at most 262,144, and about 64 MiB), and the names of threads, processes and paths of spans.
+#[derive(Debug)]
+pub struct Exporter<F> {
+    format: F,
+    sources: Sources,
+    spans: Spans,
+    classes: Classes,
+    /// The thread of the last event of each stream.
+    threads: HashMap<usize, (Arc<Stream>, ThreadId)>,
+    summary: Summary,
+}
+
+/// What the classes of events are for spans, by their addresses.
+#[derive(Debug, Default)]
+struct Classes(HashMap<usize, (Arc<EventClass>, Role)>);
+
+#[derive(Clone, Debug)]
+enum Role {
+    Begin { name: Arc<str>, is_async: bool, is_root_without_parent: bool },
+    End(Arc<str>),
+    Other,
+}
+
+impl Classes {
+    fn role(&mut self, event: &Event) -> Role {
+        let key = Arc::as_ptr(&event.class) as usize;
+        // The class is kept, so that its address is not that of another one.
+        let (_, role) = self.0.entry(key).or_insert_with(|| (Arc::clone(&event.class), Role::of(event)));
+        role.clone()
+    }
+}
+
+impl Role {
+    fn of(event: &Event) -> Self {
+        match event.class.span() {
+            None => Self::Other,
+            Some((name, SpanPart::End)) => Self::End(name.into()),
+            Some((name, _)) => {
+                let polls = format!("{name}_poll_begin");
+                let classes = event.stream.metadata.streams().flat_map(|class| class.events.values());
+                let is_async = classes.into_iter().any(|class| class.name == polls);
+                Self::Begin { name: name.into(), is_async, is_root_without_parent: name.starts_with("tracing:") }
+            }
+        }
+    }
+}
+
+impl<F: Format> Exporter<F> {
+    /// An exporter into a format.
+    pub fn new(format: F) -> Self {
+        let spans = Spans::new(format.needs());
+        let (sources, classes, threads) = (Sources::default(), Classes::default(), HashMap::new());
+        Self { format, sources, spans, classes, threads, summary: Summary::default() }
+    }
+
+    /// Waits for the end of at most so many spans at a time, 1 to 262,144, which is the default.
+    #[must_use]
+    pub fn max_open_spans(mut self, spans: usize) -> Self {
+        self.spans.set_max_open(spans);
+        self
+    }
+
+    /// What was exported so far.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// The next item.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn item(&mut self, item: &Item) -> io::Result<()> {
+        match item {
+            Item::Event(event) => self.event(event),
+            Item::Loss(loss) => self.loss(loss),
+            Item::Damage(damage) => {
+                self.summary.damage += 1;
+                self.format.damage(damage)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The end of the trace: open spans are written as such.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn finish(mut self) -> io::Result<Summary> {
+        let (format, sources) = (&mut self.format, &self.sources);
+        self.summary.spans_open = self.spans.finish(|span| format.span(span, sources))?;
+        self.format.finish(&self.summary, &self.sources)?;
+        Ok(self.summary)
+    }
+
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        let thread = self.sources.of_event(event);
+        self.threads
+            .entry(Arc::as_ptr(&event.stream) as usize)
+            .and_modify(|(_, last)| *last = thread)
+            .or_insert_with(|| (Arc::clone(&event.stream), thread));
+        let summary = &mut self.summary;
+        summary.events += 1;
+        let (first, last) = summary.range.unwrap_or((event.time_ns, event.time_ns));
+        summary.range = Some((first.min(event.time_ns), last.max(event.time_ns)));
+        let role = if self.format.needs().spans { self.classes.role(event) } else { Role::Other };
+        let (format, sources, spans) = (&mut self.format, &mut self.sources, &mut self.spans);
+        match role {
+            Role::Begin { name, is_async, is_root_without_parent } => {
+                let kind = Kind { name: &name, is_async, is_root_without_parent };
+                spans.begin(event, kind, thread, sources, |span, sources| {
+                    summary.spans_forgotten += 1;
+                    format.span(span, sources)
+                })
+            }
+            Role::End(name) => spans.end(event, &name, thread, sources, |span, sources| {
+                match (span.begin, span.end) {
+                    (Some(_), SpanEnd::Ended(..)) => summary.spans_closed += 1,
+                    _ => summary.spans_without_begin += 1,
+                }
+                format.span(span, sources)
+            }),
+            Role::Other => {
+                summary.others += 1;
+                if format.needs().inside > 0 && !spans.inside(event, thread, sources) {
+                    summary.outside += 1;
+                }
+                format.event(event, thread, sources)
+            }
+        }
+    }
+
+    fn loss(&mut self, loss: &Loss) -> io::Result<()> {
+        let thread = match self.threads.get(&(Arc::as_ptr(&loss.stream) as usize)) {
+            Some((_, thread)) => *thread,
+            None => self.sources.of_stream(&loss.stream),
+        };
+        let report = LossReport::new(loss, thread);
+        match report.events {
+            Some(events) => self.summary.lost_events += events,
+            None => self.summary.losses_of_unknown_size += 1,
+        }
+        self.format.loss(&report, &self.sources)
+    }
+}

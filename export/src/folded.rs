@@ -1,0 +1,160 @@
+//! Folded stacks: a line for each stack, its frames from the outermost on, and a number.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write};
+
+use tracepoint_reader::{Damage, Event, StructValue, Value};
+
+use crate::format::{Format, LossReport, Needs, Span, Summary};
+use crate::sources::{Process, Sources, ThreadId};
+
+/// The largest number of different call stacks; further ones are counted together.
+const MAX_STACKS: usize = 1 << 17;
+/// The context with the call stack of an event.
+const CALL_STACK: &str = "callstack";
+
+/// Writes folded stacks, which flame graphs are drawn from: `program;outer;inner 1234`.
+///
+/// All of them are written at the end. Characters that have a meaning in this format are replaced by `_`.
+#[derive(Debug)]
+pub struct Folded<W: Write> {
+    out: W,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// The time of each path of spans, in nanoseconds, by process and path.
+    Spans(BTreeMap<(u32, u32), u64>),
+    Calls(Calls),
+}
+
+/// How often each call stack occurs.
+#[derive(Debug, Default)]
+struct Calls {
+    /// By the process, the name of the event, and the addresses from the innermost on.
+    stacks: HashMap<(u32, String, Vec<u64>), u64>,
+    /// In further stacks.
+    more: u64,
+    without: u64,
+    lost: u64,
+}
+
+impl<W: Write> Folded<W> {
+    /// The time that is spent in spans, and not in their children: nanoseconds. A span whose end is not known counts nothing.
+    pub fn of_spans(out: W) -> Self {
+        Self { out, source: Source::Spans(BTreeMap::new()) }
+    }
+
+    /// How many events there are with each call stack, for channels that record them (`Context::CallStack`). Lost events whose number is known
+    /// are the frame `[lost]`, events without a call stack `[no call stack]`.
+    pub fn of_call_stacks(out: W) -> Self {
+        Self { out, source: Source::Calls(Calls::default()) }
+    }
+}
+
+/// The addresses of an event's call stack; `None` if it has none.
+fn addresses(event: &Event) -> Option<Vec<u64>> {
+    let contexts = [&event.stream_context, &event.context].into_iter().flatten();
+    match contexts.flat_map(StructValue::iter).find(|(name, _)| *name == CALL_STACK)? {
+        (_, Value::Array(values)) if !values.is_empty() => values.iter().map(Value::as_u64).collect(),
+        _ => None,
+    }
+}
+
+fn program(process: &Process) -> String {
+    process.program.clone().unwrap_or_else(|| process.pid.to_string())
+}
+
+/// One line.
+fn line<'a>(out: &mut impl Write, frames: impl IntoIterator<Item = &'a str>, number: u64) -> io::Result<()> {
+    for (index, frame) in frames.into_iter().enumerate() {
+        let plain = frame.replace(|c: char| c == ';' || c.is_control(), "_");
+        write!(out, "{}{plain}", if index == 0 { "" } else { ";" })?;
+    }
+    writeln!(out, " {number}")
+}
+
+impl Calls {
+    fn write(&mut self, out: &mut impl Write, sources: &Sources) -> io::Result<()> {
+        let mut folded: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+        for ((process, event, stack), count) in &self.stacks {
+            let process = sources.process(*process);
+            let mut frames = vec![program(process)];
+            frames.extend(stack.iter().rev().map(|address| format!("0x{address:x}")));
+            frames.push(event.clone());
+            *folded.entry(frames).or_default() += count;
+        }
+        for (frames, count) in &folded {
+            line(out, frames.iter().map(String::as_str), *count)?;
+        }
+        for (frame, count) in
+            [("[further stacks]", self.more), ("[no call stack]", self.without), ("[lost]", self.lost)]
+        {
+            if count > 0 {
+                line(out, [frame], count)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<W: Write> Format for Folded<W> {
+    fn needs(&self) -> Needs {
+        match self.source {
+            Source::Spans(_) => Needs::SPANS,
+            Source::Calls(_) => Needs::EVENTS,
+        }
+    }
+
+    fn event(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()> {
+        if let Source::Calls(calls) = &mut self.source {
+            let Some(addresses) = addresses(event) else {
+                calls.without += 1;
+                return Ok(());
+            };
+            let key = (sources.thread(thread).process, event.name().to_owned(), addresses);
+            if let Some(count) = calls.stacks.get_mut(&key) {
+                *count += 1;
+            } else if calls.stacks.len() < MAX_STACKS {
+                calls.stacks.insert(key, 1);
+            } else {
+                calls.more += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn span(&mut self, span: &Span<'_>, sources: &Sources) -> io::Result<()> {
+        if let Source::Spans(times) = &mut self.source {
+            let time = times.entry((sources.thread(span.thread).process, span.path)).or_default();
+            *time = time.saturating_add(span.self_ns);
+        }
+        Ok(())
+    }
+
+    fn loss(&mut self, loss: &LossReport<'_>, _sources: &Sources) -> io::Result<()> {
+        if let Source::Calls(calls) = &mut self.source {
+            calls.lost += loss.events.unwrap_or(0);
+        }
+        Ok(())
+    }
+
+    fn damage(&mut self, _damage: &Damage) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self, _summary: &Summary, sources: &Sources) -> io::Result<()> {
+        match &mut self.source {
+            Source::Spans(times) => {
+                for ((process, path), time) in times.iter().filter(|(_, time)| **time > 0) {
+                    let program = program(sources.process(*process));
+                    let frames = [program.as_str()].into_iter().chain(sources.path(*path));
+                    line(&mut self.out, frames, *time)?;
+                }
+            }
+            Source::Calls(calls) => calls.write(&mut self.out, sources)?,
+        }
+        self.out.flush()
+    }
+}

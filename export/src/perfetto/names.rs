@@ -1,0 +1,91 @@
+//! Interned names: each is written once, with a number that later packets use.
+
+use std::collections::HashMap;
+
+use tracepoint_reader::Value;
+
+use super::proto::{Annotated, DebugAnnotation, Interned, InternedData};
+use crate::plain::Plain;
+
+/// Names of one kind.
+#[derive(Debug, Default)]
+struct Table {
+    numbers: HashMap<String, u64>,
+    new: Vec<Interned>,
+}
+
+impl Table {
+    fn number(&mut self, name: &str) -> u64 {
+        if let Some(known) = self.numbers.get(name) {
+            return *known;
+        }
+        let iid = self.numbers.len() as u64 + 1;
+        self.numbers.insert(name.to_owned(), iid);
+        self.new.push(Interned { iid, name: name.to_owned() });
+        iid
+    }
+}
+
+/// All names so far. They are those of the metadata, and so limited.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    categories: Table,
+    events: Table,
+    annotations: Table,
+}
+
+impl Names {
+    pub(super) fn category(&mut self, name: &str) -> u64 {
+        self.categories.number(name)
+    }
+
+    pub(super) fn event(&mut self, name: &str) -> u64 {
+        self.events.number(name)
+    }
+
+    /// What the next packet has to say about names.
+    pub(super) fn take_new(&mut self) -> Option<InternedData> {
+        let data = InternedData {
+            event_categories: std::mem::take(&mut self.categories.new),
+            event_names: std::mem::take(&mut self.events.new),
+            debug_annotation_names: std::mem::take(&mut self.annotations.new),
+        };
+        (data != InternedData::default()).then_some(data)
+    }
+
+    /// An annotation with this name and value.
+    pub(super) fn annotation(&mut self, name: &str, value: Annotated) -> DebugAnnotation {
+        let name_iid = Some(self.annotations.number(name));
+        DebugAnnotation { name_iid, value: Some(value), ..DebugAnnotation::default() }
+    }
+
+    /// The annotation of a field.
+    pub(super) fn field(&mut self, name: &str, value: &Value) -> DebugAnnotation {
+        DebugAnnotation { name_iid: Some(self.annotations.number(name)), ..self.value(value) }
+    }
+
+    fn value(&mut self, value: &Value) -> DebugAnnotation {
+        let mut annotation = DebugAnnotation::default();
+        annotation.value = Some(match Plain::from(value) {
+            Plain::None => Annotated::Text("none".to_owned()),
+            Plain::Bool(truth) => Annotated::Bool(truth),
+            Plain::Unsigned(number) => Annotated::Unsigned(number),
+            Plain::Signed(number) => Annotated::Signed(number),
+            Plain::Float(number) => Annotated::Float(number),
+            Plain::Text(text) => Annotated::Text(text.into_owned()),
+            Plain::Array(values) => {
+                annotation.array_values = values.iter().map(|value| self.value(value)).collect();
+                return annotation;
+            }
+            Plain::Struct(members) => {
+                annotation.dict_entries = members.iter().map(|(name, value)| self.field(name, value)).collect();
+                return annotation;
+            }
+            Plain::Variant(option, value) => {
+                annotation.dict_entries = vec![self.field(option, value)];
+                return annotation;
+            }
+        });
+        annotation
+    }
+}

@@ -1,0 +1,103 @@
+//! Values of fields in the few types that formats have.
+
+use std::borrow::Cow;
+
+use tracepoint_reader::{Event, StructValue, Value};
+
+use crate::format::{Span, SpanEnd};
+
+/// A value.
+#[derive(Clone, Debug)]
+pub(crate) enum Plain<'a> {
+    /// An absent value.
+    None,
+    Bool(bool),
+    Unsigned(u64),
+    Signed(i64),
+    Float(f64),
+    /// Text; bytes that are not UTF-8 are replaced. An array of bytes is in base 16.
+    Text(Cow<'a, str>),
+    Array(&'a [Value]),
+    Struct(&'a StructValue),
+    /// The option of a variant of another tracer, and its value.
+    Variant(&'a str, &'a Value),
+}
+
+impl<'a> From<&'a Value> for Plain<'a> {
+    fn from(value: &'a Value) -> Self {
+        let Some(value) = value.present() else { return Self::None };
+        match value {
+            Value::Int(int) if int.truth => Self::Bool(int.value != 0),
+            Value::Enum(int, ty) if ty.labels(int.value).next().is_some() => {
+                Self::Text(ty.labels(int.value).next().unwrap_or_default().into())
+            }
+            Value::Int(int) | Value::Enum(int, _) if int.signed => Self::Signed(int.value as i64),
+            Value::Int(int) | Value::Enum(int, _) => Self::Unsigned(int.pattern()),
+            Value::F32(number) => Self::Float(f64::from(*number)),
+            Value::F64(number) => Self::Float(*number),
+            Value::String(bytes) => Self::Text(String::from_utf8_lossy(bytes)),
+            Value::Bytes(bytes, _) => Self::Text(base16(bytes).into()),
+            Value::Array(values) => Self::Array(values),
+            Value::Struct(members) => Self::Struct(members),
+            Value::Variant(option, value) => Self::Variant(option, value),
+            _ => Self::None,
+        }
+    }
+}
+
+/// Bytes as text.
+pub(crate) fn base16(bytes: &[u8]) -> String {
+    let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// Whether a member with this name is not shown among the fields: because it says where the event is from, which formats show as such, or how
+/// long the next member is.
+pub(crate) fn is_aside(name: &str) -> bool {
+    ["vpid", "vtid", "pid", "tid", "procname"].contains(&name) || (name.starts_with('_') && name.ends_with("_length"))
+}
+
+/// The fields of an event, and then the members of its contexts.
+pub(crate) fn fields(event: &Event) -> impl Iterator<Item = (&str, &Value)> {
+    let parts = [&event.fields, &event.context, &event.stream_context].into_iter().flatten();
+    parts.flat_map(StructValue::iter).filter(|(name, _)| !is_aside(name))
+}
+
+/// `provider` of `provider:name`; the name itself, without one.
+pub(crate) fn provider(name: &str) -> &str {
+    name.split_once(':').map_or(name, |(provider, _)| provider)
+}
+
+/// The fields of both events of a span; of the last one, only what the first does not tell.
+pub(crate) fn span_fields<'a>(span: &Span<'a>) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
+    let has_begin = span.begin.is_some();
+    let is_new = move |name: &str| !has_begin || !["span_id", "duration_ns"].contains(&name);
+    let of_end = span.end_event().into_iter().flat_map(|event| event.fields.iter().flat_map(StructValue::iter));
+    span.begin.into_iter().flat_map(fields).chain(of_end.filter(move |(name, _)| is_new(name)))
+}
+
+/// What is missing of a span, if anything is.
+pub(crate) fn missing(span: &Span<'_>) -> Option<&'static str> {
+    match (span.begin, span.end) {
+        (None, _) => Some("its begin; it is computed from its duration"),
+        (_, SpanEnd::Open) => Some("its end; it was open at the end of the trace"),
+        (_, SpanEnd::Forgotten) => Some("its end; too many spans were open, or another one began with its id"),
+        (_, SpanEnd::Ended(..)) => None,
+    }
+}
+
+/// The numbers in fields of these names: the name of the counter, and its value.
+pub(crate) fn counters<'a>(event: &'a Event, names: &'a [String]) -> impl Iterator<Item = (String, f64)> + use<'a> {
+    let wanted = move |(name, _): &(&str, &Value)| names.iter().any(|wanted| wanted == name);
+    fields(event).filter(wanted).filter_map(|(name, value)| {
+        #[expect(clippy::cast_precision_loss, reason = "viewers draw them")]
+        let number = match Plain::from(value) {
+            Plain::Bool(truth) => f64::from(u8::from(truth)),
+            Plain::Unsigned(number) => number as f64,
+            Plain::Signed(number) => number as f64,
+            Plain::Float(number) if number.is_finite() => number,
+            _ => return None,
+        };
+        Some((format!("{}.{name}", event.name()), number))
+    })
+}

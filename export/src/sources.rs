@@ -1,0 +1,199 @@
+//! Processes and threads that events are from, and the paths of spans: small numbers in place of names.
+
+use std::collections::HashMap;
+
+use tracepoint_reader::metadata::EnvValue;
+use tracepoint_reader::{Event, Origin, Stream};
+
+/// A thread, as an index for [`Sources::thread`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ThreadId(pub(crate) u32);
+
+impl ThreadId {
+    /// The index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A process that was traced.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Process {
+    /// The name of its host.
+    pub host: Option<String>,
+    /// Its name.
+    pub program: Option<String>,
+    /// Its id; 0 if that is not known.
+    pub pid: u64,
+    /// Another number for viewers that know one host only: the id, or if a process of another name or host has that already, a number above
+    /// those of all processes of Linux.
+    pub shown_pid: u32,
+    /// Identifies its trace.
+    pub trace: Option<[u8; 16]>,
+}
+
+/// A thread that was traced.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Thread {
+    /// Its process, as an index for [`Sources::process`].
+    pub process: u32,
+    /// Its id; 0 for the events of a process whose thread is not known.
+    pub tid: u64,
+    /// Its name, if the channel records it.
+    pub name: Option<String>,
+}
+
+/// Further processes count as the first one.
+const MAX_PROCESSES: usize = 1 << 16;
+/// Further threads count as the first one.
+const MAX_THREADS: usize = 1 << 20;
+/// Further paths end at the one before.
+const MAX_PATHS: usize = 1 << 20;
+/// The first number that stands for the id of a process: above the largest of Linux.
+const FIRST_SHOWN_PID: u32 = 1 << 22;
+
+/// All processes and threads so far, and the paths of names of spans.
+#[derive(Debug)]
+pub struct Sources {
+    processes: Vec<Process>,
+    threads: Vec<Thread>,
+    known_processes: HashMap<(Option<[u8; 16]>, u64), u32>,
+    known_threads: HashMap<(u32, u64), ThreadId>,
+    /// The parent of each path, and its last name; the first is the empty one.
+    paths: Vec<(u32, String)>,
+    known_paths: HashMap<(u32, String), u32>,
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self {
+            processes: Vec::new(),
+            threads: Vec::new(),
+            known_processes: HashMap::new(),
+            known_threads: HashMap::new(),
+            paths: vec![(0, String::new())],
+            known_paths: HashMap::new(),
+        }
+    }
+}
+
+impl Sources {
+    /// The process with this index.
+    ///
+    /// # Panics
+    /// If it is not from here.
+    pub fn process(&self, index: u32) -> &Process {
+        &self.processes[index as usize]
+    }
+
+    /// The thread.
+    ///
+    /// # Panics
+    /// If it is not from here.
+    pub fn thread(&self, id: ThreadId) -> &Thread {
+        &self.threads[id.index()]
+    }
+
+    /// The process of a thread.
+    ///
+    /// # Panics
+    /// If it is not from here.
+    pub fn process_of(&self, id: ThreadId) -> &Process {
+        self.process(self.thread(id).process)
+    }
+
+    /// The names on a path, the outermost first.
+    ///
+    /// # Panics
+    /// If it is not from here.
+    pub fn path(&self, mut path: u32) -> Vec<&str> {
+        let mut names = Vec::new();
+        while path != 0 {
+            let (parent, name) = &self.paths[path as usize];
+            names.push(name.as_str());
+            path = *parent;
+        }
+        names.reverse();
+        names
+    }
+
+    /// The path that goes on from another one with this name; 0 is the empty one. If there are too many, the other one.
+    pub(crate) fn path_below(&mut self, parent: u32, name: &str) -> u32 {
+        let key = (parent, name.to_owned());
+        if let Some(known) = self.known_paths.get(&key) {
+            return *known;
+        }
+        if self.paths.len() >= MAX_PATHS {
+            return parent;
+        }
+        let path = self.paths.len() as u32;
+        self.paths.push(key.clone());
+        self.known_paths.insert(key, path);
+        path
+    }
+
+    /// The thread of an event.
+    pub(crate) fn of_event(&mut self, event: &Event) -> ThreadId {
+        let origin = event.origin();
+        self.of_origin(&event.stream, &origin)
+    }
+
+    /// The thread or the process of a stream.
+    pub(crate) fn of_stream(&mut self, stream: &Stream) -> ThreadId {
+        let text = |name: &str| match stream.metadata.env_value(name) {
+            Some(EnvValue::String(text)) => Some(text.as_str()),
+            _ => None,
+        };
+        let number = match stream.metadata.env_value("vpid") {
+            Some(EnvValue::Integer(pid)) => u64::try_from(*pid).ok(),
+            _ => None,
+        };
+        let mut origin = Origin::default();
+        (origin.host, origin.program, origin.pid) = (text("hostname"), text("procname"), number);
+        self.of_origin(stream, &origin)
+    }
+
+    fn of_origin(&mut self, stream: &Stream, origin: &Origin<'_>) -> ThreadId {
+        let (trace, pid) = (stream.metadata.uuid(), origin.pid.unwrap_or(0));
+        let process = match self.known_processes.get(&(trace, pid)) {
+            Some(known) => *known,
+            None if self.processes.len() >= MAX_PROCESSES => 0,
+            None => self.add_process(trace, pid, origin),
+        };
+        let tid = origin.tid.unwrap_or(0);
+        let id = match self.known_threads.get(&(process, tid)) {
+            Some(known) => *known,
+            None if self.threads.len() >= MAX_THREADS => return ThreadId(0),
+            None => {
+                let id = ThreadId(self.threads.len() as u32);
+                self.threads.push(Thread { process, tid, name: None });
+                self.known_threads.insert((process, tid), id);
+                id
+            }
+        };
+        let thread = &mut self.threads[id.index()];
+        if thread.name.is_none() {
+            thread.name = origin.thread.map(|name| String::from_utf8_lossy(name).into_owned());
+        }
+        id
+    }
+
+    fn add_process(&mut self, trace: Option<[u8; 16]>, pid: u64, origin: &Origin<'_>) -> u32 {
+        let host = origin.host.map(str::to_owned);
+        let program = origin.program.map(str::to_owned);
+        let same =
+            self.processes.iter().find(|known| known.pid == pid && known.host == host && known.program == program);
+        let wanted = u32::try_from(pid).unwrap_or(FIRST_SHOWN_PID);
+        let shown_pid = match same {
+            Some(same) => same.shown_pid,
+            None if !self.processes.iter().any(|known| known.shown_pid == wanted) => wanted,
+            None => self.processes.iter().map(|known| known.shown_pid + 1).fold(FIRST_SHOWN_PID, u32::max),
+        };
+        let index = self.processes.len() as u32;
+        self.processes.push(Process { host, program, pid, shown_pid, trace });
+        self.known_processes.insert((trace, pid), index);
+        index
+    }
+}

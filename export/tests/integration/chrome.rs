@@ -1,0 +1,84 @@
+//! Chrome's JSON, checked against its documented format: the phases, and what each of them must have.
+
+use super::common::{self, Times};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use tracepoint_export::Chrome;
+
+fn exported() -> (common::Recorded, Value) {
+    let recorded = common::shop();
+    let mut out = Vec::new();
+    let summary = recorded.export(Chrome::new(&mut out).counters(vec!["depth".to_owned()]));
+    assert_eq!(summary.events, recorded.counted());
+    (recorded, serde_json::from_slice(&out).unwrap())
+}
+
+fn elements(json: &Value) -> &[Value] {
+    json["traceEvents"].as_array().unwrap()
+}
+
+#[test]
+fn every_element_has_what_its_phase_needs() {
+    let (recorded, json) = exported();
+    let mut phases: HashMap<&str, u64> = HashMap::new();
+    for element in elements(&json) {
+        let has = |name: &str| !element[name].is_null();
+        let phase = element["ph"].as_str().unwrap();
+        *phases.entry(phase).or_default() += 1;
+        assert!(has("name") && has("pid") && has("tid"), "{element}");
+        let needed: &[&str] = match phase {
+            "M" => &["args"],
+            "X" => &["ts", "dur", "args", "cat"],
+            "B" | "C" => &["ts", "args"],
+            "i" => &["ts", "s", "args"],
+            "b" | "e" => &["ts", "cat", "id2"],
+            "s" | "f" => &["ts", "cat", "id", "bp"],
+            other => panic!("no phase {other}"),
+        };
+        assert!(needed.iter().all(|name| has(name)), "{element}");
+    }
+    let others: u64 = recorded.others().values().sum();
+    assert_eq!((phases["i"], phases["C"], phases["s"], phases["f"]), (others, 21, 1, 1));
+    // The future, and the first of two that overlap, are asynchronous; one is open.
+    assert_eq!((phases["b"], phases["e"], phases["B"]), (2, 2, 1));
+    let spans = phases["X"] + phases["b"] + phases["B"];
+    assert_eq!(2 * spans - 1 + others, recorded.counted());
+    assert_eq!(json["otherData"]["events"], json!(recorded.counted()));
+    assert_eq!(json["displayTimeUnit"], "ns");
+}
+
+#[test]
+fn times_are_exact_and_slices_of_a_thread_nest() {
+    let (recorded, json) = exported();
+    let origin = json["otherData"]["origin_ns"].as_i64().unwrap();
+    #[expect(clippy::cast_possible_truncation, reason = "small")]
+    let time = |us: &Value| us.as_f64().map(|us| origin + (us * 1000.0).round() as i64);
+    let mut ends: HashMap<&Value, Option<i64>> = HashMap::new();
+    for element in elements(&json).iter().filter(|element| element["ph"] == "e") {
+        ends.insert(&element["id2"], time(&element["ts"]));
+    }
+    let span = |element: &Value| -> Option<Times> {
+        let begin = time(&element["ts"]);
+        let end = match element["ph"].as_str()? {
+            "X" => begin.zip(time(&element["dur"])).map(|(begin, duration)| begin + duration - origin),
+            "b" => ends[&element["id2"]],
+            "B" => None,
+            _ => return None,
+        };
+        Some((element["name"].as_str()?.to_owned(), begin, end))
+    };
+    let mut spans: Vec<_> = elements(&json).iter().filter_map(span).collect();
+    spans.sort();
+    assert_eq!(spans, recorded.spans());
+
+    let on_thread: Vec<_> = elements(&json).iter().filter(|element| element["ph"] == "X").collect();
+    let range = |element: &Value| (time(&element["ts"]).unwrap(), span(element).unwrap().2.unwrap());
+    for (index, one) in on_thread.iter().enumerate() {
+        for other in on_thread[index + 1..].iter().filter(|other| other["tid"] == one["tid"]) {
+            let ((a, b), (c, d)) = (range(one), range(other));
+            let apart = b <= c || d <= a;
+            let within = (a <= c && d <= b) || (c <= a && b <= d);
+            assert!(apart || within, "{one} {other}");
+        }
+    }
+}
