@@ -22,6 +22,7 @@ mod progress;
 mod read;
 mod record;
 mod recover;
+mod report;
 mod selection;
 mod serve;
 mod session;
@@ -104,6 +105,7 @@ verbs! {
     Stat(statistics::stat::Stat),
     Hist(statistics::hist::Hist),
     Top(top::Top),
+    Report(report::Report),
     Recover(recover::Recover),
     Convert(convert::Convert),
     Dt(dt::Dt),
