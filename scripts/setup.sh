@@ -10,6 +10,7 @@ packages=(
     python3-prometheus-client # parses the metrics of stat and hist
     valgrind    # callgrind counts instructions, helgrind looks for races
     binutils    # GNU ld, readelf, objdump
+    chromium    # a browser for the page of tracectl report
     tmux        # a terminal for tracectl top
     gdb         # runs programs whose sites change under its breakpoints
     linux-perf  # the same under a profiler

@@ -23,6 +23,7 @@ mod progress;
 mod read;
 mod record;
 mod recover;
+mod report;
 mod selection;
 mod serve;
 mod session;
@@ -105,6 +106,7 @@ verbs! {
     Stat(statistics::stat::Stat),
     Hist(statistics::hist::Hist),
     Top(top::Top),
+    Report(report::Report),
     Recover(recover::Recover),
     Convert(convert::Convert),
     Export(export::Export),

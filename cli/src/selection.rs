@@ -35,6 +35,14 @@ impl EventSelection {
         self.events.iter().map(String::as_str).chain(more.iter().copied()).map(rule).collect()
     }
 
+    /// The options as they were given.
+    pub(crate) fn options(&self) -> Vec<String> {
+        let events = self.events.iter().map(|event| format!("-e '{event}'"));
+        let level = self.level.iter().map(|level| format!("--level '{level}'"));
+        let filter = self.filter.iter().map(|filter| format!("--filter '{}'", filter.text()));
+        events.chain(level).chain(filter).collect()
+    }
+
     /// Whether it selects by level or fields.
     pub(crate) fn has_conditions(&self) -> bool {
         self.level.is_some() || self.filter.is_some()

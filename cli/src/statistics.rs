@@ -14,6 +14,7 @@ mod svg;
 mod text;
 
 pub(crate) use chart::{PERCENTILES, lines as histogram_lines, value};
+pub(crate) use pass::{Input, Seen};
 
 /// A count for a picture.
 #[expect(clippy::cast_precision_loss, reason = "a place in a picture")]

@@ -81,7 +81,7 @@ pub use origin::Origin;
 pub use packet::{Packet, PacketDecoder};
 pub use parallel::{Parallelism, Visited, Visitor};
 pub use recover::{RecoverError, Recovered, recover};
-pub use span::SpanPart;
+pub use span::{Paired, SpanCounts, SpanPairs, SpanPart};
 pub use stream::{PacketEnd, Step, StreamReader};
 pub use value::{Int, StructValue, TRACER_OPTIONS, Value};
 pub use verify::{Report, verify, verify_with};

@@ -11,10 +11,10 @@ use tracepoint_reader::{Damage, EventView, Item, Loss, LossKind, Parallelism, Tr
 
 /// Which events of which traces are looked at.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Input<'a> {
-    pub(super) paths: &'a [PathBuf],
-    pub(super) selection: &'a EventSelection,
-    pub(super) times: TimeSelection,
+pub(crate) struct Input<'a> {
+    pub(crate) paths: &'a [PathBuf],
+    pub(crate) selection: &'a EventSelection,
+    pub(crate) times: TimeSelection,
 }
 
 /// Which events a visitor sees first.
@@ -28,13 +28,13 @@ pub(super) enum Order {
 
 /// What was seen besides the events that were counted.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// The times of the earliest and the latest selected event, in nanoseconds since the epoch.
-    pub(super) range: Option<(i64, i64)>,
+    pub(crate) range: Option<(i64, i64)>,
     /// Events that are missing in the traces, of any kind.
-    pub(super) lost: u64,
+    pub(crate) lost: u64,
     /// Whether more are missing, whose number is not known.
-    pub(super) lost_more: bool,
+    pub(crate) lost_more: bool,
     damage: u64,
     unchecked: u64,
 }
@@ -42,12 +42,12 @@ pub(super) struct Seen {
 impl Seen {
     /// The time between the first and the last event in seconds; 0 for one event.
     #[expect(clippy::cast_precision_loss, reason = "a time")]
-    pub(super) fn seconds(&self) -> f64 {
+    pub(crate) fn seconds(&self) -> f64 {
         self.range.map_or(0.0, |(first, last)| last.abs_diff(first) as f64 / 1e9)
     }
 
     /// Says what is missing.
-    pub(super) fn report(&self) -> Outcome {
+    pub(crate) fn report(&self) -> Outcome {
         if self.lost > 0 || self.lost_more {
             let more = if self.lost_more { " or more" } else { "" };
             let lost = message::counted(self.lost, "event");
@@ -70,6 +70,22 @@ impl Seen {
             LossKind::Events(Some(events)) | LossKind::Packets { events: Some(events), .. } => self.lost += events,
             _ => self.lost_more = true,
         }
+    }
+
+    /// Takes what is between these times in their order, up to the first event that is behind them.
+    fn add_items(&mut self, trace: &Trace, times: TimeRange, mut take: impl FnMut(&Item)) {
+        let mut items = trace.items_since(times.since.unwrap_or(i64::MIN));
+        for item in items.by_ref() {
+            match &item {
+                Item::Event(event) if times.is_over(event.time_ns) => break,
+                Item::Loss(loss) if !times.includes(loss.from_ns, loss.to_ns) => continue,
+                Item::Loss(loss) => self.add_loss(loss, times),
+                Item::Damage(damage) => self.add_damage(damage),
+                _ => {}
+            }
+            take(&item);
+        }
+        self.unchecked = items.unchecked();
     }
 
     fn add_damage(&mut self, damage: &Damage) {
@@ -100,15 +116,38 @@ impl<V: Visitor> Visitor for Selected<V> {
 
 impl Input<'_> {
     /// The events that are selected by name, level and fields.
-    pub(super) fn filter(&self) -> Result<TraceFilter, Failure> {
+    pub(crate) fn filter(&self) -> Result<TraceFilter, Failure> {
         self.selection.filter()
     }
 
     /// Opens the traces, and checks that they have what is selected.
-    pub(super) fn open(&self) -> Result<Trace, Failure> {
+    pub(crate) fn open(&self) -> Result<Trace, Failure> {
         let trace = Trace::open_all(self.paths)?;
         self.filter()?.check(trace.metadata().map(|(_, metadata)| metadata))?;
         Ok(trace)
+    }
+
+    /// Shows the selected events in the order of their times, and what is missing or damaged between them.
+    pub(crate) fn in_order(&self, trace: &Trace, mut take: impl FnMut(&Item)) -> Result<Seen, Failure> {
+        let (times, mut filter, mut seen) = (self.time_range(trace)?, self.filter()?, Seen::default());
+        let mut range: Option<(i64, i64)> = None;
+        seen.add_items(trace, times, |item| {
+            if let Item::Event(event) = item {
+                if !times.includes(event.time_ns, event.time_ns) || !filter.accepts(event) {
+                    return;
+                }
+                range = Some((range.map_or(event.time_ns, |(first, _)| first), event.time_ns));
+            }
+            take(item);
+        });
+        seen.range = range;
+        Ok(seen)
+    }
+
+    /// The selected times.
+    pub(crate) fn time_range(&self, trace: &Trace) -> Result<TimeRange, Failure> {
+        let range = if self.times.refers_to_the_trace() { trace.range() } else { None };
+        self.times.resolve(&Context { range, utc: false })
     }
 
     /// Shows the selected events to visitors, of which `start` makes so many; it may be called again, if all is read again.
@@ -118,9 +157,7 @@ impl Input<'_> {
         order: Order,
         start: impl Fn(usize) -> Vec<V>,
     ) -> Result<(Vec<V>, Seen), Failure> {
-        let range = if self.times.refers_to_the_trace() { trace.range() } else { None };
-        let times = self.times.resolve(&Context { range, utc: false })?;
-        let filter = self.filter()?;
+        let (times, filter) = (self.time_range(trace)?, self.filter()?);
         let select = |visitor| Selected { filter: filter.clone(), times, range: None, visitor };
         let start = |threads| start(threads).into_iter().map(select).collect();
         let mut seen = Seen::default();
@@ -137,17 +174,11 @@ impl Input<'_> {
             }
             Order::Time => {
                 let mut visitors = start(1);
-                let mut items = trace.items_since(times.since.unwrap_or(i64::MIN));
-                for item in items.by_ref() {
-                    match item {
-                        Item::Event(event) if times.is_over(event.time_ns) => break,
-                        Item::Event(event) => visitors[0].event(&EventView::from(&event)),
-                        Item::Loss(loss) => seen.add_loss(&loss, times),
-                        Item::Damage(damage) => seen.add_damage(&damage),
-                        _ => {}
+                seen.add_items(trace, times, |item| {
+                    if let Item::Event(event) = item {
+                        visitors[0].event(&EventView::from(event));
                     }
-                }
-                seen.unchecked = items.unchecked();
+                });
                 visitors
             }
         };

@@ -22,6 +22,7 @@ mod live;
 mod read;
 mod record_on;
 mod recover;
+mod report;
 mod serve;
 mod statistics;
 mod systemd;

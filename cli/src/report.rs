@@ -1,0 +1,94 @@
+//! `tracectl report`: a page about a trace, in one file.
+//!
+//! ```text
+//!   events, in order ──▶ gather ──▶ Data ──▶ JSON in the page ◀── page/report.{html,css,js}
+//!                          │ tracks, kinds: counts for slices of time; histograms
+//!                          │ samples: spans and events, with their fields
+//!   account, verify ───────┘
+//! ```
+//!
+//! The page asks for nothing over a network, and a policy in it forbids that. Everything that a traced program wrote is text for the page's
+//! script, which makes no markup of it.
+
+mod account;
+mod data;
+mod gather;
+mod kinds;
+mod sample;
+mod slices;
+mod tracks;
+
+use crate::failure::{EXIT_CODES, Failure, VerbResult};
+use crate::message;
+use crate::selection::{EventSelection, TimeSelection};
+use crate::statistics::Input;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Writes a page about recorded traces: one HTML file with a timeline, histograms, losses and a search
+///
+/// A browser shows the file, without a network. It is bounded: below 16 MB for any trace, and usually some MB. Counts, histograms and
+/// losses are those of all selected events. Of spans the timeline has at most 16,384, the longest of each thread and each 64th of the time; of single
+/// events as many, by chance from each tracepoint and each 64th of the time. The page says how many are not in it.
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Examples:
+  tracectl report /tmp/trace -o report.html
+  tracectl report -e 'http:*' --since -10s /tmp/trace -o report.html
+  tracectl report host1/ host2/ -o report.html
+
+{EXIT_CODES}"))]
+pub(crate) struct Report {
+    /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// The file, which is replaced if it exists
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    selection: EventSelection,
+    #[command(flatten)]
+    times: TimeSelection,
+}
+
+const PAGE: &str = include_str!("report/page/report.html");
+const STYLE: &str = include_str!("report/page/report.css");
+const SCRIPT: [&str; 3] = [
+    include_str!("report/page/model.js"),
+    include_str!("report/page/timeline.js"),
+    include_str!("report/page/page.js"),
+];
+
+impl Report {
+    pub(crate) fn run(&self) -> VerbResult {
+        let input = Input { paths: &self.paths, selection: &self.selection, times: self.times };
+        let trace = input.open()?;
+        let (mut data, seen) = gather::gather(&input, &trace)?;
+        data.version = env!("CARGO_PKG_VERSION");
+        data.paths = gather::shown(&self.paths);
+        data.selection = self.selected();
+        data.account = account::accounts(&self.paths, &trace)?;
+        // In a script, nothing but `<` can end it.
+        let json = serde_json::to_string(&data).map_err(std::io::Error::from)?.replace('<', "\\u003c");
+        let page = page(&json);
+        std::fs::write(&self.output, &page)
+            .map_err(|error| Failure::Refused(format!("cannot write {}: {error}", self.output.display())))?;
+        let (file, size) = (self.output.display(), bytesize::ByteSize(page.len() as u64));
+        message::summary(&format!("{file}: {}, {size}", message::counted(data.count, "event")));
+        Ok(seen.report())
+    }
+
+    /// The options that select events.
+    fn selected(&self) -> String {
+        let times = self.times.is_given().then_some("--since, --until");
+        self.selection.options().into_iter().chain(times.map(str::to_owned)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn page(json: &str) -> String {
+    let (head, rest) = PAGE.split_once("{style}").unwrap_or((PAGE, ""));
+    let (body, rest) = rest.split_once("{data}").unwrap_or((rest, ""));
+    let (middle, tail) = rest.split_once("{script}").unwrap_or((rest, ""));
+    let script = SCRIPT.concat();
+    [head, STYLE, body, json, middle, &script, tail].concat()
+}

@@ -1,0 +1,164 @@
+//! What the page gets, as JSON. Times are nanoseconds since the first event, lists are sorted as they are shown first.
+
+use crate::statistics::PERCENTILES;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use tracepoint_probes::snapshot::{Bucket, Distribution};
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Data {
+    pub(super) version: &'static str,
+    pub(super) paths: Vec<String>,
+    /// The selection by options, empty without one.
+    pub(super) selection: String,
+    /// The first event in nanoseconds since the epoch, as text: a number of JavaScript cannot hold it.
+    pub(super) begin_ns: String,
+    pub(super) length_ns: u64,
+    pub(super) count: u64,
+    pub(super) processes: Vec<Process>,
+    pub(super) tracks: Vec<Track>,
+    pub(super) kinds: Vec<Kind>,
+    pub(super) further_kinds: u64,
+    pub(super) histograms: Vec<Histogram>,
+    /// Numeric fields without a histogram, because there are too many.
+    pub(super) further_fields: u64,
+    pub(super) spans: Spans,
+    pub(super) events: Events,
+    pub(super) losses: Losses,
+    pub(super) account: Option<Accounts>,
+    pub(super) damage: Vec<String>,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Process {
+    pub(super) name: String,
+    pub(super) pid: Option<u64>,
+    pub(super) host: Option<String>,
+    pub(super) count: u64,
+}
+
+/// The events of a thread.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Track {
+    /// The index of its process.
+    pub(super) process: usize,
+    pub(super) name: String,
+    pub(super) count: u64,
+    /// The events in equal slices of the time.
+    pub(super) density: Vec<u64>,
+}
+
+/// The events of a tracepoint.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Kind {
+    pub(super) name: String,
+    pub(super) count: u64,
+    /// In equal slices of the time.
+    pub(super) history: Vec<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Histogram {
+    pub(super) event: String,
+    pub(super) field: String,
+    /// Whether the values are nanoseconds.
+    pub(super) is_duration: bool,
+    pub(super) count: u64,
+    pub(super) min: Option<f64>,
+    pub(super) mean: Option<f64>,
+    pub(super) max: Option<f64>,
+    /// Percent, and the value.
+    pub(super) percentiles: Vec<(f64, Option<f64>)>,
+    pub(super) bins: Vec<Bucket>,
+}
+
+impl Histogram {
+    /// The bars of a histogram at most.
+    const BARS: usize = 64;
+
+    pub(super) fn new(event: &str, field: &str, values: &Distribution) -> Self {
+        Self {
+            event: event.to_owned(),
+            field: field.to_owned(),
+            is_duration: field.ends_with("_ns"),
+            count: values.count(),
+            min: values.min(),
+            mean: values.mean(),
+            max: values.max(),
+            percentiles: PERCENTILES.map(|percent| (percent, values.percentile(percent))).into(),
+            bins: values.bins(Self::BARS),
+        }
+    }
+}
+
+/// A span that is in the file: the track, the kind that begins it, its begin, its duration, and its fields; `open`: it has no end.
+#[derive(Debug, Serialize)]
+pub(super) struct SpanRow {
+    pub(super) track: usize,
+    pub(super) name: String,
+    pub(super) at: u64,
+    pub(super) length: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) open: bool,
+    pub(super) text: String,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Spans {
+    pub(super) rows: Vec<SpanRow>,
+    pub(super) all: u64,
+    /// Ends without a beginning, and beginnings without room.
+    pub(super) unmatched: u64,
+    pub(super) unpaired: u64,
+}
+
+/// An event that is in the file.
+#[derive(Debug, Serialize)]
+pub(super) struct EventRow {
+    pub(super) track: usize,
+    pub(super) name: String,
+    pub(super) at: u64,
+    pub(super) text: String,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Events {
+    pub(super) rows: Vec<EventRow>,
+    pub(super) all: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct LossRow {
+    /// That of the stream; none if the stream has no event.
+    pub(super) track: Option<usize>,
+    pub(super) from: u64,
+    pub(super) to: u64,
+    /// Lost events, as far as the number is known.
+    pub(super) events: Option<u64>,
+    pub(super) text: String,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Losses {
+    pub(super) rows: Vec<LossRow>,
+    /// Those that are not in `rows`, which has the largest.
+    pub(super) further: u64,
+    pub(super) lost: u64,
+    /// Whether more are missing, whose number is not known.
+    pub(super) lost_more: bool,
+}
+
+/// The tracer's own counts, of all events of all traces.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Accounts {
+    pub(super) fired: u64,
+    pub(super) recorded: u64,
+    pub(super) filtered: u64,
+    pub(super) suppressed: u64,
+    /// By reason.
+    pub(super) lost: BTreeMap<String, u64>,
+    /// Traces whose account is missing or not final.
+    pub(super) incomplete: u64,
+    pub(super) checks: usize,
+    pub(super) failures: Vec<String>,
+}

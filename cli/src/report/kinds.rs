@@ -1,0 +1,115 @@
+//! Tracepoints: counts over time, and how the values of their numeric fields are distributed.
+
+use super::data::{Histogram, Kind};
+use super::slices::Slices;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tracepoint_control::TraceStatistic;
+use tracepoint_probes::snapshot::Results;
+use tracepoint_probes::{Measure, StatisticSpec};
+use tracepoint_reader::metadata::EventClass;
+use tracepoint_reader::metadata::types::Type;
+use tracepoint_reader::{Event, Trace};
+
+/// The tracepoints that are listed, and the histograms, at most.
+const MOST_LISTED: usize = 1000;
+const MOST_HISTOGRAMS: usize = 256;
+/// The length of a history.
+const HISTORY: usize = 64;
+/// Fields whose values say nothing by their distribution.
+const IDS: [&str; 2] = ["span_id", "parent_id"];
+
+pub(super) struct Kinds<'t> {
+    trace: &'t Trace,
+    all: Vec<Counted>,
+    by_name: HashMap<String, usize>,
+    /// By the address of the class, which is kept alive.
+    by_class: HashMap<usize, (usize, Arc<EventClass>)>,
+    histograms: usize,
+    further_fields: u64,
+    slices: Slices,
+}
+
+struct Counted {
+    kind: Kind,
+    fields: Vec<(String, TraceStatistic)>,
+}
+
+impl<'t> Kinds<'t> {
+    pub(super) fn new(trace: &'t Trace, range: (i64, i64)) -> Self {
+        Self {
+            trace,
+            all: Vec::new(),
+            by_name: HashMap::new(),
+            by_class: HashMap::new(),
+            histograms: 0,
+            further_fields: 0,
+            slices: Slices::new(range, HISTORY),
+        }
+    }
+
+    /// Counts the event. Returns the number of its kind, in the order of their first events.
+    pub(super) fn add(&mut self, event: &Event) -> usize {
+        let address = Arc::as_ptr(&event.class) as usize;
+        let index = if let Some((index, _)) = self.by_class.get(&address) {
+            *index
+        } else {
+            let index = self.index(&event.class);
+            self.by_class.insert(address, (index, Arc::clone(&event.class)));
+            index
+        };
+        let Counted { kind, fields } = &mut self.all[index];
+        kind.count += 1;
+        kind.history[self.slices.index(event.time_ns)] += 1;
+        for (_, statistic) in fields {
+            statistic.observe(event);
+        }
+        index
+    }
+
+    /// Several classes may have one name: those of several processes, or of several channels.
+    fn index(&mut self, class: &EventClass) -> usize {
+        let all = &mut self.all;
+        let index = *self.by_name.entry(class.name.clone()).or_insert_with(|| {
+            let kind = Kind { name: class.name.clone(), count: 0, history: vec![0; HISTORY] };
+            all.push(Counted { kind, fields: Vec::new() });
+            all.len() - 1
+        });
+        for field in class.fields.iter().flat_map(|fields| &fields.fields) {
+            let name = field.name();
+            let is_known = self.all[index].fields.iter().any(|(known, _)| known == name);
+            if is_known || IDS.contains(&name) || matches!(field.ty, Type::Enum(..)) {
+                continue;
+            }
+            let spec = StatisticSpec::new(Measure::Histogram { field: name.to_owned() });
+            let metadata = self.trace.metadata().map(|(_, metadata)| metadata);
+            // Fields that are no numbers are refused.
+            let Ok(statistic) = TraceStatistic::new(spec, metadata, |event| event == class.name) else { continue };
+            if self.histograms == MOST_HISTOGRAMS {
+                self.further_fields += 1;
+            } else {
+                self.histograms += 1;
+                self.all[index].fields.push((name.to_owned(), statistic));
+            }
+        }
+        index
+    }
+
+    /// The most frequent ones and the number of others, the histograms of fields with values and the number of fields without one.
+    pub(super) fn finish(mut self) -> (Vec<Kind>, u64, Vec<Histogram>, u64) {
+        self.all.sort_by(|a, b| b.kind.count.cmp(&a.kind.count).then_with(|| a.kind.name.cmp(&b.kind.name)));
+        let further = self.all.len().saturating_sub(MOST_LISTED) as u64;
+        let mut histograms = Vec::new();
+        for Counted { kind, fields } in &self.all {
+            for (field, statistic) in fields {
+                if let Results::Histogram(rows) = statistic.snapshot().results
+                    && let Some(all) = rows.all.filter(|all| all.count() > 0)
+                {
+                    histograms.push(Histogram::new(&kind.name, field, &all));
+                }
+            }
+        }
+        let kinds = self.all.into_iter().take(MOST_LISTED).map(|counted| counted.kind).collect();
+        (kinds, further, histograms, self.further_fields)
+    }
+}

@@ -1,0 +1,192 @@
+//! `tracectl report` in a browser: headless Chromium loads the page, and what its script makes of it is compared with the account.
+
+use crate::skip::skip;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Barrier, Mutex};
+use tempfile::TempDir;
+use tracepoint::span;
+use tracepoint_control::{Channel, Session};
+
+tracepoint::define_trace! {
+    provider = "page";
+
+    span request(id: u64, path: &str) { id, path }
+    span query(text: &str) { text }
+    stored(id: u64, size: u32) { id, size }
+    tick(n: u64) { n }
+}
+
+/// Would run if a field became markup.
+const HOSTILE: &str = "</script><script>document.title='run'</script><img src=x onerror=alert(1)>";
+const REQUESTS: u64 = 120;
+
+/// Serialises the tests: a session records all events of the process.
+static RECORDING: Mutex<()> = Mutex::new(());
+
+/// Requests with queries on three threads, and a burst that overwrites most of its thread's ring.
+fn trace() -> (TempDir, PathBuf) {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("trace");
+    let _alone = RECORDING.lock().unwrap();
+    let channel = Channel::overwrite(256 << 10);
+    let session = Session::builder("page").events("page:*").channel(channel).in_memory().start().unwrap();
+    let (done, kept) = (Barrier::new(4), Barrier::new(4));
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let (done, kept) = (&done, &kept);
+            scope.spawn(move || {
+                (thread * REQUESTS / 3..(thread + 1) * REQUESTS / 3).for_each(request);
+                done.wait();
+                // Its ring stays.
+                kept.wait();
+            });
+        }
+        done.wait();
+        (0..300_000).for_each(|n| tracepoint::trace!(tick(n)));
+        session.snapshot(&directory).unwrap();
+        kept.wait();
+    });
+    session.stop().unwrap();
+    (place, directory)
+}
+
+fn request(id: u64) {
+    let request = span!(request(id, if id == 17 { HOSTILE } else { "/cart" }));
+    let query = format!("select {id}{}", if id % 60 == 7 { " from needle" } else { "" });
+    drop(span!(parent: &request, query(&query)));
+    tracepoint::trace!(stored(id, 64 * u32::try_from(id).unwrap()));
+}
+
+fn tracectl(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_tracectl")).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json_of(arguments: &[&str]) -> Value {
+    serde_json::from_str(&tracectl(arguments)).unwrap()
+}
+
+/// The document after its scripts have run; `None` if there is no browser.
+fn document(page: &Path, hash: &str) -> Option<String> {
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new("chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1280,900", "--virtual-time-budget=5000"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .args(["--dump-dom", &format!("file://{}{hash}", page.display())])
+        .output();
+    let Ok(output) = output else {
+        skip("there is no `chromium`", "scripts/setup.sh installs it");
+        return None;
+    };
+    let document = String::from_utf8(output.stdout).unwrap();
+    assert!(attribute(&document, "ready") == "true", "{}\n{document}", String::from_utf8_lossy(&output.stderr));
+    assert!(!document.contains("data-error="), "{}", attribute(&document, "error"));
+    Some(document)
+}
+
+/// The first attribute `data-NAME`.
+fn attribute<'d>(document: &'d str, name: &str) -> &'d str {
+    let begin = format!("data-{name}=\"");
+    document.split_once(&begin).and_then(|(_, rest)| rest.split_once('"')).map_or("", |(value, _)| value)
+}
+
+fn number(document: &str, name: &str) -> u64 {
+    attribute(document, name).parse().unwrap_or_else(|_| panic!("{name}: {}", attribute(document, name)))
+}
+
+/// The data that the page has in itself.
+fn data(page: &str) -> Value {
+    let (_, data) = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
+    serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn a_browser_shows_what_the_account_has() {
+    let (place, directory) = trace();
+    let directory = directory.to_str().unwrap();
+    let page = place.path().join("report.html");
+    tracectl(&["report", directory, "-o", page.to_str().unwrap()]);
+    let text = std::fs::read_to_string(&page).unwrap();
+    assert!(text.len() < 16 << 20, "{} bytes", text.len());
+    // The only address is the name of SVG's namespace: it loads nothing.
+    assert_eq!(text.matches("://").count(), 1);
+
+    let stat = json_of(&["stat", "--json", directory]);
+    let lost = stat["lost"].as_u64().unwrap();
+    assert!(lost > 100_000, "{lost}");
+    let Some(whole) = document(&page, "") else { return };
+    assert_eq!(number(&whole, "events"), stat["count"].as_u64().unwrap());
+    assert_eq!(number(&whole, "recorded"), 5 * REQUESTS + 300_000);
+    assert_eq!(number(&whole, "events") + lost, number(&whole, "recorded"));
+    assert_eq!(attribute(&whole, "lost"), format!("{{&quot;overwritten&quot;:{lost}}}"));
+    for (field, count) in [("request_end duration_ns", REQUESTS), ("stored size", REQUESTS)] {
+        let figure = whole.split_once(&format!("data-field=\"page:{field}\"")).unwrap().1;
+        assert_eq!(number(figure, "count"), count, "{field}");
+    }
+    assert!(number(&whole, "drawn_losses") > 0 && whole.contains("balances ("), "losses are on the timeline");
+    // Texts of the traced program are no markup.
+    assert!(!whole.contains("<title>run</title>") && !whole.contains("<img"), "markup of the program");
+
+    let inside = data(&text);
+    assert_eq!(inside["spans"]["rows"].as_array().unwrap().len() as u64, 2 * REQUESTS, "few spans are all in it");
+    assert_eq!(inside["spans"]["all"], 2 * REQUESTS);
+    assert!(inside["events"]["rows"].as_array().unwrap().len() <= 1 << 14);
+    assert_eq!(inside["tracks"].as_array().unwrap().len(), 4);
+    let of_tracks: u64 =
+        inside["tracks"].as_array().unwrap().iter().map(|track| track["count"].as_u64().unwrap()).sum();
+    assert_eq!(of_tracks, stat["count"].as_u64().unwrap());
+    for kind in inside["kinds"].as_array().unwrap() {
+        let history: u64 = kind["history"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).sum();
+        assert_eq!(kind["count"], history, "{kind}");
+        let named = stat["events"].as_array().unwrap().iter().find(|line| line["name"] == kind["name"]).unwrap();
+        assert_eq!(kind["count"], named["count"]);
+    }
+
+    // The state in the address: a search, and the times of the first thread's requests.
+    let spans = inside["spans"]["rows"].as_array().unwrap();
+    let first = spans.iter().find(|span| span["name"] == "page:request").unwrap();
+    let (from, to) = (first["at"].as_u64().unwrap(), first["at"].as_u64().unwrap() + 2_000_000);
+    let expected = spans.iter().filter(|span| {
+        let at = span["at"].as_u64().unwrap();
+        at + span["length"].as_u64().unwrap() >= from && at <= to
+    });
+    let zoomed = document(&page, &format!("#from={from}&to={to}&q=NEEDLE&theme=dark")).unwrap();
+    assert_eq!((number(&zoomed, "from"), number(&zoomed, "to")), (from, to));
+    assert_eq!(number(&zoomed, "drawn_spans"), expected.count() as u64);
+    // The span of the query, and its first event.
+    let (ends, begins) = (2, inside["events"]["rows"].as_array().unwrap().iter());
+    let begins = begins.filter(|event| event["text"].as_str().unwrap().contains("needle")).count() as u64;
+    assert_eq!(number(&zoomed, "found"), ends + begins);
+    assert_eq!(attribute(&zoomed, "theme"), "dark");
+}
+
+#[test]
+fn the_page_is_moved_by_keys() {
+    let (place, directory) = trace();
+    let page = place.path().join("report.html");
+    tracectl(&["report", directory.to_str().unwrap(), "-e", "page:re*", "-o", page.to_str().unwrap()]);
+    let text = std::fs::read_to_string(&page).unwrap();
+    let keys = "<script type=\"module\">
+        const press = key => document.getElementById('tracks').dispatchEvent(new KeyboardEvent('keydown', { key }));
+        const keep = name => document.documentElement.setAttribute(`data-${name}`, `${document.body.dataset.from} ${document.body.dataset.to}`);
+        keep('k0'); press('+'); keep('k1'); press('ArrowRight'); keep('k2'); press('Home'); keep('k3');
+        press('n'); press('n');
+        document.documentElement.setAttribute('data-selected', document.getElementById('selected').textContent);
+        document.querySelector('#kinds thead button').click();
+        document.documentElement.setAttribute('data-first', document.querySelector('#kinds td').textContent);
+    </script></body>";
+    std::fs::write(&page, text.replace("</body>", keys)).unwrap();
+    let Some(moved) = document(&page, "") else { return };
+    let times = |name| -> Vec<f64> { attribute(&moved, name).split(' ').map(|time| time.parse().unwrap()).collect() };
+    let (all, near, right) = (times("k0"), times("k1"), times("k2"));
+    let shown = |times: &[f64]| times[1] - times[0];
+    assert!((shown(&near) * 2.0 - shown(&all)).abs() < 3.0, "{all:?} {near:?}");
+    assert!((right[0] - near[0] - shown(&near) / 4.0).abs() < 3.0, "{near:?} {right:?}");
+    assert_eq!(times("k3"), all);
+    assert!(attribute(&moved, "selected").contains("page:request at "), "{}", attribute(&moved, "selected"));
+    assert_eq!(attribute(&moved, "first"), "page:request_begin", "sorted by name");
+    assert!(moved.contains("-e 'page:re*'"), "the selection is named");
+}
