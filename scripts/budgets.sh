@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Counts the instructions of an event under callgrind and compares them with scripts/budgets.tsv. The counts repeat exactly: a site
-# that is off may add one instruction, and a change that makes an event dearer has to say so by a new budget.
+# Counts the instructions of an event under callgrind and compares them with scripts/budgets.tsv: a site that is off may add one instruction,
+# and a change that makes an event dearer has to say so by a new budget. The counts repeat, but for the vDSO's clock, which takes
+# five instructions more in a part of each second: what is over its budget is counted again, up to five times.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v valgrind >/dev/null || { echo "budgets.sh: valgrind is missing: run scripts/setup.sh" >&2; exit 1; }
@@ -20,9 +21,12 @@ over=
 printf '%-14s %12s %7s\n' mode instructions budget
 while IFS=$'\t' read -r mode budget; do
     case $mode in "" | "#"*) continue ;; esac
-    total=$(($(instructions "$mode" $long) - $(instructions "$mode" $short) - base))
-    # Whole numbers: a buffer that is switched at another moment moves the second decimal.
-    count=$(((total + (long - short) / 2) / (long - short)))
+    for _ in 1 2 3 4 5; do
+        total=$(($(instructions "$mode" $long) - $(instructions "$mode" $short) - base))
+        # Whole numbers: a buffer that is switched at another moment moves the second decimal.
+        count=$(((total + (long - short) / 2) / (long - short)))
+        [ "$count" -gt "$budget" ] || break
+    done
     printf '%-14s %12d %7d\n' "$mode" "$count" "$budget"
     [ "$count" -le "$budget" ] || over+=" $mode"
 done <scripts/budgets.tsv

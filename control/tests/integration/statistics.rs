@@ -74,7 +74,7 @@ fn a_list_that_cannot_be_written_ends_no_statistic() -> Outcome {
     let session = Session::builder("sales").events(count()).dir(place.path()).start()?;
     tracepoint::trace!(sold("apple", 1));
     let directory = place.path().join("statistics");
-    let list = names(&directory).into_iter().find(|name| !name.ends_with(".stat")).ok_or("no list")?;
+    let list = names(&directory).into_iter().find(|name| name.contains(".json")).ok_or("no list")?;
     std::fs::remove_file(directory.join(&list))?;
     std::fs::create_dir_all(directory.join(&list).join("in the way"))?;
     let more = || Rule::new("statistics:*").statistic("rate");

@@ -182,7 +182,7 @@ impl Running {
         let start = u64::from_str_radix(first.split_once('-').expect("a range").0, 16).expect("an address");
         let memory = File::options().write(true).open(format!("{process}/mem")).expect("its memory");
         let semaphore = start + read(program)["usdt:request"].semaphore;
-        memory.write_all_at(&value.to_ne_bytes(), semaphore).expect("written");
+        memory.write_all_at(&value.to_le_bytes(), semaphore).expect("written");
     }
 }
 
