@@ -13,7 +13,7 @@
 //! | fast path, full path | `fire_fast` records for a sole subscriber; `fire_full` serves conditions, several subscribers, filters and probes | `fire` |
 //! | marker | the export of basic types: name, format string, named fields; it has its own key and list of subscribers | [`marker`] |
 //! | subscriber | a channel or an aggregate that gets a marker's events, optionally through a filter | [`marker`] |
-//! | span | two tracepoints that share a key, and the state between them | [`span`] |
+//! | span | two tracepoints that share a key, and the state between them | [`mod@span`] |
 //! | probe | a function with the tracepoint's argument types, connected at run time | [`probe`] |
 //!
 //! The event then leaves this crate for a [`channel`] of `tracepoint-ring`. The `registry` lists all tracepoints and markers;

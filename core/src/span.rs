@@ -1,7 +1,7 @@
 //! Spans: something that has a beginning, an end and a duration, recorded as two events.
 //!
 //! `span request(…)` in [`define_trace!`](crate::define_trace) declares the tracepoints `request_begin` and `request_end`, and the type
-//! `request`, by whose path [`span!`](crate::span!) begins a span. They share one [key](crate::key): the sites at both ends are on while
+//! `request`, by whose path [`span!`](crate::span!) begins a span. They share one key: the sites at both ends are on while
 //! either event is used, so that the end knows when the span began, whichever of the two is recorded.
 //!
 //! ```text
@@ -70,7 +70,7 @@ impl Begin {
         self.parent
     }
 
-    /// The time of the event, in ns on the [clock](crate::clock).
+    /// The time of the event, in ns on the [clock].
     #[inline(always)]
     pub const fn time(self) -> u64 {
         self.time
@@ -92,7 +92,7 @@ impl End {
         self.id
     }
 
-    /// The time of the event, in ns on the [clock](crate::clock).
+    /// The time of the event, in ns on the [clock].
     #[inline(always)]
     pub const fn time(self) -> u64 {
         self.time

@@ -55,6 +55,10 @@ impl Distribution {
     /// The value that `percent` of all values are not above (nearest rank), for example 99.9; `None` if there are no values.
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank")]
     pub fn percentile(&self, percent: f64) -> Option<f64> {
+        // Beyond 2^53 values the rank is not exact.
+        if percent >= 100.0 {
+            return self.max();
+        }
         let rank = ((percent.clamp(0.0, 100.0) / 100.0 * self.count() as f64).ceil() as u64).max(1);
         let mut below = 0_u64;
         let reached = |(_, count): &&(usize, u64)| {

@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 /// Costs three stores for each poll.
 ///
 /// ```
+/// # use tracepoint_ring as tracepoint;
 /// use tracepoint::context;
 ///
 /// async fn handle() {
