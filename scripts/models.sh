@@ -22,7 +22,7 @@ root=$PWD
 target=${CARGO_TARGET_DIR:-$root/target}/loom-mutated
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-mkdir -p "$copy/ring"
+mkdir -p "$copy/ring" "$copy/sinks/src/stream"
 cp -r models "$copy/"
 cp Cargo.lock "$copy/"
 sed -e 's/^members = .*/members = ["models"]/' Cargo.toml > "$copy/Cargo.toml"
@@ -30,11 +30,14 @@ sed -e 's/^members = .*/members = ["models"]/' Cargo.toml > "$copy/Cargo.toml"
 sed -i '/path = /d' "$copy/Cargo.toml"
 cd "$copy"
 
-mutate() { # letter, file, extended regex, replacement
-    rm -rf ring/src
+mutate() { # letter, file below ring/src or sinks/src, extended regex, replacement
+    rm -rf ring/src sinks/src/stream/bucket
     cp -r "$root/ring/src" ring/
-    perl -0pi -e "s/$3/$4/" "ring/src/$2"
-    if cmp -s "ring/src/$2" "$root/ring/src/$2"; then
+    cp -r "$root/sinks/src/stream/bucket" sinks/src/stream/
+    local file=ring/src/$2
+    [ -e "$file" ] || file=sinks/src/$2
+    perl -0pi -e "s/$3/$4/" "$file"
+    if cmp -s "$file" "$root/$file"; then
         echo "models.sh: the mutation $1 no longer matches $2" >&2
         exit 1
     fi
@@ -82,3 +85,7 @@ mutate "W1 (fence of the consumer)" channel/sleep_state.rs '(?<=`must_wake`.\n) 
 mutate "W2 (fence of the owner)" channel/sleep_state.rs '(?<=`announce`.\n)        fence\(Ordering::SeqCst\);' ''
 mutate "the swap by which one owner wakes" channel/sleep_state.rs '&& self.0.swap\(AWAKE, Ordering::Relaxed\) == ASLEEP' ''
 mutate "F5 (the owner's second check)" channel/flush_handshake.rs 'if self.state.load\(Ordering::Relaxed\) != IDLE' 'if false'
+mutate "the swap of the bucket" stream/bucket/words.rs 'match self.taken.compare_exchange_weak\(taken, end, Ordering::Relaxed, Ordering::Relaxed\)' 'match { self.taken.store(end, Ordering::Relaxed); Ok::<u64, u64>(0) }'
+mutate "the word that was found by the swap of the bucket" stream/bucket/words.rs 'Err\(found\) => taken = found,' 'Err(_) => return Some(send_at),'
+mutate "the limit of a reservation" stream/bucket/words.rs 'if send_at > latest' 'if false'
+mutate "the sum of the bucket, as one instruction" stream/bucket/words.rs 'self.charged.fetch_add\(bytes as u64, Ordering::Relaxed\);' 'self.charged.store(self.charged() + bytes as u64, Ordering::Relaxed);'

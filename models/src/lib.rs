@@ -9,6 +9,8 @@
 #![allow(unreachable_pub, reason = "the included files are public in their crate")]
 #![allow(unexpected_cfgs, reason = "the included files know features of their crate, which are off here")]
 
+#[path = "../../sinks/src/stream/bucket/words.rs"]
+mod bucket_words;
 #[path = "../../ring/src/channel/failpoint.rs"]
 #[macro_use]
 mod failpoint;
@@ -18,6 +20,7 @@ mod flush_handshake;
 #[expect(dead_code, reason = "the models do not use the nesting depth")]
 mod grace;
 #[path = "../../ring/src/channel/ownership.rs"]
+#[expect(dead_code, reason = "the models end the ownership, and do not ask for it")]
 mod ownership;
 #[path = "../../ring/src/channel/packet.rs"]
 #[expect(dead_code, reason = "the models do what the owner of a packet does, and not what its consumer does")]
@@ -39,6 +42,7 @@ mod seqcount_latch;
 #[path = "../../ring/src/channel/sleep_state.rs"]
 mod sleep_state;
 
+mod bucket_models;
 mod buffer_models;
 mod clock_models;
 mod grace_models;

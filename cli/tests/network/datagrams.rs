@@ -25,6 +25,21 @@ use tempfile::TempDir;
 /// The events of each of the two threads of a program.
 pub(crate) const EVENTS: u64 = 4000;
 
+/// What a program records.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    /// The events of each of its two threads, and the pause after each, in microseconds.
+    events: u64,
+    pause: u64,
+    rings: &'static str,
+    sync_interval: &'static str,
+}
+
+/// Packets of 4 KiB.
+const SMALL: Load = Load { events: EVENTS, pause: 50, rings: "own:ring-size=256K,packets=64", sync_interval: "100ms" };
+/// Packets of 1 MiB, which are 780 datagrams and hold 43,000 events. A longer interval lets them become full.
+const LARGE: Load = Load { events: 50_000, pause: 0, rings: "own:ring-size=16M,packets=16", sync_interval: "4s" };
+
 /// A collector, and where it listens: control, data.
 struct Collect {
     program: Running,
@@ -54,14 +69,15 @@ impl Collect {
     }
 }
 
-/// Records a program, with a pause of so many microseconds after each event, and streams it.
-fn record(place: &Path, control: SocketAddr, test: &str, pause: u64, options: &[&str]) -> Running {
+/// Records a program, and streams it.
+fn record(place: &Path, control: SocketAddr, test: &str, load: Load, options: &[&str]) -> Running {
+    let Load { events, pause, rings, sync_interval } = load;
     let mut command = Command::new(TRACECTL);
-    command.args(["record", "-e", "network:*", "--stream-udp", "--sync-interval", "100ms"]);
-    command.args(["--add-channel", "small:ring-size=256K,packets=64", "--channel", "small"]);
+    command.args(["record", "-e", "network:*", "--stream-udp", "--sync-interval", sync_interval]);
+    command.args(["--add-channel", rings, "--channel", "own"]);
     command.args(["--stream", &control.to_string()]).args(options).arg("--");
     command.arg(std::env::current_exe().unwrap()).args([test, "--exact", "--nocapture"]);
-    command.env("TRACEPOINT_RUN_DIR", place.join("run")).env(TRACED, format!("{EVENTS} {pause}"));
+    command.env("TRACEPOINT_RUN_DIR", place.join("run")).env(TRACED, format!("{events} {pause}"));
     Running::start(&mut command, &place.join("record"))
 }
 
@@ -130,14 +146,14 @@ pub(crate) fn account(trace: &Path) -> Sums {
     sums
 }
 
-/// Streams a program through a network with these faults; how many of its events are not stored.
-fn lost(test: &str, seed: u64, faults: Faults, gap_time: &str, options: &[&str]) -> u64 {
+/// Streams a program through a network with these faults; what became of its events.
+fn sums(test: &str, load: Load, seed: u64, faults: Faults, gap_time: &str, options: &[&str]) -> Sums {
     let place = TempDir::new_in("/dev/shm").unwrap();
     let collect = Collect::start(place.path(), "collect", ["127.0.0.1:0", "127.0.0.2:0"], gap_time);
     let [control, data] = collect.addresses;
     let proxy = UdpProxy::start(SocketAddr::new(control.ip(), data.port()), data, seed, [faults, Faults::NONE]);
     let told = format!("TRACEPOINT_SEED={seed}, {faults:?}, {gap_time}, {options:?}");
-    finish(record(place.path(), control, test, 50, options), place.path(), &told);
+    finish(record(place.path(), control, test, load, options), place.path(), &told);
     collect.end();
     let trace = trace_below(&place.path().join("stored"));
     let threads = stored(&trace, &told);
@@ -146,10 +162,32 @@ fn lost(test: &str, seed: u64, faults: Faults, gap_time: &str, options: &[&str])
     println!("{told}");
     let delivered: u64 = threads.iter().map(|numbers| numbers.len() as u64).sum();
     assert_eq!(delivered, sums.written, "{told}");
-    assert_eq!(sums.written + sums.network + sums.other, 2 * EVENTS, "{told}");
+    assert_eq!(sums.written + sums.network + sums.other, 2 * load.events, "{told}");
     // Of 200 datagrams, one in a hundred may be none.
     assert!(proxy.lost() > 0 || faults.loss < 50, "{told}: the network loses datagrams");
-    2 * EVENTS - delivered
+    sums
+}
+
+/// The same with small packets; how many events are not stored.
+fn lost(test: &str, seed: u64, faults: Faults, gap_time: &str, options: &[&str]) -> u64 {
+    let sums = sums(test, SMALL, seed, faults, gap_time, options);
+    sums.network + sums.other
+}
+
+#[test]
+fn packets_of_many_datagrams_are_put_together() {
+    if is_traced() {
+        return;
+    }
+    let test = "datagrams::packets_of_many_datagrams_are_put_together";
+    for seed in seed::campaign(1) {
+        let faults = Faults { loss: 50, duplicates: 50, reordering: 20, ..Faults::NONE };
+        let all = sums(test, LARGE, seed, faults, "30s", &[]);
+        assert_eq!((all.network, all.other), (0, 0), "TRACEPOINT_SEED={seed}");
+        // At the cap a packet takes 2.6 s, in which others are incomplete. What does not fit is lost by the cap alone.
+        let capped = sums(test, LARGE, seed, faults, "30s", &["--max-bandwidth", "400K/s"]);
+        assert!(capped.network == 0 && capped.written > 0, "TRACEPOINT_SEED={seed}: {capped:?}");
+    }
 }
 
 #[test]
@@ -188,7 +226,8 @@ fn a_killed_collector_loses_and_repeats_no_event() {
         let front = SocketAddr::new(control.ip(), data.port());
         let _proxy = UdpProxy::start(front, data, seed, [faults, Faults::NONE]);
         let told = format!("TRACEPOINT_SEED={seed}");
-        let mut record = record(place.path(), control, test, 1000, &[]);
+        let load = Load { pause: 1000, ..SMALL };
+        let mut record = record(place.path(), control, test, load, &[]);
         wait_for(|| fs::read_dir(place.path().join("stored")).is_ok_and(|mut it| it.next().is_some()).then_some(()));
         for kill in 1..=3 {
             sleep(Duration::from_millis(300 + random.below(700)));

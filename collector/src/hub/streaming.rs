@@ -25,6 +25,8 @@ use tracepoint_reader::net::stream::{
 const LARGEST_METADATA: u64 = 64 << 20;
 /// The largest account.
 const LARGEST_ACCOUNT: u64 = 64 << 20;
+/// How long a sender may send another packet between two fragments of one: the time that a packet may take at a cap on the bandwidth.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// How long a session without a control connection waits for its sender.
 pub(super) const DETACHED_TIME: Duration = Duration::from_secs(60);
 
@@ -172,7 +174,7 @@ impl Hub {
             }
         }
         let streams = &self.streams;
-        streamed.fragments.expire(now, limits.time, |handle, seq| {
+        streamed.fragments.expire(now, limits.time.saturating_add(LONGEST_PAUSE), |handle, seq| {
             let ordered = streams.get(&handle).and_then(|stream| stream.ordered.as_ref());
             ordered.is_some_and(|ordered| ordered.reorder.wants(seq))
         });

@@ -13,39 +13,17 @@
 //! The word is changed by compare-and-swap from what was read, so that reservations never overlap, and are served in their order. There is no
 //! moment at which a sender holds the bucket: one that is killed before the exchange has changed nothing, and one that is killed behind it
 //! leaves the time of one slice unused. In each window of W seconds senders begin to send at most rate × (W + DEPTH) bytes, and one slice.
-//!
-//! All accesses are relaxed. The word is the whole state and publishes nothing else; a rate that is read a moment late charges one slice at the
-//! former rate.
+
+mod words;
 
 use rustix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+pub use words::BucketWords;
 
 /// How much unused time is left for a burst.
 pub(super) const DEPTH: Duration = Duration::from_millis(100);
-/// A word that is further ahead was left by an earlier boot.
-const MOST_AHEAD: Duration = Duration::from_secs(120);
-
-/// The words of a bucket, at the beginning of the file that senders map. Any values are valid; zeros are a bucket without a limit.
-#[derive(Debug, Default)]
-#[repr(C)]
-pub struct BucketWords {
-    /// The rate in bytes per second; 0: no limit.
-    rate: AtomicU64,
-    /// The time up to which the bandwidth is taken, in ns of `CLOCK_MONOTONIC`.
-    taken: AtomicU64,
-    /// Bytes that were charged so far, whether there is a limit or not.
-    charged: AtomicU64,
-}
-
-impl AsRef<Self> for BucketWords {
-    fn as_ref(&self) -> &Self {
-        self
-    }
-}
-
 /// A token bucket: all its clones share one rate.
 #[derive(Clone)]
 pub struct Bucket(Arc<dyn AsRef<BucketWords> + Send + Sync>);
@@ -75,54 +53,30 @@ impl Bucket {
 
     /// The rate in bytes per second; `None` without a limit.
     pub fn rate(&self) -> Option<u64> {
-        Some(self.words().rate.load(Ordering::Relaxed)).filter(|rate| *rate > 0)
+        self.words().rate()
     }
 
     /// Sets the rate in bytes per second; `None`: no limit. Holds for the next slice of each sender: at most 64 KiB, or 10 ms at the former rate.
     pub fn set_rate(&self, rate: Option<u64>) {
-        self.words().rate.store(rate.unwrap_or(0), Ordering::Relaxed);
+        self.words().set_rate(rate);
     }
 
     /// Bytes that were charged so far.
     pub fn charged(&self) -> u64 {
-        self.words().charged.load(Ordering::Relaxed)
+        self.words().charged()
     }
 
     /// Reserves the time for these bytes, if it begins at `latest` or before: when they may be sent. Times are in ns of `CLOCK_MONOTONIC`; `depth`
     /// is how much unused time is left for a burst.
     #[doc(hidden)]
     pub fn reserve(&self, bytes: usize, now: u64, depth: Duration, latest: u64) -> Option<u64> {
-        let words = self.words();
-        let mut send_at = now;
-        if let Some(rate) = self.rate() {
-            let cost = ns(bytes, rate);
-            let reserved = words.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
-                let begin = begin(taken, now, depth);
-                send_at = begin.max(now);
-                (send_at <= latest).then(|| begin.saturating_add(cost))
-            });
-            reserved.ok()?;
-        }
-        words.charged.fetch_add(bytes as u64, Ordering::Relaxed);
-        Some(send_at)
+        self.words().reserve(bytes, now, depth, latest)
     }
 
     /// When a reservation that is made now would begin.
     pub(super) fn next(&self, now: u64, depth: Duration) -> u64 {
-        let taken = self.words().taken.load(Ordering::Relaxed);
-        if self.rate().is_some() { begin(taken, now, depth).max(now) } else { now }
+        self.words().next(now, depth)
     }
-}
-
-fn begin(taken: u64, now: u64, depth: Duration) -> u64 {
-    let earliest = now.saturating_sub(depth.as_nanos() as u64);
-    if taken > now.saturating_add(MOST_AHEAD.as_nanos() as u64) { earliest } else { taken.max(earliest) }
-}
-
-/// How long these bytes take, rounded up.
-fn ns(bytes: usize, rate: u64) -> u64 {
-    let ns = (bytes as u128 * 1_000_000_000).div_ceil(u128::from(rate.max(1)));
-    u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
 /// The present time in ns of `CLOCK_MONOTONIC`, which is the same in all processes.
@@ -133,6 +87,7 @@ pub(super) fn now() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::words::ns;
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;

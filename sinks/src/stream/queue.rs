@@ -4,7 +4,7 @@
 //! twice the limit comes at once. Then it waits for room, for as long as the rest may take to be sent, and what comes after that is lost and
 //! counted. The step after is the worker.
 
-use super::losses::Losses;
+use super::losses::{self, Losses};
 use super::rate::Rate;
 use super::stats::{LostPackets, StreamStats};
 use crate::account::Account;
@@ -212,6 +212,10 @@ impl State {
     pub(super) fn lose_events(&mut self, stream: StreamId, events: u64, reason: LostPackets) {
         if events > 0 {
             *self.lost.entry(stream).or_default().entry(reason).or_default() += events;
+            // It has what was lost before the recording ended.
+            if let Some(account) = &mut self.account {
+                losses::add(account, &HashMap::from([(stream, HashMap::from([(reason, events)]))]));
+            }
         }
     }
 

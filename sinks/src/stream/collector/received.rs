@@ -1,12 +1,10 @@
 //! What the collector says.
 
 use super::{Again, Collector, Kept, Phase};
-use crate::stream::losses;
 use crate::stream::queue::Queue;
 use crate::stream::session::Trouble;
 use crate::stream::stats::LostPackets;
 use crate::stream::streams::Streams;
-use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::time::{Instant, SystemTime};
 use tracepoint_reader::net::stream::{
@@ -157,18 +155,13 @@ impl Collector {
         let sent = streams.get(*number);
         sent.lost += events;
         let stream = sent.info.id;
-        queue.change(|state| {
-            state.lose_events(stream, events, LostPackets::Network);
-            if let Some(account) = &mut state.account {
-                losses::add(account, &HashMap::from([(stream, HashMap::from([(LostPackets::Network, events)]))]));
-            }
-        });
+        queue.change(|state| state.lose_events(stream, events, LostPackets::Network));
     }
 
     /// Streams are complete: what was sent and not delivered is lost.
     fn closed(&mut self, closed: &[Delivered], queue: &Queue, streams: &mut Streams) {
         let Phase::Closing(open) = &mut self.phase else { return };
-        let mut lost = HashMap::new();
+        let mut lost = Vec::new();
         for delivered in closed.iter().filter(|delivered| open.remove(&delivered.handle)) {
             let Some(number) = self.numbers.get(&delivered.handle) else { continue };
             let sent = streams.get(*number);
@@ -178,16 +171,12 @@ impl Collector {
             let missing = if is_counted { sent.events.saturating_sub(delivered.events) } else { 0 };
             let events = missing.saturating_sub(sent.lost);
             sent.lost += events;
-            lost.insert(sent.info.id, HashMap::from([(LostPackets::Network, events)]));
+            lost.push((sent.info.id, events));
         }
         let is_complete = open.is_empty();
         queue.change(|state| {
-            for (stream, events) in &lost {
-                state.lose_events(*stream, events.values().sum(), LostPackets::Network);
-            }
-            lost.retain(|_, events| events.values().any(|events| *events > 0));
-            if let Some(account) = &mut state.account {
-                losses::add(account, &lost);
+            for (stream, events) in lost {
+                state.lose_events(stream, events, LostPackets::Network);
             }
         });
         if is_complete {
