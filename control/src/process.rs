@@ -1,5 +1,7 @@
 //! Identity of this process, and checks for other processes.
 
+mod modules;
+
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;
@@ -8,6 +10,8 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::str::FromStr;
 use tracepoint_sinks::ProcessInfo;
+
+pub(crate) use modules::modules;
 
 /// More than a `stat` file has.
 const STAT: usize = 1024;
@@ -90,7 +94,7 @@ pub(crate) fn this_process() -> ProcessInfo {
     let executable = executable().to_string_lossy().into_owned();
     let name = std::fs::read_to_string("/proc/self/comm").map(|name| name.trim_end().to_owned()).unwrap_or_default();
     let hostname = String::from_utf8_lossy(&hostname()).into_owned();
-    ProcessInfo { pid: std::process::id(), name, executable, hostname }
+    ProcessInfo { pid: std::process::id(), name, executable, hostname, modules: Vec::new() }
 }
 
 /// The path of its executable; empty if unknown.

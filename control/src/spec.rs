@@ -176,6 +176,11 @@ impl SessionSpec {
         self.rules.iter().map(|entry| entry.rule.as_ref())
     }
 
+    /// Whether a channel has the context `call_stack`.
+    pub(crate) fn records_call_stacks(&self) -> bool {
+        self.all_channels().any(|channel| channel.contexts.iter().any(|context| context == "call_stack"))
+    }
+
     /// All channels, the default one first.
     pub fn all_channels(&self) -> impl Iterator<Item = &ChannelSpec> {
         once(&self.channel).chain(&self.channels)

@@ -7,6 +7,7 @@ use tracepoint_reader::{Damage, Event, StructValue, Value};
 
 use crate::format::{Format, LossReport, Needs, Span, Summary};
 use crate::sources::{Process, Sources, ThreadId};
+use crate::symbols::SymbolTable;
 
 /// The largest number of different call stacks; further ones are counted together.
 const MAX_STACKS: usize = 1 << 17;
@@ -38,6 +39,7 @@ struct Calls {
     more: u64,
     without: u64,
     lost: u64,
+    symbols: SymbolTable,
 }
 
 impl<W: Write> Folded<W> {
@@ -77,11 +79,16 @@ fn line<'a>(out: &mut impl Write, frames: impl IntoIterator<Item = &'a str>, num
 
 impl Calls {
     fn write(&mut self, out: &mut impl Write, sources: &Sources) -> io::Result<()> {
+        // Different addresses of one function are one frame.
         let mut folded: BTreeMap<Vec<String>, u64> = BTreeMap::new();
         for ((process, event, stack), count) in &self.stacks {
             let process = sources.process(*process);
             let mut frames = vec![program(process)];
-            frames.extend(stack.iter().rev().map(|address| format!("0x{address:x}")));
+            for (depth, address) in stack.iter().enumerate().rev() {
+                // A return address is behind the call, and may be that of the next function.
+                let call = if depth == 0 { *address } else { address.saturating_sub(1) };
+                frames.extend_from_slice(self.symbols.functions(&process.modules, call));
+            }
             frames.push(event.clone());
             *folded.entry(frames).or_default() += count;
         }

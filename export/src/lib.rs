@@ -33,6 +33,7 @@ mod perfetto;
 mod plain;
 mod sources;
 mod spans;
+mod symbols;
 
 pub use chrome::Chrome;
 pub use csv::Csv;

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use tracepoint_reader::metadata::EnvValue;
 use tracepoint_reader::{Event, Origin, Stream};
 
+use crate::symbols::Module;
+
 /// A thread, as an index for [`Sources::thread`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ThreadId(pub(crate) u32);
@@ -31,6 +33,8 @@ pub struct Process {
     pub shown_pid: u32,
     /// Identifies its trace.
     pub trace: Option<[u8; 16]>,
+    /// The code that was mapped in it, if the trace has call stacks.
+    pub(crate) modules: Vec<Module>,
 }
 
 /// A thread that was traced.
@@ -160,7 +164,7 @@ impl Sources {
         let process = match self.known_processes.get(&(trace, pid)) {
             Some(known) => *known,
             None if self.processes.len() >= MAX_PROCESSES => 0,
-            None => self.add_process(trace, pid, origin),
+            None => self.add_process(stream, pid, origin),
         };
         let tid = origin.tid.unwrap_or(0);
         let id = match self.known_threads.get(&(process, tid)) {
@@ -180,7 +184,7 @@ impl Sources {
         id
     }
 
-    fn add_process(&mut self, trace: Option<[u8; 16]>, pid: u64, origin: &Origin<'_>) -> u32 {
+    fn add_process(&mut self, stream: &Stream, pid: u64, origin: &Origin<'_>) -> u32 {
         let host = origin.host.map(str::to_owned);
         let program = origin.program.map(str::to_owned);
         let same =
@@ -192,7 +196,8 @@ impl Sources {
             None => self.processes.iter().map(|known| known.shown_pid + 1).fold(FIRST_SHOWN_PID, u32::max),
         };
         let index = self.processes.len() as u32;
-        self.processes.push(Process { host, program, pid, shown_pid, trace });
+        let (trace, modules) = (stream.metadata.uuid(), stream.metadata.modules().filter_map(Module::parse).collect());
+        self.processes.push(Process { host, program, pid, shown_pid, trace, modules });
         self.known_processes.insert((trace, pid), index);
         index
     }

@@ -191,6 +191,13 @@ impl Metadata {
         self.body.env.iter().find(|(n, _)| n == name).map(|(_, value)| value)
     }
 
+    /// What the environment says of the code that was mapped in the process: `START-END OFFSET BUILD-ID PATH` each, numbers in base 16, `-` for
+    /// a file without a build id. Traces with call stacks have it.
+    pub fn modules(&self) -> impl Iterator<Item = &str> {
+        let named = self.env().iter().filter(|(name, _)| name.starts_with("module_"));
+        named.filter_map(|(_, value)| if let EnvValue::String(text) = value { Some(text.as_str()) } else { None })
+    }
+
     /// The same metadata with clocks whose zero is `offset` nanoseconds behind the epoch: those that count nanoseconds.
     pub(crate) fn with_offset(&self, offset: i64) -> Self {
         let mut body = Body::clone(&self.body);

@@ -125,6 +125,8 @@ fn environment(out: &mut String, trace: &TraceInfo) {
     if !process.executable.is_empty() {
         entries.push(("executable", Text(&process.executable)));
     }
+    let names: Vec<_> = (0..process.modules.len()).map(|number| format!("module_{number}")).collect();
+    entries.extend(names.iter().zip(&process.modules).map(|(name, module)| (name.as_str(), Text(module))));
     out.push_str(&environment_block(&entries));
 }
 

@@ -34,4 +34,7 @@ pub struct ProcessInfo {
     pub executable: String,
     /// The host name.
     pub hostname: String,
+    /// What code is mapped where, if a channel records call stacks: `START-END OFFSET BUILD-ID PATH` each, numbers in base 16, `-` for a file
+    /// without a build id.
+    pub modules: Vec<String>,
 }

@@ -1,10 +1,11 @@
 //! `tracectl export`: what is selected, what is said, and what becomes of bad input. What is in the files is tested in `export/tests`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
+use std::time::Duration;
 use tempfile::TempDir;
 use tracepoint_control::{Channel, Session, sinks::CtfSink};
 
@@ -13,6 +14,7 @@ tracepoint::define_trace! {
 
     span sale(id: u64) { id }
     item(id: u64, price: u32) { id, price }
+    note(text: &str) { text }
 }
 
 /// Serialises the recordings: a session records all events of the process.
@@ -20,19 +22,25 @@ static RECORDING: Mutex<()> = Mutex::new(());
 
 /// 10 sales of 5 items each, and one that goes on.
 fn trace() -> (TempDir, PathBuf) {
+    record(Channel::discard(8 << 20), || {
+        for id in 0..10 {
+            let _sale = tracepoint::span!(sale(id));
+            (0..5).for_each(|price| tracepoint::trace!(item(id, price)));
+        }
+        tracepoint::span!(sale(10))
+    })
+}
+
+/// Records what `fire` fires, before what it returns is dropped.
+fn record<T>(channel: Channel, fire: impl FnOnce() -> T) -> (TempDir, PathBuf) {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("trace");
     let _alone = RECORDING.lock().unwrap();
     let sink = CtfSink::create(&directory).unwrap();
-    let channel = Channel::discard(8 << 20);
     let session = Session::builder("till").events("till:*").channel(channel).sink(sink).start().unwrap();
-    for id in 0..10 {
-        let _sale = tracepoint::span!(sale(id));
-        (0..5).for_each(|price| tracepoint::trace!(item(id, price)));
-    }
-    let open = tracepoint::span!(sale(10));
+    let kept = fire();
     session.stop().unwrap();
-    drop(open);
+    drop(kept);
     (place, directory)
 }
 
@@ -156,4 +164,31 @@ fn a_flame_graph_has_the_time_of_the_folded_stacks() {
     assert_eq!(calls, "[no call stack] 50\n");
     let (_, _, notes) = run(&["--otlp", "-", "-e", "till:item"], &directory);
     assert!(notes.contains("50 events in no span were left out"), "{notes}");
+}
+
+/// The size of the trace that does not fit into memory, in MiB.
+const SIZE: &str = "TRACEPOINT_EXPORT_MIB";
+
+#[test]
+fn a_trace_that_is_larger_than_memory_is_exported() {
+    let size: u64 = std::env::var(SIZE).map_or(200, |size| size.parse().unwrap());
+    let spans = size << 5;
+    let text = "text ".repeat((32 << 10) / 5);
+    let (_place, directory) = record(Channel::wait(8 << 20, Duration::from_secs(10)), || {
+        for id in 0..spans {
+            let _sale = tracepoint::span!(sale(id));
+            tracepoint::trace!(note(&text));
+        }
+    });
+    for format in [&WITH_SPANS[..], &["--csv"]].concat() {
+        // In KiB: programs and libraries included, less than the trace.
+        let script = r#"ulimit -v 160000; exec "$@""#;
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_tracectl"), "export", "--json", format, "/dev/null"]);
+        let output = command.arg(&directory).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*stderr), (Some(0), ""), "{format}");
+        let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&summary["events"], &summary["lost_events"]), (&json!(3 * spans), &json!(0)), "{format}");
+    }
 }

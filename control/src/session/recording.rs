@@ -15,7 +15,7 @@ use crate::drain_thread::shared::SharedDrain;
 use crate::event::PlannedEvent;
 use crate::notice::Notice;
 use crate::outputs::{InRings, Output};
-use crate::process::{ProcessKey, this_process, trace_name};
+use crate::process::{ProcessKey, modules, this_process, trace_name};
 use crate::rundir::RunDir;
 use crate::spec::{ChannelSpec, DrainedBy, SessionSpec, SinkSpec};
 use crate::state::{Round, Runs, StateDumpStatus};
@@ -85,7 +85,10 @@ impl Recording {
         let Plan { name, spec, events, most, .. } = plan;
         let drained_remotely = spec.drain == DrainedBy::Recorder;
         clock::choose(plan.clock)?;
-        let info = this_process();
+        let mut info = this_process();
+        if spec.records_call_stacks() {
+            info.modules = modules();
+        }
         let trace_name =
             plan.trace_name.unwrap_or_else(|| trace_name(&info.name, &ProcessKey::of_this_process().to_string()));
 

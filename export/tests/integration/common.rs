@@ -20,7 +20,7 @@ tracepoint::define_trace! {
     span request(id: u64, path: &str) { id, path }
     span query(text: &str) { text }
     async span job(id: u64) { id }
-    step(n: u64, depth: i32, note: &str, data: &[u8], on: bool, part: f64) {
+    pub(crate) step(n: u64, depth: i32, note: &str, data: &[u8], on: bool, part: f64) {
         n: u64 = n, depth: i32 = depth, note: str = note, data: [u8] = data, on: bool = on, part: f64 = part
     }
 }
@@ -91,7 +91,7 @@ pub(crate) fn lossy() -> Recorded {
 }
 
 /// Records what `fire` fires.
-fn record(channel: Channel, fire: impl FnOnce()) -> Recorded {
+pub(crate) fn record(channel: Channel, fire: impl FnOnce()) -> Recorded {
     let _alone = RECORDING.lock().unwrap();
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("trace");

@@ -1,9 +1,12 @@
 //! Exports of recorded traces, read by decoders that were not written here.
 #![forbid(unsafe_code)]
 
+#[path = "../../../reader/tests/hand/mod.rs"]
+mod hand;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 
+mod calls;
 mod chrome;
 mod common;
 mod csv;

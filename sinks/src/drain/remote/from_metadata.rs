@@ -21,8 +21,13 @@ pub(super) fn trace(metadata: &Metadata, uuid: [u8; 16]) -> TraceInfo {
     };
     let clock = metadata.clocks().first().filter(|clock| clock.name == "monotonic");
     let clock = clock.map(|clock| ClockInfo { uuid: clock.uuid, offset: clock.nanoseconds(0) });
-    let process =
-        ProcessInfo { pid, name: text("procname"), executable: text("executable"), hostname: text("hostname") };
+    let process = ProcessInfo {
+        pid,
+        name: text("procname"),
+        executable: text("executable"),
+        hostname: text("hostname"),
+        modules: metadata.modules().map(str::to_owned).collect(),
+    };
     TraceInfo { uuid, name: text("trace_name"), clock: clock.unwrap_or_default(), process }
 }
 
