@@ -14,6 +14,7 @@ packages=(
     tmux        # a terminal for tracectl top
     gdb         # runs programs whose sites change under its breakpoints
     linux-perf  # the same under a profiler
+    bpftrace    # runs the commands of docs/from-perf.md
     strace      # sees system calls
     systemd     # systemd-analyze verify, of the units in examples/systemd
     g++         # libFuzzer's runtime

@@ -90,6 +90,7 @@ step matrix scripts/matrix.sh ${long}
 step kills scripts/kills.sh ${long}
 ${long:+step chaos scripts/chaos.sh --long}
 ${long:+step soak scripts/soak.sh --long}
+${long:+step service scripts/service.sh}
 ${long:+step peers scripts/peers.sh --quick --no-counts}
 step budgets scripts/budgets.sh
 step helgrind scripts/helgrind.sh

@@ -16,13 +16,17 @@ mod gather;
 mod kinds;
 mod sample;
 mod slices;
+mod text;
 mod tracks;
 
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
-use crate::message;
+use crate::message::counted;
+use crate::output;
 use crate::selection::{EventSelection, TimeSelection};
 use crate::statistics::Input;
 use clap::Args;
+use serde_json::json;
+use std::io::Write;
 use std::path::PathBuf;
 
 /// Writes a page about recorded traces: one HTML file with a timeline, histograms, losses and a search
@@ -49,6 +53,9 @@ pub(crate) struct Report {
     selection: EventSelection,
     #[command(flatten)]
     times: TimeSelection,
+    /// Write one JSON object: `output`, `bytes`, `events`, `lost` and `lost_more`
+    #[arg(long)]
+    json: bool,
 }
 
 const PAGE: &str = include_str!("report/page/report.html");
@@ -65,7 +72,7 @@ impl Report {
         let trace = input.open()?;
         let (mut data, seen) = gather::gather(&input, &trace)?;
         data.version = env!("CARGO_PKG_VERSION");
-        data.paths = gather::shown(&self.paths);
+        data.paths = self.paths.iter().map(|path| path.display().to_string()).collect();
         data.selection = self.selected();
         data.account = account::accounts(&self.paths, &trace)?;
         // In a script, nothing but `<` can end it.
@@ -73,8 +80,20 @@ impl Report {
         let page = page(&json);
         std::fs::write(&self.output, &page)
             .map_err(|error| Failure::Refused(format!("cannot write {}: {error}", self.output.display())))?;
-        let (file, size) = (self.output.display(), bytesize::ByteSize(page.len() as u64));
-        message::summary(&format!("{file}: {}, {size}", message::counted(data.count, "event")));
+        if self.json {
+            output::json(&json!({
+                "output": self.output.to_string_lossy(),
+                "bytes": page.len(),
+                "events": data.count,
+                "lost": seen.lost,
+                "lost_more": seen.lost_more,
+            }))?;
+        } else {
+            let (file, size) = (self.output.display(), bytesize::ByteSize(page.len() as u64));
+            let mut out = output::styled();
+            writeln!(out, "{file}: {}, {size}", counted(data.count, "event"))?;
+            out.flush()?;
+        }
         Ok(seen.report())
     }
 

@@ -1,6 +1,7 @@
 //! The tracer's own counts of the traces, and whether they balance.
 
 use super::data::Accounts;
+use super::text::cut;
 use crate::failure::Failure;
 use crate::progress::Bar;
 use std::path::PathBuf;
@@ -9,6 +10,8 @@ use tracepoint_reader::{Parallelism, ReadError, Trace, verify_with};
 
 /// The failed comparisons that are named at most.
 const FAILURES: usize = 20;
+/// The reasons of losses that are named at most.
+const REASONS: usize = 100;
 
 /// The sum of all accounts; `None` if there is none. Reads the traces once, with all processors.
 pub(super) fn accounts(paths: &[PathBuf], trace: &Trace) -> Result<Option<Accounts>, Failure> {
@@ -33,7 +36,10 @@ pub(super) fn accounts(paths: &[PathBuf], trace: &Trace) -> Result<Option<Accoun
         let report = verify_with(path, Parallelism::default(), &mut |done, all| bar.set("verifying", done, all))?;
         sum.checks += report.checks.len();
         let failures = report.failures().map(|check| {
-            format!("{}: {}: {}, {} (rule {})", check.subject, check.compares, check.left, check.right, check.rule)
+            cut(&format!(
+                "{}: {}: {}, {} (rule {})",
+                check.subject, check.compares, check.left, check.right, check.rule
+            ))
         });
         sum.failures.extend(failures.take(FAILURES - sum.failures.len()));
     }
@@ -58,7 +64,8 @@ fn add(sum: &mut Accounts, account: &Account) -> bool {
     sum.incomplete += u64::from(!account.complete && !account.snapshot);
     let mut lose = |reason: &str, count: u64| {
         if count > 0 {
-            let lost = sum.lost.entry(reason.to_owned()).or_default();
+            let reason = cut(if sum.lost.len() < REASONS { reason } else { "others" });
+            let lost = sum.lost.entry(reason).or_default();
             *lost = lost.saturating_add(count);
         }
     };

@@ -1,5 +1,6 @@
 //! What the page gets, as JSON. Times are nanoseconds since the first event, lists are sorted as they are shown first.
 
+use super::text::cut;
 use crate::statistics::PERCENTILES;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ pub(super) struct Data {
     pub(super) histograms: Vec<Histogram>,
     /// Numeric fields without a histogram, because there are too many.
     pub(super) further_fields: u64,
+    /// Those of spans and events.
+    pub(super) names: Vec<String>,
     pub(super) spans: Spans,
     pub(super) events: Events,
     pub(super) losses: Losses,
@@ -79,7 +82,7 @@ impl Histogram {
     pub(super) fn new(event: &str, field: &str, values: &Distribution) -> Self {
         Self {
             event: event.to_owned(),
-            field: field.to_owned(),
+            field: cut(field),
             is_duration: field.ends_with("_ns"),
             count: values.count(),
             min: values.min(),
@@ -91,11 +94,11 @@ impl Histogram {
     }
 }
 
-/// A span that is in the file: the track, the kind that begins it, its begin, its duration, and its fields; `open`: it has no end.
+/// A span that is in the file: its track, the index of its name, its begin, its duration, and its fields; `open`: it has no end.
 #[derive(Debug, Serialize)]
 pub(super) struct SpanRow {
     pub(super) track: usize,
-    pub(super) name: String,
+    pub(super) name: usize,
     pub(super) at: u64,
     pub(super) length: u64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -116,7 +119,7 @@ pub(super) struct Spans {
 #[derive(Debug, Serialize)]
 pub(super) struct EventRow {
     pub(super) track: usize,
-    pub(super) name: String,
+    pub(super) name: usize,
     pub(super) at: u64,
     pub(super) text: String,
 }

@@ -7,12 +7,13 @@ use super::data::{Data, EventRow, LossRow, SpanRow};
 use super::kinds::Kinds;
 use super::sample::{Sample, scattered};
 use super::slices::Slices;
+use super::text::cut;
 use super::tracks::Tracks;
 use crate::failure::Failure;
 use crate::progress::LiveLine;
 use crate::statistics::{Input, Seen};
-use std::path::PathBuf;
-use tracepoint_reader::text::{Style, TextOptions, TextWriter, is_control};
+use std::collections::HashMap;
+use tracepoint_reader::text::{Style, TextOptions, TextWriter};
 use tracepoint_reader::{Event, Item, Loss, LossKind, Paired, SpanPairs, Trace};
 
 /// The spans and the events that are in the file at most.
@@ -21,10 +22,12 @@ const EVENTS: usize = 1 << 14;
 /// The parts of the time from which they are taken evenly; with 256 tracks, or as many kinds, one from each.
 const PARTS: usize = 64;
 const MOST_CELLS: usize = SPANS / PARTS;
-/// The fields of one of them, in bytes of JSON.
-const TEXT: usize = 200;
 /// The losses that are in the file at most.
 const LOSSES: usize = 2000;
+/// The names of them at most; further ones share the last.
+const NAMES: usize = 4096;
+/// Damage that is named at most; the messages of the verb have all.
+const DAMAGE: usize = 100;
 /// Spans that are open at the same time at most.
 const OPEN: usize = 100_000;
 
@@ -36,8 +39,31 @@ struct Gathering<'t> {
     spans: Sample<Span>,
     events: Sample<(i64, EventRow)>,
     losses: Vec<(Loss, Option<u64>)>,
+    names: Names,
     text: TextWriter,
     count: u64,
+}
+
+/// Texts that rows refer to by their index.
+#[derive(Default)]
+struct Names {
+    all: Vec<String>,
+    indices: HashMap<String, usize>,
+}
+
+impl Names {
+    fn index(&mut self, name: &str) -> usize {
+        if let Some(index) = self.indices.get(name) {
+            return *index;
+        }
+        if self.all.len() == NAMES {
+            return NAMES - 1;
+        }
+        let name_shown = if self.all.len() + 1 == NAMES { "(further names)".to_owned() } else { cut(name) };
+        self.indices.insert(name.to_owned(), self.all.len());
+        self.all.push(name_shown);
+        self.all.len() - 1
+    }
 }
 
 struct Span {
@@ -59,6 +85,7 @@ pub(super) fn gather(input: &Input<'_>, trace: &Trace) -> Result<(Data, Seen), F
         spans: Sample::new(SPANS),
         events: Sample::new(EVENTS),
         losses: Vec::new(),
+        names: Names::default(),
         text: TextWriter::new(TextOptions::from(Style::Compact)),
         count: 0,
     };
@@ -72,7 +99,7 @@ pub(super) fn gather(input: &Input<'_>, trace: &Trace) -> Result<(Data, Seen), F
             }
         }
         Item::Loss(loss) => gathering.loss(loss),
-        Item::Damage(found) => damage.push(found.to_string()),
+        Item::Damage(found) if damage.len() < DAMAGE => damage.push(cut(&found.to_string())),
         _ => {}
     })?;
     let mut data = gathering.finish(range);
@@ -86,9 +113,9 @@ impl Gathering<'_> {
         let (track, kind) = (self.tracks.add(event), self.kinds.add(event));
         self.count += 1;
         let part = self.parts.index(event.time_ns);
-        let (text, time) = (&mut self.text, event.time_ns);
+        let (text, names, time) = (&mut self.text, &mut self.names, event.time_ns);
         self.events.offer(kind.min(MOST_CELLS - 1) * PARTS + part, scattered(self.count), || {
-            (time, EventRow { track, name: event.name().to_owned(), at: 0, text: fields(text, event) })
+            (time, EventRow { track, name: names.index(event.name()), at: 0, text: fields(text, event) })
         });
         if let Paired::End(Some(begin)) = self.pairs.take(event) {
             self.span(&begin, event.time_ns, false);
@@ -98,9 +125,9 @@ impl Gathering<'_> {
     fn span(&mut self, begin: &Event, end: i64, open: bool) {
         let track = self.tracks.track(begin);
         let length = end.abs_diff(begin.time_ns);
-        let (text, time) = (&mut self.text, begin.time_ns);
+        let (text, names, time) = (&mut self.text, &mut self.names, begin.time_ns);
         self.spans.offer(track * PARTS + self.parts.index(time), length, || {
-            let name = begin.class.span().map_or(begin.name(), |(name, _)| name).to_owned();
+            let name = names.index(begin.class.span().map_or(begin.name(), |(name, _)| name));
             Span { begin: time, row: SpanRow { track, name, at: 0, length, open, text: fields(text, begin) } }
         });
     }
@@ -156,6 +183,7 @@ impl Gathering<'_> {
                 text: described(loss),
             })
             .collect();
+        data.names = self.names.all;
         (data.kinds, data.further_kinds, data.histograms, data.further_fields) = self.kinds.finish();
         (data.processes, data.tracks) = self.tracks.finish();
         data
@@ -178,29 +206,4 @@ fn fields(text: &mut TextWriter, event: &Event) -> String {
     let _ = text.write_item(&mut line, &Item::Event(event.clone()));
     let line = String::from_utf8_lossy(&line);
     cut(line.split_once(event.name()).map_or("", |(_, fields)| fields.trim()))
-}
-
-/// The beginning of a text, without control characters: at most [`TEXT`] bytes of JSON.
-fn cut(text: &str) -> String {
-    let (mut kept, mut size) = (String::new(), 0);
-    for c in text.chars() {
-        let c = if is_control(c) { char::REPLACEMENT_CHARACTER } else { c };
-        size += match c {
-            '"' | '\\' => 2,
-            // `\u003c`
-            '<' => 6,
-            c => c.len_utf8(),
-        };
-        if size > TEXT {
-            kept.push('…');
-            break;
-        }
-        kept.push(c);
-    }
-    kept
-}
-
-/// The paths as they were given.
-pub(super) fn shown(paths: &[PathBuf]) -> Vec<String> {
-    paths.iter().map(|path| path.display().to_string()).collect()
 }

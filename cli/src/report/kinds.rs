@@ -2,6 +2,7 @@
 
 use super::data::{Histogram, Kind};
 use super::slices::Slices;
+use super::text::cut;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tracepoint_control::TraceStatistic;
@@ -71,7 +72,7 @@ impl<'t> Kinds<'t> {
     fn index(&mut self, class: &EventClass) -> usize {
         let all = &mut self.all;
         let index = *self.by_name.entry(class.name.clone()).or_insert_with(|| {
-            let kind = Kind { name: class.name.clone(), count: 0, history: vec![0; HISTORY] };
+            let kind = Kind { name: cut(&class.name), count: 0, history: vec![0; HISTORY] };
             all.push(Counted { kind, fields: Vec::new() });
             all.len() - 1
         });

@@ -2,6 +2,7 @@
 
 use super::data::{Process, Track};
 use super::slices::Slices;
+use super::text::cut;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use tracepoint_reader::{Event, Origin};
@@ -60,7 +61,7 @@ impl Tracks {
         let track = if self.all.len() < MOST {
             let is_last = self.all.len() + 1 == MOST;
             let process = if is_last { self.others() } else { self.process(key, &origin) };
-            let name = if is_last { "further threads".to_owned() } else { thread_name(&origin) };
+            let name = if is_last { "further threads".to_owned() } else { cut(&thread_name(&origin)) };
             self.all.push(Track { process, name, count: 0, density: vec![0; SLICES] });
             self.all.len() - 1
         } else {
@@ -78,9 +79,9 @@ impl Tracks {
     fn process(&mut self, key: ProcessKey, origin: &Origin<'_>) -> usize {
         *self.by_process.entry(key).or_insert_with(|| {
             self.processes.push(Process {
-                name: origin.program.unwrap_or("(unnamed)").to_owned(),
+                name: cut(origin.program.unwrap_or("(unnamed)")),
                 pid: origin.pid,
-                host: origin.host.map(str::to_owned),
+                host: origin.host.map(cut),
                 count: 0,
             });
             self.processes.len() - 1

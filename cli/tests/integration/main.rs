@@ -18,6 +18,7 @@ mod collect;
 mod convert;
 mod dt;
 mod export;
+mod from_other_tools;
 mod live;
 mod read;
 mod record_on;

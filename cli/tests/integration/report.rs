@@ -108,14 +108,15 @@ fn a_browser_shows_what_the_account_has() {
     let (place, directory) = trace();
     let directory = directory.to_str().unwrap();
     let page = place.path().join("report.html");
-    tracectl(&["report", directory, "-o", page.to_str().unwrap()]);
+    let written = json_of(&["report", "--json", directory, "-o", page.to_str().unwrap()]);
     let text = std::fs::read_to_string(&page).unwrap();
-    assert!(text.len() < 16 << 20, "{} bytes", text.len());
+    assert!(text.len() < 16 << 20 && written["bytes"] == text.len(), "{written}");
     // The only address is the name of SVG's namespace: it loads nothing.
     assert_eq!(text.matches("://").count(), 1);
 
     let stat = json_of(&["stat", "--json", directory]);
     let lost = stat["lost"].as_u64().unwrap();
+    assert_eq!((&written["events"], &written["lost"]), (&stat["count"], &stat["lost"]));
     assert!(lost > 100_000, "{lost}");
     let Some(whole) = document(&page, "") else { return };
     assert_eq!(number(&whole, "events"), stat["count"].as_u64().unwrap());
@@ -147,7 +148,8 @@ fn a_browser_shows_what_the_account_has() {
 
     // The state in the address: a search, and the times of the first thread's requests.
     let spans = inside["spans"]["rows"].as_array().unwrap();
-    let first = spans.iter().find(|span| span["name"] == "page:request").unwrap();
+    let named = |span: &Value| inside["names"][usize::try_from(span["name"].as_u64().unwrap()).unwrap()].clone();
+    let first = spans.iter().find(|span| named(span) == "page:request").unwrap();
     let (from, to) = (first["at"].as_u64().unwrap(), first["at"].as_u64().unwrap() + 2_000_000);
     let expected = spans.iter().filter(|span| {
         let at = span["at"].as_u64().unwrap();

@@ -33,5 +33,7 @@ mod pages {
         udp: "docs/udp.md",
         testing: "docs/testing.md",
         extending: "docs/extending.md",
+        from_tracing: "docs/from-tracing.md",
+        from_lttng: "docs/from-lttng.md",
     }
 }

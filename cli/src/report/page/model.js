@@ -43,8 +43,9 @@ const tracks = data.tracks.map((track, index) => {
   const host = process.host && data.processes.some(other => other.host !== process.host) ? `${process.host}: ` : "";
   return { ...track, index, title: `${host}${process.name}${pid}`, spans: [], events: [], losses: [], most: Math.max(1, ...track.density) };
 });
-// Threads of a process beside each other, and a row for losses of streams without a track.
+// Threads of a process beside each other. Losses of streams without an event are on the first track.
 const order = [...tracks].sort((a, b) => a.process - b.process || b.count - a.count);
+for (const row of [...data.spans.rows, ...data.events.rows]) row.name = data.names[row.name];
 for (const span of data.spans.rows) tracks[span.track].spans.push(span);
 for (const event of data.events.rows) tracks[event.track].events.push(event);
 for (const loss of data.losses.rows) (loss.track === null ? order.slice(0, 1) : [tracks[loss.track]]).forEach(track => track.losses.push(loss));

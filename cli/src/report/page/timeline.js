@@ -53,11 +53,14 @@ function ruler(context) {
   }
 }
 
-/** The text as far as it has room. */
-function fitted(context, text, room) {
+/** The text as far as it has room: its begin, or its end. */
+function fitted(context, text, room, end = false) {
   if (context.measureText(text).width <= room) return text;
-  const letters = Math.floor(text.length * room / context.measureText(text).width) - 1;
-  return letters > 1 ? `${text.slice(0, letters)}…` : "";
+  for (let letters = Math.floor(text.length * room / context.measureText(text).width); letters > 1; letters--) {
+    const shorter = end ? `…${text.slice(-letters)}` : `${text.slice(0, letters)}…`;
+    if (context.measureText(shorter).width <= room) return shorter;
+  }
+  return "";
 }
 
 function drawTrack(context, track, top) {
@@ -98,7 +101,7 @@ function drawTrack(context, track, top) {
     }
     if (end - x > 24) {
       context.fillStyle = "#111111";
-      context.fillText(fitted(context, span.name, end - x - 6), x + 3, y + 11);
+      context.fillText(fitted(context, span.name, end - x - 6, true), x + 3, y + 11);
     }
   }
   context.fillStyle = color("--loss-band");
