@@ -1,6 +1,7 @@
 //! `tracectl stat` and `hist` of running programs, and rules of sessions that compute.
 
 use super::prometheus::{address, parsed, scraped, value};
+use super::tmux::Tmux;
 use super::{Outcome, Place, is_traced, kill};
 use serde_json::{Value, json};
 use std::fs;
@@ -191,6 +192,36 @@ fn running_programs_have_metrics() -> Outcome {
     assert!(code == Some(2) && error.contains("`tracectl record`"), "{error}");
     assert_eq!((place.on(), fs::read_dir(place.path("run/sessions"))?.count()), (Vec::new(), 0));
     Ok(())
+}
+
+/// On a terminal, the numbers replace the last ones, also when the window has become smaller.
+#[test]
+fn numbers_are_renewed_in_place() {
+    if is_traced() {
+        return;
+    }
+    let place = Place::new();
+    let _shop = place.start("statistics::numbers_are_renewed_in_place");
+    let run_dir = place.path("run");
+    let variable = ("TRACEPOINT_RUN_DIR", run_dir.to_str().expect("a text"));
+    let command = format!("echo before; {} stat 'shop:*' --interval 100ms", env!("CARGO_BIN_EXE_tracectl"));
+    let stat = Tmux::run(&command, (80, 12), &[variable]);
+    let count = |screen: &str| -> Option<u64> {
+        screen.lines().find(|line| line.starts_with("shop:paid "))?.split_whitespace().nth(1)?.parse().ok()
+    };
+    let mut last = None;
+    for size in [(80, 12), (80, 12), (80, 8), (100, 20)] {
+        stat.resize(size.0, size.1);
+        let screen = stat.until("larger numbers", |screen| count(screen) > last);
+        assert!(screen.starts_with("before\nEVENT ") && screen.matches("EVENT").count() == 1, "{screen}");
+        assert_eq!(screen.matches("shop:").count(), 2, "{screen}");
+        last = count(&screen);
+    }
+    // Of the terminal's group, the shell would end as well.
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", stat.shell())).expect("its children");
+    let process = nix::unistd::Pid::from_raw(children.trim().parse().expect("one child"));
+    nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGINT).expect("it runs");
+    stat.until_ended(0);
 }
 
 /// No event stays on when `stat` is killed, and its files are removed by the next command.

@@ -1,16 +1,28 @@
 //! The examples as programs.
 
 use super::tree::Tree;
+use escargot::CargoBuild;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Where the example called `name` is, built as the tests are: with the features of the workspace, so that nothing is built twice.
 pub(crate) fn built(name: &str) -> PathBuf {
-    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-    let build = escargot::CargoBuild::new().manifest_path(manifest).arg("--workspace").example(name);
-    let build = if cfg!(debug_assertions) { build } else { build.release() };
-    build.run().expect("the example builds").path().to_owned()
+    run(build().example(name))
+}
+
+/// The same of `tracectl`.
+pub(crate) fn tracectl() -> PathBuf {
+    run(build().bin("tracectl"))
+}
+
+fn build() -> CargoBuild {
+    let build = CargoBuild::new().manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).arg("--workspace");
+    if cfg!(debug_assertions) { build } else { build.release() }
+}
+
+fn run(build: CargoBuild) -> PathBuf {
+    build.run().expect("it builds").path().to_owned()
 }
 
 /// A copy where every user can run it.
