@@ -15,6 +15,8 @@ packages=(
     gdb         # runs programs whose sites change under its breakpoints
     linux-perf  # the same under a profiler
     strace      # sees system calls
+    bpftrace    # attaches to the notes of programs
+    systemtap   # parses scripts for them
     systemd     # systemd-analyze verify, of the units in examples/systemd
     g++         # libFuzzer's runtime
     iproute2         # ip netns: hosts in network namespaces
