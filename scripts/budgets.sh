@@ -2,11 +2,12 @@
 # Counts the instructions of an event under callgrind and compares them with scripts/budgets.tsv: a site that is off may add one instruction,
 # and a change that makes an event dearer has to say so by a new budget. The counts repeat, but for the vDSO's clock, which takes
 # five instructions more in a part of each second: what is over its budget is counted again, up to five times.
+# Arguments are cargo's: with `--features tracepoint/usdt` the budgets are the same.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v valgrind >/dev/null || { echo "budgets.sh: valgrind is missing: run scripts/setup.sh" >&2; exit 1; }
 
-cargo build -q --release -p tracepoint-benches --bin costs
+cargo build -q --release -p tracepoint-benches --bin costs "$@"
 program=${CARGO_TARGET_DIR:-target}/release/costs
 short=10000
 long=20000

@@ -16,6 +16,8 @@ packages=(
     linux-perf  # the same under a profiler
     bpftrace    # runs the commands of docs/from-perf.md
     strace      # sees system calls
+    bpftrace    # attaches to the notes of programs
+    systemtap   # parses scripts for them
     systemd     # systemd-analyze verify, of the units in examples/systemd
     g++         # libFuzzer's runtime
     iproute2         # ip netns: hosts in network namespaces

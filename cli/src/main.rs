@@ -33,6 +33,7 @@ mod time_point;
 mod top;
 mod trigger;
 mod units;
+mod usdt;
 mod user;
 mod verbs;
 mod verify;
@@ -111,6 +112,7 @@ verbs! {
     Convert(convert::Convert),
     Export(export::Export),
     Dt(dt::Dt),
+    Usdt(usdt::Usdt),
     Completions(completions::Completions),
     Man(man::Man),
     Serve(serve::Serve),

@@ -62,6 +62,7 @@ mod stream;
 mod take;
 pub mod text;
 pub mod udp;
+pub mod usdt;
 mod value;
 pub mod verify;
 mod view;

@@ -1,6 +1,9 @@
 //! `tracectl` as its users run it.
 #![forbid(unsafe_code)]
 
+#[cfg(target_arch = "x86_64")]
+#[path = "../../../tracepoint/tests/common/fixture.rs"]
+mod fixture;
 #[path = "../../../reader/tests/hand/mod.rs"]
 mod hand;
 #[path = "../prometheus/mod.rs"]
@@ -29,4 +32,6 @@ mod statistics;
 mod systemd;
 mod top;
 mod tracectl;
+#[cfg(target_arch = "x86_64")]
+mod usdt;
 mod view;

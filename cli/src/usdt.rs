@@ -1,0 +1,36 @@
+//! `tracectl usdt`: the events of programs as bpftrace, perf, gdb and SystemTap see them.
+
+mod list;
+mod notes;
+mod script;
+
+use crate::failure::{EXIT_CODES, VerbResult};
+use crate::verbs::verbs;
+use clap::Args;
+
+/// Shows events as bpftrace, perf, gdb and SystemTap see them, and writes scripts for these tools
+///
+/// A program has notes for other tools if it is built with the feature `usdt` of `tracepoint`.
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true, after_help = format!("\
+Examples:
+  tracectl usdt list ./server
+  tracectl usdt list -p 4242
+  tracectl usdt script -p 4242 net:received
+
+{EXIT_CODES}"))]
+pub(crate) struct Usdt {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+verbs! {
+    List(list::List),
+    Script(script::Script),
+}
+
+impl Usdt {
+    pub(crate) fn run(&self) -> VerbResult {
+        self.verb.run()
+    }
+}
