@@ -78,13 +78,14 @@ pub use headers::Packets;
 pub use loss::{Damage, Loss, LossKind};
 pub use merge::{Item, Items, Polled, Trace, stream_files};
 pub use metadata::Metadata;
+pub use metadata::types::TRACER_OPTIONS;
 pub use origin::Origin;
 pub use packet::{Packet, PacketDecoder};
 pub use parallel::{Parallelism, Visited, Visitor};
 pub use recover::{RecoverError, Recovered, recover};
 pub use span::{Paired, SpanCounts, SpanPairs, SpanPart};
 pub use stream::{PacketEnd, Step, StreamReader};
-pub use value::{Int, StructValue, TRACER_OPTIONS, Value};
+pub use value::{Int, StructValue, Value};
 pub use verify::{Report, verify, verify_with};
 pub use view::EventView;
 

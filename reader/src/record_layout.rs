@@ -3,11 +3,11 @@
 //! This is possible for the records that the tracer writes: a header word, then the members of the contexts and the fields, byte by byte. A
 //! member is found at once if all before it are of fixed size, and otherwise by passing over the varying ones before it.
 
+use crate::metadata::types::TRACER_OPTIONS;
 use crate::metadata::types::{
     ByteOrder, Choice, Field, Float, Integer, Length, Reference, StructType, Type, VariantType,
 };
 use crate::metadata::{EventClass, StreamClass};
-use crate::value::TRACER_OPTIONS;
 use std::sync::Arc;
 use tracepoint_ring::field::Value;
 

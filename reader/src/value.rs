@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::metadata::types::{Base, EnumType, Field, StructType};
+use crate::metadata::types::{Base, EnumType, Field, StructType, TRACER_OPTIONS};
 
 /// An integer, and the format in which it is displayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +26,6 @@ impl Int {
         self.value as u64
     }
 }
-
-/// The options of the variants that the tracer writes, other than `none`.
-pub const TRACER_OPTIONS: [&str; 6] = ["some", "u64", "i64", "f64", "boolean", "text"];
 
 /// The value of a field.
 #[derive(Clone, Debug)]

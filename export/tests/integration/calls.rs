@@ -35,7 +35,8 @@ fn modules() -> Vec<String> {
 /// A trace of events with these call stacks, the innermost address first.
 fn trace(modules: &[String], stacks: &[&[u64]]) -> (TempDir, Vec<Item>) {
     let place = tempfile::tempdir().unwrap();
-    let env: String = modules.iter().enumerate().map(|(n, module)| format!("module_{n} = \"{module}\"; ")).collect();
+    let env =
+        modules.iter().enumerate().fold(String::new(), |env, (n, module)| format!("{env}module_{n} = \"{module}\"; "));
     let metadata = format!(
         "{PREAMBLE}env {{ {env} }};
 stream {{ id = 0;

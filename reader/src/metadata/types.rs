@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::value::TRACER_OPTIONS;
+/// The options of the variants that the tracer writes, other than `none`.
+pub const TRACER_OPTIONS: [&str; 6] = ["some", "u64", "i64", "f64", "boolean", "text"];
 
 /// Order of bytes, and of bits within a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
