@@ -28,11 +28,7 @@ pub const IS_ENABLED: bool = cfg!(noted_markers);
 /// and detaching have no effect. Without the feature `usdt` it does nothing and returns 0.
 ///
 /// ```
-/// # fn work() {}
-/// for _ in 0..3 {
-///     work();
-///     tracepoint::usdt::poll()?;
-/// }
+/// tracepoint::usdt::poll()?;
 /// # Ok::<(), tracepoint::SwitchError>(())
 /// ```
 ///

@@ -271,6 +271,32 @@ fn perf_records_events(program: &Path) {
     }
 }
 
+/// Without root, and without the kernel: gdb writes the semaphore itself.
+#[test]
+fn gdb_stops_at_an_event() {
+    let run_dir = tempfile::tempdir_in("/dev/shm").expect("a directory");
+    let line = run_dir.path().join("line");
+    fs::write(&line, "\n").expect("written");
+    let run = format!("run request 3 < {}", line.display());
+    let mut command = Command::new("gdb");
+    command.args(["-nx", "-q", "-batch", "-ex", "set debuginfod enabled off", "-ex", "break -probe-stap usdt:request"]);
+    command.args([
+        "-ex",
+        &run,
+        "-ex",
+        "print $_probe_argc",
+        "-ex",
+        "print (int)$_probe_arg3",
+        "-ex",
+        "x/s $_probe_arg4",
+    ]);
+    command.args(["-ex", "delete", "-ex", "continue"]).arg(program()).env("TRACEPOINT_RUN_DIR", run_dir.path());
+    let said = output(&mut command);
+    for part in ["$1 = 9\n", "$2 = -5\n", "\"name-0", "fired 3\noff\n", "exited normally"] {
+        assert!(said.contains(part), "no {part}: {said}");
+    }
+}
+
 #[test]
 fn systemtap_parses_its_scripts() {
     let program = program();

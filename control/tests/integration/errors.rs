@@ -22,6 +22,7 @@ fn errors_cross_threads() {
     is_error::<tracepoint_reader::convert::ConvertError>();
     is_error::<tracepoint_reader::live::LiveError>();
     is_error::<tracepoint_reader::udp::DirectoryError>();
+    is_error::<tracepoint_reader::usdt::NotesError>();
     is_error::<tracepoint_control::sinks::CtfError>();
     is_error::<tracepoint_control::sinks::DtError>();
     is_error::<tracepoint_control::sinks::SinkError>();
