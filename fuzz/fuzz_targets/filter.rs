@@ -4,10 +4,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use tracepoint_control::filter::{Expression, FilterError};
 use tracepoint_ring::field::{
     Array, Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, FieldValue, IntegerType, PathBytes, Sequence, Value,
 };
-use tracepoint_control::filter::{Expression, FilterError};
 
 const fn integer(bits: u8, signed: bool) -> IntegerType {
     IntegerType { bits, signed, base: Base::Decimal, order: ByteOrder::Little }
@@ -20,7 +20,9 @@ const fn field(name: &'static str, ty: FieldType) -> FieldDescriptor {
 const BYTE: FieldType = FieldType::Integer(integer(8, false));
 const LABELS: &[EnumLabel] = &[EnumLabel { name: "Idle", value: 0 }, EnumLabel { name: "Run", value: 1 }];
 
-const FIELDS: [FieldDescriptor; 8] = [
+const WORD: FieldType = FieldType::Integer(integer(64, false));
+
+const FIELDS: [FieldDescriptor; 10] = [
     field("i", FieldType::Integer(integer(64, true))),
     field("u", FieldType::Integer(integer(64, false))),
     field("f", FieldType::Float { bits: 64 }),
@@ -29,6 +31,8 @@ const FIELDS: [FieldDescriptor; 8] = [
     field("s", FieldType::Text),
     field("p", FieldType::Path),
     field("d", FieldType::Sequence { element: &BYTE }),
+    field("o", FieldType::Optional { value: &WORD }),
+    field("a", FieldType::Any),
 ];
 
 fuzz_target!(|bytes: &[u8]| {
@@ -58,6 +62,15 @@ fuzz_target!(|bytes: &[u8]| {
         5 => Some(Value::Text(text)),
         6 => Some(path.value()),
         7 => Some(data.value()),
+        8 => Some(if u % 3 == 0 { Value::Absent } else { Value::Unsigned(u) }),
+        9 => Some(
+            [
+                Value::Signed(u.cast_signed()),
+                Value::Float(f64::from_bits(f)),
+                Value::Text(text),
+                Value::Bool(f & 1 == 1),
+            ][(u % 4) as usize],
+        ),
         _ => None,
     };
     let decided = program.accepts(value);
@@ -65,6 +78,6 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(again.accepts(value), decided);
     // Fields of other types than declared: the filter must return in any case.
     program.accepts(|index| value(index + 3));
-    program.accepts(|index| value(7 - index));
+    program.accepts(|index| value(9 - index));
     program.accepts(|_| Some(digest.value()));
 });
