@@ -28,6 +28,7 @@ mod csv;
 mod exporter;
 mod folded;
 mod format;
+mod module;
 mod otlp;
 mod perfetto;
 mod plain;

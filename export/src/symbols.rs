@@ -13,36 +13,10 @@ use addr2line::Loader;
 use object::read::ReadCache;
 use object::{Object, ObjectSegment};
 
+use crate::module::Module;
+
 /// Where separate debug information is, by build id.
 const DEBUG_FILES: &str = "/usr/lib/debug/.build-id";
-
-/// A part of a file that was mapped as code in a process.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Module {
-    start: u64,
-    end: u64,
-    /// Where it begins in the file.
-    offset: u64,
-    build_id: Option<String>,
-    path: PathBuf,
-}
-
-impl Module {
-    /// From the metadata: `START-END OFFSET BUILD-ID PATH`.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let mut words = text.splitn(4, ' ');
-        let (start, end) = words.next()?.split_once('-')?;
-        let number = |text| u64::from_str_radix(text, 16).ok();
-        let (start, end, offset) = (number(start)?, number(end)?, number(words.next()?)?);
-        let build_id = Some(words.next()?).filter(|id| *id != "-").map(str::to_owned);
-        Some(Self { start, end, offset, build_id, path: words.next()?.into() })
-    }
-
-    /// The place in the file of an address, if it is in this part.
-    fn place(&self, address: u64) -> Option<u64> {
-        (self.start..self.end).contains(&address).then(|| (address - self.start).saturating_add(self.offset))
-    }
-}
 
 /// A file with symbols.
 struct Symbols {
