@@ -81,8 +81,9 @@ pub(crate) fn shop() -> Recorded {
 
 /// 2,000 events, of which the 20 are lost that do not fit into a packet.
 pub(crate) fn lossy() -> Recorded {
-    let large = vec![0; 1 << 20];
-    record(Channel::discard(64 << 10), || {
+    let large = vec![0; 8 << 20];
+    // Has room for all others.
+    record(Channel::discard(4 << 20), || {
         for n in 0..2000 {
             let data = if n % 100 == 50 { &large[..] } else { &[] };
             tracepoint::trace!(step(n, 0, "", data, true, 0.0));
