@@ -41,7 +41,8 @@
 //!
 //! # Cost
 //!
-//! Off, the interest of a callsite is `never`, unless another layer wants it. On, an event takes no lock of this crate and allocates nothing in
+//! Off, the interest of a callsite is `never`, unless another layer wants it; `sometimes` from its first use until `tracing` is asked to look again,
+//! by the agent or by the start or end of a session. On, an event takes no lock of this crate and allocates nothing in
 //! it. A span allocates: it keeps the time of its begin.
 #![forbid(unsafe_code)]
 
