@@ -149,9 +149,10 @@ mod tests {
         }
     }
 
-    /// Verbs whose output is for a program in any case (a shell, `man`, the kernel), or an interface of the terminal.
-    const WITHOUT_JSON: [&str; 5] =
-        ["tracectl completions", "tracectl man", "tracectl notify", "tracectl dt", "tracectl top"];
+    /// Verbs whose output is for a program in any case (a shell, `man`, the kernel), or an interface of the terminal; verbs
+    /// that have verbs of their own.
+    const WITHOUT_JSON: [&str; 6] =
+        ["tracectl completions", "tracectl man", "tracectl notify", "tracectl dt", "tracectl top", "tracectl usdt"];
 
     #[test]
     fn every_verb_writes_json_on_request() {

@@ -108,11 +108,14 @@ impl Ring {
         let mut magic = [0; MAGIC.len()];
         fill(path, bytes.as_ref(), &mut magic, 0)?;
         if magic == [0; MAGIC.len()] {
-            return if was_used(bytes.as_ref(), length).map_err(|error| ReadError::io(path, error))? {
-                Err(wrong((0, "its header is gone, and its packets cannot be found without it".to_owned())))
-            } else {
-                Ok(None)
-            };
+            if !was_used(bytes.as_ref(), length).map_err(|error| ReadError::io(path, error))? {
+                return Ok(None);
+            }
+            // Its owner may have made and used it between the two looks.
+            fill(path, bytes.as_ref(), &mut magic, 0)?;
+        }
+        if magic == [0; MAGIC.len()] {
+            return Err(wrong((0, "its header is gone, and its packets cannot be found without it".to_owned())));
         }
         if magic != MAGIC {
             return Err(wrong((0, "this is not a ring file: it does not begin with `tp-ring`".to_owned())));

@@ -181,7 +181,10 @@ fn the_largest_size_holds_for_all_processes_together() -> Outcome {
     let place = Place::new();
     let _traced =
         [(); 3].map(|()| busy(&place, "remote_recording::the_largest_size_holds_for_all_processes_together", 1));
-    let (code, out, err) = place.tracectl(&["record", "-e", "shop:paid", "-o", "out", "--max-size", "4M", "--json"]);
+    // The processes take all processors, and need some of that time to end.
+    let limits = ["--max-size", "4M", "--timeout", "60s"];
+    let (code, out, err) =
+        place.tracectl(&[&["record", "-e", "shop:paid", "-o", "out", "--json"][..], &limits].concat());
     let report: serde_json::Value = serde_json::from_str(&out)?;
     assert_eq!(code, Some(1), "something was refused: {err}");
     let bytes = report["counters"]["bytes"].as_u64().unwrap_or_default();

@@ -117,6 +117,9 @@ fn check_build(build: &Build) {
 #[test]
 fn dev() {
     check_build(&Build::dev());
+    check_switching(&Build::dev());
+    // In the same test: it is written over the program without the feature.
+    check_switching(&Build::dev().feature("agent"));
 }
 
 #[test]
@@ -200,14 +203,4 @@ fn check_switching(build: &Build) {
     assert_eq!(running.line(), "off");
     assert!(running.child.wait().expect("ends").success());
     let _ = std::fs::remove_dir_all(run_dir);
-}
-
-#[test]
-fn a_program_that_polls_switches() {
-    check_switching(&Build::dev());
-}
-
-#[test]
-fn an_agent_switches() {
-    check_switching(&Build::dev().feature("agent"));
 }
