@@ -12,7 +12,7 @@
 use crate::key::{GroupKey, Key};
 use crate::layout::{LAST_WORDS, Layout, TOP_WORDS, WAYS, counter};
 use crate::memory::{Cell, load};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Keeps a value as the last one; `false` if it is left out.
@@ -118,7 +118,8 @@ fn copy(cell: &[AtomicU64], layout: &Layout) -> Box<[AtomicU64]> {
 /// smallest count in that set: this is added to its count and to its error, as for mergeable summaries (Agarwal and others, 2013).
 pub(crate) fn top_values<'a>(cells: impl Iterator<Item = &'a [AtomicU64]>, layout: &Layout) -> Vec<Frequent> {
     let copies: Vec<_> = cells.map(|cell| copy(cell, layout)).collect();
-    let mut values: HashMap<u64, Frequent> = HashMap::new();
+    // In an order that is the same each time: in memory that somebody has altered, values that sort alike may be different ones.
+    let mut values: BTreeMap<u64, Frequent> = BTreeMap::new();
     let entries = || copies.iter().flat_map(|row| row.chunks_exact(TOP_WORDS)).filter(|entry| load(entry, 1) > 0);
     for entry in entries() {
         if let Some(key) = GroupKey::load(&entry[3..]) {
