@@ -129,10 +129,16 @@ impl Tool {
         lines.filter(|line| line.starts_with("usdt:")).take(count).collect()
     }
 
+    /// Asks it to end until it has: bpftrace 0.17 misses a signal now and then. The kernel detaches what is killed.
     fn end(mut self) {
         let pid = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("it runs");
-        let _ = self.child.wait();
+        let asked = Instant::now();
+        while self.child.try_wait().expect("its state").is_none() {
+            let is_patient = asked.elapsed() < Duration::from_secs(20);
+            let signal = if is_patient { nix::sys::signal::Signal::SIGINT } else { nix::sys::signal::Signal::SIGKILL };
+            nix::sys::signal::kill(pid, signal).expect("it runs");
+            std::thread::sleep(Duration::from_millis(500));
+        }
     }
 }
 
