@@ -91,10 +91,10 @@ fn event(random: &mut Random, stream: u32, id: u16) -> Vec<u8> {
     bytes
 }
 
-/// A trace of some streams with many packets. Some packets lack before others, and some count losses.
-fn random_trace(random: &mut Random) -> TempDir {
+/// A trace of some streams with many packets, and how many events it has. Some packets lack before others, and some count losses.
+fn random_trace(random: &mut Random) -> (TempDir, usize) {
     let seals = random.below(3) > 0;
-    let mut files = Vec::new();
+    let (mut files, mut written) = (Vec::new(), 0);
     for instance in 0..=random.below(3) {
         let stream = random.below(2) as u32;
         let (mut time, mut number, mut discarded, mut before) = (random.below(1 << 50), 0, 0, 0);
@@ -116,6 +116,7 @@ fn random_trace(random: &mut Random) -> TempDir {
             let packet =
                 Packet { stream, instance, begin, end, number, discarded, before, padding, ..Packet::of(&records) };
             before += count;
+            written += count as usize;
             packets.push(if seals { sealed(packet.bytes()) } else { packet.bytes() });
         }
         files.push((format!("s_{instance}"), packets));
@@ -126,7 +127,7 @@ fn random_trace(random: &mut Random) -> TempDir {
     account.complete = true;
     fs::create_dir(directory.path().join(".account")).unwrap();
     fs::write(directory.path().join(".account/account.json"), account.to_json()).unwrap();
-    directory
+    (directory, written)
 }
 
 /// Changes, cuts or extends files.
@@ -239,10 +240,12 @@ fn compare(path: &Path, what: &str) -> Found {
 #[test]
 fn several_threads_find_what_one_finds() {
     let (mut events, mut damaged, mut files) = (0, 0, 0);
-    for number in seed::campaign(40) {
+    for number in seed::campaign(48) {
         let random = &mut Random(number);
-        let directory = random_trace(random);
-        events += compare(directory.path(), &format!("seed {number}")).0.len();
+        let (directory, written) = random_trace(random);
+        let found = compare(directory.path(), &format!("seed {number}")).0.len();
+        assert_eq!(found, written, "seed {number}");
+        events += found;
         let place = tempfile::tempdir().unwrap();
         let dt = place.path().join("trace.dt");
         if convert(directory.path(), &dt, ConvertOptions::default(), |_| {}).is_ok() {
@@ -260,7 +263,7 @@ fn several_threads_find_what_one_finds() {
         damaged += usize::from(!compare(directory.path(), &format!("seed {number}, damaged")).2.is_empty());
     }
     if std::env::var_os("TRACEPOINT_SEED").is_none() {
-        assert!(events > 4000 && damaged > 20 && files > 10, "{events} {damaged} {files}");
+        assert!(events > 5000 && damaged > 20 && files > 10, "{events} {damaged} {files}");
     }
 }
 
@@ -268,7 +271,7 @@ fn several_threads_find_what_one_finds() {
 fn packets_outside_the_times_are_left_out() {
     for number in seed::campaign(30) {
         let random = &mut Random(number);
-        let directory = random_trace(random);
+        let (directory, _) = random_trace(random);
         let trace = Trace::open(directory.path()).unwrap();
         let Some((begin, end)) = trace.range() else { continue };
         let middle = begin + (end - begin) / 3;
