@@ -22,7 +22,7 @@ root=$PWD
 target=${CARGO_TARGET_DIR:-$root/target}/loom-mutated
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-mkdir -p "$copy/ring" "$copy/sinks/src/stream"
+mkdir -p "$copy/ring" "$copy/sinks/src/stream" "$copy/probes/src"
 cp -r models "$copy/"
 cp Cargo.lock "$copy/"
 sed -e 's/^members = .*/members = ["models"]/' Cargo.toml > "$copy/Cargo.toml"
@@ -30,12 +30,14 @@ sed -e 's/^members = .*/members = ["models"]/' Cargo.toml > "$copy/Cargo.toml"
 sed -i '/path = /d' "$copy/Cargo.toml"
 cd "$copy"
 
-mutate() { # letter, file below ring/src or sinks/src, extended regex, replacement
+mutate() { # letter, file below ring/src, sinks/src or probes/src, extended regex, replacement
     rm -rf ring/src sinks/src/stream/bucket
     cp -r "$root/ring/src" ring/
     cp -r "$root/sinks/src/stream/bucket" sinks/src/stream/
+    cp "$root/probes/src/flights.rs" probes/src/
     local file=ring/src/$2
     [ -e "$file" ] || file=sinks/src/$2
+    [ -e "$file" ] || file=probes/src/$2
     perl -0pi -e "s/$3/$4/" "$file"
     if cmp -s "$file" "$root/$file"; then
         echo "models.sh: the mutation $1 no longer matches $2" >&2
@@ -89,3 +91,8 @@ mutate "the swap of the bucket" stream/bucket/words.rs 'match self.taken.compare
 mutate "the word that was found by the swap of the bucket" stream/bucket/words.rs 'Err\(found\) => taken = found,' 'Err(_) => return Some(send_at),'
 mutate "the limit of a reservation" stream/bucket/words.rs 'if send_at > latest' 'if false'
 mutate "the sum of the bucket, as one instruction" stream/bucket/words.rs 'self.charged.fetch_add\(bytes as u64, Ordering::Relaxed\);' 'self.charged.store(self.charged() + bytes as u64, Ordering::Relaxed);'
+mutate "O1 (release in begin)" flights.rs '(?<=identity, Ordering::Relaxed\);\n)(\s+)word.store\(time, Ordering::Release\)' '$1word.store(time, Ordering::Relaxed)'
+mutate "O1 (acquire in own)" flights.rs 'compare_exchange\(time, OWNED, Ordering::Acquire' 'compare_exchange(time, OWNED, Ordering::Relaxed'
+mutate "the second look at the identity" flights.rs 'if of_way.load\(Ordering::Relaxed\) == identity \{' 'if true {'
+mutate "the swap of an end" flights.rs 'word.compare_exchange\(time, OWNED, Ordering::Acquire, Ordering::Relaxed\).ok\(\)\?;' 'word.store(OWNED, Ordering::Relaxed);'
+mutate "the swap of a beginning" flights.rs '&& word.compare_exchange\(FREE, OWNED, Ordering::Acquire, Ordering::Relaxed\).is_ok\(\)' ''

@@ -21,8 +21,8 @@ use tracepoint_ring::thread::{self, ThreadSlot};
 pub type Entered = Option<&'static ThreadSlot>;
 
 /// The fast path, for an event that does not fire inside another one, and whose tracepoint has no condition, no probe, and a sole
-/// subscriber that is a channel without filter and contexts. If aggregates are beside that channel, it evaluates the fields, and a function
-/// out of line records and shows them. For other events it evaluates nothing and returns what the caller passes to [`fire_full`].
+/// subscriber that is a channel without filter and contexts. With aggregates beside that channel, or instead of it, it evaluates the fields,
+/// and a function out of line records and shows them. For other events it evaluates nothing and returns what the caller passes to [`fire_full`].
 #[inline(always)]
 pub fn fire_fast<T: TracepointType>(args: &T::Args<'_>) -> Result<(), Entered> {
     align_function();

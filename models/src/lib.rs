@@ -14,6 +14,8 @@ mod bucket_words;
 #[path = "../../ring/src/channel/failpoint.rs"]
 #[macro_use]
 mod failpoint;
+#[path = "../../probes/src/flights.rs"]
+mod flights;
 #[path = "../../ring/src/channel/flush_handshake.rs"]
 mod flush_handshake;
 #[path = "../../ring/src/grace.rs"]
@@ -45,6 +47,7 @@ mod sleep_state;
 mod bucket_models;
 mod buffer_models;
 mod clock_models;
+mod flight_models;
 mod grace_models;
 mod packet_models;
 mod ring_models;
@@ -53,4 +56,11 @@ mod sleep_models;
 /// The path under which `pool.rs` finds its rings.
 mod ring {
     pub(crate) use crate::ring_models::Ring;
+}
+
+/// The path under which `flights.rs` finds its sizes: one set, with two ways.
+mod layout {
+    pub(crate) const WAYS: usize = 2;
+    pub(crate) const SETS: usize = 1;
+    pub(crate) const FLIGHTS: usize = SETS * 2 * WAYS;
 }

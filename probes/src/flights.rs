@@ -1,19 +1,25 @@
 //! Operations in flight: a lock-free table from an identity to the time at which an operation began.
 //!
 //! The table is set-associative: an operation stands in one of the [`WAYS`] ways of the set that its identity selects, so that a search is
-//! bounded and nothing is ever moved. Each way is a word for the time, which owns the way, and a word for the identity:
+//! bounded and nothing is ever moved. The identities of a set fill a cache line, and its times the next. Each way is a word for the time, which
+//! owns the way, and a word for the identity:
 //!
 //! ```text
 //!   FREE ──CAS─▶ OWNED ──identity, then time (Release)──▶ time ──CAS─▶ OWNED ──is it the identity looked for?──▶ FREE, or the time again
 //! ```
 //!
-//! A way is read and changed only by the thread that owns it, for a few instructions. No thread waits for an owner: it takes a way that is
-//! owned for one that is not its own. The owner may be interrupted by a handler, or by the scheduler; an end that finds its way owned by another
-//! end, which looks at it by mistake, is counted as unmatched.
+//! A way is changed only by the thread that owns it, for a few instructions: a beginning and an end each take one compare-and-swap. No thread
+//! waits for an owner: it takes a way that is owned for one that is not its own. The owner may be interrupted by a handler, or by the scheduler;
+//! an end that finds its way owned by another end, which looks at it by mistake, is counted as unmatched. `models/` checks the table with loom.
 
-use crate::layout::WAYS;
+use crate::layout::{FLIGHTS, SETS, WAYS};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU64, Ordering};
+#[cfg(not(loom))]
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// The words of the table.
+pub(crate) type Table = [AtomicU64; FLIGHTS];
 type Ways = [AtomicU64; WAYS];
 
 /// Nothing is in the way.
@@ -30,52 +36,69 @@ pub(crate) enum Begun {
     NoRoom,
 }
 
-/// The set of an identity: identities, then times.
-#[inline]
-fn set(table: &[AtomicU64], identity: u64) -> (&Ways, &Ways) {
-    let sets = table.len() / (2 * WAYS);
-    let at = ((u128::from(identity) * sets as u128) >> 64) as usize * 2 * WAYS;
-    let ways = |at: usize| table[at..].first_chunk().expect("the table has whole sets");
-    (ways(at), ways(at + WAYS))
+/// A set: its identities, and its times.
+#[derive(Clone, Copy)]
+struct Set<'a> {
+    identities: &'a Ways,
+    times: &'a Ways,
 }
 
-/// Owns the way if it holds an operation with this identity; its time.
-#[inline]
-fn own(identities: &Ways, times: &Ways, way: usize, identity: u64) -> Option<u64> {
-    if identities[way].load(Ordering::Relaxed) != identity {
+impl<'a> Set<'a> {
+    #[inline(always)]
+    fn of(table: &'a Table, identity: u64) -> Self {
+        let at = ((u128::from(identity) * SETS as u128) >> 64) as usize * 2 * WAYS;
+        let ways = |at: usize| table[at..].first_chunk().expect("the table has whole sets");
+        Self { identities: ways(at), times: ways(at + WAYS) }
+    }
+
+    /// Owns the way that holds the operation; the way and its time.
+    #[inline(always)]
+    fn take(self, identity: u64) -> Option<(&'a AtomicU64, u64)> {
+        let way = (0..WAYS).find(|&way| self.identities[way].load(Ordering::Relaxed) == identity)?;
+        own(&self.identities[way], &self.times[way], identity).or_else(|| self.take_behind(way, identity))
+    }
+
+    /// The same where a way that is free, or is changed just now, had the identity as well.
+    #[inline(never)]
+    fn take_behind(self, first: usize, identity: u64) -> Option<(&'a AtomicU64, u64)> {
+        let mut ways = self.identities.iter().zip(self.times).skip(first + 1);
+        ways.find_map(|(of_way, word)| own(of_way, word, identity))
+    }
+}
+
+/// Owns a way if it still holds an operation with this identity.
+#[inline(always)]
+fn own<'a>(of_way: &AtomicU64, word: &'a AtomicU64, identity: u64) -> Option<(&'a AtomicU64, u64)> {
+    let time = word.load(Ordering::Relaxed);
+    if time <= OWNED || of_way.load(Ordering::Relaxed) != identity {
         return None;
     }
-    let time = times[way].load(Ordering::Relaxed);
-    if time <= OWNED {
-        return None;
-    }
-    // F1: Acquire pairs with the Release stores of times in `begin` and `release`: the identity read next is that of this time.
-    times[way].compare_exchange(time, OWNED, Ordering::Acquire, Ordering::Relaxed).ok()?;
-    if identities[way].load(Ordering::Relaxed) == identity {
-        return Some(time);
+    // O1: Acquire pairs with the Release stores of times in `begin` and below: the identity that is read next is that of this time.
+    word.compare_exchange(time, OWNED, Ordering::Acquire, Ordering::Relaxed).ok()?;
+    if of_way.load(Ordering::Relaxed) == identity {
+        return Some((word, time));
     }
     // The way was freed and taken again by another operation, at the same nanosecond.
-    times[way].store(time, Ordering::Release); // F1
+    word.store(time, Ordering::Release); // O1
     None
 }
 
 /// Notes that the operation began at `time`.
-pub(crate) fn begin(table: &[AtomicU64], identity: u64, time: u64) -> Begun {
-    let (identities, times) = set(table, identity);
+#[inline(always)]
+pub(crate) fn begin(table: &Table, identity: u64, time: u64) -> Begun {
+    let set = Set::of(table, identity);
     let time = time.max(OWNED + 1);
-    for way in 0..WAYS {
-        if own(identities, times, way, identity).is_some() {
-            times[way].store(time, Ordering::Release); // F1
-            return Begun::Replaced;
-        }
+    if let Some((word, _)) = set.take(identity) {
+        word.store(time, Ordering::Release); // O1
+        return Begun::Replaced;
     }
-    for way in 0..WAYS {
-        // F2: Acquire pairs with the Release store in `end`: the identity that is stored next comes behind that of the previous owner.
-        if times[way].load(Ordering::Relaxed) == FREE
-            && times[way].compare_exchange(FREE, OWNED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    for (of_way, word) in set.identities.iter().zip(set.times) {
+        // O2: Acquire pairs with the Release store in `end`: the identity that is stored next comes behind that of the previous owner.
+        if word.load(Ordering::Relaxed) == FREE
+            && word.compare_exchange(FREE, OWNED, Ordering::Acquire, Ordering::Relaxed).is_ok()
         {
-            identities[way].store(identity, Ordering::Relaxed);
-            times[way].store(time, Ordering::Release); // F1
+            of_way.store(identity, Ordering::Relaxed);
+            word.store(time, Ordering::Release); // O1
             return Begun::New;
         }
     }
@@ -83,15 +106,15 @@ pub(crate) fn begin(table: &[AtomicU64], identity: u64, time: u64) -> Begun {
 }
 
 /// Ends the operation: the time at which it began.
-pub(crate) fn end(table: &[AtomicU64], identity: u64) -> Option<u64> {
-    let (identities, times) = set(table, identity);
-    let (way, time) = (0..WAYS).find_map(|way| Some((way, own(identities, times, way, identity)?)))?;
-    times[way].store(FREE, Ordering::Release); // F2
+#[inline(always)]
+pub(crate) fn end(table: &Table, identity: u64) -> Option<u64> {
+    let (word, time) = Set::of(table, identity).take(identity)?;
+    word.store(FREE, Ordering::Release); // O2
     Some(time)
 }
 
 /// The number of operations that have begun and not ended.
-pub(crate) fn in_flight(table: &[AtomicU64]) -> u64 {
+pub(crate) fn in_flight(table: &Table) -> u64 {
     let times = table.chunks_exact(2 * WAYS).flat_map(|set| &set[WAYS..]);
     times.filter(|time| time.load(Ordering::Relaxed) != FREE).count() as u64
 }

@@ -3,7 +3,7 @@
 use crate::memory::load;
 use serde::{Serialize, Serializer};
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_core::field::Value;
 
@@ -25,6 +25,7 @@ pub(crate) enum Key<'a> {
 
 impl<'a> Key<'a> {
     /// `None` for arrays and sequences.
+    #[inline]
     pub(crate) fn of(value: &Value<'a>) -> Option<Self> {
         match *value {
             Value::Unsigned(number) => Some(Self::Unsigned(number)),
@@ -38,14 +39,15 @@ impl<'a> Key<'a> {
     }
 
     /// A bijection of a number, so that no two numbers share one; a hash of a text, by a key that nobody outside can know.
+    #[inline]
     pub(crate) fn identity(&self, hasher: &RandomState) -> u64 {
         match *self {
             Self::Unsigned(number) => scramble(number),
             Self::Signed(number) => scramble(number.cast_unsigned()),
             Self::Float(number) => scramble(number.to_bits()),
             Self::Bool(value) => scramble(u64::from(value)),
-            Self::Text(text) => hasher.hash_one(text),
-            Self::Path(bytes) => hasher.hash_one(bytes),
+            Self::Text(text) => hash(hasher, text),
+            Self::Path(bytes) => hash(hasher, bytes),
         }
     }
 
@@ -79,7 +81,13 @@ fn store_bytes(words: &[AtomicU64], bytes: &[u8]) -> usize {
     kept.len()
 }
 
+#[inline(never)]
+fn hash(hasher: &RandomState, text: impl Hash) -> u64 {
+    hasher.hash_one(text)
+}
+
 /// The finalizer of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators"): a bijection.
+#[inline]
 const fn scramble(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

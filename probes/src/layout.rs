@@ -30,8 +30,10 @@ const TEXT_BYTES: usize = (HEADER - TEXT) * 8;
 
 /// The ways of a set of a hash table: their identities fill a cache line.
 pub(crate) const WAYS: usize = 8;
-/// The words of an operation in flight: its identity and its time.
-const FLIGHT_WORDS: usize = 2;
+/// The sets of the table of operations in flight.
+pub(crate) const SETS: usize = MAX_IN_FLIGHT / WAYS;
+/// The words of that table: identities and times.
+pub(crate) const FLIGHTS: usize = SETS * 2 * WAYS;
 /// The words of an entry of [`Measure::Last`]: sequence, time, value.
 pub(crate) const LAST_WORDS: usize = 2 + KEY_WORDS;
 /// The words of an entry of [`Measure::Top`]: identity, count, error, value.
@@ -167,14 +169,10 @@ impl Layout {
         self.cell_words
     }
 
-    /// Room for operations in flight.
-    pub(crate) fn flights(&self) -> usize {
-        if self.kind == Kind::Latency { MAX_IN_FLIGHT } else { 0 }
-    }
-
     #[inline]
     pub(crate) fn group_at(&self, group: usize) -> usize {
-        HEADER + self.flights() * FLIGHT_WORDS + group * group_words(self.keys)
+        let flights = if self.kind == Kind::Latency { FLIGHTS } else { 0 };
+        HEADER + flights + group * group_words(self.keys)
     }
 
     pub(crate) fn group_words(&self) -> usize {

@@ -2,10 +2,10 @@
 
 use crate::snapshot::{Distribution, FrequentValue, LastValue, Operations, Rate, Results, Rows, Snapshot};
 use crate::spec::{Measure, StatisticError, StatisticSpec};
-use crate::statistic::{Columns, FieldKind, Moment, Statistic};
+use crate::statistic::{Columns, FieldKind, Moment, Role, Statistic};
 use std::sync::Arc;
 use tracepoint_core::marker::{Aggregate, FieldView, Marker, Subscriber, Subscription};
-use tracepoint_ring::thread::position;
+use tracepoint_ring::thread;
 
 /// A statistic as the subscriber of one marker, whose fields it knows by their indices.
 #[derive(Debug)]
@@ -18,15 +18,23 @@ impl Aggregate for Observer {
     fn observe(&self, time: u64, event: FieldView<'_>) {
         self.statistic.record(&self.columns, Moment::here(time), |index| event.get(index));
     }
+
+    fn needs_time(&self) -> bool {
+        self.statistic.spec().needs_time()
+    }
 }
 
-/// The count without groups, and the histogram without groups: functions of a few instructions, which the others would double.
+/// What needs no groups, and a field for the key of a latency: functions of a few instructions, which the others would double.
 #[derive(Debug)]
 struct CountAll(Arc<Statistic>);
 
 impl Aggregate for CountAll {
     fn observe(&self, _time: u64, _event: FieldView<'_>) {
         self.0.count_in(thread());
+    }
+
+    fn needs_time(&self) -> bool {
+        self.0.spec().needs_time()
     }
 }
 
@@ -40,12 +48,40 @@ impl Aggregate for DistributeAll {
     fn observe(&self, _time: u64, event: FieldView<'_>) {
         self.statistic.distribute_in(thread(), event.get(self.field));
     }
+
+    fn needs_time(&self) -> bool {
+        self.statistic.spec().needs_time()
+    }
+}
+
+#[derive(Debug)]
+struct BeginOperation {
+    statistic: Arc<Statistic>,
+    key: usize,
+}
+
+impl Aggregate for BeginOperation {
+    fn observe(&self, time: u64, event: FieldView<'_>) {
+        self.statistic.begin_in(thread(), time, event.get(self.key));
+    }
+}
+
+#[derive(Debug)]
+struct EndOperation {
+    statistic: Arc<Statistic>,
+    key: usize,
+}
+
+impl Aggregate for EndOperation {
+    fn observe(&self, time: u64, event: FieldView<'_>) {
+        self.statistic.end_in(thread(), time, event.get(self.key));
+    }
 }
 
 /// The index of the calling thread, for its cell.
 #[inline]
 fn thread() -> usize {
-    position().map_or(usize::MAX, |position| position.index)
+    thread::index().unwrap_or(usize::MAX)
 }
 
 fn fields(marker: &Marker) -> Vec<(&'static str, FieldKind)> {
@@ -62,11 +98,12 @@ pub fn subscribers(statistic: &Arc<Statistic>, marker: &'static Marker) -> Resul
     let subscriber = |role| {
         let columns = statistic.spec().columns(role, &name, &fields)?;
         let statistic = Arc::clone(statistic);
+        let is_grouped = statistic.is_grouped();
         Ok(Subscriber::aggregate(match (statistic.spec().measure(), columns.value()) {
-            (Measure::Count, _) if !statistic.is_grouped() => Arc::new(CountAll(statistic)),
-            (Measure::Histogram { .. }, Some(field)) if !statistic.is_grouped() => {
-                Arc::new(DistributeAll { statistic, field })
-            }
+            (Measure::Latency { .. }, Some(key)) if role == Role::Begin => Arc::new(BeginOperation { statistic, key }),
+            (Measure::Latency { .. }, Some(key)) if !is_grouped => Arc::new(EndOperation { statistic, key }),
+            (Measure::Count, _) if !is_grouped => Arc::new(CountAll(statistic)),
+            (Measure::Histogram { .. }, Some(field)) if !is_grouped => Arc::new(DistributeAll { statistic, field }),
             _ => Arc::new(Observer { statistic, columns }),
         }))
     };

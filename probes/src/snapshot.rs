@@ -169,7 +169,7 @@ impl Snapshot {
                     begun: sum(counter::BEGUN),
                     replaced: sum(counter::REPLACED),
                     no_room: sum(counter::NO_ROOM),
-                    in_flight: flights::in_flight(&reader.words[HEADER..layout.group_at(0)]),
+                    in_flight: reader.words[HEADER..].first_chunk().map_or(0, flights::in_flight),
                     unmatched: sum(counter::UNMATCHED),
                 },
             },

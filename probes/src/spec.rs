@@ -97,6 +97,11 @@ impl StatisticSpec {
         matches!(self.measure, Measure::Latency { .. })
     }
 
+    /// Whether it uses the times of the events.
+    pub fn needs_time(&self) -> bool {
+        matches!(self.measure, Measure::Latency { .. } | Measure::Rate | Measure::Last { .. })
+    }
+
     /// The fields that group the events.
     pub fn group_fields(&self) -> &[String] {
         &self.by

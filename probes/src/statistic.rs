@@ -1,18 +1,19 @@
 //! A statistic: what it computes, its memory, and what an event does to it.
 
+mod operation;
+
 use crate::buckets::{Scale, of_float, of_integer};
-use crate::flights::{self, Begun};
 use crate::groups;
 use crate::kept;
 use crate::key::Key;
-use crate::layout::{HEADER, Kind, Layout, SECONDS, counter};
+use crate::layout::{Kind, Layout, SECONDS, counter};
 use crate::memory::{Cell, Memory, allocate, load};
 use crate::snapshot::Snapshot;
 use crate::spec::{Measure, StatisticError, StatisticSpec};
 use std::hash::RandomState;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_core::field::{FieldType, Value};
-use tracepoint_ring::thread::position;
+use tracepoint_ring::thread::{add_local, position};
 
 /// A statistic over events, updated by the threads that fire them.
 ///
@@ -127,7 +128,7 @@ impl Moment {
 }
 
 impl Columns {
-    /// The field that is measured.
+    /// The field that is measured, or that identifies an operation.
     pub(crate) fn value(&self) -> Option<usize> {
         self.value
     }
@@ -273,7 +274,14 @@ impl Statistic {
     /// [`record`](Self::record) for a count without groups.
     #[inline]
     pub(crate) fn count_in(&self, thread: usize) {
-        self.cell(thread).add(counter::ALL, 1);
+        let (layout, words) = (&self.layout, self.memory.words());
+        // The counter in the cell that `cell_in` finds, with one check of the bounds.
+        let count = &words[layout.cells_at() + thread.min(layout.own_cells) * layout.cell_words() + counter::ALL];
+        if thread < layout.own_cells {
+            add_local(count, 1);
+        } else {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// [`record`](Self::record) for a histogram without groups.
@@ -291,42 +299,13 @@ impl Statistic {
     /// The cell in which this thread counts.
     #[inline]
     fn cell(&self, thread: usize) -> Cell<'_> {
-        let layout = &self.layout;
-        Cell::of(thread, &self.memory.words()[layout.cells_at()..], layout.own_cells, layout.cell_words())
+        self.cell_in(self.memory.words(), thread)
     }
 
-    /// An operation begins or ends. A function of its own, as the next ones: the shorter ways do not pay for their registers.
-    #[inline(never)]
-    fn operation<'v>(
-        &self,
-        cell: Cell<'_>,
-        columns: &Columns,
-        moment: Moment,
-        get: impl Fn(usize) -> Option<Value<'v>>,
-    ) {
-        let key = match columns.value {
-            None => Some(Key::Unsigned(u64::from(moment.tid))),
-            Some(index) => get(index).and_then(|value| Key::of(&value)),
-        };
-        let Some(key) = key else { return cell.add(counter::UNUSABLE, 1) };
-        let identity = groups::identity(&[key], &self.hasher);
-        let flights = &self.memory.words()[HEADER..self.layout.group_at(0)];
-        if columns.role == Role::Begin {
-            cell.add(counter::BEGUN, 1);
-            match flights::begin(flights, identity, moment.time) {
-                Begun::New => {}
-                Begun::Replaced => cell.add(counter::REPLACED, 1),
-                Begun::NoRoom => cell.add(counter::NO_ROOM, 1),
-            }
-            return;
-        }
-        match flights::end(flights, identity) {
-            // Threads may read the clock in another order than that in which they get here.
-            Some(begin) => {
-                cell.add(self.row(cell, columns, get) + of_integer(moment.time.saturating_sub(begin)), 1);
-            }
-            None => cell.add(counter::UNMATCHED, 1),
-        }
+    #[inline]
+    fn cell_in<'a>(&self, words: &'a [AtomicU64], thread: usize) -> Cell<'a> {
+        let layout = &self.layout;
+        Cell::of(thread, &words[layout.cells_at()..], layout.own_cells, layout.cell_words())
     }
 
     /// Keeps a value as one of the last, or of the most frequent ones.

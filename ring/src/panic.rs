@@ -33,6 +33,8 @@ pub fn silence_panics() {
 }
 
 /// Drops the payload of a panic, even if its `drop` panics.
+#[cold]
+#[inline(never)]
 pub fn swallow(payload: Box<dyn Any + Send>) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         // The `drop` panicked, with a payload of its own: leak that one.

@@ -98,6 +98,12 @@ pub fn position() -> Option<Position> {
     claimed().map(|slot| Position { index: slot.index(), tid: slot.tid(), is_nested: slot.is_nested() })
 }
 
+/// The index of the calling thread's slot, below [`MAX_THREADS`]; `None` as for [`position`].
+#[inline]
+pub fn index() -> Option<usize> {
+    claimed().map(ThreadSlot::index)
+}
+
 /// The number of threads in the table for whose slot's index `is_counted` holds.
 pub(crate) fn count_claimed(is_counted: impl Fn(usize) -> bool) -> usize {
     table::claimed_slots().filter(|index| is_counted(*index)).count()

@@ -174,9 +174,10 @@ fn the_numbers_of_a_killed_process_are_those_of_its_events() -> Outcome {
     let place = Place::new();
     let test = "statistics::the_numbers_of_a_killed_process_are_those_of_its_events";
     let (mut killed, mut ended) = (start(&place, test), start(&place, test));
-    let rules = ["count", "hist(id)", "rate"].map(|statistic| Rule::new("shop:other").statistic(statistic));
+    let latency = "latency(shop:other, shop:other by id)";
+    let rules = ["count", "hist(id)", "rate", latency].map(|statistic| Rule::new("shop:other").statistic(statistic));
     let session = place.controller.create("numbers", &spec(&rules))?;
-    assert!(place.acks(&session).iter().all(|ack| ack.statistics == 3));
+    assert!(place.acks(&session).iter().all(|ack| ack.statistics == 4));
     until_done(&mut ended, "100")?;
     assert!(ended.end());
     killed.say("forever")?;
@@ -194,12 +195,17 @@ fn the_numbers_of_a_killed_process_are_those_of_its_events() -> Outcome {
         Results::Count(rows) => rows.values().sum(),
         Results::Histogram(rows) => rows.values().map(Distribution::count).sum(),
         Results::Rate(rate) => rate.events,
+        Results::Latency { operations, .. } => {
+            let known = operations.in_flight + operations.no_room;
+            assert!((known..=known + 1).contains(&operations.begun), "{operations:?}");
+            operations.begun
+        }
         other => panic!("{other:?}"),
     });
     let numbers: Vec<u64> = numbers.collect();
     // It may have been killed between the event and its account, and between two statistics.
     assert!(
-        numbers.len() == 3 && numbers.iter().all(|number| (fired..=fired + 1).contains(number)),
+        numbers.len() == 4 && numbers.iter().all(|number| (fired..=fired + 1).contains(number)),
         "{numbers:?} {fired}"
     );
     let sum = count(&results.merged(), "count", "shop:other");

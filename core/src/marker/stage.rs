@@ -3,7 +3,9 @@
 use super::declared::{Marker, MarkerType};
 use super::descriptor::ValuesType;
 use super::field_view::FieldView;
-use super::subscriber::{Aggregate, Consumer, Decision, Filter, RangedAggregate, Subscriber};
+use super::subscriber::{
+    Aggregate, Consumer, Decision, Filter, Observed, ObservedChannel, RangedAggregate, Subscriber, SubscriberList,
+};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tracepoint_ring::channel::{EventId, FilterOutcome, OpenChannel};
@@ -16,35 +18,83 @@ use tracepoint_ring::thread::{self, ThreadSlot};
 #[cold]
 #[inline(never)]
 pub(crate) extern "C" fn deliver_again<M: MarkerType>(values: *const ()) {
-    if let Some(slot) = thread::claimed()
-        && !record_observed::<M>(slot, values)
-    {
-        deliver::<M>(slot, values);
+    // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
+    let Some(list) = (unsafe { M::marker().subscribers.read() }) else { return };
+    // All but the first are functions of their own, so that this one saves no registers; `extern "C"`, so that it can jump to them.
+    if let Some(Observed::Timeless(aggregate)) = &list.observed {
+        show_sole::<M>(values, |_| 0, aggregate.as_ref());
+    } else if let Some(Observed::Channel(observed)) = &list.observed {
+        record_observed::<M>(values, observed);
+    } else {
+        deliver_to_others::<M>(values, list);
     }
 }
 
-/// Records an event in a channel that has aggregates beside it, as the fast path does, and then shows it to them. `false`, with nothing
-/// done, if there is no such channel or the event needs the full path.
+/// Shows an event to a single aggregate that gets all events, and has no channel beside it.
 #[inline(always)]
-fn record_observed<M: MarkerType>(slot: &'static ThreadSlot, values: *const ()) -> bool {
+fn show_sole<M: MarkerType>(values: *const (), time: impl Fn(&M::Values<'_>) -> u64, aggregate: &dyn Aggregate) {
     // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
     let values = unsafe { &*values.cast::<M::Values<'_>>() };
-    // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
-    let Some((channel, aggregates)) = unsafe { M::marker().subscribers.read() }.and_then(|list| list.observed.as_ref())
-    else {
-        return false;
-    };
-    let Some(time) = channel.try_record_timed(slot, values) else { return false };
-    for RangedAggregate { range, aggregate } in aggregates {
-        if range.is_none_or(|range| range.has(values)) {
-            // SAFETY: the descriptor of M's marker was made for M.
-            observe(aggregate.as_ref(), time, unsafe { FieldView::new::<M>(M::marker().descriptor(), values) });
-        }
-    }
-    true
+    observe::<M>(aggregate, time(values), values);
 }
 
-/// The full path from the values on: reads the clock and serves each subscriber. `values` points to live `M::Values`.
+/// Records an event in a channel that has aggregates beside it, as the fast path does, and then shows it to them.
+#[inline(never)]
+extern "C" fn record_observed<M: MarkerType>(
+    values: *const (),
+    ObservedChannel { channel, aggregates }: &ObservedChannel,
+) {
+    let Some(slot) = thread::claimed() else { return };
+    // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
+    let fields = unsafe { &*values.cast::<M::Values<'_>>() };
+    match (channel.try_record_timed(slot, fields), &aggregates[..]) {
+        // As nearly always. A loop would load all fields that a range may be of.
+        (Some(time), [aggregate]) => aggregate.show::<M>(time, fields),
+        (Some(time), aggregates) => show_all::<M>(time, fields, aggregates),
+        (None, _) => deliver::<M>(slot, values),
+    }
+}
+
+#[inline(never)]
+extern "C" fn deliver_to_others<M: MarkerType>(values: *const (), list: &SubscriberList) {
+    match &list.observed {
+        Some(Observed::Sole(aggregate)) => show_sole::<M>(values, |values| list.time(values), aggregate.as_ref()),
+        Some(Observed::Several(aggregates)) => {
+            // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
+            let values = unsafe { &*values.cast::<M::Values<'_>>() };
+            show_all::<M>(list.time(values), values, aggregates);
+        }
+        _ => {
+            if let Some(slot) = thread::claimed() {
+                deliver::<M>(slot, values);
+            }
+        }
+    }
+}
+
+#[inline(never)]
+fn show_all<M: MarkerType>(time: u64, values: &M::Values<'_>, aggregates: &[RangedAggregate]) {
+    for aggregate in aggregates {
+        aggregate.show::<M>(time, values);
+    }
+}
+
+impl RangedAggregate {
+    #[inline(always)]
+    fn show<M: MarkerType>(&self, time: u64, values: &M::Values<'_>) {
+        if self.range.is_none_or(|range| range.has(values)) {
+            observe::<M>(self.aggregate.as_ref(), time, values);
+        }
+    }
+}
+
+#[inline(always)]
+fn observe<M: MarkerType>(aggregate: &dyn Aggregate, time: u64, values: &M::Values<'_>) {
+    // SAFETY: the descriptor of M's marker was made for M.
+    observe_view(aggregate, time, unsafe { FieldView::new::<M>(M::marker().descriptor(), values) });
+}
+
+/// The full path from the values on: reads the clock if a subscriber uses the time, and serves each subscriber. `values` points to live `M::Values`.
 ///
 /// `extern "C"`, because such a function never unwinds: if field expressions do not either, the fast path needs no landing pad.
 /// Filters and aggregates are called inside their own `catch_unwind`.
@@ -61,7 +111,7 @@ pub(crate) fn deliver_to<V: ValuesType>(marker: &'static Marker, slot: &'static 
     let values = unsafe { &*values.cast::<V::Values<'_>>() };
     // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
     let Some(list) = (unsafe { marker.subscribers.read() }) else { return };
-    let time = values.time().unwrap_or_else(clock::now);
+    let time = list.time(values);
     // SAFETY: the descriptor of a marker of V was made for V.
     let view = || unsafe { FieldView::new::<V>(marker.descriptor(), values) };
     for entry in &list.entries {
@@ -80,6 +130,14 @@ pub(crate) fn deliver_to<V: ValuesType>(marker: &'static Marker, slot: &'static 
     }
 }
 
+impl SubscriberList {
+    /// The time of an event with these values; 0 if no subscriber uses it.
+    #[inline(always)]
+    fn time(&self, values: &impl Fields) -> u64 {
+        values.time().unwrap_or_else(|| if self.needs_time { clock::now() } else { 0 })
+    }
+}
+
 #[inline(never)]
 fn serve_aggregate(
     RangedAggregate { range, aggregate }: &RangedAggregate,
@@ -89,7 +147,7 @@ fn serve_aggregate(
 ) {
     let is_accepted = |filter: &dyn Filter| apply_filter(filter, time, event) == FilterOutcome::Accepted;
     if range.is_none_or(|range| range.has(&event)) && filter.is_none_or(is_accepted) {
-        observe(aggregate.as_ref(), time, event);
+        observe_view(aggregate.as_ref(), time, event);
     }
 }
 
@@ -120,8 +178,8 @@ fn apply_filter(filter: &dyn Filter, time: u64, event: FieldView<'_>) -> FilterO
     }
 }
 
-#[inline(never)]
-fn observe(aggregate: &dyn Aggregate, time: u64, event: FieldView<'_>) {
+#[inline(always)]
+fn observe_view(aggregate: &dyn Aggregate, time: u64, event: FieldView<'_>) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| aggregate.observe(time, event))) {
         tracepoint_ring::panic::swallow(panic);
     }

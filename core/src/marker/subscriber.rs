@@ -39,6 +39,12 @@ pub enum Decision {
 pub trait Aggregate: Send + Sync {
     /// Takes one event, at `time` nanoseconds on the clock of the process (see [`tracepoint_ring::clock`]).
     fn observe(&self, time: u64, event: FieldView<'_>);
+
+    /// Whether [`observe`](Self::observe) uses the time; asked when the aggregate is subscribed. While no subscriber of a marker does, the
+    /// clock is not read and `time` is 0. Channels and filters always use it.
+    fn needs_time(&self) -> bool {
+        true
+    }
 }
 
 /// What a subscriber does with an event.
@@ -110,6 +116,13 @@ impl Subscriber {
         self
     }
 
+    fn needs_time(&self) -> bool {
+        match &self.consumer {
+            Consumer::Aggregate(ranged) => self.filter.is_some() || ranged.aggregate.needs_time(),
+            _ => true,
+        }
+    }
+
     pub(crate) fn channel(&self) -> Option<&Arc<OpenChannel>> {
         match &self.consumer {
             Consumer::Record { channel, .. } | Consumer::RecordWithContexts { channel, .. } => Some(channel),
@@ -131,14 +144,45 @@ pub(crate) struct Entry {
     pub(super) ticket: u64,
 }
 
+/// Aggregates without filters that are alone, or beside one channel without contexts and without a filter.
+pub(super) enum Observed {
+    /// A single one, which gets all events and does not need their time.
+    Timeless(Arc<dyn Aggregate>),
+    Channel(ObservedChannel),
+    /// A single one, which gets all events.
+    Sole(Arc<dyn Aggregate>),
+    Several(Box<[RangedAggregate]>),
+}
+
+/// A channel, which `entries` keeps alive, and the aggregates beside it.
+pub(super) struct ObservedChannel {
+    pub(super) channel: SoleSubscriber,
+    pub(super) aggregates: Box<[RangedAggregate]>,
+}
+
+impl Observed {
+    fn new(channel: Option<SoleSubscriber>, aggregates: Vec<RangedAggregate>) -> Self {
+        match (channel, &aggregates[..]) {
+            (Some(channel), _) => Self::Channel(ObservedChannel { channel, aggregates: aggregates.into() }),
+            (None, [RangedAggregate { range: None, aggregate }]) if !aggregate.needs_time() => {
+                Self::Timeless(Arc::clone(aggregate))
+            }
+            (None, [RangedAggregate { range: None, aggregate }]) => Self::Sole(Arc::clone(aggregate)),
+            (None, _) => Self::Several(aggregates.into()),
+        }
+    }
+}
+
 /// The subscribers of a marker at one time. Immutable.
 pub(crate) struct SubscriberList {
     pub(super) entries: Box<[Entry]>,
-    /// What the fast path records for: the only subscriber, if it is a channel without contexts and has no filter. If there are aggregates
-    /// beside it, this one has no rings, so that events go on in [`deliver_again`](super::deliver_again). `entries` keeps its channel alive.
+    /// What the fast path records for: the only subscriber, if it is a channel without contexts and has no filter. If there are aggregates,
+    /// this one has no rings, so that events go on in [`deliver_again`](super::deliver_again).
     pub(super) sole: Option<SoleSubscriber>,
-    /// That channel with its rings, and the aggregates, none of which has a filter.
-    pub(super) observed: Option<(SoleSubscriber, Box<[RangedAggregate]>)>,
+    /// The subscribers of such events.
+    pub(super) observed: Option<Observed>,
+    /// Whether a subscriber uses the time of the event.
+    pub(super) needs_time: bool,
 }
 
 impl SubscriberList {
@@ -153,15 +197,14 @@ impl SubscriberList {
                 Consumer::Aggregate(aggregate) => aggregates.push(aggregate.clone()),
             }
         }
-        if let ([_], true) = (&recorders[..], is_plain) {
+        if is_plain && recorders.len() <= 1 {
             sole = recorders.pop();
             if !aggregates.is_empty() {
-                let without_rings = sole.as_ref().map(SoleSubscriber::without_rings);
-                observed = sole.map(|channel| (channel, aggregates.into()));
-                sole = without_rings;
+                observed = Some(Observed::new(sole.replace(SoleSubscriber::without_rings()), aggregates));
             }
         }
-        Self { entries: entries.into(), sole, observed }
+        let needs_time = entries.iter().any(|entry| entry.subscriber.needs_time());
+        Self { entries: entries.into(), sole, observed, needs_time }
     }
 }
 

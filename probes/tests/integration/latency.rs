@@ -10,6 +10,10 @@ tracepoint::define_trace! {
 
     begin(id: u64) { id: u64 = id }
     end(id: u64, status: u32) { id: u64 = id, status: u32 = status }
+    exact_begin(id: u64) { id: u64 = id }
+    exact_end(id: u64) { id: u64 = id }
+    left_begin(id: u64) { id: u64 = id }
+    left_end(id: u64) { id: u64 = id }
     busy_begin(id: u64) { id: u64 = id }
     busy_end(id: u64) { id: u64 = id }
     work_begin(n: u64) { n: u64 = n }
@@ -75,6 +79,56 @@ fn the_accounts_of_crossing_threads_balance() {
         "{operations:?}"
     );
     assert!(operations.in_flight <= 6 * 16, "{operations:?}");
+}
+
+/// Each thread knows what became of its operations, whose keys it shares with nobody.
+#[test]
+fn the_numbers_of_eight_threads_are_exact() {
+    const ROUNDS: u64 = 20_000;
+    let latency = Latency::between("latency:exact_begin", "latency:exact_end", Some("id"), &[]).unwrap();
+    in_threads(8, |thread| {
+        for round in 0..ROUNDS {
+            // Keys are reused all the time, and one in a thousand operations never ends.
+            let id = thread << 32 | (round % 7);
+            let lost = thread << 32 | 1 << 31 | round;
+            tracepoint::trace!(exact_begin(id));
+            if round % 5 == 0 {
+                tracepoint::trace!(exact_begin(id));
+            }
+            if round % 1000 == 0 {
+                tracepoint::trace!(exact_begin(lost));
+            }
+            tracepoint::trace!(exact_end(id));
+            if round % 4 == 0 {
+                tracepoint::trace!(exact_end(id));
+            }
+        }
+    });
+    let (durations, operations) = latency.snapshot();
+    let (rounds, lost) = (8 * ROUNDS, 8 * ROUNDS / 1000);
+    assert_eq!(durations.all.unwrap().count(), rounds);
+    assert_eq!((operations.begun, operations.replaced), (rounds + rounds / 5 + lost, rounds / 5));
+    assert_eq!((operations.in_flight, operations.no_room, operations.unmatched), (lost, 0, rounds / 4));
+}
+
+/// What a thread began that has ended since, is ended by other threads; by the next with its index as well.
+#[test]
+fn operations_outlive_their_threads() {
+    let latency = Latency::between("latency:left_begin", "latency:left_end", Some("id"), &[]).unwrap();
+    for id in 0..100 {
+        std::thread::spawn(move || {
+            tracepoint::trace!(left_begin(id));
+            tracepoint::trace!(left_begin(1000 + id));
+            (id > 0).then(|| tracepoint::trace!(left_end(id - 1)));
+        })
+        .join()
+        .unwrap();
+    }
+    let (durations, operations) = latency.snapshot();
+    assert_eq!((durations.all.unwrap().count(), operations.in_flight, operations.unmatched), (99, 101, 0));
+    (0..100).for_each(|id| tracepoint::trace!(left_end(1000 + id)));
+    let (durations, operations) = latency.snapshot();
+    assert_eq!((durations.all.unwrap().count(), operations.in_flight, operations.begun), (199, 1, 200));
 }
 
 #[test]

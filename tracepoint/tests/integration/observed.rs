@@ -1,4 +1,4 @@
-//! Aggregates beside a channel: each event is recorded once and shown once, behind its commit, whichever path it takes.
+//! Aggregates alone, and beside a channel: each event is recorded once and shown once, behind its commit, whichever path it takes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,6 +9,7 @@ use tracepoint_ring::channel::{AnonymousMemory, Channel, OpenChannel};
 tracepoint::define_trace! {
     provider = "observed";
     said(n: i64, words: &str) { n: i64 = n, words: str = words, size: u64 = words.len() as u64 }
+    timed(n: i64) { n: i64 = n }
 }
 
 /// Keeps the numbers that it sees, and how many events the channel had recorded by then.
@@ -71,4 +72,59 @@ fn events_are_shown_behind_their_commit() {
         assert_eq!(*events, expected, "each once, and it was recorded by then");
     }
     channel.close();
+}
+
+/// Keeps the times that it gets, and panics at each third event.
+struct Times {
+    needs_time: bool,
+    times: Mutex<Vec<u64>>,
+}
+
+impl Aggregate for Times {
+    fn observe(&self, time: u64, event: FieldView<'_>) {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner).push(time);
+        if matches!(event.get(0), Some(Value::Signed(n)) if n % 3 == 0) {
+            panic!("an aggregate fails");
+        }
+    }
+
+    fn needs_time(&self) -> bool {
+        self.needs_time
+    }
+}
+
+/// The clock is read if an aggregate needs the time. Each one gets all events, one that has panicked included.
+#[test]
+fn aggregates_alone_get_each_event_and_its_time_if_one_needs_it() {
+    let marker = tracepoint::find("observed:timed").expect("listed").marker().expect("has fields");
+    let all = FieldRange::signed(0, i64::MIN, i64::MAX);
+    // Of each case: whether the aggregates need the time, and their range.
+    let cases: [(&[bool], Option<FieldRange>); 7] = [
+        (&[false], None),
+        (&[true], None),
+        (&[false], Some(all)),
+        (&[true], Some(all)),
+        (&[false, false], None),
+        (&[false, true], None),
+        (&[true, false, false], Some(all)),
+    ];
+    for (needs, range) in cases {
+        let subscribe = |needs_time: &bool| {
+            let times = Arc::new(Times { needs_time: *needs_time, times: Mutex::default() });
+            let subscriber = Subscriber::aggregate(Arc::<Times>::clone(&times));
+            let subscriber = range.map_or(subscriber.clone(), |range| subscriber.in_range(range));
+            (marker.subscribe(subscriber).expect("switches"), times)
+        };
+        let subscribed: Vec<_> = needs.iter().map(subscribe).collect();
+        let before = tracepoint_ring::clock::now();
+        (0..9).for_each(trace_timed);
+        let after = tracepoint_ring::clock::now();
+        for (_, times) in &subscribed {
+            let times = times.times.lock().unwrap_or_else(PoisonError::into_inner);
+            assert_eq!(times.len(), 9, "{needs:?}");
+            let expected = if needs.contains(&true) { before..=after } else { 0..=0 };
+            assert!(times.iter().all(|time| expected.contains(time)), "{needs:?}: {times:?} in {expected:?}");
+        }
+    }
+    trace_timed(0);
 }

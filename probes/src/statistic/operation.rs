@@ -1,0 +1,93 @@
+//! The operations of a latency: an event begins one, or ends it.
+
+use super::{Columns, Moment, Role, Statistic};
+use crate::buckets::of_integer;
+use crate::flights::{self, Begun};
+use crate::groups;
+use crate::key::Key;
+use crate::layout::{HEADER, counter};
+use crate::memory::{Cell, Memory};
+use std::sync::atomic::AtomicU64;
+use tracepoint_core::field::Value;
+
+impl Statistic {
+    /// An event of a latency. A function of its own: the shorter ways of [`record`](Self::record) do not pay for its registers.
+    #[inline(never)]
+    pub(super) fn operation<'v>(
+        &self,
+        cell: Cell<'_>,
+        columns: &Columns,
+        moment: Moment,
+        get: impl Fn(usize) -> Option<Value<'v>>,
+    ) {
+        let key = match columns.value {
+            None => Some(Value::Unsigned(u64::from(moment.tid))),
+            Some(index) => get(index),
+        };
+        let words = self.memory.words();
+        if columns.role == Role::Begin {
+            self.begin(words, cell, moment.time, key);
+        } else if let Some(duration) = self.end(words, cell, moment.time, key) {
+            cell.add(self.row(cell, columns, get) + of_integer(duration), 1);
+        }
+    }
+
+    /// [`record`](Self::record) for an event that begins an operation with this key.
+    #[inline(always)]
+    pub(crate) fn begin_in(&self, thread: usize, time: u64, key: Option<Value<'_>>) {
+        let words = self.memory.words();
+        self.begin(words, self.cell_in(words, thread), time, key);
+    }
+
+    /// [`record`](Self::record) for an event that ends an operation with this key, of a latency without groups.
+    #[inline(always)]
+    pub(crate) fn end_in(&self, thread: usize, time: u64, key: Option<Value<'_>>) {
+        let words = self.memory.words();
+        let cell = self.cell_in(words, thread);
+        if let Some(duration) = self.end(words, cell, time, key) {
+            cell.add(counter::ALL + of_integer(duration), 1);
+        }
+    }
+
+    #[inline(always)]
+    fn begin(&self, words: &[AtomicU64], cell: Cell<'_>, time: u64, key: Option<Value<'_>>) {
+        let (Some(identity), Some(table)) = (self.operation_identity(key), words[HEADER..].first_chunk()) else {
+            return cell.add(counter::UNUSABLE, 1);
+        };
+        cell.add(counter::BEGUN, 1);
+        match flights::begin(table, identity, time) {
+            Begun::New => {}
+            Begun::Replaced => cell.add(counter::REPLACED, 1),
+            Begun::NoRoom => cell.add(counter::NO_ROOM, 1),
+        }
+    }
+
+    /// The duration of the operation that ends, if it has begun.
+    #[inline(always)]
+    fn end(&self, words: &[AtomicU64], cell: Cell<'_>, time: u64, key: Option<Value<'_>>) -> Option<u64> {
+        let (Some(identity), Some(table)) = (self.operation_identity(key), words[HEADER..].first_chunk()) else {
+            cell.add(counter::UNUSABLE, 1);
+            return None;
+        };
+        let begin = flights::end(table, identity);
+        if begin.is_none() {
+            cell.add(counter::UNMATCHED, 1);
+        }
+        // Threads may read the clock in another order than that in which they get here.
+        begin.map(|begin| time.saturating_sub(begin))
+    }
+
+    /// The identity of the operation with this key; most keys are numbers.
+    #[inline(always)]
+    fn operation_identity(&self, key: Option<Value<'_>>) -> Option<u64> {
+        match key {
+            Some(Value::Unsigned(number)) => Some(groups::identity(&[Key::Unsigned(number)], &self.hasher)),
+            key => self.other_identity(key),
+        }
+    }
+
+    #[inline(never)]
+    fn other_identity(&self, key: Option<Value<'_>>) -> Option<u64> {
+        Some(groups::identity(&[Key::of(&key?)?], &self.hasher))
+    }
+}
