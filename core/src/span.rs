@@ -26,6 +26,7 @@ pub use id::SpanId;
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::num::NonZeroU64;
 use tracepoint_ring::clock;
 
@@ -171,8 +172,9 @@ impl<S: SpanType> Span<S> {
     /// Ends the span with an outcome; without it, a dropped span is [`Panicked`](Outcome::Panicked) if its thread is unwinding, else
     /// [`Ok`](Outcome::Ok).
     #[inline(always)]
-    pub fn end(mut self, outcome: Outcome) {
-        self.close(Some(outcome));
+    pub fn end(self, outcome: Outcome) {
+        // Dropping it would be a further site.
+        ManuallyDrop::new(self).close(Some(outcome));
     }
 
     /// Ends the span, which fires nothing when it is dropped later.

@@ -47,8 +47,8 @@ pub fn traced_by<F: Future, S: SpanType, O: Fn(&F::Output, SpanId) -> Outcome>(
     Traced { future, outcome, span: Unfinished(span) }
 }
 
-/// Calls the body of a function as what is called once: a closure that is called where it stands is inferred to be one that is called often,
-/// which may not give away what was lent to it for longer. Called by the macros only.
+/// Calls the body of a function. Forces the closure to be inferred as `FnOnce`, so that the body may return borrows of its captured arguments.
+/// Called by the macros only.
 #[doc(hidden)]
 #[inline(always)]
 pub fn once<T>(body: impl FnOnce() -> T) -> T {
@@ -72,8 +72,12 @@ impl<F: Future, S: SpanType, O: Fn(&F::Output, SpanId) -> Outcome> Future for Tr
             future.poll(context)
         };
         polling.returned = true;
-        if let (Poll::Ready(output), true) = (&polled, id != SpanId::NONE) {
-            polling.span.close(Some(outcome(output, id)));
+        if let Poll::Ready(output) = &polled {
+            // Of a span that is off, too: the event of an error has a site of its own.
+            let outcome = outcome(output, id);
+            if id != SpanId::NONE {
+                polling.span.close(Some(outcome));
+            }
         }
         polled
     }

@@ -19,6 +19,7 @@ pub(super) fn allows() -> TokenStream {
         unreachable_pub,
         unused_variables,
         clippy::borrowed_box,
+        clippy::duplicate_underscore_argument,
         clippy::exhaustive_enums,
         clippy::fn_params_excessive_bools,
         clippy::inline_always,

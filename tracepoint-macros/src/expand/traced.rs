@@ -20,7 +20,7 @@ pub(crate) fn traced(options: &Options, function: &Function) -> Result<TokenStre
             let body = typed(function);
             quote!({ #begin #krate::span::FutureExt::traced(async move { #body }, #span).await })
         } else {
-            quote!({ #begin let _span = #span; #body })
+            quote!({ #begin #body })
         };
         return Ok(quote!(#(#attributes)* #visibility #signature #body));
     };

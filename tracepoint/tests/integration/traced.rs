@@ -4,7 +4,8 @@
     clippy::unused_async,
     clippy::needless_pass_by_value,
     clippy::trivially_copy_pass_by_ref,
-    clippy::too_many_arguments
+    clippy::too_many_arguments,
+    clippy::used_underscore_binding
 )]
 
 use crate::common::Recorded;
@@ -157,6 +158,28 @@ fn async_functions_with_results() {
     is_send(&parsed("1"));
 }
 
+/// No other test has its span on.
+#[traced(provider = "traced", err)]
+fn refused(reason: &str) -> Result<(), &str> {
+    Err(reason)
+}
+
+#[traced(provider = "traced", err)]
+async fn refused_later(reason: &str) -> Result<(), &str> {
+    Err(Later(reason, false).await)
+}
+
+#[test]
+fn errors_are_events_although_the_span_is_off() {
+    let (now, later) = (Recorded::of("traced:refused_err"), Recorded::of("traced:refused_later_err"));
+    assert_eq!(refused("shut"), Err("shut"));
+    assert_eq!(run(refused_later("late")), Err("late"));
+    assert_eq!(
+        (now.all(), later.all()),
+        (vec![vec!["0".into(), "shut".into()]], vec![vec!["0".into(), "late".into()]])
+    );
+}
+
 #[traced(provider = "traced", fields(map: debug = map, wait, at: display(8) = 1.5, left: Option<u8> = Some(3)))]
 fn described(map: &BTreeMap<u8, u8>, wait: Duration) -> usize {
     map.len()
@@ -185,6 +208,25 @@ trait Answer {
 }
 
 impl Answer for u8 {}
+
+#[traced(provider = "traced")]
+fn names_of_the_macro(_span: u64, span: u64, guard: u64) -> u64 {
+    _span + span + guard
+}
+
+#[traced(provider = "traced", err)]
+fn names_with_a_result(_span: u64, result: u64, error: u64, id: u64) -> Result<u64, String> {
+    Ok(_span + result + error + id)
+}
+
+#[test]
+fn arguments_may_have_any_names() {
+    let (begins, ends) =
+        (Recorded::of("traced:names_of_the_macro_begin"), Recorded::of("traced:names_of_the_macro_end"));
+    assert_eq!(names_of_the_macro(1, 2, 4), 7);
+    assert_eq!((&begins.last()[2..], ends.all().len()), (&["1", "2", "4"].map(String::from)[..], 1));
+    assert_eq!(names_with_a_result(1, 2, 4, 8), Ok(15));
+}
 
 #[traced(provider = "traced", name = "early", fields())]
 fn returns_early(n: Option<u64>) -> Option<u64> {
