@@ -235,8 +235,9 @@ fn install() -> io::Result<()> {
         pin_this_object();
         set_handler()?;
     }
-    // The entries in the table of a forked child belong to its parent.
-    for entry in &TABLE {
+    // The entries in the table of a forked child belong to its parent. Those that are free are left alone: a store to each would make the
+    // whole table resident, 128 KiB.
+    for entry in TABLE.iter().filter(|entry| entry.start.load(Ordering::Relaxed) != FREE) {
         entry.start.store(FREE, Ordering::Relaxed);
     }
     PROCESS.store(process::id(), Ordering::Relaxed);

@@ -95,3 +95,24 @@ fn a_ring_is_taken_once() {
         assert_eq!(channel.pool.count(), 0);
     });
 }
+
+/// The count of a pool is never below what is in it, and exact when no thread puts or takes a ring.
+#[test]
+fn the_count_of_a_pool_follows_its_entries() {
+    loom::model(|| {
+        let channel = Channel::new();
+        let other = {
+            let channel = Arc::clone(&channel);
+            thread::spawn(move || {
+                let taken = channel.pool.take().is_some();
+                assert!(channel.pool.count() <= 2, "it does not wrap");
+                usize::from(taken)
+            })
+        };
+        let taken = usize::from(channel.pool.take().is_some());
+        let put = usize::from(channel.pool.put(&raw const *channel.ring));
+        assert!(channel.pool.count() <= 2, "it does not wrap");
+        let others = other.join().unwrap();
+        assert_eq!(channel.pool.count() + taken + others, 1 + put);
+    });
+}

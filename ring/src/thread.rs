@@ -20,7 +20,8 @@ mod table;
 pub use crate::counter::{add_local, take_local};
 pub use slot::{ThreadSlot, claimed, enter_fast, exit_fast};
 pub(crate) use table::{
-    current, in_section, poll_grace_period, restrict_current_to, start_poll_grace_period, wait_for_grace_period,
+    current, high_water, in_section, poll_grace_period, restrict_current_to, start_poll_grace_period,
+    wait_for_grace_period,
 };
 
 use crate::counter::LocalCounter;

@@ -1,6 +1,7 @@
 //! Recording takes the memory that a process can spare: one under a limit is not killed.
 
-use super::{BALLAST, BUSY, Outcome, Place, Traced, is_traced, program, skip};
+use super::{BALLAST, BUSY, Outcome, Place, Traced, is_traced, kill, program, skip};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -93,5 +94,71 @@ fn memory_that_cannot_be_had_is_a_loss_with_a_reason() -> Outcome {
     assert!(report["counters"]["lost"]["no_ring"].as_u64() > Some(100), "{report}");
     assert_ne!(code, Some(0), "{err}");
     assert!(is_running(&mut traced), "it was killed");
+    Ok(())
+}
+
+/// What a process has in memory.
+struct Taken {
+    /// Memory of its own, and rings, in KiB: `RssAnon` and `RssShmem`. The pages of its code belong to the kernel's cache of files.
+    kib: u64,
+    files: BTreeSet<String>,
+}
+
+impl Taken {
+    fn by(pid: &str) -> Result<Self, Box<dyn std::error::Error>> {
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let number = |name| -> Option<u64> {
+            status.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB")?.parse().ok())
+        };
+        let kib = number("RssAnon:").ok_or("no RssAnon")? + number("RssShmem:").ok_or("no RssShmem")?;
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+        let files = maps.lines().filter_map(|line| Some(line[line.find('/')?..].to_owned())).collect();
+        Ok(Self { kib, files })
+    }
+}
+
+/// What attaching takes of a process that records nothing, after the rings of its threads were given back: two rings, and little else.
+#[test]
+fn a_process_that_is_attached_and_idle_takes_little_more_than_two_rings() -> Outcome {
+    const MOST_KIB: u64 = 2_450;
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    for is_named in [false, true] {
+        let mut command = program("memory::a_process_that_is_attached_and_idle_takes_little_more_than_two_rings", 0);
+        command.env(BUSY, "0");
+        let traced = place.start_as(command);
+        let pid = traced.0.id().to_string();
+        let before = Taken::by(&pid)?;
+        let mut record = None;
+        if is_named {
+            place.well(&["create", "idle", "-e", "shop:paid", "-o", "named", "--start"]);
+        } else {
+            record = Some(place.command(&["record", "-e", "shop:paid", "-p", &pid, "-o", "out"]).spawn()?);
+        }
+        while place.on().is_empty() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // The threads of the drain have begun, and what no thread has taken is given back.
+        std::thread::sleep(Duration::from_secs(1));
+        let began = Instant::now();
+        let mut attached = Taken::by(&pid)?;
+        while attached.kib - before.kib > MOST_KIB && began.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(100));
+            attached = Taken::by(&pid)?;
+        }
+        let more = attached.kib - before.kib;
+        println!("{more} KiB, named: {is_named}");
+        assert!(more <= MOST_KIB, "{more} KiB more than {}", before.kib);
+        // Pages of code are shared with all processes of the program. No further files are mapped but the session's.
+        let run = place.path("run");
+        let others = attached.files.difference(&before.files).filter(|file| !Path::new(file).starts_with(&run));
+        assert_eq!(others.collect::<Vec<_>>(), [""; 0]);
+        if let Some(mut record) = record {
+            kill(&record, "INT")?;
+            assert!(record.wait()?.success());
+        }
+    }
     Ok(())
 }

@@ -3,12 +3,15 @@
 //! A child must not use its parent's rings, whose memory is not even mapped there. The kernel clears this table in the child
 //! (`MADV_WIPEONFORK`), however the child is created: also between `fork` and its handlers, and after a raw `clone` without handlers. On
 //! kernels without it, the fork handler calls [`detach`](RingTable::detach).
+//!
+//! The table has room for every thread that can have a slot, 64 KiB. Of its pages those of the threads that there are, and of the next ones,
+//! are resident ([`prepare`](RingTable::prepare)), so that no thread takes the page fault at its first event.
 
 use super::ring::Ring;
-use crate::thread::{MAX_THREADS, ThreadSlot};
+use crate::thread::{self, MAX_THREADS, ThreadSlot};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 #[repr(C)]
 struct Table {
@@ -19,7 +22,11 @@ struct Table {
 
 /// The rings of the threads, by slot index.
 #[derive(Debug)]
-pub(super) struct RingTable(NonNull<Table>);
+pub(super) struct RingTable {
+    table: NonNull<Table>,
+    /// How many entries are on resident pages, from the first one on. Relaxed: threads that raise it at once touch the same pages.
+    resident: AtomicUsize,
+}
 
 // SAFETY: points to a table of atomics that this value owns.
 unsafe impl Send for RingTable {}
@@ -27,6 +34,8 @@ unsafe impl Send for RingTable {}
 unsafe impl Sync for RingTable {}
 
 const PAGE: usize = 4096;
+/// The number of entries on a page.
+const OF_PAGE: usize = PAGE / size_of::<AtomicPtr<Ring>>();
 const LAYOUT: Layout = match Layout::from_size_align(size_of::<Table>().next_multiple_of(PAGE), PAGE) {
     Ok(layout) => layout,
     Err(_) => panic!("a page is a power of two"),
@@ -37,15 +46,26 @@ impl RingTable {
     pub(super) fn new() -> Option<Self> {
         // SAFETY: the layout has a size above zero.
         let table = NonNull::new(unsafe { alloc_zeroed(LAYOUT) })?.cast::<Table>();
-        let ring_table = Self(table);
+        let ring_table = Self { table, resident: AtomicUsize::new(0) };
         #[cfg(linux_kernel)]
         ring_table.advise(libc::MADV_WIPEONFORK);
-        for ring in &ring_table.table().rings {
-            // Touches the page now, so that no thread takes the page fault at its first event.
-            ring.store(null_mut(), Ordering::Relaxed);
-        }
+        ring_table.prepare();
         ring_table.table().attached.store(1, Ordering::Relaxed);
         Some(ring_table)
+    }
+
+    /// Makes resident the pages of the threads that there are, and of as many more as fit on a page.
+    pub(super) fn prepare(&self) {
+        let from = self.resident.load(Ordering::Relaxed);
+        let wanted = (thread::high_water() + OF_PAGE).min(MAX_THREADS);
+        if from >= wanted {
+            return;
+        }
+        for ring in self.rings()[from..wanted].iter().step_by(OF_PAGE).chain([&self.rings()[wanted - 1]]) {
+            // Writes to the page, and changes nothing: the thread of this entry may have stored its ring.
+            let _ = ring.compare_exchange(null_mut(), null_mut(), Ordering::Relaxed, Ordering::Relaxed);
+        }
+        self.resident.store(wanted, Ordering::Relaxed);
     }
 
     /// Calls `madvise` for the table. Does nothing if the kernel's pages are larger than [`PAGE`], because they then contain other
@@ -56,14 +76,14 @@ impl RingTable {
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         if usize::try_from(page).is_ok_and(|page| page <= PAGE) {
             // SAFETY: whole pages that contain only this table; a table of zeros, which a child finds, is a valid one.
-            unsafe { libc::madvise(self.0.as_ptr().cast(), LAYOUT.size(), advice) };
+            unsafe { libc::madvise(self.table.as_ptr().cast(), LAYOUT.size(), advice) };
         }
     }
 
     #[inline(always)]
     fn table(&self) -> &Table {
         // SAFETY: allocated in `new`, zeroed, which is a valid table, and freed when this value is dropped.
-        unsafe { self.0.as_ref() }
+        unsafe { self.table.as_ref() }
     }
 
     /// Whether this is the process to which the rings belong.
@@ -97,6 +117,6 @@ impl Drop for RingTable {
         #[cfg(linux_kernel)]
         self.advise(libc::MADV_KEEPONFORK);
         // SAFETY: allocated in `new` with this layout, and freed once.
-        unsafe { dealloc(self.0.as_ptr().cast(), LAYOUT) };
+        unsafe { dealloc(self.table.as_ptr().cast(), LAYOUT) };
     }
 }

@@ -68,6 +68,7 @@ impl OpenChannel {
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         let mut round = self.supply.round.lock().unwrap_or_else(PoisonError::into_inner);
         self.abandon_broken(&rings);
+        self.ring_table.prepare();
         let count = self.pool.count();
         round.fewest_spare = round.fewest_spare.min(count);
         let wanted = self.demand(&rings, &mut round, count).min(self.pool.capacity());

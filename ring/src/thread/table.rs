@@ -92,6 +92,11 @@ pub(crate) fn restrict_current_to(channel: u64) -> bool {
     true
 }
 
+/// One past the highest slot that was ever claimed.
+pub(crate) fn high_water() -> usize {
+    HIGH_WATER.load(Ordering::Relaxed)
+}
+
 /// The indices of the slots that threads have at present.
 pub(super) fn claimed_slots() -> impl Iterator<Item = usize> {
     // Relaxed: a thread that comes or goes meanwhile may be missed, or counted.

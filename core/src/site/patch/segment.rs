@@ -21,6 +21,11 @@ pub(super) struct Segment {
 pub(super) struct Segments([Segment; 4]);
 
 impl Segment {
+    /// How many pages it is in, at most.
+    pub(super) const fn pages(self) -> usize {
+        (self.end - self.start).div_ceil(PAGE) + 1
+    }
+
     /// The protection with which the dynamic linker mapped it, as flags of `mprotect`.
     pub(super) const fn protection(self) -> c_int {
         let mut protection = 0;

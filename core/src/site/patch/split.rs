@@ -5,11 +5,11 @@
 //! 12 MB of code that is 110 µs for each `fork`, however few pages were patched. `MADV_RANDOM`, which concerns the reading from the file
 //! alone, makes the kernel split a mapping, because the two parts differ in this flag.
 //!
-//! Each range takes two further mappings, which cost a `fork` some µs each. So neighbours share a range, and a program has [`MAX_RANGES`]:
-//! where sites are spread over more of its code, the remaining ones are patched within larger mappings.
+//! Each range takes two further mappings, which cost a `fork` some µs each. So neighbours share a range, and a program has [`MAX_RANGES`] of
+//! [`MAX_PAGES`] together: sites of further code, and those that are spread over a whole segment, are patched within larger mappings.
 
 use super::entry::Site;
-use super::segment::{PAGE, Segments};
+use super::segment::{PAGE, Segment, Segments};
 use super::writable;
 use std::ops::Range;
 use std::sync::PoisonError;
@@ -20,6 +20,8 @@ const MAX_RANGES: usize = 16;
 /// The largest distance, in pages, between a page of a range and the next one that is patched. The entries of so many pages cost a `fork`
 /// about as much as the mappings of another range.
 const MAX_GAP: usize = 64;
+/// The most pages of all ranges together: where they are not in memory, the kernel reads them one by one.
+const MAX_PAGES: usize = 2048;
 
 /// The addresses of ranges that were split off. All functions here run under the update lock, so that this mutex is never contended.
 static RANGES: Mutex<Vec<Range<usize>>> = Mutex::new(Vec::new());
@@ -34,21 +36,59 @@ pub(super) fn split_off(sites: &[Site<'_>]) {
     let is_near = |a: &Site<'_>, b: &Site<'_>| a.segment() == b.segment() && page(b) - page(a) <= MAX_GAP;
     for group in sites.chunk_by(is_near) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
-        let range = page(first) * PAGE..(page(last) + 1) * PAGE;
-        let is_split = ranges.iter().any(|known| known.start <= range.start && range.end <= known.end);
+        let pages = first.segment().map_or(0, Segment::pages);
         // A filter may kill the process for the call.
-        if is_split || ranges.len() == MAX_RANGES || !writable::has_no_seccomp_filter() {
-            continue;
-        }
+        let split = split(page(first) * PAGE..(page(last) + 1) * PAGE, pages, &ranges);
+        let Some(split) = split.filter(|_| writable::has_no_seccomp_filter()) else { continue };
+        let range = &split[0];
         // SAFETY: pages of one segment of this program's code, which is loaded. The advice changes neither their contents nor their
         // protection.
         unsafe { libc::madvise(std::ptr::with_exposed_provenance_mut(range.start), range.len(), libc::MADV_RANDOM) };
-        ranges.push(range);
+        *ranges = split;
     }
+}
+
+/// The ranges with a further one in front, of a segment of so many pages, which takes those in that it overlaps; `None` if it is split off
+/// already, or nothing is won.
+fn split(mut range: Range<usize>, pages: usize, ranges: &[Range<usize>]) -> Option<Vec<Range<usize>>> {
+    let (overlapping, others): (Vec<_>, Vec<_>) =
+        ranges.iter().cloned().partition(|known| known.start < range.end && range.start < known.end);
+    for known in &overlapping {
+        range = range.start.min(known.start)..range.end.max(known.end);
+    }
+    let is_new = !overlapping.contains(&range) && others.len() < MAX_RANGES;
+    let is_won = range.len() / PAGE + MAX_GAP < pages;
+    let all: Vec<_> = std::iter::once(range).chain(others).collect();
+    let fits = all.iter().map(|range| range.len() / PAGE).sum::<usize>() <= MAX_PAGES;
+    (is_new && is_won && fits).then_some(all)
 }
 
 /// Forgets the ranges of an object that is being unloaded.
 pub(super) fn forget(code: &Segments) {
     let mut ranges = RANGES.lock().unwrap_or_else(PoisonError::into_inner);
     ranges.retain(|range| code.around(range.start, 1).is_none());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pages(range: Range<usize>) -> Range<usize> {
+        range.start * PAGE..range.end * PAGE
+    }
+
+    #[test]
+    fn ranges_are_few_and_small_and_win_something() {
+        let first = [pages(100..104), pages(300..301)];
+        assert_eq!(split(pages(101..103), 5000, &first), None, "contained");
+        let larger = [pages(99..110), pages(300..301)];
+        assert_eq!(split(pages(99..110), 5000, &first).as_deref(), Some(&larger[..]));
+        let both = [pages(100..301)];
+        assert_eq!(split(pages(103..301), 5000, &first).as_deref(), Some(&both[..]));
+        assert_eq!(split(pages(0..150), 200, &[]), None, "the whole segment");
+        assert_eq!(split(pages(400..400 + MAX_PAGES), 5000, &first), None, "too many pages");
+        let many: Vec<_> = (0..MAX_RANGES).map(|n| pages(100 * n..100 * n + 1)).collect();
+        assert_eq!(split(pages(4000..4001), 5000, &many), None, "too many ranges");
+        assert_eq!(split(pages(0..101), 5000, &many).map(|ranges| ranges.len()), Some(MAX_RANGES - 1));
+    }
 }
