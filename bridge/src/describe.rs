@@ -1,7 +1,6 @@
 //! The tracepoints of a callsite, and their descriptions: names, fields, level, place. They are leaked, as the tracepoints stay.
 
-use crate::fields::MOST_FIELDS;
-use tracepoint_core::field::{AnyFields, Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
+use tracepoint_core::field::{AnyFields, Base, ByteOrder, FieldDescriptor, FieldType, IntegerType, MAX_ANY_FIELDS};
 use tracepoint_core::private::{MarkerParts, RuntimeMarker, ValuesType};
 use tracepoint_core::{Level, Location};
 use tracing_core::Metadata;
@@ -97,7 +96,7 @@ fn marker<V: ValuesType>(
 ) -> Option<RuntimeMarker<V>> {
     let mut fields: Vec<_> = ids.iter().map(|name| FieldDescriptor { name, ty: ID, doc: "" }).collect();
     if has_fields {
-        fields.extend(metadata.fields().iter().take(MOST_FIELDS).map(|field| FieldDescriptor {
+        fields.extend(metadata.fields().iter().take(MAX_ANY_FIELDS).map(|field| FieldDescriptor {
             name: identifier(field.name(), ids),
             ty: FieldType::Any,
             doc: "",

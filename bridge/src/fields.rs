@@ -1,74 +1,92 @@
-//! The values of an event: collected on the stack, then recorded.
+//! The values of an event: encoded on the stack in the order of the fields, then recorded.
 
-use std::fmt::{self, Debug, Write};
-use std::ops::Range;
+use std::fmt::{Debug, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tracepoint_core::field::AnyValue;
-use tracepoint_core::private::{RuntimeMarker, TextBuffer, ValuesType};
+use tracepoint_core::field::{AnyBuffer, AnyFields, AnyValue, MAX_ANY_FIELDS};
+use tracepoint_core::private::{RuntimeMarker, ValuesType};
 use tracing_core::Field;
 use tracing_core::field::Visit;
 
-/// The bytes of all texts of an event together.
-const TEXTS: usize = 2048;
-
-/// The most fields of a callsite that are described and recorded; further ones are left out.
-pub(crate) const MOST_FIELDS: usize = 32;
-
-/// A value, or the place of its text.
-#[derive(Clone, Copy, Default)]
-enum Slot {
-    #[default]
-    Absent,
-    Unsigned(u64),
-    Signed(i64),
-    Float(f64),
-    Bool(bool),
-    Text(u16, u16),
+struct Collector {
+    values: AnyBuffer,
+    /// Whether fields in front of a value may still get theirs, so that they are not passed over.
+    is_strict: bool,
+    /// Whether a value came after that of a later field.
+    is_disordered: bool,
 }
 
-struct Collector<const N: usize> {
-    slots: [Slot; N],
-    texts: TextBuffer<TEXTS>,
-}
+impl Collector {
+    /// Whether the value of this field is to be added now. The fields in front of it have none then.
+    #[inline(always)]
+    fn takes(&mut self, field: &Field) -> bool {
+        let index = field.index();
+        index == self.values.values() || self.passes_over_to(index)
+    }
 
-impl<const N: usize> Collector<N> {
-    fn put(&mut self, field: &Field, value: Slot) {
-        if let Some(slot) = self.slots.get_mut(field.index()) {
-            *slot = value;
+    #[inline(never)]
+    fn passes_over_to(&mut self, index: usize) -> bool {
+        self.is_disordered |= index < self.values.values();
+        let is_taken = index > self.values.values() && !self.is_strict;
+        if is_taken {
+            self.pass_over_to(index);
+        }
+        is_taken
+    }
+
+    /// The fields in front of this one have no values.
+    #[inline(always)]
+    fn pass_over_to(&mut self, index: usize) {
+        while self.values.values() < index.min(MAX_ANY_FIELDS) {
+            self.values.push(AnyValue::Absent);
         }
     }
 
-    fn put_text(&mut self, field: &Field, write: impl FnOnce(&mut TextBuffer<TEXTS>) -> fmt::Result) {
-        let start = self.texts.as_str().len();
-        // An error means that the text was cut off, or is that of the value.
-        let _ = write(&mut self.texts);
-        self.put(field, Slot::Text(start as u16, self.texts.as_str().len() as u16));
+    #[inline(always)]
+    fn put(&mut self, field: &Field, value: AnyValue<'_>) {
+        if self.takes(field) {
+            self.values.push(value);
+        }
+    }
+
+    /// Takes the values of so many fields, where they do not come in their order: at least one at each visit.
+    #[cold]
+    fn take_again(&mut self, count: usize, visit: &impl Fn(&mut dyn Visit)) {
+        self.values = AnyBuffer::new();
+        self.is_strict = true;
+        for index in 0..count {
+            if self.values.values() == index {
+                visit(self);
+                self.pass_over_to(index + 1);
+            }
+        }
     }
 }
 
-impl<const N: usize> Visit for Collector<N> {
+impl Visit for Collector {
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.put(field, Slot::Float(value));
+        self.put(field, AnyValue::Float(value));
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.put(field, Slot::Signed(value));
+        self.put(field, AnyValue::Signed(value));
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.put(field, Slot::Unsigned(value));
+        self.put(field, AnyValue::Unsigned(value));
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.put(field, Slot::Bool(value));
+        self.put(field, AnyValue::Bool(value));
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.put_text(field, |texts| texts.write_str(value));
+        self.put(field, AnyValue::Text(value));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.put_text(field, |texts| write!(texts, "{value:?}"));
+        if self.takes(field) {
+            self.values.push_text(|text| write!(text, "{value:?}"));
+        }
     }
 }
 
@@ -78,41 +96,20 @@ impl<const N: usize> Visit for Collector<N> {
 pub(crate) fn collect<V: ValuesType>(
     tracepoint: RuntimeMarker<V>,
     count: usize,
-    visit: impl FnOnce(&mut dyn Visit),
-    record: impl FnOnce(&[AnyValue<'_>]),
+    visit: impl Fn(&mut dyn Visit),
+    record: impl FnOnce(AnyFields<'_>),
 ) {
-    // Few fields are the usual case, and what is not used need not be initialised.
-    match count {
-        0..=4 => collect_in::<4, V>(tracepoint, count, visit, record),
-        5..=12 => collect_in::<12, V>(tracepoint, count, visit, record),
-        _ => collect_in::<MOST_FIELDS, V>(tracepoint, count.min(MOST_FIELDS), visit, record),
+    let count = count.min(MAX_ANY_FIELDS);
+    let mut collector = Collector { values: AnyBuffer::new(), is_strict: false, is_disordered: false };
+    let collected = catch_unwind(AssertUnwindSafe(|| {
+        visit(&mut collector);
+        collector.pass_over_to(count);
+        if collector.is_disordered {
+            collector.take_again(count, &visit);
+        }
+    }));
+    match collected {
+        Ok(()) => record(collector.values.fields()),
+        Err(panic) => tracepoint.panicked(panic),
     }
-}
-
-#[inline]
-fn collect_in<const N: usize, V: ValuesType>(
-    tracepoint: RuntimeMarker<V>,
-    count: usize,
-    visit: impl FnOnce(&mut dyn Visit),
-    record: impl FnOnce(&[AnyValue<'_>]),
-) {
-    let mut collector = Collector::<N> { slots: [Slot::Absent; N], texts: TextBuffer::new() };
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| visit(&mut collector))) {
-        return tracepoint.panicked(panic);
-    }
-    let Collector { slots, texts } = &collector;
-    // A text that the cut of a later one has changed is left out.
-    let text = |place: Range<usize>| texts.as_str().get(place).map_or(AnyValue::Absent, AnyValue::Text);
-    let mut values = [AnyValue::Absent; N];
-    for (value, slot) in values[..count].iter_mut().zip(slots) {
-        *value = match *slot {
-            Slot::Absent => AnyValue::Absent,
-            Slot::Unsigned(number) => AnyValue::Unsigned(number),
-            Slot::Signed(number) => AnyValue::Signed(number),
-            Slot::Float(number) => AnyValue::Float(number),
-            Slot::Bool(truth) => AnyValue::Bool(truth),
-            Slot::Text(start, end) => text(start.into()..end.into()),
-        };
-    }
-    record(&values[..count]);
 }

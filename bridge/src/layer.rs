@@ -6,7 +6,6 @@ use crate::fields::collect;
 use crate::switching;
 use std::cell::RefCell;
 use tracepoint_core::clock::now;
-use tracepoint_core::field::AnyFields;
 use tracing_core::span::{Attributes, Id, Record};
 use tracing_core::subscriber::{Interest, Subscriber};
 use tracing_core::{Dispatch, Event, Metadata};
@@ -83,7 +82,7 @@ where
                 *tracepoint,
                 event.metadata().fields().len(),
                 |visitor| event.record(visitor),
-                |values| tracepoint.record(&(span, AnyFields(values))),
+                |values| tracepoint.record(&(span, values)),
             );
         }
     }
@@ -99,7 +98,7 @@ where
                 *begin,
                 attributes.metadata().fields().len(),
                 |visitor| attributes.record(visitor),
-                |values| begin.record(&(id.into_u64(), (parent, AnyFields(values)))),
+                |values| begin.record(&(id.into_u64(), (parent, values))),
             );
         }
     }
@@ -112,7 +111,7 @@ where
                 *record,
                 metadata.fields().len(),
                 |visitor| values.record(visitor),
-                |values| record.record(&(id.into_u64(), AnyFields(values))),
+                |values| record.record(&(id.into_u64(), values)),
             );
         }
     }
@@ -261,6 +260,44 @@ mod tests {
             shout(2);
             drop(subscription);
             assert_eq!(sum.0.load(Ordering::Relaxed), 0);
+            Ok(())
+        })
+    }
+
+    /// The values of the fields `a` and `b` of the last event.
+    struct Pair([AtomicU64; 2]);
+
+    impl Aggregate for Pair {
+        fn observe(&self, _: u64, event: FieldView<'_>) {
+            for (name, seen) in ["a", "b"].iter().zip(&self.0) {
+                if let Some(Value::Unsigned(n)) = event.by_name(name) {
+                    seen.store(n, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn values_may_come_in_any_order() -> Result<(), Box<dyn std::error::Error>> {
+        let alone = tracing_subscriber::registry().with(layer());
+        tracing_core::dispatcher::with_default(&alone.into(), || -> Result<(), Box<dyn std::error::Error>> {
+            let span = || tracing::info_span!("bridge_order", a = tracing::field::Empty, b = tracing::field::Empty);
+            span();
+            let name = "tracepoint_tracing::layer::tests::bridge_order_record";
+            let marker = tracepoint_core::markers().find(|marker| marker.name() == name).ok_or("listed")?;
+            let pair = Arc::new(Pair([const { AtomicU64::new(0) }; 2]));
+            let subscription = marker.subscribe(MarkerSubscriber::aggregate(Arc::clone(&pair) as _))?;
+            let span = span();
+            let fields = span.metadata().ok_or("on")?.fields();
+            let [a, b] = ["a", "b"].map(|name| fields.field(name));
+            let (a, b) = a.zip(b).ok_or("fields")?;
+            span.record_all(&fields.value_set(&[(&b, Some(&2_u64 as &dyn tracing::Value)), (&a, Some(&1_u64))]));
+            let seen = || pair.0.each_ref().map(|seen| seen.load(Ordering::Relaxed));
+            assert_eq!(seen(), [1, 2]);
+            // That of the first field is absent.
+            span.record_all(&fields.value_set(&[(&b, Some(&3_u64 as &dyn tracing::Value))]));
+            drop(subscription);
+            assert_eq!(seen(), [1, 3]);
             Ok(())
         })
     }

@@ -45,7 +45,6 @@
 mod after_fork;
 mod error;
 mod fire;
-mod formatted;
 mod getters;
 mod key;
 mod location;

@@ -1,7 +1,6 @@
 //! The items that expansions of the macros use. Not part of the API: they change without notice.
 
 pub use crate::fire::{Emitted, Entered, Stage, derived, fire_fast, fire_full};
-pub use crate::formatted::{TextBuffer, debug, display, optional_debug, optional_display};
 pub use crate::key::Key;
 pub use crate::location::{Location, crate_name};
 pub use crate::marker::Marker;
@@ -34,7 +33,8 @@ pub use tracepoint_macros::{define_trace, trace_mark};
 pub use tracepoint_ring::Level;
 pub use tracepoint_ring::field::words::Words;
 pub use tracepoint_ring::field::{
-    Array, At, Base, Be, Both, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType, PathBytes, Sequence, Text,
+    Array, At, Base, Be, Both, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType, PathBytes, Sequence,
+    Text, TextBuffer, debug, display, optional_debug, optional_display,
 };
 pub use tracepoint_ring::thread::{ThreadSlot, never_trace_this_thread};
 pub use tracepoint_ring::update::lock_without_setup as update_lock;

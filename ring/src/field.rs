@@ -14,7 +14,9 @@
 //! | `Option<T>` | one byte, 0 or 1; after 1 the value |
 //! | a value of a type that is known at run time | one byte that names the type (0: none, then u64, i64, f64, bool, str), and the value |
 
+mod any_fields;
 mod elements;
+mod formatted;
 mod scalar;
 mod text;
 mod types;
@@ -29,7 +31,9 @@ pub mod sealed {
     pub trait Sealed {}
 }
 
+pub use any_fields::{AnyBuffer, AnyFields, AnyText, MAX_ANY_FIELDS};
 pub use elements::{Array, Sequence};
+pub use formatted::{TextBuffer, debug, display, optional_debug, optional_display};
 pub use scalar::{Be, Scalar};
 pub use text::{PathBytes, Text};
 pub use types::{Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType};
@@ -37,4 +41,4 @@ pub use types::{Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerT
 pub use value::NulHandling;
 pub(crate) use value::size_behind;
 pub use value::{At, Both, Elements, FieldValue, Fields, Value, Writer};
-pub use variant::{AnyFields, AnyValue};
+pub use variant::AnyValue;

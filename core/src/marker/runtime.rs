@@ -140,7 +140,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use tracepoint_ring::Level;
     use tracepoint_ring::field::{
-        AnyFields, AnyValue, Base, ByteOrder, FieldDescriptor, FieldType, IntegerType, Value,
+        AnyBuffer, AnyFields, AnyValue, Base, ByteOrder, FieldDescriptor, FieldType, IntegerType, Value,
     };
 
     enum Pair {}
@@ -189,8 +189,11 @@ mod tests {
         assert!(!marker.is_on());
         let subscription = listed.subscribe(Subscriber::aggregate(sum.clone()))?;
         assert!(marker.is_on());
-        marker.record(&(5, AnyFields(&[AnyValue::Text("x")])));
-        marker.record(&(7, AnyFields(&[AnyValue::Absent])));
+        for (id, what) in [(5, AnyValue::Text("x")), (7, AnyValue::Absent)] {
+            let mut fields = AnyBuffer::new();
+            fields.push(what);
+            marker.record(&(id, fields.fields()));
+        }
         drop(subscription);
         assert!(!marker.is_on());
         assert_eq!(sum.0.load(Ordering::Relaxed), 5);

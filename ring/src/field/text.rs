@@ -85,7 +85,7 @@ impl Writer {
 }
 
 /// Replaces NULs. Returns whether there was one.
-fn replace_nuls(bytes: &mut [u8]) -> bool {
+pub(super) fn replace_nuls(bytes: &mut [u8]) -> bool {
     let mut nuls = bytes.iter_mut().filter(|byte| **byte == 0).peekable();
     let has_nul = nuls.peek().is_some();
     nuls.for_each(|byte| *byte = 0x1A); // ASCII SUB (substitute)
@@ -98,7 +98,7 @@ fn replace_nuls(bytes: &mut [u8]) -> bool {
 ///
 /// `to` has room for `bytes.len()` bytes, which do not overlap `bytes`.
 #[inline(always)]
-unsafe fn copy_text(bytes: &[u8], to: *mut u8) -> bool {
+pub(super) unsafe fn copy_text(bytes: &[u8], to: *mut u8) -> bool {
     // SAFETY: in each branch the text is at least as long as the pieces; the caller guarantees the room.
     unsafe {
         if bytes.len() > Sixteen::SIZE {

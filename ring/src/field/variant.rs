@@ -2,7 +2,7 @@
 
 use super::sealed::Sealed;
 use super::text::Text;
-use super::value::{FieldValue, Fields, MAX_SIZE, Value, Writer};
+use super::value::{FieldValue, MAX_SIZE, Value, Writer};
 
 /// Writes the byte in front of the value.
 ///
@@ -42,6 +42,9 @@ impl<V: FieldValue> FieldValue for Option<V> {
         self.as_ref().map_or(Value::Absent, V::value)
     }
 }
+
+/// The tag of a text.
+pub(super) const TEXT: u8 = 5;
 
 /// A value whose type is known at run time only.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -98,7 +101,7 @@ impl FieldValue for AnyValue<'_> {
                     value.encode(writer);
                 }
                 Self::Text(text) => {
-                    write_tag(5, writer);
+                    write_tag(TEXT, writer);
                     Text(text).encode(writer);
                 }
             }
@@ -107,7 +110,13 @@ impl FieldValue for AnyValue<'_> {
 
     #[inline]
     fn value(&self) -> Value<'_> {
-        match *self {
+        self.into_value()
+    }
+}
+
+impl<'a> AnyValue<'a> {
+    pub(super) fn into_value(self) -> Value<'a> {
+        match self {
             Self::Absent => Value::Absent,
             Self::Unsigned(value) => Value::Unsigned(value),
             Self::Signed(value) => Value::Signed(value),
@@ -116,34 +125,32 @@ impl FieldValue for AnyValue<'_> {
             Self::Text(text) => Value::Text(text),
         }
     }
-}
 
-/// As many values as the event has fields, which is known at run time only.
-#[derive(Clone, Copy, Debug)]
-pub struct AnyFields<'a>(pub &'a [AnyValue<'a>]);
-
-impl Sealed for AnyFields<'_> {}
-
-impl Fields for AnyFields<'_> {
-    const COUNT: usize = 0;
-    const MAY_SATURATE: bool = true;
-
-    #[inline]
-    fn encoded_size(&self) -> usize {
-        self.0.iter().fold(0, |size, value| size.saturating_add(value.encoded_size()))
-    }
-
-    #[inline]
-    unsafe fn encode(&self, writer: &mut Writer) {
-        for value in self.0 {
-            // SAFETY: the caller guarantees room for the values together.
-            unsafe { value.encode(writer) };
-        }
-    }
-
-    #[inline]
-    fn field(&self, index: usize) -> Option<Value<'_>> {
-        self.0.get(index).map(FieldValue::value)
+    /// Takes an encoded value from the front; `None` at the end.
+    pub(super) fn decode(bytes: &mut &'a [u8]) -> Option<Self> {
+        let (tag, rest) = bytes.split_first()?;
+        let mut size = 8;
+        let number = || rest.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        let value = match tag {
+            1 => Self::Unsigned(number()?),
+            2 => Self::Signed(number()?.cast_signed()),
+            3 => Self::Float(f64::from_bits(number()?)),
+            4 => {
+                size = 1;
+                Self::Bool(*rest.first()? != 0)
+            }
+            &TEXT => {
+                let end = rest.iter().position(|byte| *byte == 0)?;
+                size = end + 1;
+                Self::Text(str::from_utf8(&rest[..end]).ok()?)
+            }
+            _ => {
+                size = 0;
+                Self::Absent
+            }
+        };
+        *bytes = &rest[size..];
+        Some(value)
     }
 }
 

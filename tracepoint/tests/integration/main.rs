@@ -41,6 +41,7 @@ mod flush;
 mod fork;
 #[cfg(target_os = "linux")]
 mod fork_first;
+mod formatted;
 mod fullness;
 mod handed_over;
 mod hygiene;

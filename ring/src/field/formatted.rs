@@ -3,18 +3,21 @@
 //! The text is written into a buffer on the stack before a record is reserved, and copied into the record from there: its length has to be
 //! known, and the code that writes it is the program's, which may panic, or fire events. Nothing is allocated by this module.
 
+use super::Text;
 use std::fmt::{self, Debug, Display, Write};
 use std::mem::MaybeUninit;
-use tracepoint_ring::field::Text;
 
 /// The end of a text that was cut off.
-const CUT: &str = "…";
+pub(super) const CUT: &str = "…";
 
 /// Room for a text of at most `N` bytes. A longer text is cut off at the end of a character, and ends with `…`.
+///
+/// The number behind the bytes is not 0 at first: the compiler clears zeros together with bytes next to them that need not be initialised, here all.
 #[derive(Debug)]
+#[repr(C)]
 pub struct TextBuffer<const N: usize> {
     bytes: [MaybeUninit<u8>; N],
-    used: usize,
+    room: usize,
     is_cut: bool,
 }
 
@@ -23,35 +26,41 @@ impl<const N: usize> TextBuffer<N> {
     #[inline]
     pub const fn new() -> Self {
         const { assert!(N >= CUT.len(), "the bound of a text is at least 3 bytes") };
-        Self { bytes: [MaybeUninit::uninit(); N], used: 0, is_cut: false }
+        Self { bytes: [MaybeUninit::uninit(); N], room: N, is_cut: false }
+    }
+
+    #[inline]
+    fn used(&self) -> usize {
+        N - self.room
     }
 
     fn push(&mut self, text: &str) {
-        for (slot, byte) in self.bytes[self.used..].iter_mut().zip(text.as_bytes()) {
+        let used = self.used();
+        for (slot, byte) in self.bytes[used..].iter_mut().zip(text.as_bytes()) {
             slot.write(*byte);
         }
-        self.used += text.len();
+        self.room -= text.len();
     }
 
     /// The text.
     #[inline]
     pub fn as_str(&self) -> &str {
-        // SAFETY: `push` has initialised the first `used` bytes, as whole characters: `cut` ends the text at the end of one.
-        unsafe { str::from_utf8_unchecked(std::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.used)) }
+        // SAFETY: `push` has initialised the first `used()` bytes, as whole characters: `cut` ends the text at the end of one.
+        unsafe { str::from_utf8_unchecked(std::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.used())) }
     }
 
     /// Takes what fits of `text`, and makes room for the mark at the end.
     #[cold]
     fn cut(&mut self, text: &str) {
         self.is_cut = true;
-        self.push(&text[..boundary(text, N - self.used)]);
-        self.used = boundary(self.as_str(), N - CUT.len());
+        self.push(&text[..boundary(text, self.room)]);
+        self.room = N - boundary(self.as_str(), N - CUT.len());
         self.push(CUT);
     }
 }
 
 /// The end of the last character that ends at or before `at`.
-fn boundary(text: &str, at: usize) -> usize {
+pub(super) fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
@@ -68,7 +77,7 @@ impl<const N: usize> Write for TextBuffer<N> {
             // Ends the formatting of what would not be kept.
             return Err(fmt::Error);
         }
-        if text.len() <= N - self.used {
+        if text.len() <= self.room {
             self.push(text);
             return Ok(());
         }
@@ -108,32 +117,4 @@ pub fn optional_debug<'b, const N: usize>(
     buffer: &'b mut TextBuffer<N>,
 ) -> Option<Text<'b>> {
     value.as_ref().map(|value| debug(value, buffer))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_text_is_cut_at_a_character() {
-        let cut = |text: &str| display(text, &mut TextBuffer::<8>::new()).0.to_owned();
-        assert_eq!(cut(""), "");
-        assert_eq!(cut("12345678"), "12345678");
-        assert_eq!(cut("123456789"), "12345…");
-        assert_eq!(cut("1234ä6789"), "1234…");
-        assert_eq!(debug(&[1; 100], &mut TextBuffer::<12>::new()).0, "[1, 1, 1,…");
-    }
-
-    #[test]
-    fn parts_are_joined_and_an_error_of_the_value_keeps_what_it_wrote() {
-        struct Failing;
-        impl Display for Failing {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("begun")?;
-                Err(fmt::Error)
-            }
-        }
-        assert_eq!(display(&format_args!("{}-{}", 1, 2), &mut TextBuffer::<8>::new()).0, "1-2");
-        assert_eq!(display(&Failing, &mut TextBuffer::<8>::new()).0, "begun");
-    }
 }
