@@ -1,12 +1,19 @@
 //! The tracepoints of a callsite, and their descriptions: names, fields, level, place. They are leaked, as the tracepoints stay.
 
 use tracepoint_core::field::{AnyFields, Base, ByteOrder, FieldDescriptor, FieldType, IntegerType, MAX_ANY_FIELDS};
-use tracepoint_core::private::{MarkerParts, RuntimeMarker, ValuesType};
+use tracepoint_core::private::{At, MarkerParts, RuntimeMarker, UpdateGuard, ValuesType};
 use tracepoint_core::{Level, Location};
 use tracing_core::Metadata;
 
 /// The part of the names before the colon.
 const PROVIDER: &str = "tracing";
+
+tracepoint_core::define_trace! {
+    provider = "tracepoint";
+
+    /// Never fired: tells the agent of any program that links this crate that there will be further markers.
+    registers_markers() {}
+}
 
 /// The longest name in bytes: what LTTng's tools accept, less the provider and the colon.
 const MAX_NAME: usize = 255 - PROVIDER.len() - 1;
@@ -27,7 +34,7 @@ impl ValuesType for InSpan {
 pub(crate) enum Begin {}
 
 impl ValuesType for Begin {
-    type Values<'a> = (u64, (u64, AnyFields<'a>));
+    type Values<'a> = At<(u64, (u64, AnyFields<'a>))>;
 }
 
 /// The values of the end of a span: its id, and its duration in nanoseconds.
@@ -35,7 +42,7 @@ impl ValuesType for Begin {
 pub(crate) enum End {}
 
 impl ValuesType for End {
-    type Values<'a> = (u64, (u64, ()));
+    type Values<'a> = At<(u64, (u64, ()))>;
 }
 
 /// The tracepoints of a callsite.
@@ -63,16 +70,16 @@ impl Tracepoints {
 }
 
 /// Registers the tracepoints of a callsite.
-pub(crate) fn register(metadata: &'static Metadata<'static>) -> Tracepoints {
+pub(crate) fn register(metadata: &'static Metadata<'static>, locked: &UpdateGuard<'_>) -> Tracepoints {
     let tracepoints = if metadata.is_span() {
         let name = format!("{}::{}", metadata.target(), metadata.name());
         // By these names readers recognise the begin and the end of a span.
-        let begin = marker(metadata, &name, "_begin", &["span_id", "parent_id"], true);
-        let record = marker(metadata, &name, "_record", &["span_id"], true);
-        let end = marker(metadata, &name, "_end", &["span_id", "duration_ns"], false);
+        let begin = marker(locked, metadata, &name, "_begin", &["span_id", "parent_id"], true);
+        let record = marker(locked, metadata, &name, "_record", &["span_id"], true);
+        let end = marker(locked, metadata, &name, "_end", &["span_id", "duration_ns"], false);
         begin.zip(record).zip(end).map(|((begin, record), end)| Tracepoints::Span { begin, record, end })
     } else {
-        marker(metadata, &event_name(metadata), "", &["span_id"], true).map(Tracepoints::Event)
+        marker(locked, metadata, &event_name(metadata), "", &["span_id"], true).map(Tracepoints::Event)
     };
     tracepoints.unwrap_or(Tracepoints::None)
 }
@@ -88,6 +95,7 @@ fn event_name(metadata: &Metadata<'_>) -> String {
 }
 
 fn marker<V: ValuesType>(
+    locked: &UpdateGuard<'_>,
     metadata: &'static Metadata<'static>,
     name: &str,
     ending: &str,
@@ -102,7 +110,7 @@ fn marker<V: ValuesType>(
             doc: "",
         }));
     }
-    RuntimeMarker::register(MarkerParts {
+    let parts = MarkerParts {
         provider: PROVIDER,
         name: full_name(name, ending).leak(),
         level: level(*metadata.level()),
@@ -116,7 +124,8 @@ fn marker<V: ValuesType>(
             file: metadata.file().unwrap_or(""),
             line: metadata.line().unwrap_or(0),
         },
-    })
+    };
+    RuntimeMarker::register(parts, locked)
 }
 
 /// A name that CTF can carry, cut off where it is too long.

@@ -6,6 +6,8 @@ use crate::fields::collect;
 use crate::switching;
 use std::cell::RefCell;
 use tracepoint_core::clock::now;
+use tracepoint_core::private::At;
+use tracepoint_core::span::{Begin, SpanId};
 use tracing_core::span::{Attributes, Id, Record};
 use tracing_core::subscriber::{Interest, Subscriber};
 use tracing_core::{Dispatch, Event, Metadata};
@@ -28,39 +30,61 @@ struct Switches;
 
 impl<S> Filter<S> for Switches {
     fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
-        let is_known = callsites::find(metadata).is_some();
-        match callsites::register(metadata) {
-            Some(tracepoints) if tracepoints.is_on() => Interest::always(),
-            // Until `tracing` asks again: another thread may switch it on before `tracing` lists the callsite.
-            Some(_) if !is_known => Interest::sometimes(),
-            _ => Interest::never(),
+        let Some(callsite) = callsites::register(metadata) else { return Interest::never() };
+        if callsite.tracepoints.is_on() {
+            return Interest::always();
         }
+        // A thread that stores `never` after a switch would store what is no longer so.
+        let is_final = switching::is_asking();
+        callsite.set_known_as_off(is_final);
+        if is_final { Interest::never() } else { Interest::sometimes() }
     }
 
     fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
-        callsites::find(metadata).is_some_and(Tracepoints::is_on)
+        let Some(callsite) = callsites::find(metadata) else { return false };
+        let is_on = callsite.tracepoints.is_on();
+        if !is_on && !callsite.is_known_as_off() {
+            switching::asked_at_event();
+        }
+        is_on
     }
 }
 
 struct TracepointLayer;
 
-/// When a span began, in nanoseconds on the clock of the process; kept with the span.
-struct Begun(u64);
+/// The tracepoints of a callsite that was registered.
+#[inline]
+fn tracepoints(metadata: &Metadata<'_>) -> Option<&'static Tracepoints> {
+    callsites::find(metadata).map(|callsite| &callsite.tracepoints)
+}
+
+/// The id and the time of the begin of a span; kept with the span. The id is of the same numbers as those of `span!`, because a trace can have
+/// both; those of `tracing` may be used again.
+#[derive(Clone, Copy)]
+struct Begun(Begin);
+
+/// What is kept with a span that this layer has seen.
+fn begun<S: Subscriber + for<'a> LookupSpan<'a>>(id: &Id, context: &Context<'_, S>) -> Option<Begin> {
+    context.span(id)?.extensions().get::<Begun>().map(|begun| begun.0)
+}
 
 thread_local! {
-    /// The spans that are entered on this thread, innermost last.
-    static ENTERED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+    /// The spans that are entered on this thread, innermost last: the id of `tracing`, and that in the trace.
+    static ENTERED: RefCell<Vec<(Id, u64)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The innermost span that is entered on this thread; 0: none, also while the thread ends.
 fn current() -> u64 {
-    ENTERED.try_with(|spans| spans.borrow().last().copied()).ok().flatten().unwrap_or(0)
+    ENTERED.try_with(|spans| spans.borrow().last().map(|(_, id)| *id)).ok().flatten().unwrap_or(0)
 }
 
 /// The span that is given, or the innermost one where that is wanted.
-fn parent(given: Option<&Id>, is_contextual: bool) -> u64 {
+fn parent<S>(given: Option<&Id>, is_contextual: bool, context: &Context<'_, S>) -> u64
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
     match given {
-        Some(id) => id.into_u64(),
+        Some(id) => begun(id, context).map_or(0, |begun| begun.id().get()),
         None if is_contextual => current(),
         None => 0,
     }
@@ -74,10 +98,10 @@ where
         switching::serve(dispatch);
     }
 
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let Some(Tracepoints::Event(tracepoint)) = callsites::find(event.metadata()) else { return };
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let Some(Tracepoints::Event(tracepoint)) = tracepoints(event.metadata()) else { return };
         if tracepoint.is_on() {
-            let span = parent(event.parent(), event.is_contextual());
+            let span = parent(event.parent(), event.is_contextual(), &context);
             collect(
                 *tracepoint,
                 event.metadata().fields().len(),
@@ -88,55 +112,58 @@ where
     }
 
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        let Some(Tracepoints::Span { begin, end, .. }) = callsites::find(attributes.metadata()) else { return };
-        if let Some(span) = context.span(id).filter(|_| end.is_on()) {
-            span.extensions_mut().replace(Begun(now()));
+        let Some(Tracepoints::Span { begin, .. }) = tracepoints(attributes.metadata()) else { return };
+        let begun = Begin::new(SpanId::NONE);
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().replace(Begun(begun));
         }
         if begin.is_on() {
-            let parent = parent(attributes.parent(), attributes.is_contextual());
+            let parent = parent(attributes.parent(), attributes.is_contextual(), &context);
             collect(
                 *begin,
                 attributes.metadata().fields().len(),
                 |visitor| attributes.record(visitor),
-                |values| begin.record(&(id.into_u64(), (parent, values))),
+                |values| begin.record(&At { time: begun.time(), values: (begun.id().get(), (parent, values)) }),
             );
         }
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         let Some(metadata) = context.metadata(id) else { return };
-        let Some(Tracepoints::Span { record, .. }) = callsites::find(metadata) else { return };
+        let Some(Tracepoints::Span { record, .. }) = tracepoints(metadata) else { return };
         if record.is_on() {
+            let id = begun(id, &context).map_or(0, |begun| begun.id().get());
             collect(
                 *record,
                 metadata.fields().len(),
                 |visitor| values.record(visitor),
-                |values| record.record(&(id.into_u64(), values)),
+                |values| record.record(&(id, values)),
             );
         }
     }
 
-    fn on_enter(&self, id: &Id, _: Context<'_, S>) {
+    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
+        let span = begun(id, &context).map_or(0, |begun| begun.id().get());
         // Fails while the thread ends.
-        let _ = ENTERED.try_with(|spans| spans.borrow_mut().push(id.into_u64()));
+        let _ = ENTERED.try_with(|spans| spans.borrow_mut().push((id.clone(), span)));
     }
 
     fn on_exit(&self, id: &Id, _: Context<'_, S>) {
         let _ = ENTERED.try_with(|spans| {
             let mut spans = spans.borrow_mut();
             // Mostly the last one; guards can be dropped in any order.
-            if let Some(at) = spans.iter().rposition(|span| *span == id.into_u64()) {
+            if let Some(at) = spans.iter().rposition(|(span, _)| span == id) {
                 spans.remove(at);
             }
         });
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
-        let Some(span) = context.span(&id) else { return };
-        let Some(Tracepoints::Span { end, .. }) = callsites::find(span.metadata()) else { return };
-        // A span that began while its end was off has no duration, and no end.
-        if let Some(Begun(begun)) = span.extensions().get::<Begun>().filter(|_| end.is_on()) {
-            end.record(&(id.into_u64(), (now().saturating_sub(*begun), ())));
+        let Some(Tracepoints::Span { end, .. }) = context.metadata(&id).and_then(tracepoints) else { return };
+        if let Some(begun) = begun(&id, &context).filter(|_| end.is_on()) {
+            let time = now();
+            let duration = time.saturating_sub(begun.time());
+            end.record(&At { time, values: (begun.id().get(), (duration, ())) });
         }
     }
 }
@@ -176,29 +203,15 @@ mod tests {
         tracing::info!(target: "bridge_test", n, "said");
     }
 
-    fn marker() -> Option<&'static tracepoint_core::Marker> {
-        tracepoint_core::markers().find(|marker| marker.name().starts_with("bridge_test:"))
-    }
-
     #[test]
-    fn a_callsite_is_never_wanted_while_its_tracepoint_is_off() -> Result<(), Box<dyn std::error::Error>> {
+    fn another_layer_sees_all_events_in_either_state() -> Result<(), Box<dyn std::error::Error>> {
         let seen = Arc::new(AtomicU64::new(0));
-        let alone = Dispatch::new(tracing_subscriber::registry().with(layer()));
-        let asked = |metadata| {
-            let interest = alone.register_callsite(metadata);
-            (interest.is_never(), interest.is_always())
-        };
-        let metadata = tracing_core::dispatcher::with_default(&alone, || {
-            say(1);
-            marker()
-        });
-        let marker = metadata.ok_or("listed once it was reached")?;
-        assert!(!marker.is_on());
-
-        // Beside a layer that wants everything: that one sees all events, in either state.
         let both = tracing_subscriber::registry().with(layer()).with(Other(Arc::clone(&seen)));
         tracing_core::dispatcher::with_default(&both.into(), || -> Result<(), Box<dyn std::error::Error>> {
             say(2);
+            let marker = tracepoint_core::markers().find(|marker| marker.name().starts_with("bridge_test:"));
+            let marker = marker.ok_or("listed once it was reached")?;
+            assert!(!marker.is_on());
             let sum = Arc::new(Sum(AtomicU64::new(0)));
             let subscription = marker.subscribe(MarkerSubscriber::aggregate(sum.clone()))?;
             say(4);
@@ -206,18 +219,7 @@ mod tests {
             say(8);
             assert_eq!((sum.0.load(Ordering::Relaxed), seen.load(Ordering::Relaxed)), (4, 3));
             Ok(())
-        })?;
-
-        // What `tracing` is told of a callsite that it knows.
-        let callsite = tracing::callsite!(name: "asked", kind: tracing::metadata::Kind::EVENT, target: "asked", level: tracing::Level::INFO, fields: n);
-        let metadata = tracing_core::Callsite::metadata(callsite);
-        assert_eq!(asked(metadata), (true, false));
-        let marker = tracepoint_core::markers().find(|marker| marker.name().starts_with("asked")).ok_or("listed")?;
-        let subscription = marker.subscribe(MarkerSubscriber::aggregate(Arc::new(Sum(AtomicU64::new(0)))))?;
-        assert_eq!(asked(metadata), (false, true));
-        drop(subscription);
-        assert_eq!(asked(metadata), (true, false));
-        Ok(())
+        })
     }
 
     #[test]
@@ -238,6 +240,44 @@ mod tests {
         shout(4);
         assert_eq!((sum.0.load(Ordering::Relaxed), seen.load(Ordering::Relaxed)), (2, 3));
         Ok(())
+    }
+
+    /// The first two fields of the last event.
+    struct Ids([AtomicU64; 2]);
+
+    impl Aggregate for Ids {
+        fn observe(&self, _: u64, event: FieldView<'_>) {
+            for (index, seen) in self.0.iter().enumerate() {
+                if let Some(Value::Unsigned(id)) = event.get(index) {
+                    seen.store(id, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ids_differ_from_those_of_other_spans_and_parents_are_found() -> Result<(), Box<dyn std::error::Error>> {
+        let alone = tracing_subscriber::registry().with(layer());
+        tracing_core::dispatcher::with_default(&alone.into(), || -> Result<(), Box<dyn std::error::Error>> {
+            let span = |parent: Option<&tracing::Span>| tracing::info_span!(parent: parent.and_then(tracing::Span::id), "bridge_ids");
+            drop(span(None));
+            let name = "tracepoint_tracing::layer::tests::bridge_ids_begin";
+            let marker = tracepoint_core::markers().find(|marker| marker.name() == name).ok_or("listed")?;
+            let ids = Arc::new(Ids([const { AtomicU64::new(0) }; 2]));
+            let subscription = marker.subscribe(MarkerSubscriber::aggregate(Arc::clone(&ids) as _))?;
+            let of = |parent| {
+                let span = span(parent);
+                (span, ids.0.each_ref().map(|id| id.load(Ordering::Relaxed)))
+            };
+            // Each takes the next number of this thread.
+            let before = Begin::new(SpanId::NONE).id().get();
+            let (outer, [outer_id, no_parent]) = of(None);
+            let (_inner, [inner_id, parent]) = of(Some(&outer));
+            assert_eq!([outer_id, no_parent, inner_id, parent], [before + 1, 0, before + 2, before + 1]);
+            assert_eq!(Begin::new(SpanId::NONE).id().get(), before + 3);
+            drop(subscription);
+            Ok(())
+        })
     }
 
     struct Loud;

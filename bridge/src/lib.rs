@@ -25,7 +25,7 @@
 //! | `log::info!(…)` | `log:record` | `level`, `target`, `module`, `file`, `line`, `message` |
 //!
 //! The `span_id` of an event is the innermost span that this layer has seen entered on the thread, `parent_id` the one around a span; 0:
-//! none. Numbers, booleans
+//! none. The numbers are those of `span!`, so that a trace can have spans of both. Numbers, booleans
 //! and texts keep their types, which each event has by itself (the field type `any`); all other values are recorded as the text of their
 //! `Debug`. The texts of an event have 2048 bytes together; what does not fit is cut off and ends with `…`. A field without a value is
 //! absent. Dots in names of fields become underscores: `http.method` is `http_method` in filters.
@@ -35,14 +35,16 @@
 //! * A callsite is listed when it was reached once; `tracing` does not know it before. While a session records, its thread waits there,
 //!   once, for at most 500 ms, until the agent has switched it on, so that its first event is recorded, too.
 //! * At most 16,384 tracepoints are registered while the program runs; later callsites are never enabled. What describes them is never freed.
-//! * A session that starts before callsites are known has counters for 512 of them; `max_events` in `session.toml` says how many.
+//! * A session of the agent has counters for 512 tracepoints that come later, which take 64 KiB in each ring; `max_events` in
+//!   `session.toml` changes that. Further ones are left out, with a notice.
 //! * Sessions in code, and the one of the variable `TRACEPOINT`, record the callsites that are known when they start.
 //! * That a span was entered and left is not recorded, only its begin and its end.
 //!
 //! # Cost
 //!
-//! Off, the interest of a callsite is `never`, unless another layer wants it; `sometimes` from its first use until `tracing` is asked to look again,
-//! by the agent or by the start or end of a session. On, an event takes no lock of this crate and allocates nothing in
+//! Off, the interest of a callsite is `never`, unless another layer wants it. It is `sometimes` from its first use, and from the making of a
+//! `Dispatch`, until `tracing` asks again: because of the agent, of the start or end of a session, or, after 4096 questions at events, of a thread
+//! `tracepoint-interest` that ends at once. On, an event takes no lock of this crate and allocates nothing in
 //! it. A span allocates: it keeps the time of its begin.
 #![forbid(unsafe_code)]
 

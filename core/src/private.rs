@@ -7,9 +7,7 @@ pub use crate::marker::Marker;
 pub use crate::marker::declared::MarkerType;
 pub use crate::marker::descriptor::{MarkerParts, ValuesType};
 pub use crate::marker::note::{Note, fill_words, name_word};
-pub use crate::marker::runtime::{
-    MAX_RUNTIME_MARKERS, RuntimeMarker, announce, on_register, on_switch, registers_markers, switched,
-};
+pub use crate::marker::runtime::{MAX_RUNTIME_MARKERS, RuntimeMarker, announce, on_register, on_switch, switched};
 pub use crate::marker::stage::mark;
 pub use crate::nearest::nearest_names;
 pub use crate::probe::handle::inert;
@@ -37,4 +35,4 @@ pub use tracepoint_ring::field::{
     Text, TextBuffer, debug, display, optional_debug, optional_display,
 };
 pub use tracepoint_ring::thread::{ThreadSlot, never_trace_this_thread};
-pub use tracepoint_ring::update::lock_without_setup as update_lock;
+pub use tracepoint_ring::update::{UpdateGuard, lock_without_setup as update_lock};

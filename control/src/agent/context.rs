@@ -60,10 +60,10 @@ impl Context {
         thread_count().unwrap_or(1).max(least) + registered(0).len()
     }
 
-    /// For how many events a recording has counters. A program that registers markers while it runs gets some more, of 128 bytes in each
-    /// ring.
+    /// For how many events a recording has counters. A program that can register markers while it runs gets some more, of 128 bytes in each
+    /// ring: what is linked decides, because the agent may start first.
     pub(super) fn event_capacity(&self) -> usize {
-        let later = if tracepoint_core::private::registers_markers() { LATER_EVENTS } else { 0 };
+        let later = if self.catalog.registers_markers { LATER_EVENTS } else { 0 };
         self.events.len() + state::EVENTS + later
     }
 

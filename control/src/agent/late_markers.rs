@@ -4,8 +4,8 @@
 //! once, until the agent has applied the rules, so that its first event is recorded, too. The wait is bounded; what fires after it and
 //! before the agent is done is not recorded.
 //!
-//! A waiting thread may hold locks of that library, which the agent needs when it tells it what it has switched. So the agent itself never waits
-//! here, and after a wait that was in vain nobody waits until the agent is done.
+//! A waiting thread may hold locks of that library, which the agent needs in order to switch its callsites. So the agent itself never waits here,
+//! and once a wait has timed out, no further thread waits until the agent has finished a scan.
 //!
 //! The counters are atomic and the wait polls: a forked child, which has no agent, finds no lock of its parent and does not wait.
 
@@ -26,7 +26,7 @@ static BEGUN: AtomicU64 = AtomicU64::new(0);
 static DONE: AtomicU64 = AtomicU64::new(0);
 /// The process that has an agent; 0: none.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// Whether there are sessions, and nobody has waited in vain since the last scan.
+/// Whether there are sessions, and no wait has timed out since the last scan.
 static IS_WAITING: AtomicBool = AtomicBool::new(false);
 
 thread_local! {

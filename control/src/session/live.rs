@@ -285,7 +285,7 @@ mod tests {
     use std::time::Duration;
     use tracepoint_core::channel::Packet;
     use tracepoint_core::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
-    use tracepoint_core::private::{MarkerParts, RuntimeMarker, ValuesType};
+    use tracepoint_core::private::{MarkerParts, RuntimeMarker, ValuesType, update_lock};
     use tracepoint_core::{Level, Location};
     use tracepoint_sinks::{NewEvents, Sink, SinkError, StreamInfo};
 
@@ -369,7 +369,7 @@ mod tests {
             doc: "",
             location,
         };
-        RuntimeMarker::register(parts).expect("there are few")
+        RuntimeMarker::register(parts, &update_lock()).expect("there are few")
     }
 
     /// Those of the same fields are the same event; others get a number, also where they are declared before it.

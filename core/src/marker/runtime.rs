@@ -2,7 +2,7 @@
 //! tracing. Their fire path begins with a load of the key's flag; they have no sites.
 //!
 //! They are never removed: what describes them is leaked, and their number is bounded. The list is changed under the update lock, so that
-//! no fork finds its mutex locked.
+//! no fork finds its mutex locked. What registers markers declares `tracepoint:registers_markers`, for which recordings get further counters.
 //!
 //! Two hooks connect what is above and beside this crate. The agent learns of new markers, to which the rules of its sessions may apply.
 //! The bridge to another library learns that subscriptions were started or ended, so that callsites that are off can be told so.
@@ -16,7 +16,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tracepoint_ring::thread::{self, ThreadSlot};
-use tracepoint_ring::update::{self, UpdateGuard};
+use tracepoint_ring::update::UpdateGuard;
 
 /// How many markers can be registered at run time.
 pub const MAX_RUNTIME_MARKERS: usize = 1 << 14;
@@ -48,8 +48,7 @@ impl<V> fmt::Debug for RuntimeMarker<V> {
 impl<V: ValuesType> RuntimeMarker<V> {
     /// Registers a marker, whose fields describe `V::Values`; `None` if there are [`MAX_RUNTIME_MARKERS`]. Call [`announce`] after a group of
     /// markers.
-    pub fn register(parts: MarkerParts) -> Option<Self> {
-        let locked = update::lock();
+    pub fn register(parts: MarkerParts, _: &UpdateGuard<'_>) -> Option<Self> {
         let mut markers = MARKERS.lock().unwrap_or_else(PoisonError::into_inner);
         if markers.len() == MAX_RUNTIME_MARKERS {
             return None;
@@ -57,8 +56,6 @@ impl<V: ValuesType> RuntimeMarker<V> {
         let key = Box::leak(Box::new(Key::new()));
         let marker = &*Box::leak(Box::new(Marker::new::<V>(parts, key, None)));
         markers.push(marker);
-        drop(markers);
-        drop(locked);
         Some(Self { marker, values: PhantomData })
     }
 
@@ -112,11 +109,6 @@ pub fn announce() {
 /// Has `hook` called when markers were registered, in the thread that did. Only the first hook of the process counts.
 pub fn on_register(hook: fn()) {
     let _ = REGISTERED.set(hook);
-}
-
-/// Whether something in the process registers markers: it has set the hook of [`on_switch`].
-pub fn registers_markers() -> bool {
-    SWITCHED.get().is_some()
 }
 
 /// Calls the hook of [`on_switch`].
@@ -182,7 +174,7 @@ mod tests {
             doc: "",
             location: crate::Location { package: "", version: "", module: "", file: "", line: 0 },
         };
-        let marker = RuntimeMarker::<Pair>::register(parts).ok_or("no room")?;
+        let marker = RuntimeMarker::<Pair>::register(parts, &tracepoint_ring::update::lock()).ok_or("no room")?;
         assert_ne!(crate::registry::object_generation(), before, "lists are out of date");
         let listed = crate::markers().find(|marker| marker.full_name() == "runtime:pair").ok_or("listed")?;
         let sum = Arc::new(Sum(AtomicU64::new(0)));
