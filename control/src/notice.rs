@@ -130,6 +130,15 @@ pub enum Notice {
         /// The limits that differ, by their keys in `session.toml`.
         settings: Vec<String>,
     },
+    /// Events are not recorded, because a channel of the running recording has no ids left for them.
+    TooManyEvents {
+        /// One of them.
+        event: String,
+        /// Number of further ones.
+        others: usize,
+        /// How many ids there are.
+        reason: String,
+    },
     /// A notice of another process, as its acknowledgement has it.
     Reported {
         /// The [kind](Notice::kind) of the notice; empty if the process did not write it.
@@ -162,6 +171,7 @@ impl Notice {
             Self::ChannelSettingsPending { .. } => "channel_settings_pending",
             Self::NameTaken { .. } => "name_taken",
             Self::LimitsPending { .. } => "limits_pending",
+            Self::TooManyEvents { .. } => "too_many_events",
             Self::Reported { kind, .. } => kind,
         }
     }
@@ -240,6 +250,13 @@ impl fmt::Display for Notice {
                 write!(f, "there is a session {session} from outside: this one is called {recorded}")
             }
             Self::LimitsPending { session, settings } => write!(f, "limits: {}", Pending { session, settings }),
+            Self::TooManyEvents { event, others, reason } => {
+                let events = if *others == 0 { "is".to_owned() } else { format!("and {others} other events are") };
+                write!(
+                    f,
+                    "{event} {events} left out: {reason}; record fewer, or raise `max_events` and start the session again"
+                )
+            }
             Self::Reported { text, .. } => f.write_str(text),
         }
     }

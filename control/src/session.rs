@@ -175,6 +175,7 @@ impl Session {
     ///
     /// If the rule is invalid, matches no event, or names a channel that the session does not have; if the new events cannot be described
     /// to a sink, or cannot be enabled. The session then continues unchanged. In a forked child and inside a probe, as [`stop`](Self::stop).
+    /// Events beyond [`max_events`](SessionBuilder::max_events) are left out, with a [notice](Notice::TooManyEvents).
     pub fn enable(&self, rule: impl Into<Rule>) -> Result<(), SessionError> {
         let rule = rule.into();
         let enable = |spec: &mut SessionSpec| {
@@ -485,6 +486,12 @@ impl Active {
         let Changed { more_events, notices: pending, mut errors } = recording.follow(&wanted, &events);
         recording.dump_state(if more_events { Round::All } else { Round::New });
         if !errors.is_empty() {
+            // Back to the former description, but for what the budget has disabled.
+            let mut events = matcher.run(spec, ProcessKey::of_this_process(), &this_process().executable, &all).events;
+            events.retain(|event| !budget.is_off(&event.name));
+            if let Some(running) = recording.running_mut() {
+                errors.extend(running.live.switch_to(&events, &running.channels).err());
+            }
             return Err(errors.swap_remove(0));
         }
         compute(statistics, recording, &wanted, planned)?;

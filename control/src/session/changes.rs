@@ -42,8 +42,11 @@ impl Recording {
         }
         let events: Vec<_> =
             events.iter().filter(|event| running.channels.named(&event.channel).is_some()).cloned().collect();
-        match running.switch(&events) {
-            Ok(more) => changed.more_events = more,
+        match running.switch(&events, &mut changed.notices) {
+            Ok((more, described)) => {
+                changed.more_events = more;
+                changed.errors.extend(described.err());
+            }
             Err(error) => changed.errors.push(error),
         }
         let wanted = spec.channel_names();

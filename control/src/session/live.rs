@@ -13,7 +13,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tracepoint_core::Marker;
-use tracepoint_core::channel::{EventId, OpenChannel};
+use tracepoint_core::channel::{EventId, OpenChannel, TooManyEvents};
 use tracepoint_core::marker::{Filter, Subscriber, Subscription};
 use tracepoint_sinks::ctf::MetadataText;
 use tracepoint_sinks::{ChannelDescription, EventDescription, TraceInfo};
@@ -27,6 +27,13 @@ struct Known {
     filter: Option<Arc<EventFilter>>,
     /// One for each marker while the event is enabled, else none.
     subscriptions: Vec<(&'static Marker, Subscription)>,
+}
+
+/// An event for which its channel has no id.
+#[derive(Debug)]
+pub(super) struct LeftOut {
+    pub(super) event: String,
+    pub(super) reason: TooManyEvents,
 }
 
 /// The name of an event's channel, and the event's name in the trace.
@@ -66,20 +73,26 @@ impl LiveEvents {
         self.known.iter().map(|((channel, name), known)| (channel.as_str(), name.as_str(), known.id))
     }
 
-    /// Describes new events to the sinks and to readers of the rings. Afterwards either all or none of the new events are known. Known events
-    /// may have further markers, which are enabled by the next switch.
+    /// Describes new events to the sinks and to readers of the rings. Afterwards either all or none of the new events are known, except those
+    /// that are returned, for which their channels have no ids. Known events may have further markers, which are enabled by the next switch.
     pub(super) fn describe(
         &mut self,
         events: &[PlannedEvent],
         channels: &Channels,
         drain: &Arc<SharedDrain>,
         store: &RingStore,
-    ) -> Result<(), SessionError> {
-        let mut new = Vec::new();
+    ) -> Result<Vec<LeftOut>, SessionError> {
+        let (mut new, mut left_out) = (Vec::new(), Vec::new());
         for event in events.iter().filter(|event| !self.known.contains_key(&key(event))) {
             let channel = open(channels, &event.channel)?;
             let id = match self.given.entry(key(event)) {
-                Entry::Vacant(place) => *place.insert(channel.add_event()?),
+                Entry::Vacant(place) => match channel.add_event() {
+                    Ok(id) => *place.insert(id),
+                    Err(reason) => {
+                        left_out.push(LeftOut { event: event.name.clone(), reason });
+                        continue;
+                    }
+                },
                 Entry::Occupied(given) => *given.get(),
             };
             new.push((event, id, described(event, channel.class(), id)));
@@ -101,7 +114,7 @@ impl LiveEvents {
         for event in events {
             self.known.entry(key(event)).and_modify(|known| known.markers.clone_from(&event.markers));
         }
-        Ok(())
+        Ok(left_out)
     }
 
     /// Describes a new channel to readers of the rings.
@@ -159,7 +172,9 @@ impl LiveEvents {
         let new: BTreeSet<String> = on.cloned().collect();
         if !new.is_empty() {
             let events: Vec<_> = new.iter().flat_map(|channel| state::planned(channel)).collect();
-            self.describe(&events, channels, drain, store)?;
+            if let Some(event) = self.describe(&events, channels, drain, store)?.first() {
+                return Err(event.reason.into());
+            }
             self.switch_on(&events.iter().map(key).collect(), channels)?;
             self.with_state.extend(new);
         }
@@ -171,8 +186,8 @@ impl LiveEvents {
         self.switch_off(&BTreeSet::new());
     }
 
-    /// Enables exactly `events`, which must be known, and updates the filters of those that stay enabled. Returns whether it enabled further
-    /// events.
+    /// Enables exactly those of `events` that are known, and updates the filters of those that stay enabled. Returns whether it enabled
+    /// further events.
     pub(super) fn switch_to(&mut self, events: &[PlannedEvent], channels: &Channels) -> Result<bool, SessionError> {
         let mut wanted: BTreeSet<Key> = events.iter().map(key).collect();
         for channel in &self.with_state {
@@ -296,6 +311,13 @@ mod tests {
         third(n: u64) { n: u64 = n }
     }
 
+    tracepoint_core::define_trace! {
+        provider = "full";
+        one(n: u64) { n: u64 = n }
+        two(n: u64) { n: u64 = n }
+        zero(n: u64) { n: u64 = n }
+    }
+
     /// Collects the ids of the events described to it. Can be made to fail, or to block.
     #[derive(Clone, Debug, Default)]
     struct IdSink {
@@ -346,7 +368,9 @@ mod tests {
     }
 
     fn switch(recording: &mut Recording, events: &[PlannedEvent]) -> Result<bool, SessionError> {
-        recording.running_mut().expect("it runs").switch(events)
+        let mut notices = Vec::new();
+        let (more, described) = recording.running_mut().expect("it runs").switch(events, &mut notices)?;
+        described.map(|()| more)
     }
 
     enum Number {}
@@ -406,6 +430,28 @@ mod tests {
         failing.fails.store(false, Ordering::Relaxed);
         assert!(switch(&mut session, &events)?);
         assert_eq!((good.ids(), failing.ids()), (vec![0, 1, 2], vec![0, 1, 2]));
+        session.stop()?;
+        Ok(())
+    }
+
+    /// Events for which there is no id are left out, and those that are known follow the rules.
+    #[test]
+    fn events_beyond_the_ids_are_left_out() -> Result<(), Box<dyn std::error::Error>> {
+        let events = events_of("full:");
+        let builder = Session::builder("full").in_memory().sink(IdSink::default());
+        let mut session = builder.record(&events[..1], 2, Vec::new())?;
+        let mut left_out = |events: &[PlannedEvent]| -> Result<String, SessionError> {
+            let mut notices = Vec::new();
+            let (_, described) = session.running_mut().expect("it runs").switch(events, &mut notices)?;
+            described.map(|()| notices.iter().map(ToString::to_string).collect())
+        };
+        let are_on = || events.iter().map(|event| event.markers[0].is_on()).collect::<Vec<_>>();
+        let notice = left_out(&events)?;
+        assert!(notice.starts_with("full:zero is left out: the channel was opened for 2 events"), "{notice}");
+        assert_eq!(are_on(), [true, true, false]);
+        let notice = left_out(&events[1..])?;
+        assert!(notice.starts_with("full:zero is left out"), "{notice}");
+        assert_eq!(are_on(), [false, true, false]);
         session.stop()?;
         Ok(())
     }

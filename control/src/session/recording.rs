@@ -3,7 +3,7 @@
 use super::active_sink::ActiveSink;
 use super::channels::Channels;
 use super::handle::RecordingHandle;
-use super::live::LiveEvents;
+use super::live::{LeftOut, LiveEvents};
 use super::rings::{RingPlace, Rings};
 use super::sink_source::SinkSource;
 use super::start_guard::StartGuard;
@@ -144,7 +144,9 @@ impl Recording {
             added.push((drain.add_sink(sink).map_err(SessionError::Start)?, description));
         }
         let drain = Arc::new(SharedDrain::new(drain));
-        live.describe(events, channels, &drain, &rings.store)?;
+        if let Some(event) = live.describe(events, channels, &drain, &rings.store)?.first() {
+            return Err(event.reason.into());
+        }
         if let Some(timeout) = plan.sink_timeout {
             drain.set_timeout(timeout);
         }
@@ -319,12 +321,22 @@ impl Drop for Recording {
 }
 
 impl Running {
-    /// Records exactly `events` from now on; returns whether it enabled further events. Describes new events to the sinks first.
+    /// Records exactly `events` from now on; returns whether it enabled further events, and whether new events could be described to the
+    /// sinks. If not, those are left out; so are events for which a channel has no ids, with a notice.
     ///
-    /// If the new events cannot be enabled, the recording continues unchanged.
-    pub(super) fn switch(&mut self, events: &[PlannedEvent]) -> Result<bool, SessionError> {
-        self.live.describe(events, &self.channels, &self.drain, &self.rings.store)?;
-        self.live.switch_to(events, &self.channels)
+    /// On an error (the sites cannot be switched) the recording continues unchanged.
+    pub(super) fn switch(
+        &mut self,
+        events: &[PlannedEvent],
+        notices: &mut Vec<Notice>,
+    ) -> Result<(bool, Result<(), SessionError>), SessionError> {
+        let described = self.live.describe(events, &self.channels, &self.drain, &self.rings.store).map(|left_out| {
+            let others = left_out.len().saturating_sub(1);
+            let notice =
+                |LeftOut { event, reason }| Notice::TooManyEvents { event, others, reason: reason.to_string() };
+            notices.extend(left_out.into_iter().next().map(notice));
+        });
+        Ok((self.live.switch_to(events, &self.channels)?, described))
     }
 
     fn stop(mut self) -> Vec<SinkReport> {
