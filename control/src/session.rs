@@ -470,7 +470,7 @@ impl Active {
         added: Option<&Rule>,
         stopped: impl FnOnce() -> SessionError,
     ) -> Result<(), SessionError> {
-        let Self { spec, matcher, budget, notices, statistics, recording, .. } = self;
+        let Self { spec, matcher, budget, notices, statistics, triggers, recording } = self;
         let Some(recording) = recording else { return Err(stopped()) };
         let all = all_events(catalog::markers(), &mut Vec::new());
         let Matched { mut events, rules, notices: new, statistics: planned } =
@@ -498,7 +498,7 @@ impl Active {
         notices.extend(new.into_iter().chain(pending).filter(|notice| !notices.contains(notice)).collect::<Vec<_>>());
         in_code::publish(recording, &wanted);
         *spec = wanted;
-        Ok(())
+        builder::follow_triggers(triggers, spec, recording, statistics, &all)
     }
 
     /// Compares the session's cost with its budget, and disables the most frequent event if the cost is higher.

@@ -290,7 +290,6 @@ impl SessionBuilder {
         let most = all.len() + if state::registered(0).is_empty() { 0 } else { state::EVENTS };
         self.name = in_code::free_name(self.name, &self.place, &mut notices);
         check_name(&self.name)?;
-        let name = self.name.clone();
         let mut recording = self.record(&result.events, most, notices)?;
         let mut statistics = RunningStatistics::default();
         compute(&mut statistics, &recording, &spec, result.statistics)?;
@@ -305,7 +304,8 @@ impl SessionBuilder {
             panic_hook::register(&handle, dir)?;
         }
         recording.dump_state(Round::All);
-        let triggers = watch(&name, &spec, &recording, &statistics, &all)?;
+        let mut triggers = InProcessTriggers::default();
+        follow_triggers(&mut triggers, &spec, &recording, &statistics, &all)?;
         Session::new(recording, spec, matcher, triggers, statistics)
     }
 
@@ -337,27 +337,26 @@ impl SessionBuilder {
 }
 
 /// Watches for the conditions of its triggers that this process notices by itself.
-fn watch(
-    name: &str,
+pub(super) fn follow_triggers(
+    triggers: &mut InProcessTriggers,
     spec: &SessionSpec,
     recording: &Recording,
     statistics: &RunningStatistics,
     events: &[PlannedEvent],
-) -> Result<InProcessTriggers, SessionError> {
-    let mut triggers = InProcessTriggers::default();
+) -> Result<(), SessionError> {
     let wanted: Vec<_> = spec.triggers().flatten().collect();
     // RUN_DIR/sessions/NAME/rings/PROCESS
-    let Some(run_dir) = recording.ring_dir().and_then(|rings| rings.ancestors().nth(4)) else { return Ok(triggers) };
+    let Some(run_dir) = recording.ring_dir().and_then(|rings| rings.ancestors().nth(4)) else { return Ok(()) };
     let run_dir = std::path::absolute(run_dir).unwrap_or_else(|_| run_dir.to_owned());
     let key = ProcessKey::of_this_process();
-    let owner = Owner { run_dir, session: name.to_owned(), process: Some(key) };
+    let owner = Owner { run_dir, session: recording.name().to_owned(), process: Some(key) };
     let program = Program { key, executable: &this_process().executable, events };
     for (id, armed) in triggers.follow(&owner, &wanted, program, &recording.channels(), &statistics.live()) {
         if let Err(reason) = armed {
             return Err(SessionError::Spec(SpecError::Invalid { reason: format!("trigger `{id}`: {reason}") }));
         }
     }
-    Ok(triggers)
+    Ok(())
 }
 
 /// Fails if a rule is invalid, if an including rule matches no event, or if the rules exclude all.

@@ -46,6 +46,8 @@ pub(crate) struct RunningStatistics {
 /// A statistic that runs, as a trigger looks at it.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveStatistic {
+    /// The key of the rule: several may name the same statistic of the same event.
+    pub(crate) rule: String,
     /// The statistic as rules name it.
     pub(crate) text: String,
     pub(crate) event: String,
@@ -233,7 +235,8 @@ impl RunningStatistics {
 
     /// Those that run.
     pub(crate) fn live(&self) -> Vec<LiveStatistic> {
-        let live = |((_, event), running): (&Key, &Running)| LiveStatistic {
+        let live = |((rule, event), running): (&Key, &Running)| LiveStatistic {
+            rule: rule.clone(),
             text: running.statistic.spec().to_string(),
             event: event.clone(),
             statistic: Arc::downgrade(&running.statistic),

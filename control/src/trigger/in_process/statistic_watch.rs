@@ -35,8 +35,8 @@ struct State {
     holding: BTreeMap<Key, (Instant, bool)>,
 }
 
-/// The event, and the group.
-type Key = (String, String);
+/// The rule, the event, and the group.
+type Key = (String, String, Vec<String>);
 
 #[derive(Clone, Debug)]
 enum Seen {
@@ -124,11 +124,11 @@ impl StatisticWatch {
         }
     }
 
-    fn occurrence(when: &When, ((event, group), value): (Key, f64)) -> Occurrence {
+    fn occurrence(when: &When, ((_, event, group), value): (Key, f64)) -> Occurrence {
         let mut occurrence = Occurrence::new(when, process::id(), SystemTime::now());
         occurrence.add("trigger_event", Detail::Text(event));
         if !group.is_empty() {
-            occurrence.add("trigger_group", Detail::Text(group));
+            occurrence.add("trigger_group", Detail::Text(group.join(", ")));
         }
         occurrence.add("trigger_value", Detail::Text(format!("{value}")));
         occurrence
@@ -141,25 +141,26 @@ fn seen(statistics: &[LiveStatistic]) -> BTreeMap<Key, Seen> {
     for one in statistics {
         let Some(statistic) = one.statistic.upgrade() else { continue };
         match statistic.snapshot().results {
-            Results::Count(rows) => add(&mut all, &one.event, rows, Seen::Count),
+            Results::Count(rows) => add(&mut all, one, rows, Seen::Count),
             Results::Histogram(rows) | Results::Latency { durations: rows, .. } => {
-                add(&mut all, &one.event, rows, Seen::Values);
+                add(&mut all, one, rows, Seen::Values);
             }
-            Results::Rate(rate) => drop(all.insert((one.event.clone(), String::new()), Seen::Count(rate.events))),
+            Results::Rate(rate) => drop(all.insert(key(one, Vec::new()), Seen::Count(rate.events))),
             _ => {}
         }
     }
     all
 }
 
-fn add<T>(all: &mut BTreeMap<Key, Seen>, event: &str, rows: Rows<T>, seen: impl Fn(T) -> Seen) {
-    let groups = rows.groups.into_iter().map(|row| {
-        let keys: Vec<_> = row.keys.iter().map(ToString::to_string).collect();
-        (keys.join(", "), row.value)
-    });
+fn key(statistic: &LiveStatistic, group: Vec<String>) -> Key {
+    (statistic.rule.clone(), statistic.event.clone(), group)
+}
+
+fn add<T>(all: &mut BTreeMap<Key, Seen>, statistic: &LiveStatistic, rows: Rows<T>, seen: impl Fn(T) -> Seen) {
+    let groups = rows.groups.into_iter().map(|row| (row.keys.iter().map(ToString::to_string).collect(), row.value));
     let room = MOST.saturating_sub(all.len());
-    for (group, value) in rows.all.into_iter().map(|all| (String::new(), all)).chain(groups).take(room) {
-        all.insert((event.to_owned(), group), seen(value));
+    for (group, value) in rows.all.into_iter().map(|all| (Vec::new(), all)).chain(groups).take(room) {
+        all.insert(key(statistic, group), seen(value));
     }
 }
 
@@ -181,7 +182,7 @@ mod tests {
             let threshold: Threshold = threshold.parse().expect(threshold);
             let statistic = Arc::new(Statistic::new(threshold.statistic.clone(), false).expect("a statistic"));
             let (text, event) = (threshold.statistic.to_string(), "a:b".to_owned());
-            let live = LiveStatistic { text, event, statistic: Arc::downgrade(&statistic) };
+            let live = LiveStatistic { rule: String::new(), text, event, statistic: Arc::downgrade(&statistic) };
             Self { watch: StatisticWatch::new(threshold, &[live]), statistic, began: Instant::now() }
         }
 
@@ -230,6 +231,28 @@ mod tests {
         assert_eq!(fixture.look(5250), None);
         assert_eq!(fixture.look(8000), None, "interrupted");
         assert_eq!((fixture.look(8250), fixture.look(8750)), (None, None));
+    }
+
+    /// Rules that differ in their filters may compute the same statistic of one event.
+    #[test]
+    fn each_rule_is_looked_at_by_itself() {
+        for large in [0, 1] {
+            let threshold: Threshold = "max of hist(n) > 50".parse().expect("a threshold");
+            let statistic = |_| Arc::new(Statistic::new(threshold.statistic.clone(), false).expect("a statistic"));
+            let (text, statistics) = (threshold.statistic.to_string(), [0, 1].map(statistic));
+            let live = [0, 1].map(|rule: usize| {
+                let (rule, text, statistic) = (rule.to_string(), text.clone(), Arc::downgrade(&statistics[rule]));
+                LiveStatistic { rule, text, event: "a:b".to_owned(), statistic }
+            });
+            let watch = StatisticWatch::new(threshold, &live);
+            let mut fixture = Fixture { watch, statistic: Arc::clone(&statistics[0]), began: Instant::now() };
+            assert_eq!(fixture.look(0), None);
+            for (rule, statistic) in statistics.iter().enumerate() {
+                fixture.statistic = Arc::clone(statistic);
+                fixture.add([if rule == large { 60 } else { 10 }]);
+            }
+            assert_eq!(fixture.look(250), Some(60.0), "rule {large}");
+        }
     }
 
     #[test]

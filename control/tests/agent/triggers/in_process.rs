@@ -310,6 +310,7 @@ fn code(sink: &Blocking, place: &Path) -> SessionBuilder {
         .trigger(When::RingFull(80), Do::Snapshot(place.join("full")))
         .trigger(When::Lost, Do::Snapshot(place.join("lost")))
         .trigger(When::Event(Rule::new("traced:tick").filter("n == 5")), Do::Snapshot(place.join("five")))
+        .trigger(When::Statistic("count of count > 2".to_owned()), Do::Snapshot(place.join("counted")))
 }
 
 /// The same in code: a ring is full, then events are lost. An event that matches just before the end is not forgotten.
@@ -334,6 +335,10 @@ fn a_session_in_code_watches_itself() -> Outcome {
         has("lost");
         drop(blocked);
         session.flush()?;
+        // A statistic that comes later is watched, too.
+        session.enable(Rule::new("traced:tick").statistic("count"))?;
+        fill(13);
+        has("counted");
         tracepoint::trace!(tick(5, 0));
         session.stop()?;
         has("five");
