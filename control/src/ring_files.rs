@@ -60,15 +60,16 @@ impl RingFiles {
     }
 
     fn make(&self, name: &str, request: RingRequest<'_>) -> io::Result<Mapping> {
-        let reservation = self.memory.reserve(request.len)?;
+        // The file comes first and goes last, so that it is found by a process that counts the rings while the length is in their sum.
         let file = self.dir.make_ring_file(name, request.len as u64)?;
-        let map = || {
+        let map = || -> io::Result<Mapping> {
+            let reservation = self.memory.reserve(request.len)?;
+            allocate(&file, 0..request.len as u64)?;
             let mut mapping = Mapping::of(&file, (Arc::clone(&self.dir), name.to_owned()), request.len, reservation)?;
             self.cut_off.as_ref().map_or(Ok(()), |cut_off| mapping.guard(cut_off))?;
             Ok(mapping)
         };
-        let mapped = allocate(&file, 0..request.len as u64).and_then(|()| map());
-        let mut mapping = mapped.inspect_err(|_| self.dir.dir().remove_file(name))?;
+        let mut mapping = map().inspect_err(|_| self.dir.dir().remove_file(name))?;
         mapping.write(RING_IDENTITY.start, &self.identity.page(request.channel));
         Ok(mapping)
     }
@@ -206,6 +207,46 @@ mod tests {
     fn names_tell_the_class_and_the_ring() {
         assert_eq!(file_name(&RingRequest::new("c", 3, Some(12), 4096)), "3-12.ring");
         assert_eq!(file_name(&RingRequest::new("c", 0, None, 4096)), "0-orphans.ring");
+    }
+
+    /// A sum that is always too large, and lists the files whenever they are to be counted.
+    #[derive(Debug)]
+    struct Full(Arc<ProcessDir>, Arc<std::sync::Mutex<Vec<Vec<String>>>>);
+
+    impl process_memory::SharedMemory for Full {
+        fn bytes(&self) -> u64 {
+            0
+        }
+
+        fn change(&self, _: u64, _: u64) {}
+
+        fn check(&self, _: u64) -> io::Result<()> {
+            Err(io::ErrorKind::QuotaExceeded.into())
+        }
+
+        fn count(&self) -> bool {
+            self.1.lock().expect("not poisoned").push(self.0.dir().names().unwrap_or_default());
+            true
+        }
+    }
+
+    /// Otherwise two processes that start at once could both stay below the cap, each not counting the other's ring.
+    #[test]
+    fn a_ring_whose_bytes_are_reserved_has_a_file() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir_in("/dev/shm")?;
+        let place = crate::session_dir::Place::At(temp.path().join("session"));
+        let keep_dead = crate::session_dir::KeepDead::NONE;
+        let options = crate::session_dir::Options { place, allow_disk: false, keep_dead };
+        let dir = Arc::new(ProcessDir::make(&options, "s")?);
+        let counted = Arc::default();
+        let full = Full(Arc::clone(&dir), Arc::clone(&counted));
+        let memory = ProcessMemory::in_session("rings", 1 << 20, Some(dir.shared_dir()), Some(Box::new(full)));
+        let rings = RingFiles::new(Arc::clone(&dir), "s", memory, None);
+        let refused = rings.ring_memory(RingRequest::new("c", 0, Some(0), 64 << 10));
+        assert_eq!(refused.map(|_| ()).map_err(|error| error.kind()), Err(io::ErrorKind::QuotaExceeded));
+        assert_eq!(*counted.lock().expect("not poisoned"), [["0-0.ring"]]);
+        assert_eq!(dir.dir().names()?, [""; 0], "the refused ring has no file");
+        Ok(())
     }
 
     #[test]

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "maps files, and implements the unsafe trait RingMemory")]
 
 use super::allocate;
-use super::process_memory::{ProcessMemory, Reservation};
+use super::process_memory::Reservation;
 use crate::session_dir::{MemorySum, ProcessDir};
 use mapguard::Guarded;
 use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
@@ -59,8 +59,7 @@ impl Mapping {
     /// Maps the first `len` bytes of `file`, which has that length, whose space is allocated, and which other processes have mapped too. They
     /// are made resident without a write, which could undo one of another process.
     pub(super) fn shared(file: &File, len: usize) -> io::Result<Self> {
-        let reservation = ProcessMemory::new("rings", len as u64, None).reserve(len)?;
-        Self::new(MmapOptions::new().len(len).populate().map_raw(file)?, None, reservation)
+        Self::new(MmapOptions::new().len(len).populate().map_raw(file)?, None, Reservation::of_page(len))
     }
 
     fn new(map: MmapRaw, file: Option<FileName>, reservation: Reservation) -> io::Result<Self> {
@@ -250,6 +249,7 @@ impl Bytes for Mapping {
 
 #[cfg(test)]
 mod tests {
+    use super::super::process_memory::ProcessMemory;
     use super::*;
     use std::os::unix::fs::FileExt;
 

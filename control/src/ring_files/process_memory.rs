@@ -32,9 +32,8 @@ pub(crate) trait SharedMemory: fmt::Debug + Send + Sync {
     /// The error of a request for so many bytes that was added already, if the sum exceeds its cap.
     fn check(&self, bytes: u64) -> io::Result<()>;
 
-    /// Corrects the sum by what the living processes take; `false` if that is not done now. `pending`: what this process has added for a
-    /// ring that it has not made yet.
-    fn count(&self, pending: u64) -> bool;
+    /// Corrects the sum by what the files of the living processes take, this one's included; `false` if that is not done now.
+    fn count(&self) -> bool;
 }
 
 /// The memory of a session's rings, or of its statistics, in this process.
@@ -124,7 +123,7 @@ impl ProcessMemory {
         configured.min(usize::try_from(self.bound / 4).unwrap_or(usize::MAX))
     }
 
-    /// Reserves `len` bytes, if that leaves enough for the program.
+    /// Reserves `len` bytes, if that leaves enough for the program. Their file, if there is one, is there already.
     pub(crate) fn reserve(self: &Arc<Self>, len: usize) -> io::Result<Reservation> {
         self.take(len as u64)?;
         Ok(Reservation { memory: Arc::clone(self), bytes: AtomicU64::new(len as u64) })
@@ -135,7 +134,7 @@ impl ProcessMemory {
         self.session.iter().for_each(|session| session.change(bytes, 0));
         let checked = self.check_bound(used, bytes).and_then(|()| {
             self.check_session(bytes).or_else(|error| {
-                let counted = self.session.as_ref().is_some_and(|session| session.count(bytes));
+                let counted = self.session.as_ref().is_some_and(|session| session.count());
                 if counted { self.check_session(bytes) } else { Err(error) }
             })
         });
@@ -196,6 +195,13 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
+    /// For a page that all processes of a session share: whether it may be taken is not checked, which is for the memory that events take.
+    pub(super) fn of_page(len: usize) -> Self {
+        let memory = ProcessMemory::new("pages", len as u64, None);
+        memory.used.store(len as u64, Ordering::Relaxed);
+        Self { memory, bytes: AtomicU64::new(len as u64) }
+    }
+
     /// Gives a part back.
     pub(super) fn shrink(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
@@ -267,7 +273,7 @@ mod tests {
             Ok(())
         }
 
-        fn count(&self, _: u64) -> bool {
+        fn count(&self) -> bool {
             false
         }
     }

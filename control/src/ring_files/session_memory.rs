@@ -1,10 +1,13 @@
 //! What the rings of all processes of a session take together: a sum in a mapped file, so that making a ring costs the same however many
 //! processes there are, and no process waits for another.
 //!
-//! A process adds the length of a ring before it makes the file, and subtracts it when the ring is unmapped, or a part of it given back. What a
-//! killed process had reserved stays in the sum until a process is refused: it then counts the rings of all living processes, which
-//! is a look at each of them, and corrects the sum. Counting takes at most a twentieth of the time, and one process counts at a time. Rings
-//! that are made meanwhile may be missing in the count, or be in it twice, until the next one.
+//! A process makes the file of a ring, without memory yet, adds its length to the sum, and takes the memory if the sum stays below the cap. It
+//! subtracts the length when the ring is unmapped, or a part of it given back, and removes the file after that. What a killed process had
+//! reserved stays in the sum until a process is refused: it then counts the rings of all living processes, which is a look at each of them,
+//! and corrects the sum. Counting takes at most a twentieth of the time, and one process counts at a time.
+//!
+//! The sum is never too small: it is read before the files are counted, so a length that it contains is that of a file which is found. A
+//! ring that is made or removed meanwhile may be in it twice, until the next count.
 
 use super::mapping::Mapping;
 use super::process_memory::SharedMemory;
@@ -42,7 +45,8 @@ impl SessionMemory {
         Ok(Self { map, dir, cap, process: process::id() })
     }
 
-    /// The words of the file; `None` in a forked child. All accesses are Relaxed: they order nothing else.
+    /// The words of the file; `None` in a forked child. All accesses are Relaxed, except that [`change`] is ordered with the system calls
+    /// that make, count and remove files: Release after the file was made, and before it is removed; Acquire before files are counted.
     fn sum(&self) -> Option<&MemorySum> {
         (process::id() == self.process).then(|| self.map.as_ref())
     }
@@ -69,19 +73,19 @@ impl SharedMemory for SessionMemory {
         Err(io::Error::new(io::ErrorKind::QuotaExceeded, text))
     }
 
-    fn count(&self, pending: u64) -> bool {
-        self.sum().is_some_and(|sum| correct(sum, pending, || self.dir.memory_of_living()))
+    fn count(&self) -> bool {
+        self.sum().is_some_and(|sum| correct(sum, || self.dir.memory_of_living()))
     }
 }
 
 fn change(sum: &MemorySum, more: u64, less: u64) {
     let changed = |bytes: u64| Some(bytes.saturating_add(more).saturating_sub(less));
     // Never fails: there is always a new sum.
-    let _ = sum.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed);
+    let _ = sum.bytes.fetch_update(Ordering::AcqRel, Ordering::Relaxed, changed);
 }
 
 /// Corrects the sum, unless that was done too recently, or by another process now.
-fn correct(sum: &MemorySum, pending: u64, count: impl FnOnce() -> io::Result<u64>) -> bool {
+fn correct(sum: &MemorySum, count: impl FnOnce() -> io::Result<u64>) -> bool {
     let (began, again) = (now(), sum.count_again.load(Ordering::Relaxed));
     // A time that is too far ahead is of an earlier boot.
     if (began..=began + MAX_REST.as_nanos() as u64).contains(&again) {
@@ -92,10 +96,11 @@ fn correct(sum: &MemorySum, pending: u64, count: impl FnOnce() -> io::Result<u64
     if sum.count_again.compare_exchange(again, until, Ordering::Relaxed, Ordering::Relaxed).is_err() {
         return false;
     }
-    let before = sum.bytes.load(Ordering::Relaxed);
+    // Acquire, with the Release of `change`: the files of the rings that it contains are found.
+    let before = sum.bytes.load(Ordering::Acquire);
     let counted = count();
     if let Ok(counted) = &counted {
-        change(sum, counted + pending, before);
+        change(sum, *counted, before);
     }
     let rest = Duration::from_nanos(now() - began).saturating_mul(REST).min(MAX_REST);
     sum.count_again.store(now() + rest.as_nanos() as u64, Ordering::Relaxed);
@@ -115,7 +120,7 @@ mod tests {
     fn rings_are_counted_seldom_and_what_the_dead_had_is_given_back() {
         let sum = MemorySum { bytes: AtomicU64::new(100), ..MemorySum::default() };
         let count = |bytes: u64| {
-            correct(&sum, 10, || {
+            correct(&sum, || {
                 std::thread::sleep(Duration::from_millis(50));
                 // Another process makes a ring meanwhile.
                 sum.bytes.fetch_add(5, Ordering::Relaxed);
@@ -123,10 +128,10 @@ mod tests {
             })
         };
         assert!(count(20));
-        assert_eq!(sum.bytes.load(Ordering::Relaxed), 35, "20 of the living, 10 that are to come, 5 meanwhile");
+        assert_eq!(sum.bytes.load(Ordering::Relaxed), 25, "20 of the living, 5 meanwhile");
         assert!(!count(0), "not again so soon");
         sum.count_again.store(1, Ordering::Relaxed);
         assert!(count(200));
-        assert_eq!(sum.bytes.load(Ordering::Relaxed), 215);
+        assert_eq!(sum.bytes.load(Ordering::Relaxed), 205);
     }
 }
