@@ -84,6 +84,7 @@ mod trace_statistic;
 pub mod trigger;
 mod tsc;
 mod unfinished;
+mod yielding_lock;
 
 pub use ack::{Ack, AckState, Counters, OverBudget, Rotated, RuleAck, TriggerAck};
 pub use agent::{Agent, AgentBuilder, AgentError};

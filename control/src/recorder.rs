@@ -25,10 +25,11 @@ use crate::ring_files::map_wake_file;
 use crate::session_dir::open_wake_file;
 use crate::spec::SinkSpec;
 use crate::trigger::RecorderWatch;
+use crate::yielding_lock::YieldingLock;
 pub use recorded::Recorded;
 use state::State;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use tracepoint_core::channel::WakeWord;
@@ -45,7 +46,7 @@ const NAME: &str = "tracepoint-record";
 /// had been killed.
 #[derive(Debug)]
 pub struct Recorder {
-    state: Arc<Mutex<State>>,
+    state: Arc<YieldingLock<State>>,
     rounds: Arc<ConsumerLoop>,
     thread: Option<JoinHandle<()>>,
     allowance: Arc<Allowance>,
@@ -85,13 +86,13 @@ impl Recorder {
         let mut state = State::new(dir, (sinks, buckets), Arc::clone(&allowance), rights);
         state.round();
         let failed = |source| thread_error(&session.path(), source);
-        let state = Arc::new(Mutex::new(state));
+        let state = Arc::new(YieldingLock::new(state));
         let rounds = Arc::new(ConsumerLoop::new(Arc::new(word.unwrap_or_default())));
         let (own, own_rounds) = (Arc::clone(&state), Arc::clone(&rounds));
         let body = move || {
             leave_signals_to_the_program();
             // What a panic interrupted stays in the rings and is reported at the end.
-            own_rounds.run(interval, || catch_unwind(AssertUnwindSafe(|| lock(&own).round())).ok());
+            own_rounds.run(interval, || catch_unwind(AssertUnwindSafe(|| own.lock_for_round().round())).ok());
         };
         let thread = Builder::new().name(NAME.to_owned()).spawn(body).map_err(failed)?;
         Ok(Self { state, rounds, thread: Some(thread), allowance, watch })
@@ -108,7 +109,7 @@ impl Recorder {
 
     /// Attaches the processes that have begun to record since, without waiting for the next round of its thread.
     pub fn attach(&self) {
-        lock(&self.state).round();
+        self.state.lock().round();
     }
 
     /// Raises this process's limit on open files to the most that it may have: a recorder needs some for each process. For programs that do
@@ -120,12 +121,12 @@ impl Recorder {
     /// Has `call` called on the recorder's thread, whenever a process was found, has ended or was [refused](Self::refused), and when the output
     /// is [full](Self::is_full). It must not block, nor call the recorder.
     pub fn on_change(&self, call: impl Fn() + Send + 'static) {
-        lock(&self.state).on_change(Box::new(call));
+        self.state.lock().on_change(Box::new(call));
     }
 
     /// The results of the processes that have ended, and the progress of those that are still recorded.
     pub fn recorded(&self) -> Vec<Recorded> {
-        lock(&self.state).recorded()
+        self.state.lock().recorded()
     }
 
     /// How often its thread has drained the rings, and how often a process has woken it.
@@ -135,7 +136,7 @@ impl Recorder {
 
     /// The processes whose sinks could not be created, with the error.
     pub fn refused(&self) -> Vec<(ProcessKey, String)> {
-        lock(&self.state).refused()
+        self.state.lock().refused()
     }
 
     /// Whether output was refused because `max_size` is used up.
@@ -147,7 +148,7 @@ impl Recorder {
     /// acknowledge (`silent`) it takes what they have committed by now; their accounts are incomplete.
     pub fn finish(mut self, silent: &[ProcessKey]) -> Vec<Recorded> {
         self.stop();
-        lock(&self.state).finish(silent)
+        self.state.lock().finish(silent)
     }
 }
 
@@ -155,10 +156,6 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The word on which the recorder sleeps, in a file that the processes map, too; `None` if it cannot be made. A process that cuts the file

@@ -5,7 +5,7 @@ use super::{BUSY, Outcome, Place, Traced, is_traced, kill, program, seed};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -171,6 +171,37 @@ fn two_recorders_have_rings_of_their_own() -> Outcome {
     Ok(())
 }
 
+/// A process whose rings the recorder cannot look at, because another process holds the lock for too long, is named, and its rings stay.
+#[test]
+fn a_process_that_could_not_be_looked_at_is_named() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let test = "remote_recording::a_process_that_could_not_be_looked_at_is_named";
+    let first = place.start(test);
+    let mut record = place.command(&["record", "-e", "shop:paid", "-o", "out"]);
+    let record = record.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    until(|| fs::read_dir(place.path("out")).is_ok_and(|traces| traces.count() == 1));
+    let session = fs::read_dir(place.path("run/sessions"))?.next().ok_or("no session")??.path();
+    let mut lock = Command::new("flock").arg("--no-fork").arg(session.join("rings")).args(["sleep", "1h"]).spawn()?;
+    let is_locked = || Command::new("flock").arg("--nonblock").arg(session.join("rings")).arg("true").status();
+    until(|| is_locked().is_ok_and(|status| !status.success()));
+    let second = place.start(test);
+    until(|| fs::read_dir(session.join("rings")).is_ok_and(|rings| rings.count() == 2));
+    kill(&record, "INT")?;
+    let output = record.wait_with_output()?;
+    lock.kill()?;
+    lock.wait()?;
+    let err = String::from_utf8_lossy(&output.stderr);
+    let named =
+        format!("process {}: not recorded: its rings cannot be opened: another process holds the lock", second.0.id());
+    assert!(!output.status.success() && err.contains(&named), "{:?}: {err}", output.status);
+    assert!(!err.contains(&format!("process {}: ", first.0.id())), "{err}");
+    assert_eq!(fs::read_dir(session.join("rings"))?.count(), 1, "its rings are kept");
+    Ok(())
+}
+
 /// The traces of all processes together stay within `--max-size`.
 #[test]
 fn the_largest_size_holds_for_all_processes_together() -> Outcome {
@@ -181,10 +212,7 @@ fn the_largest_size_holds_for_all_processes_together() -> Outcome {
     let place = Place::new();
     let _traced =
         [(); 3].map(|()| busy(&place, "remote_recording::the_largest_size_holds_for_all_processes_together", 1));
-    // The processes take all processors, and need some of that time to end.
-    let limits = ["--max-size", "4M", "--timeout", "60s"];
-    let (code, out, err) =
-        place.tracectl(&[&["record", "-e", "shop:paid", "-o", "out", "--json"][..], &limits].concat());
+    let (code, out, err) = place.tracectl(&["record", "-e", "shop:paid", "-o", "out", "--json", "--max-size", "4M"]);
     let report: serde_json::Value = serde_json::from_str(&out)?;
     assert_eq!(code, Some(1), "something was refused: {err}");
     let bytes = report["counters"]["bytes"].as_u64().unwrap_or_default();

@@ -47,6 +47,8 @@ pub(super) struct State {
     /// Threads that finish sinks which may block, by the name of the process's directory. A lease does not exclude this recorder itself, so a
     /// directory must not be attached again before its thread has ended.
     ending: BTreeMap<String, JoinHandle<Recorded>>,
+    /// The directories that the last round could not look at, because another process held the lock; and the error.
+    unseen: Option<(Vec<String>, String)>,
     done: Vec<Recorded>,
     on_change: Option<OnChange>,
 }
@@ -87,6 +89,7 @@ impl State {
             processes: BTreeMap::new(),
             refused: BTreeMap::new(),
             ending: BTreeMap::new(),
+            unseen: None,
             done: Vec::new(),
             on_change: None,
         }
@@ -111,15 +114,18 @@ impl State {
 
     /// Drains all remaining packets: see [`Recorder::finish`](super::Recorder::finish).
     pub(super) fn finish(&mut self, silent: &[ProcessKey]) -> Vec<Recorded> {
-        let began = Instant::now();
-        loop {
-            self.refused.values_mut().for_each(|refused| refused.again = began);
-            self.round();
+        let mut last_round = || {
+            self.refused.values_mut().for_each(|refused| refused.again = Instant::now());
+            self.round_within(TAKE_TIMEOUT);
             let is_silent = |process: &RemoteProcess| silent.contains(&process.key());
-            if self.processes.values().all(is_silent) || began.elapsed() >= FINISH_TIMEOUT {
-                break;
-            }
+            self.unseen.is_none() && self.processes.values().all(is_silent)
+        };
+        // The first one may take long: it takes the rest of all rings.
+        let mut has_all = last_round();
+        let began = Instant::now();
+        while !has_all && began.elapsed() < FINISH_TIMEOUT {
             sleep(Duration::from_millis(2));
+            has_all = last_round();
         }
         self.end_all();
         std::mem::take(&mut self.done)
@@ -127,7 +133,14 @@ impl State {
 
     /// Drains the closed packets of all processes, including new ones, and all remaining packets of those that ended.
     pub(super) fn round(&mut self) -> Round {
+        // Processes that are recorded already do not wait for others that hold the lock.
+        self.round_within(if self.processes.is_empty() { TAKE_TIMEOUT } else { Duration::ZERO })
+    }
+
+    /// Likewise; waits for so long for the lock on the directories of new processes.
+    fn round_within(&mut self, timeout: Duration) -> Round {
         let before = self.progress();
+        self.unseen = self.attach_new(timeout).err();
         let round = self.drain();
         if let Some(call) = self.on_change.as_ref().filter(|_| self.progress() != before) {
             call();
@@ -141,7 +154,6 @@ impl State {
     }
 
     fn drain(&mut self) -> Round {
-        self.attach_new();
         let mut result = Round::default();
         let mut ended_names = Vec::new();
         let keep_open = self.may_keep_files_open();
@@ -175,12 +187,12 @@ impl State {
         self.processes.values().map(RemoteProcess::files).sum::<usize>() <= files::most_open()
     }
 
-    /// Attaches new processes.
-    fn attach_new(&mut self) {
+    /// Attaches new processes. The error has those that could not be looked at, because another process held the lock.
+    fn attach_new(&mut self, timeout: Duration) -> Result<(), (Vec<String>, String)> {
         if self.rings.is_none() {
             self.rings = RemoteRingDirs::open(&self.session);
         }
-        let Some(Ok(mut names)) = self.rings.as_ref().map(RemoteRingDirs::names) else { return };
+        let Some(Ok(mut names)) = self.rings.as_ref().map(RemoteRingDirs::names) else { return Ok(()) };
         if names.is_empty() {
             // The last process to end removes the directory, and the next one creates a new one.
             self.rings = RemoteRingDirs::open(&self.session);
@@ -191,10 +203,11 @@ impl State {
         let waits = |name: &String| self.refused.get(name).is_some_and(|refused| refused.again > now);
         names.retain(|name| !(waits(name) || self.processes.contains_key(name) || self.ending.contains_key(name)));
         let mut kept: usize = self.processes.values().map(RemoteProcess::files).sum();
-        // Processes that are recorded already do not wait for others that hold the lock.
-        let timeout = if self.processes.is_empty() { TAKE_TIMEOUT } else { Duration::ZERO };
-        for some in names.chunks(TAKEN_AT_ONCE) {
-            let Some(Ok(taken)) = self.rings.as_ref().map(|rings| rings.take(some, timeout)) else { return };
+        for (index, some) in names.chunks(TAKEN_AT_ONCE).enumerate() {
+            let Some(taken) = self.rings.as_ref().map(|rings| rings.take(some, timeout)) else { return Ok(()) };
+            let taken = taken.map_err(|error| {
+                (names[index * TAKEN_AT_ONCE..].to_vec(), format!("its rings cannot be opened: {error}"))
+            })?;
             for (name, dir) in some.iter().zip(taken) {
                 let attached = match dir {
                     // It is not ready yet, or another recorder has it.
@@ -221,6 +234,7 @@ impl State {
                 }
             }
         }
+        Ok(())
     }
 
     /// Drains the remaining packets of a process and finishes its sinks.
@@ -245,13 +259,19 @@ impl State {
     /// Drains what the remaining processes have committed, and waits for all sinks.
     fn end_all(&mut self) {
         for process in std::mem::take(&mut self.processes).into_values() {
-            self.end(process, true);
+            // Its last packets are taken after this.
+            let runs = !process.has_ended();
+            self.end(process, runs);
         }
         let ending = std::mem::take(&mut self.ending);
         self.join(ending);
-        for (name, refused) in std::mem::take(&mut self.refused) {
-            self.done.extend(ProcessKey::of_directory(&name).map(|key| Recorded::refused(key, refused.reason)));
-        }
+        let refused = std::mem::take(&mut self.refused).into_iter().map(|(name, refused)| (name, refused.reason));
+        let unseen = self.unseen.take().into_iter();
+        let unseen = unseen.flat_map(|(names, reason)| names.into_iter().map(move |name| (name, reason.clone())));
+        // One that was refused before has a reason of its own.
+        let unread: BTreeMap<_, _> = unseen.chain(refused).collect();
+        let recorded = |(name, reason): (String, _)| Some(Recorded::refused(ProcessKey::of_directory(&name)?, reason));
+        self.done.extend(unread.into_iter().filter_map(recorded));
     }
 
     fn join(&mut self, ended: BTreeMap<String, JoinHandle<Recorded>>) {
