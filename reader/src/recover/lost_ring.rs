@@ -40,11 +40,15 @@ impl LostRing {
         let (mut position, mut file) = (Position::new(0), None);
         while let Some(mut bytes) = kept.next(metadata, progress.journal) {
             let head = PacketHeader::parse(&bytes);
-            let file = file.get_or_insert_with(|| StreamFile::new(target, name.clone(), empty(head.begin)));
+            let into = file.get_or_insert_with(|| StreamFile::new(target, name.clone(), empty(head.begin)));
             if let Some(Err(reason)) =
-                take(&mut bytes, Origin::Output, metadata, walker, &mut position, file, progress)?
+                take(&mut bytes, Origin::Output, metadata, walker, &mut position, into, progress)?
             {
                 progress.journal.wrong(format!("{name}: packet {} of its output: {reason}", head.sequence));
+            }
+            // The file begins with the first packet that is taken, which may be earlier than one that is not.
+            if position.sequence == 0 {
+                file = None;
             }
         }
         let Some(file) = file.filter(|_| position.records > 0 || position.discarded > 0) else { return Ok(None) };

@@ -187,7 +187,9 @@ impl<'a> Recovery<'a, '_> {
             return Ok(RingPart { counters, runs: true, sub_buffers: Box::new(sub_buffers.into_iter().map(Ok)) });
         }
         let counters = ring.counters(side)?;
-        Ok(RingPart { counters, runs: self.is_running, sub_buffers: Box::new(ring.sub_buffers(side, &counters)) })
+        let sub_buffers = ring.sub_buffers(side, &counters);
+        let sub_buffers = if self.is_running { sub_buffers.until_open_packet() } else { sub_buffers };
+        Ok(RingPart { counters, runs: self.is_running, sub_buffers: Box::new(sub_buffers) })
     }
 
     /// Takes all packets of one stream.

@@ -56,7 +56,7 @@ impl Ring {
     fn copy(&self, side: Side) -> Result<StreamSnapshot, ReadError> {
         let counters = self.counters(side)?;
         let mut found = Vec::new();
-        let mut sub_buffers = self.sub_buffers(side, &counters);
+        let mut sub_buffers = self.sub_buffers(side, &counters).until_open_packet();
         while let Some(next) = sub_buffers.next_numbered() {
             found.push(next?);
         }
@@ -88,6 +88,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
     use std::path::Path;
+    use tracepoint_ring::channel::HEADER_SIZE;
 
     /// Whenever the owner overwrites the packet, the copy has one packet in the end: the old one or the new one.
     #[test]
@@ -106,5 +107,32 @@ mod tests {
             found.push(packet.number);
         }
         assert!(found.contains(&3) && found.contains(&4), "{found:?}");
+    }
+
+    /// In its first round through the ring the owner closes the packet that was just copied in part, and goes on to the next place.
+    #[test]
+    fn a_packet_behind_the_open_one_is_of_a_later_moment() {
+        let two_places = |records: &[u8]| {
+            let mut bytes = ring(0, records);
+            bytes[112] = 2;
+            bytes
+        };
+        let (before, mut after) = (two_places(&[1; 8]), two_places(&[1; 64]));
+        let next = ring(1, &[2; 8]);
+        after[328] = 1;
+        after[4096 + 512..4096 + 1024].copy_from_slice(&next[4096..4096 + 512]);
+        let mut found = Vec::new();
+        for reads in 0..12 {
+            let bytes = Changing { before: before.clone(), after: after.clone(), reads: Cell::new(3 + reads) };
+            let ring = Ring::of(Path::new("ring"), Box::new(bytes)).expect("a header").expect("begun");
+            let snapshot = ring.copy(Side::Main).expect("it can be read");
+            let lengths = snapshot.sub_buffers.iter().filter_map(|found| match found {
+                SubBuffer::Packet(packet) => Some(packet.bytes.len() - HEADER_SIZE),
+                _ => None,
+            });
+            found.push(lengths.collect::<Vec<_>>());
+        }
+        assert!(found.contains(&vec![8]) && found.contains(&vec![64]), "{found:?}");
+        assert!(found.iter().all(|lengths| [&[8][..], &[64], &[64, 8]].contains(&&lengths[..])), "{found:?}");
     }
 }
