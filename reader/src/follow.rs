@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A file is known by its inode, because a rotation moves a trace into its first chunk. The files of a stream in all chunks are one stream. A
-//! trace has ended when each of its directories has an account.
+//! trace has ended when each of its directories has an account. Accounts are looked for before directories are: the other way round, a rotation
+//! between the two would look like the end.
 
 mod directory;
 mod files;
@@ -43,6 +44,8 @@ pub struct Follow {
     canonical: Vec<PathBuf>,
     since: i64,
     directories: BTreeMap<PathBuf, Directory>,
+    /// Whether a directory was found whose metadata could not be read yet.
+    is_unread: bool,
     /// The numbers of streams in the merge.
     numbers: HashMap<StreamKey, u64>,
     streams: BTreeMap<u64, Files>,
@@ -82,6 +85,7 @@ impl Follow {
             canonical: canonical.collect::<Result<_, _>>()?,
             since,
             directories: BTreeMap::new(),
+            is_unread: false,
             numbers: HashMap::new(),
             streams: BTreeMap::new(),
             merge: IncrementalMerge::default(),
@@ -146,7 +150,12 @@ impl Follow {
 
     /// Whether all traces have ended, and all of them was returned.
     fn has_ended(&self) -> bool {
-        self.looked.is_some() && self.merge.is_empty() && self.directories.values().all(|directory| directory.has_ended)
+        self.merge.is_empty() && self.is_complete()
+    }
+
+    /// Whether all traces have ended, and each of their directories is known.
+    fn is_complete(&self) -> bool {
+        self.looked.is_some() && !self.is_unread && self.directories.values().all(|directory| directory.has_ended)
     }
 
     /// Gives each stream that has no event its next packet, or what is known instead. Whether anything can leave now that could not before.
@@ -186,7 +195,11 @@ impl Follow {
         if let Some(run_directory) = &self.run_directory {
             self.known = self.rings.look(run_directory, &self.canonical);
         }
+        self.is_unread = false;
         for path in self.paths.clone() {
+            // A chunk gets its account after the next chunk has been created, so that this search finds every chunk that follows these.
+            let with_account: Vec<_> =
+                self.directories.keys().filter(|known| Directory::has_account(known)).cloned().collect();
             let found = match traces(&path) {
                 // Directories come and go while they are searched.
                 Err(_) if !self.directories.is_empty() => continue,
@@ -195,7 +208,7 @@ impl Follow {
             // A trace moves into its first chunk, and old chunks are removed.
             self.directories.retain(|known, _| !known.starts_with(&path) || found.contains(known));
             for path in found {
-                self.look_into(&path);
+                self.look_into(&path, with_account.contains(&path));
             }
         }
         self.end_streams();
@@ -211,23 +224,27 @@ impl Follow {
 
     /// The time before which nothing comes in streams that are yet to be found; none if nothing comes any more.
     fn floor(&self) -> Option<i64> {
-        let recording = || self.directories.values().filter(|directory| !directory.has_ended);
-        if self.looked.is_some() && recording().next().is_none() {
+        if self.is_complete() {
             return None;
         }
-        let is_known = recording().all(|directory| self.known.covers(&directory.root));
+        let mut recording = self.directories.values().filter(|directory| !directory.has_ended);
+        let is_known = !self.is_unread && recording.all(|directory| self.known.covers(&directory.root));
         Some(self.known.bound.filter(|_| is_known).unwrap_or(self.reached))
     }
 
-    fn look_into(&mut self, path: &Path) {
+    /// Finds what is new in a directory; `has_ended`: whether it had its account before the directories were searched.
+    fn look_into(&mut self, path: &Path, has_ended: bool) {
         if !self.directories.contains_key(path) {
             // Metadata that is just being written is read at the next look.
-            let Ok(directory) = Directory::open(path) else { return };
+            let Ok(directory) = Directory::open(path) else {
+                self.is_unread = true;
+                return;
+            };
             self.directories.insert(path.to_owned(), directory);
         }
         let Some(directory) = self.directories.get_mut(path) else { return };
         // An account is written behind the last packet: once it is there, the files are complete.
-        directory.has_ended = directory.has_ended || Directory::has_account(path);
+        directory.has_ended |= has_ended;
         // The lengths of files come before metadata, which is written before the events that it describes.
         let files = directory.files();
         if !directory.renew() {
@@ -249,6 +266,9 @@ impl Follow {
 
     /// Ends the streams of traces of which each directory has an account.
     fn end_streams(&mut self) {
+        if self.is_unread {
+            return;
+        }
         let mut ended: HashMap<&PathBuf, bool> = HashMap::new();
         for directory in self.directories.values() {
             *ended.entry(&directory.root).or_insert(true) &= directory.has_ended;

@@ -24,14 +24,26 @@ pub(super) fn aligned(text: &[u8], offset: i64) -> Option<Vec<u8>> {
     Metadata::parse(out.as_bytes()).ok().and_then(is_aligned)?.then(|| out.into_bytes())
 }
 
-/// The text up to the brace of the next clock, and what follows it.
+/// The text up to the brace of the next clock, and what follows it. Not in strings.
 fn split_at_clock(text: &str) -> Option<(&str, &str)> {
-    text.match_indices("clock").find_map(|(at, word)| {
-        let is_word =
-            text[..at].chars().next_back().is_none_or(|before| before.is_whitespace() || matches!(before, ';' | '/'));
-        let body = text[at + word.len()..].trim_start().strip_prefix('{')?;
-        is_word.then(|| text.split_at(text.len() - body.len()))
-    })
+    let (mut is_quoted, mut is_escaped, mut last) = (false, false, None);
+    for (at, character) in text.char_indices() {
+        let before = last.replace(character);
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_quoted => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            'c' if !is_quoted => {
+                let is_word = before.is_none_or(|before: char| before.is_whitespace() || matches!(before, ';' | '/'));
+                let body = text[at..].strip_prefix("clock").and_then(|rest| rest.trim_start().strip_prefix('{'));
+                if let Some(body) = body.filter(|_| is_word) {
+                    return Some(text.split_at(text.len() - body.len()));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -41,6 +53,7 @@ mod tests {
     const TRACE: &str = "/* CTF 1.8 */
 typealias integer { size = 32; align = 8; signed = false; } := u32;
 trace { major = 1; minor = 8; byte_order = le; packet.header := struct { u32 magic; }; };
+env { procname = \"x; clock { \\\"y\"; };
 stream { event.header := struct { u32 id; }; };
 event { name = \"e\"; id = 0; fields := struct { u32 n; }; };
 ";
@@ -58,9 +71,8 @@ event { name = \"e\"; id = 0; fields := struct { u32 n; }; };
                 "clock { name = c;\n\toffset = -9; };clock { name = d;\n\toffset = -9; };",
             ),
         ] {
-            let trace = TRACE.replace("env { clock = \"clock {\"; };\n", "");
             let text =
-                aligned(format!("{trace}{clock}").as_bytes(), -9).map(|text| String::from_utf8(text).expect("text"));
+                aligned(format!("{TRACE}{clock}").as_bytes(), -9).map(|text| String::from_utf8(text).expect("text"));
             assert_eq!(text, Some(format!("{TRACE}{expected}")));
         }
     }

@@ -144,3 +144,39 @@ fn a_stream_that_appears_later_is_waited_for() {
     let shown = events(&mut follow, DEADLINE);
     assert_eq!((shown.len(), shown.is_sorted(), follow.late()), (8, true, 0));
 }
+
+#[test]
+fn a_trace_does_not_end_between_two_chunks() {
+    let (directory, metadata) = (tempfile::tempdir().unwrap(), metadata());
+    let chunk = |number: u32, metadata: &str, packets: &[u8]| {
+        let chunk = directory.path().join(format!("chunk-{number:06}"));
+        fs::create_dir_all(&chunk).unwrap();
+        fs::write(chunk.join("metadata"), metadata).unwrap();
+        fs::write(chunk.join("channel0_0"), packets).unwrap();
+        chunk
+    };
+    let mut tracer = tracer(0);
+    let mut packets = |events| {
+        let before = tracer.output(0).len();
+        (0..events).for_each(|_| tracer.fire(8));
+        tracer.flush();
+        tracer.drain(Consumer::Keeps);
+        tracer.output(0)[before..].to_vec()
+    };
+    // The first chunk has its account when the directories are searched, and the next one is created after that.
+    end(&chunk(1, &metadata, &packets(3)));
+    let mut follow = Follow::open(&[directory.path().to_owned()], i64::MIN).unwrap();
+    let wait = Duration::from_millis(300);
+    let mut polled = follow.poll().unwrap();
+    assert!(!matches!(polled, Polled::Ended));
+    // Its metadata is just being written.
+    let packets = packets(5);
+    chunk(2, &metadata[..metadata.len() - 4], &packets);
+    let mut shown = usize::from(matches!(polled, Polled::Item(_))) + events(&mut follow, wait).len();
+    polled = follow.poll().unwrap();
+    assert!(matches!(polled, Polled::Wait), "{polled:?} after {shown} events");
+    end(&chunk(2, &metadata, &packets));
+    shown += events(&mut follow, DEADLINE).len();
+    assert_eq!((shown, follow.late()), (8, 0));
+    assert!(matches!(follow.poll().unwrap(), Polled::Ended));
+}
