@@ -28,7 +28,6 @@ mod csv;
 mod exporter;
 mod folded;
 mod format;
-mod module;
 mod otlp;
 mod perfetto;
 mod plain;

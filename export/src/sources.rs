@@ -2,10 +2,8 @@
 
 use std::collections::HashMap;
 
-use tracepoint_reader::metadata::EnvValue;
+use tracepoint_reader::metadata::{EnvValue, Module};
 use tracepoint_reader::{Event, Origin, Stream};
-
-use crate::module::Module;
 
 /// A thread, as an index for [`Sources::thread`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 use addr2line::Loader;
 use object::read::ReadCache;
 use object::{Object, ObjectSegment};
-
-use crate::module::Module;
+use tracepoint_reader::metadata::Module;
 
 /// Where separate debug information is, by build id.
 const DEBUG_FILES: &str = "/usr/lib/debug/.build-id";

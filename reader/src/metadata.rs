@@ -4,6 +4,7 @@ mod block;
 mod build;
 mod declarations;
 mod implied_clock;
+mod module;
 mod resolve;
 mod scalar;
 mod specifier;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::ReadError;
+pub use module::Module;
 use types::{ByteOrder, StructType};
 
 /// The longest metadata that is read, in bytes.
@@ -192,7 +194,7 @@ impl Metadata {
     }
 
     /// What the environment says of the code that was mapped in the process: `START-END OFFSET BUILD-ID PATH` each, numbers in base 16, `-` for
-    /// a file without a build id. Traces with call stacks have it.
+    /// a file without a build id. Traces with call stacks have it. [`Module::parse`] takes them apart.
     pub fn modules(&self) -> impl Iterator<Item = &str> {
         let named = self.env().iter().filter(|(name, _)| name.starts_with("module_"));
         named.filter_map(|(_, value)| if let EnvValue::String(text) = value { Some(text.as_str()) } else { None })

@@ -86,9 +86,18 @@ trace {{
         Self(out)
     }
 
-    /// A further part: a channel that is added to the trace while it is recorded.
-    pub fn added_channel(trace: &TraceInfo, channel: &ChannelDescription) -> Self {
-        Self(Self::channel(channel, clock_name(trace)))
+    /// A further part: a channel that is added to the trace while it is recorded, and modules besides those of the trace.
+    pub fn added_channel(trace: &TraceInfo, channel: &ChannelDescription, modules: &[String]) -> Self {
+        let names = module_names(trace.process.modules.len()..);
+        let entries: Vec<_> = names.zip(modules).collect();
+        let mut out = String::new();
+        if !entries.is_empty() {
+            out = environment_block(
+                &entries.iter().map(|(name, text)| (name.as_str(), EnvironmentValue::Text(text))).collect::<Vec<_>>(),
+            );
+        }
+        stream(&mut out, channel, clock_name(trace));
+        Self(out)
     }
 
     /// A channel of a trace whose clock has this name.
@@ -125,9 +134,14 @@ fn environment(out: &mut String, trace: &TraceInfo) {
     if !process.executable.is_empty() {
         entries.push(("executable", Text(&process.executable)));
     }
-    let names: Vec<_> = (0..process.modules.len()).map(|number| format!("module_{number}")).collect();
+    let names: Vec<_> = module_names(0..process.modules.len()).collect();
     entries.extend(names.iter().zip(&process.modules).map(|(name, module)| (name.as_str(), Text(module))));
     out.push_str(&environment_block(&entries));
+}
+
+/// The names of modules in the environment.
+fn module_names(numbers: impl Iterator<Item = usize>) -> impl Iterator<Item = String> {
+    numbers.map(|number| format!("module_{number}"))
 }
 
 /// A value in the environment of a trace.

@@ -17,6 +17,8 @@ mod skip;
 #[path = "../tmux/mod.rs"]
 mod tmux;
 
+#[cfg(target_arch = "x86_64")]
+mod call_stack;
 mod collect;
 mod convert;
 mod dt;

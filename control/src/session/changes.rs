@@ -9,9 +9,11 @@ use crate::drain_thread::shared::will_complete_later;
 use crate::event::PlannedEvent;
 use crate::notice::Notice;
 use crate::outputs::{InRings, Output};
+use crate::process::modules;
 use crate::spec::{ChannelSpec, SessionSpec, SinkSpec};
 use std::sync::{Arc, OnceLock};
 use tracepoint_core::channel::Channel;
+use tracepoint_core::context::Context;
 use tracepoint_sinks::{Drain, Sink, SinkId, SinkReport};
 
 /// Result of a change.
@@ -119,16 +121,21 @@ impl Recording {
 
 impl Running {
     fn add_channel(&mut self, config: Channel) -> Result<(), SessionError> {
+        let is_with_stacks = config.contexts().any(|context| context == Context::CallStack);
+        let mut further = if is_with_stacks { modules() } else { Vec::new() };
+        further.retain(|module| !self.trace.process.modules.contains(module));
         let channel = self.channels.begin_add(config, self.rings.source())?;
         // Before its first record: the rings of a killed process must be readable.
-        let described = self.live.describe_channel(&self.trace, &channel, &self.rings.store);
+        let described = self.live.describe_channel(&self.trace, &channel, &further, &self.rings.store);
         if let Err(error) = described {
             self.channels.abort_add();
             return Err(error);
         }
-        match self.drain.act(move |drain| drain.add_channel(&channel)) {
+        let modules = further.clone();
+        match self.drain.act(move |drain| drain.add_channel(&channel, &modules)) {
             Ok(_) => {
                 self.channels.commit_add();
+                self.trace.process.modules.append(&mut further);
                 // Its events may wait for a shorter time than the interval in which the drain thread sleeps.
                 self.drain.rounds().wake();
             }

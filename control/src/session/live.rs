@@ -117,14 +117,15 @@ impl LiveEvents {
         Ok(left_out)
     }
 
-    /// Describes a new channel to readers of the rings.
+    /// Describes a new channel, and modules besides those of the trace, to readers of the rings.
     pub(super) fn describe_channel(
         &mut self,
         trace: &TraceInfo,
         channel: &OpenChannel,
+        modules: &[String],
         store: &RingStore,
     ) -> Result<(), SessionError> {
-        let text = MetadataText::added_channel(trace, &ChannelDescription::of(channel));
+        let text = MetadataText::added_channel(trace, &ChannelDescription::of(channel), modules);
         self.extend_metadata(text.as_str(), store)
     }
 

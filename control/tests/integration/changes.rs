@@ -4,9 +4,11 @@ use crate::common::{Outcome, assert_balances, memory_place, place, process_dirs,
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
+use tracepoint::context::Context;
 use tracepoint_control::sinks::account::Account;
 use tracepoint_control::sinks::{CtfSink, DtSink, TextSink};
 use tracepoint_control::{BudgetSpec, Channel, Notice, Rule, Session, SessionBuilder, SessionError, SinkSpec};
+use tracepoint_reader::Metadata;
 
 tracepoint::define_trace! {
     provider = "changing";
@@ -241,6 +243,42 @@ fn channels_are_added_and_removed_while_recording() -> Outcome {
     let names: Vec<_> = Account::open(&last)?.channels.into_iter().map(|channel| channel.name).collect();
     assert_eq!(names, ["channel0", "flight", "further"], "all that the trace has had");
     assert!(tracepoint::markers().all(|marker| !marker.is_on()));
+    Ok(())
+}
+
+/// What the metadata of a trace says of mapped code.
+fn modules(dir: &Path) -> Result<Vec<String>, tracepoint_reader::ReadError> {
+    let metadata = Metadata::open(&dir.join("metadata"))?;
+    Ok(metadata.modules().map(str::to_owned).collect())
+}
+
+#[test]
+fn a_channel_with_call_stacks_that_is_added_later_has_modules() -> Outcome {
+    own_process!();
+    let (place, rings) = (place(), memory_place());
+    let (dir, late, rings) = (place.path().join("trace"), place.path().join("late"), rings.path().join("rings"));
+    let session = builder(&rings).events("changing:step").sink(CtfSink::create(&dir)?).start()?;
+    session.add_channel(Channel::discard(64 << 10).spares(2).name("plain"))?;
+    assert!(modules(&dir)?.is_empty(), "no channel needs them");
+    let stacks = || Channel::discard(64 << 10).spares(2).context(Context::CallStack);
+    session.add_channel(stacks().name("stacks"))?;
+    let known = modules(&dir)?;
+    let program = std::env::current_exe()?;
+    assert_eq!(known.iter().filter(|module| module.ends_with(&program.display().to_string())).count(), 1, "{known:?}");
+    let of_rings = process_dirs(&rings);
+    assert_eq!(modules(of_rings.first().ok_or("no rings")?)?, known, "for recovery, too");
+    session.add_channel(stacks().name("again"))?;
+    session.add_sink(CtfSink::create(&late)?)?;
+    session.enable(Rule::new("changing:other").channel("stacks"))?;
+    // Babeltrace 2 aborts on a channel with call stacks that has no event.
+    session.enable(Rule::new("changing:step").channel("again"))?;
+    fire(0..10);
+    session.stop()?;
+    for trace in [&dir, &late] {
+        assert_eq!(modules(trace)?, known, "each once");
+        assert_eq!(counts(trace), (20, 10));
+        assert_balances(trace);
+    }
     Ok(())
 }
 

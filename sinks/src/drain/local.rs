@@ -215,19 +215,21 @@ impl Drain<LocalRings> {
     }
 
     /// Adds a channel of the same trace, with a stream class that none of its channels has had: it is described to the sinks, and they get its
-    /// packets. A caller that tries again after an error uses the same channel: it is added once, and described once to each sink.
+    /// packets. A caller that tries again after an error uses the same channel: it is added once, and described once to each sink. `modules` says
+    /// what code is mapped besides that which the [`ProcessInfo`](crate::ProcessInfo) has, if the channel records call stacks.
     ///
     /// # Errors
     ///
     /// That of the first sink that cannot take packets of the channel. It is not added then.
-    pub fn add_channel(&mut self, channel: &Arc<OpenChannel>) -> Result<(), SinkError> {
+    pub fn add_channel(&mut self, channel: &Arc<OpenChannel>, modules: &[String]) -> Result<(), SinkError> {
         if self.source.channels.iter().any(|known| known.class() == channel.class()) {
             return Ok(());
         }
         let description = ChannelDescription::of(channel);
-        let metadata = MetadataText::added_channel(&self.source.trace, &description);
+        let metadata = MetadataText::added_channel(&self.source.trace, &description, modules);
         self.sinks.iter_mut().try_for_each(|sink| sink.add_channel(&description, metadata.as_str()))?;
         self.metadata.push_str(metadata.as_str());
+        self.source.trace.process.modules.extend_from_slice(modules);
         self.source.consumers.push((channel.class(), channel.register_consumer()));
         channel.checksum_with(checksum);
         self.source.channels.push(Arc::clone(channel));

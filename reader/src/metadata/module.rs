@@ -1,21 +1,24 @@
-//! What code was mapped in a process, as the metadata of its trace tells.
+//! What code was mapped in a process, as the metadata of its trace says.
 
 use std::path::PathBuf;
 
-/// A part of a file that was mapped as code in a process.
+/// A part of a file that was mapped as code in a process, see [`Metadata::modules`](super::Metadata::modules).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Module {
+#[non_exhaustive]
+pub struct Module {
     start: u64,
     end: u64,
     /// Where it begins in the file.
     offset: u64,
-    pub(crate) build_id: Option<String>,
-    pub(crate) path: PathBuf,
+    /// The build id of the file in base 16, if it has one.
+    pub build_id: Option<String>,
+    /// The path of the file in the process.
+    pub path: PathBuf,
 }
 
 impl Module {
-    /// From the metadata: `START-END OFFSET BUILD-ID PATH`.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    /// From the metadata: `START-END OFFSET BUILD-ID PATH`; `None` for any other text.
+    pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.splitn(4, ' ');
         let (start, end) = words.next()?.split_once('-')?;
         let number = |text| u64::from_str_radix(text, 16).ok();
@@ -24,8 +27,8 @@ impl Module {
         Some(Self { start, end, offset, build_id, path: words.next()?.into() })
     }
 
-    /// The place in the file of an address, if it is in this part.
-    pub(crate) fn place(&self, address: u64) -> Option<u64> {
+    /// The place in the file, in bytes, of an address, if it is in this part.
+    pub fn place(&self, address: u64) -> Option<u64> {
         (self.start..self.end).contains(&address).then(|| (address - self.start).saturating_add(self.offset))
     }
 }
