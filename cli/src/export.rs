@@ -236,5 +236,6 @@ fn export(
         }
     }
     let unchecked = items.unchecked();
-    Ok(Exported { summary: exporter.finish()?, unchecked })
+    let (_, summary) = exporter.finish()?;
+    Ok(Exported { summary, unchecked })
 }

@@ -13,11 +13,14 @@ use crate::sources::{Sources, ThreadId};
 
 /// Writes one JSON object: `traceEvents`, an array, and `otherData`, with the [`Summary`].
 ///
-/// Times are microseconds since the first event, with three decimals; `otherData.origin_ns` is that in nanoseconds since the epoch.
+/// Times are microseconds since the first item, with three decimals; `otherData.origin_ns` is that in nanoseconds since the epoch. Damage has no
+/// time, and is shown there.
 #[derive(Debug)]
 pub struct Chrome<W: Write> {
     out: W,
     counters: Vec<String>,
+    has_begun: bool,
+    /// The time of the first item that has one.
     origin: Option<i64>,
     /// Processes and threads whose names are written: of a thread, without and with its own name.
     named: HashSet<(u32, u64, bool)>,
@@ -110,7 +113,7 @@ struct OtherData<'a> {
 impl<W: Write> Chrome<W> {
     /// Writes to `out`, which should be buffered.
     pub fn new(out: W) -> Self {
-        Self { out, counters: Vec::new(), origin: None, named: HashSet::new() }
+        Self { out, counters: Vec::new(), has_begun: false, origin: None, named: HashSet::new() }
     }
 
     /// Draws the numbers in fields of these names as counters, too.
@@ -127,14 +130,17 @@ impl<W: Write> Chrome<W> {
         Ok(serde_json::to_writer(&mut self.out, element)?)
     }
 
-    /// Microseconds since the first event.
-    #[expect(clippy::cast_precision_loss, reason = "exact for 104 days")]
-    fn time(&mut self, time_ns: i64) -> io::Result<f64> {
-        if self.origin.is_none() {
-            self.out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+    fn begin(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return Ok(());
         }
-        let origin = *self.origin.get_or_insert(time_ns);
-        Ok(time_ns.saturating_sub(origin) as f64 / 1000.0)
+        self.out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")
+    }
+
+    /// Microseconds since the first item.
+    fn time(&mut self, time_ns: i64) -> io::Result<f64> {
+        self.begin()?;
+        Ok(microseconds(time_ns.saturating_sub(*self.origin.get_or_insert(time_ns))))
     }
 
     /// Without times and arguments, of a thread whose name is written.
@@ -147,20 +153,6 @@ impl<W: Write> Chrome<W> {
     ) -> io::Result<Element<'a, A>> {
         let (process, thread) = (sources.process_of(thread), sources.thread(thread));
         let (pid, tid) = (process.shown_pid, thread.tid);
-        let element = Element {
-            ph,
-            name,
-            cat: "",
-            pid,
-            tid,
-            ts: None,
-            dur: None,
-            s: None,
-            id2: None,
-            id: None,
-            bp: None,
-            args: None,
-        };
         let names = [
             ((pid, u64::MAX, false), "process_name", process.program.as_deref()),
             ((pid, tid, true), "thread_name", thread.name.as_deref()),
@@ -171,7 +163,7 @@ impl<W: Write> Chrome<W> {
                 self.named.insert(key);
             }
         }
-        Ok(element)
+        Ok(Element { ph, name, pid, tid, ..none() })
     }
 
     /// An arrow from the parent of a span, which is on another thread.
@@ -183,6 +175,12 @@ impl<W: Write> Chrome<W> {
         }
         Ok(())
     }
+}
+
+/// Nanoseconds as microseconds.
+#[expect(clippy::cast_precision_loss, reason = "exact for 104 days")]
+fn microseconds(ns: i64) -> f64 {
+    ns as f64 / 1000.0
 }
 
 fn none<A>() -> Element<'static, A> {
@@ -231,7 +229,9 @@ impl<W: Write> Format for Chrome<W> {
             (_, false) => ("b", None),
         };
         let id2 = (begin == "b").then(|| LocalId { local: format!("0x{:x}", span.id) });
-        let dur = end.filter(|_| begin == "X").map(|end| end - ts);
+        // Not the difference of the two numbers of microseconds, which are rounded.
+        let length = span.end_ns.filter(|_| begin == "X").map(|end| end.saturating_sub(span.begin_ns));
+        let dur = length.map(microseconds);
         let element = self.of(begin, span.name, span.thread, sources)?;
         self.element(&Element { cat, ts: Some(ts), dur, id2: id2.clone(), args, ..element })?;
         if let Some(thread) = end_thread {
@@ -249,8 +249,8 @@ impl<W: Write> Format for Chrome<W> {
     }
 
     fn damage(&mut self, damage: &Damage) -> io::Result<()> {
-        let ts = Some(self.time(self.origin.unwrap_or(0))?);
-        let text = damage.to_string();
+        self.begin()?;
+        let (ts, text) = (Some(0.0), damage.to_string());
         self.element(&Element {
             ph: "i",
             name: "damage",
@@ -263,7 +263,7 @@ impl<W: Write> Format for Chrome<W> {
     }
 
     fn finish(&mut self, summary: &Summary, _sources: &Sources) -> io::Result<()> {
-        self.time(self.origin.unwrap_or(0))?;
+        self.begin()?;
         self.out.write_all(b"\n],\"otherData\":")?;
         serde_json::to_writer(&mut self.out, &OtherData { origin_ns: self.origin.unwrap_or(0), summary })?;
         self.out.write_all(b"}\n")?;

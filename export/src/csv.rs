@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use tracepoint_reader::metadata::types::Field;
 use tracepoint_reader::{Damage, Event, Metadata, Value};
 
 use crate::format::{Format, LossReport, Needs, Span, Summary};
@@ -17,7 +16,8 @@ const COLUMNS: [&str; 11] =
 /// Writes comma-separated values (RFC 4180), with a header line.
 ///
 /// `type` is `event`, `loss` or `damage`. Times are nanoseconds since the epoch; those of a loss are its end. A number that is not known is empty.
-/// Texts are written as they are, arrays and structures as JSON, bytes in base 16.
+/// Texts are written as they are, arrays and structures as JSON, bytes in base 16. The column of a field that is called as one of the columns
+/// before, such as `pid`, is `field.pid`.
 #[derive(Debug)]
 pub struct Csv<W: Write> {
     out: csv::Writer<W>,
@@ -37,9 +37,7 @@ impl<W: Write> Csv<W> {
         let mut known = HashSet::new();
         for stream in traces.flat_map(Metadata::streams) {
             for class in stream.events.values().filter(|class| selected(&class.name)) {
-                let types = [&class.fields, &class.context, &stream.event_context].into_iter().flatten();
-                let names = types.flat_map(|ty| ty.fields.iter().map(Field::name));
-                fields.extend(names.filter(|name| !plain::is_aside(name) && known.insert(*name)).map(str::to_owned));
+                fields.extend(plain::names(class, stream).filter(|name| known.insert(*name)).map(str::to_owned));
             }
         }
         fields
@@ -48,8 +46,14 @@ impl<W: Write> Csv<W> {
     fn begin(&mut self) -> io::Result<()> {
         if !self.has_header {
             self.has_header = true;
-            let fields = self.fields.iter().map(String::as_str);
-            self.out.write_record(COLUMNS.into_iter().chain(fields))?;
+            for column in COLUMNS {
+                self.out.write_field(column)?;
+            }
+            for field in &self.fields {
+                let is_taken = COLUMNS.contains(&field.as_str());
+                self.out.write_field(if is_taken { format!("field.{field}") } else { field.clone() })?;
+            }
+            self.out.write_record(None::<&[u8]>)?;
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ struct Classes(HashMap<usize, (Arc<EventClass>, Role)>);
 
 #[derive(Clone, Debug)]
 enum Role {
-    Begin { name: Arc<str>, is_async: bool, is_root_without_parent: bool },
+    Begin { name: Arc<str>, is_async: bool, is_root_without_parent: bool, end_channels: Arc<[u64]> },
     End(Arc<str>),
     Other,
 }
@@ -52,9 +52,12 @@ impl Role {
             Some((name, SpanPart::End)) => Self::End(name.into()),
             Some((name, _)) => {
                 let polls = format!("{name}_poll_begin");
-                let classes = event.stream.metadata.streams().flat_map(|class| class.events.values());
-                let is_async = classes.into_iter().any(|class| class.name == polls);
-                Self::Begin { name: name.into(), is_async, is_root_without_parent: name.starts_with("tracing:") }
+                let classes = || event.stream.metadata.streams().flat_map(|class| class.events.values());
+                let is_async = classes().any(|class| class.name == polls);
+                let ends = classes().filter(|class| class.span().is_some_and(|end| end == (name, SpanPart::End)));
+                let end_channels = ends.map(|class| class.stream_id).collect();
+                let is_root_without_parent = name.starts_with("tracing:");
+                Self::Begin { name: name.into(), is_async, is_root_without_parent, end_channels }
             }
         }
     }
@@ -80,6 +83,11 @@ impl<F: Format> Exporter<F> {
         &self.summary
     }
 
+    /// The format.
+    pub fn format_mut(&mut self) -> &mut F {
+        &mut self.format
+    }
+
     /// The next item.
     ///
     /// # Errors
@@ -96,15 +104,15 @@ impl<F: Format> Exporter<F> {
         }
     }
 
-    /// The end of the trace: open spans are written as such.
+    /// The end of the trace: open spans are written as such. Returns the format, and what was exported.
     ///
     /// # Errors
     /// Those of the output.
-    pub fn finish(mut self) -> io::Result<Summary> {
+    pub fn finish(mut self) -> io::Result<(F, Summary)> {
         let (format, sources) = (&mut self.format, &self.sources);
         self.summary.spans_open = self.spans.finish(|span| format.span(span, sources))?;
         self.format.finish(&self.summary, &self.sources)?;
-        Ok(self.summary)
+        Ok((self.format, self.summary))
     }
 
     fn event(&mut self, event: &Event) -> io::Result<()> {
@@ -117,11 +125,12 @@ impl<F: Format> Exporter<F> {
         summary.events += 1;
         let (first, last) = summary.range.unwrap_or((event.time_ns, event.time_ns));
         summary.range = Some((first.min(event.time_ns), last.max(event.time_ns)));
+        self.spans.goes_on_until(event.time_ns);
         let role = if self.format.needs().spans { self.classes.role(event) } else { Role::Other };
         let (format, sources, spans) = (&mut self.format, &mut self.sources, &mut self.spans);
         match role {
-            Role::Begin { name, is_async, is_root_without_parent } => {
-                let kind = Kind { name: &name, is_async, is_root_without_parent };
+            Role::Begin { name, is_async, is_root_without_parent, end_channels } => {
+                let kind = Kind { name: &name, is_async, is_root_without_parent, end_channels: &end_channels };
                 spans.begin(event, kind, thread, sources, |span, sources| {
                     summary.spans_forgotten += 1;
                     format.span(span, sources)
@@ -149,6 +158,7 @@ impl<F: Format> Exporter<F> {
             Some((_, thread)) => *thread,
             None => self.sources.of_stream(&loss.stream),
         };
+        self.spans.interrupt(thread, loss.stream.class.id);
         let report = LossReport::new(loss, thread);
         match report.events {
             Some(events) => self.summary.lost_events += events,

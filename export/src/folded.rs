@@ -9,6 +9,9 @@ use crate::format::{Format, LossReport, Needs, Span, Summary};
 use crate::sources::{Process, Sources, ThreadId};
 use crate::symbols::SymbolTable;
 
+/// The largest size of different paths of spans, in bytes of their names: paths that go on from each other, because ends are missing, would grow
+/// with the square of their number. The time of further ones is counted together.
+const MAX_PATHS_SIZE: usize = 16 << 20;
 /// The largest number of different call stacks; further ones are counted together.
 const MAX_STACKS: usize = 1 << 17;
 /// The context with the call stack of an event.
@@ -25,9 +28,43 @@ pub struct Folded<W: Write> {
 
 #[derive(Debug)]
 enum Source {
-    /// The time of each path of spans, in nanoseconds, by process and path.
-    Spans(BTreeMap<(u32, u32), u64>),
+    Spans(Times),
     Calls(Calls),
+}
+
+/// The time that is spent in spans, in nanoseconds.
+#[derive(Debug, Default)]
+struct Times {
+    /// By process and path.
+    by_path: BTreeMap<(u32, u32), u64>,
+    /// The size of the paths.
+    size: usize,
+    /// In further paths.
+    more: u64,
+}
+
+impl Times {
+    fn add(&mut self, process: u32, path: u32, time: u64, sources: &Sources) {
+        let (key, size) = ((process, path), self.size + sources.path_size(path));
+        let sum = match self.by_path.get_mut(&key) {
+            Some(sum) => sum,
+            None if time == 0 => return,
+            None if size > MAX_PATHS_SIZE => &mut self.more,
+            None => {
+                self.size = size;
+                self.by_path.entry(key).or_default()
+            }
+        };
+        *sum = sum.saturating_add(time);
+    }
+
+    fn write(&self, out: &mut impl Write, sources: &Sources) -> io::Result<()> {
+        for ((process, path), time) in &self.by_path {
+            let program = program(sources.process(*process));
+            line(out, [program.as_str()].into_iter().chain(sources.path(*path)), *time)?;
+        }
+        if self.more > 0 { line(out, ["[further paths]"], self.more) } else { Ok(()) }
+    }
 }
 
 /// How often each call stack occurs.
@@ -44,8 +81,9 @@ struct Calls {
 
 impl<W: Write> Folded<W> {
     /// The time that is spent in spans, and not in their children: nanoseconds. A span whose end is not known counts nothing.
+    /// The names on different paths are 16 MiB at most; the time of further ones is the frame `[further paths]`.
     pub fn of_spans(out: W) -> Self {
-        Self { out, source: Source::Spans(BTreeMap::new()) }
+        Self { out, source: Source::Spans(Times::default()) }
     }
 
     /// How many events there are with each call stack, for channels that record them (`Context::CallStack`). Lost events whose number is known
@@ -134,8 +172,7 @@ impl<W: Write> Format for Folded<W> {
 
     fn span(&mut self, span: &Span<'_>, sources: &Sources) -> io::Result<()> {
         if let Source::Spans(times) = &mut self.source {
-            let time = times.entry((sources.thread(span.thread).process, span.path)).or_default();
-            *time = time.saturating_add(span.self_ns);
+            times.add(sources.thread(span.thread).process, span.path, span.self_ns, sources);
         }
         Ok(())
     }
@@ -153,13 +190,7 @@ impl<W: Write> Format for Folded<W> {
 
     fn finish(&mut self, _summary: &Summary, sources: &Sources) -> io::Result<()> {
         match &mut self.source {
-            Source::Spans(times) => {
-                for ((process, path), time) in times.iter().filter(|(_, time)| **time > 0) {
-                    let program = program(sources.process(*process));
-                    let frames = [program.as_str()].into_iter().chain(sources.path(*path));
-                    line(&mut self.out, frames, *time)?;
-                }
-            }
+            Source::Spans(times) => times.write(&mut self.out, sources)?,
             Source::Calls(calls) => calls.write(&mut self.out, sources)?,
         }
         self.out.flush()

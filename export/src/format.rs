@@ -94,7 +94,9 @@ pub struct Span<'a> {
     pub name: &'a str,
     /// Its `span_id`, unique in its process.
     pub id: u64,
-    /// The `parent_id` that was recorded; without one, the innermost span that was open on the thread when it began, asynchronous ones aside.
+    /// The `parent_id` that was recorded; without one, the innermost span that was open on the thread when it began. Asynchronous ones are no such
+    /// parents, nor are those whose ends may be missing: because events of the thread were lost in their channel, or a span has ended in which
+    /// they began.
     pub parent: Option<u64>,
     /// The span at the upper end of the chain of known parents; its own id without a parent.
     pub root: u64,
@@ -102,6 +104,8 @@ pub struct Span<'a> {
     pub begin_ns: i64,
     /// When it ended, likewise; `None` if that is not known.
     pub end_ns: Option<i64>,
+    /// The time of the last event of the trace so far, likewise: a span whose end is not known was open until then.
+    pub last_ns: i64,
     /// The thread on which it began; on which it ended, if its begin is missing.
     pub thread: ThreadId,
     /// The event that began it; `None` if it is missing: then the duration tells when it began.

@@ -16,7 +16,7 @@
 //! for item in trace.items() {
 //!     exporter.item(&item)?;
 //! }
-//! let summary = exporter.finish()?;
+//! let (_, summary) = exporter.finish()?;
 //! println!("{} events, {} of them lost", summary.events, summary.lost_events);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -40,7 +40,6 @@ pub struct Otlp<W: Write> {
     spans: BTreeMap<u32, Vec<proto::Span>>,
     waiting: usize,
     losses: u64,
-    last_ns: i64,
 }
 
 impl<W: Write> Otlp<W> {
@@ -55,7 +54,7 @@ impl<W: Write> Otlp<W> {
     }
 
     fn new(out: W, encoding: Encoding) -> Self {
-        Self { out, encoding, spans: BTreeMap::new(), waiting: 0, losses: 0, last_ns: 0 }
+        Self { out, encoding, spans: BTreeMap::new(), waiting: 0, losses: 0 }
     }
 
     fn push(&mut self, process: u32, span: proto::Span, sources: &Sources) -> io::Result<()> {
@@ -123,10 +122,11 @@ fn any(value: &Value) -> AnyValue {
     AnyValue { value }
 }
 
-/// The fields, but those that are ids and times of spans, which OTLP has as such.
+/// What the events of a span say about it, and OTLP has as such.
+const OF_SPAN: [&str; 3] = ["span_id", "parent_id", "duration_ns"];
+
 fn attributes<'a>(fields: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Vec<KeyValue> {
-    let fields = fields.into_iter().filter(|(name, _)| !["span_id", "parent_id", "duration_ns"].contains(name));
-    fields.map(|(name, value)| KeyValue { key: name.to_owned(), value: Some(any(value)) }).collect()
+    fields.into_iter().map(|(name, value)| KeyValue { key: name.to_owned(), value: Some(any(value)) }).collect()
 }
 
 fn event(event: &Event) -> proto::Event {
@@ -158,15 +158,13 @@ impl<W: Write> Format for Otlp<W> {
         Needs { spans: true, inside: EVENTS_OF_SPAN }
     }
 
-    fn event(&mut self, event: &Event, _thread: ThreadId, _sources: &Sources) -> io::Result<()> {
-        self.last_ns = self.last_ns.max(event.time_ns);
+    fn event(&mut self, _event: &Event, _thread: ThreadId, _sources: &Sources) -> io::Result<()> {
         Ok(())
     }
 
     fn span(&mut self, span: &Span<'_>, sources: &Sources) -> io::Result<()> {
-        self.last_ns = self.last_ns.max(span.end_ns.unwrap_or(span.begin_ns));
         let process = sources.process_of(span.thread);
-        let mut all = attributes(plain::span_fields(span));
+        let mut all = attributes(plain::span_fields(span).filter(|(name, _)| !OF_SPAN.contains(name)));
         all.extend(thread_attributes(span.thread, sources));
         all.extend(plain::missing(span).map(|missing| attribute("tracepoint.missing", Any::Text(missing.to_owned()))));
         let converted = proto::Span {
@@ -176,7 +174,7 @@ impl<W: Write> Format for Otlp<W> {
             name: span.name.to_owned(),
             kind: INTERNAL,
             start_time_unix_nano: unix(span.begin_ns),
-            end_time_unix_nano: unix(span.end_ns.unwrap_or(self.last_ns)),
+            end_time_unix_nano: unix(span.end_ns.unwrap_or(span.last_ns)),
             attributes: all,
             events: span.inside.events.iter().map(event).collect(),
             dropped_events_count: u32::try_from(span.inside.more).unwrap_or(u32::MAX),

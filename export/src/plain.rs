@@ -1,7 +1,10 @@
 //! Values of fields in the few types that formats have.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
+use tracepoint_reader::metadata::types::StructType;
+use tracepoint_reader::metadata::{EventClass, StreamClass};
 use tracepoint_reader::{Event, StructValue, Value};
 
 use crate::format::{Span, SpanEnd};
@@ -51,16 +54,42 @@ pub(crate) fn base16(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// Whether a member with this name is not shown among the fields: because it says where the event is from, which formats show as such, or how
-/// long the next member is.
-pub(crate) fn is_aside(name: &str) -> bool {
-    ["vpid", "vtid", "pid", "tid", "procname"].contains(&name) || (name.starts_with('_') && name.ends_with("_length"))
+/// Members of contexts that say where an event is from, which formats show as such.
+const ORIGIN: [&str; 5] = ["vpid", "vtid", "pid", "tid", "procname"];
+
+/// Whether a member of a context is shown among the fields.
+fn is_shown(name: &str) -> bool {
+    !ORIGIN.contains(&name)
+}
+
+/// The members of a structure but the lengths of others.
+fn members<'a>(
+    ty: Option<&'a Arc<StructType>>,
+    value: Option<&'a StructValue>,
+) -> impl Iterator<Item = (&'a str, &'a Value)> {
+    let members = ty.zip(value).into_iter().flat_map(|(ty, value)| value.iter().enumerate().map(move |one| (ty, one)));
+    members.filter(|(ty, (index, _))| !ty.is_length(*index)).map(|(_, (_, member))| member)
 }
 
 /// The fields of an event, and then the members of its contexts.
 pub(crate) fn fields(event: &Event) -> impl Iterator<Item = (&str, &Value)> {
-    let parts = [&event.fields, &event.context, &event.stream_context].into_iter().flatten();
-    parts.flat_map(StructValue::iter).filter(|(name, _)| !is_aside(name))
+    let context = members(event.class.context.as_ref(), event.context.as_ref());
+    let stream_context = members(event.stream.class.event_context.as_ref(), event.stream_context.as_ref());
+    payload(event).chain(context.chain(stream_context).filter(|(name, _)| is_shown(name)))
+}
+
+/// The fields of an event.
+fn payload(event: &Event) -> impl Iterator<Item = (&str, &Value)> {
+    members(event.class.fields.as_ref(), event.fields.as_ref())
+}
+
+/// The names that [`fields`] of an event of this class have.
+pub(crate) fn names<'a>(class: &'a EventClass, stream: &'a StreamClass) -> impl Iterator<Item = &'a str> {
+    let of = |ty: &'a Option<Arc<StructType>>| {
+        let ty = ty.iter().flat_map(|ty| ty.fields.iter().enumerate().map(move |(index, field)| (ty, index, field)));
+        ty.filter(|(ty, index, _)| !ty.is_length(*index)).map(|(_, _, field)| field.name())
+    };
+    of(&class.fields).chain(of(&class.context).chain(of(&stream.event_context)).filter(|name| is_shown(name)))
 }
 
 /// `provider` of `provider:name`; the name itself, without one.
@@ -72,7 +101,7 @@ pub(crate) fn provider(name: &str) -> &str {
 pub(crate) fn span_fields<'a>(span: &Span<'a>) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
     let has_begin = span.begin.is_some();
     let is_new = move |name: &str| !has_begin || !["span_id", "duration_ns"].contains(&name);
-    let of_end = span.end_event().into_iter().flat_map(|event| event.fields.iter().flat_map(StructValue::iter));
+    let of_end = span.end_event().into_iter().flat_map(payload);
     span.begin.into_iter().flat_map(fields).chain(of_end.filter(move |(name, _)| is_new(name)))
 }
 

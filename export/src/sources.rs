@@ -63,8 +63,8 @@ pub struct Sources {
     threads: Vec<Thread>,
     known_processes: HashMap<(Option<[u8; 16]>, u64), u32>,
     known_threads: HashMap<(u32, u64), ThreadId>,
-    /// The parent of each path, and its last name; the first is the empty one.
-    paths: Vec<(u32, String)>,
+    /// The parent of each path, its last name, and the size of all its names in bytes; the first is the empty one.
+    paths: Vec<(u32, String, usize)>,
     known_paths: HashMap<(u32, String), u32>,
 }
 
@@ -75,7 +75,7 @@ impl Default for Sources {
             threads: Vec::new(),
             known_processes: HashMap::new(),
             known_threads: HashMap::new(),
-            paths: vec![(0, String::new())],
+            paths: vec![(0, String::new(), 0)],
             known_paths: HashMap::new(),
         }
     }
@@ -113,12 +113,17 @@ impl Sources {
     pub fn path(&self, mut path: u32) -> Vec<&str> {
         let mut names = Vec::new();
         while path != 0 {
-            let (parent, name) = &self.paths[path as usize];
+            let (parent, name, _) = &self.paths[path as usize];
             names.push(name.as_str());
             path = *parent;
         }
         names.reverse();
         names
+    }
+
+    /// The size of the names on a path, in bytes.
+    pub(crate) fn path_size(&self, path: u32) -> usize {
+        self.paths[path as usize].2
     }
 
     /// The path that goes on from another one with this name; 0 is the empty one. If there are too many, the other one.
@@ -131,7 +136,7 @@ impl Sources {
             return parent;
         }
         let path = self.paths.len() as u32;
-        self.paths.push(key.clone());
+        self.paths.push((parent, name.to_owned(), self.path_size(parent) + name.len()));
         self.known_paths.insert(key, path);
         path
     }

@@ -4,10 +4,16 @@
 //!
 //! Spans of a thread are a stack as long as each ends before the ones below it. A span that ends elsewhere than at the top, or on another
 //! thread, is said not to nest. So two spans that nest never overlap in part: when the earlier one ended, the later one would have been above
-//! it. (Two that begin at the same nanosecond do not nest, since viewers sort by time.) A span whose polls are recorded as spans (`async span`) is never on the stack, since it begins where it is not run.
+//! it. (Two that begin at the same nanosecond do not nest, since viewers sort by time.) A span whose polls are recorded as spans (`async span`)
+//! is never on the stack, since it begins where it is not run.
+//!
+//! An end that is missing must not make its span the parent of all that follows. So open spans leave the stack, and stay open, when events of
+//! their thread are lost in the channel that records their ends, and when a span ends that is below them: they began in it, and have not ended
+//! in it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
+use std::sync::Arc;
 
 use tracepoint_reader::{Event, StructValue, Value};
 
@@ -33,6 +39,8 @@ pub(crate) struct Kind<'a> {
     pub(crate) is_async: bool,
     /// Whether a span without `parent_id` has no parent, as in `tracing`.
     pub(crate) is_root_without_parent: bool,
+    /// The channels that record their ends, by the ids of their stream classes.
+    pub(crate) end_channels: &'a Arc<[u64]>,
 }
 
 #[derive(Debug)]
@@ -48,6 +56,7 @@ struct OpenSpan {
     path: u32,
     children_ns: u64,
     remote_children: Vec<u64>,
+    end_channels: Arc<[u64]>,
     inside: Inside,
     bytes: usize,
 }
@@ -57,7 +66,7 @@ impl OpenSpan {
         u64::try_from(end.saturating_sub(self.begin.time_ns)).unwrap_or(0)
     }
 
-    fn span<'a>(&'a self, id: u64, end: SpanEnd<'a>, nests: bool) -> Span<'a> {
+    fn span<'a>(&'a self, id: u64, end: SpanEnd<'a>, nests: bool, last_ns: i64) -> Span<'a> {
         let end_ns = if let SpanEnd::Ended(event, _) = end { Some(event.time_ns) } else { None };
         Span {
             name: &self.name,
@@ -66,6 +75,7 @@ impl OpenSpan {
             root: self.root,
             begin_ns: self.begin.time_ns,
             end_ns,
+            last_ns,
             thread: self.thread,
             begin: Some(&self.begin),
             end,
@@ -91,6 +101,8 @@ pub(crate) struct Spans {
     begun: u64,
     bytes: usize,
     max_open: usize,
+    /// The time of the last event.
+    last_ns: i64,
 }
 
 impl Spans {
@@ -103,7 +115,13 @@ impl Spans {
             begun: 0,
             bytes: 0,
             max_open: MAX_OPEN,
+            last_ns: 0,
         }
+    }
+
+    /// Any event comes: the trace goes on until its time at least.
+    pub(crate) fn goes_on_until(&mut self, time_ns: i64) {
+        self.last_ns = self.last_ns.max(time_ns);
     }
 
     pub(crate) fn set_max_open(&mut self, spans: usize) {
@@ -121,7 +139,7 @@ impl Spans {
     ) -> io::Result<()> {
         let key = (sources.thread(thread).process, number(event, "span_id"));
         if let Some((_, span)) = self.remove(key) {
-            forget(&span.span(key.1, SpanEnd::Forgotten, false), sources)?;
+            forget(&span.span(key.1, SpanEnd::Forgotten, false, self.last_ns), sources)?;
         }
         let recorded = Some(number(event, "parent_id")).filter(|id| *id != 0);
         let implied = || self.innermost(thread).filter(|_| !kind.is_root_without_parent);
@@ -149,6 +167,7 @@ impl Spans {
             path: sources.path_below(path, kind.name),
             children_ns: 0,
             remote_children: Vec::new(),
+            end_channels: Arc::clone(kind.end_channels),
             inside: Inside::default(),
             bytes,
         };
@@ -162,7 +181,7 @@ impl Spans {
         while self.open.len() > self.max_open || self.bytes > MAX_BYTES {
             let Some(oldest) = self.by_number.values().next().copied() else { break };
             if let Some((_, span)) = self.remove(oldest) {
-                forget(&span.span(oldest.1, SpanEnd::Forgotten, false), sources)?;
+                forget(&span.span(oldest.1, SpanEnd::Forgotten, false, self.last_ns), sources)?;
             }
         }
         Ok(())
@@ -189,6 +208,7 @@ impl Spans {
                 root: key.1,
                 begin_ns: event.time_ns.saturating_sub(duration),
                 end_ns: Some(event.time_ns),
+                last_ns: self.last_ns,
                 thread,
                 begin: None,
                 end: SpanEnd::Ended(event, thread),
@@ -201,17 +221,23 @@ impl Spans {
             };
             return show(&span, sources);
         }
+        let above = self.open.get(&key).map(|span| span.number).and_then(|number| {
+            let stack = self.stacks.get_mut(&thread).filter(|stack| stack.contains(&number))?;
+            Some(stack.split_off(&(number + 1)))
+        });
         let Some((was_on_top, span)) = self.remove(key) else { return Ok(()) };
+        let nests = was_on_top && above.is_some_and(|above| above.is_empty());
         if let Some(parent) = span.parent.and_then(|parent| self.open.get_mut(&(key.0, parent))) {
             parent.children_ns = parent.children_ns.saturating_add(span.duration_to(event.time_ns));
         }
-        show(&span.span(key.1, SpanEnd::Ended(event, thread), was_on_top && span.thread == thread), sources)
+        show(&span.span(key.1, SpanEnd::Ended(event, thread), nests, self.last_ns), sources)
     }
 
-    /// An event that neither begins nor ends a span: keeps it with the span that it is in. Returns whether there is one.
+    /// An event that neither begins nor ends a span: keeps it with the span that it is in. Returns whether there is one. An event with a
+    /// `span_id` is in that one, and in none if it is 0.
     pub(crate) fn inside(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> bool {
-        let named = Some(number(event, "span_id")).filter(|id| *id != 0).map(|id| (sources.thread(thread).process, id));
-        let key = named.or_else(|| self.innermost(thread));
+        let named = field(event, "span_id").map(|id| (sources.thread(thread).process, id));
+        let key = named.filter(|(_, id)| *id != 0).or_else(|| self.innermost(thread).filter(|_| named.is_none()));
         let Some(span) = key.and_then(|key| self.open.get_mut(&key)) else { return false };
         let bytes = size(event);
         if span.inside.events.len() < self.needs.inside && self.bytes + bytes <= MAX_BYTES {
@@ -224,13 +250,25 @@ impl Spans {
         true
     }
 
+    /// Events of a thread are lost in a channel, perhaps among them the ends of the open spans whose ends it records, and of those of which it is
+    /// not known where their ends are recorded.
+    pub(crate) fn interrupt(&mut self, thread: ThreadId, channel: u64) {
+        let may_have_ended = |span: &OpenSpan| span.end_channels.is_empty() || span.end_channels.contains(&channel);
+        if let Some(stack) = self.stacks.get_mut(&thread) {
+            stack.retain(|number| {
+                let span = self.by_number.get(number).and_then(|key| self.open.get(key));
+                span.is_some_and(|span| !may_have_ended(span))
+            });
+        }
+    }
+
     /// The end of the trace: those that are open, in the order of their begins.
     pub(crate) fn finish(&mut self, mut show: impl FnMut(&Span<'_>) -> io::Result<()>) -> io::Result<u64> {
         let keys: Vec<_> = self.by_number.values().copied().collect();
         for key in &keys {
             if let Some(span) = self.open.get(key) {
                 let is_on_stack = self.stacks.get(&span.thread).is_some_and(|stack| stack.contains(&span.number));
-                show(&span.span(key.1, SpanEnd::Open, is_on_stack))?;
+                show(&span.span(key.1, SpanEnd::Open, is_on_stack, self.last_ns))?;
             }
         }
         Ok(keys.len() as u64)
@@ -259,9 +297,14 @@ impl Spans {
     }
 }
 
-/// An integer field of an event; 0 without it.
+/// An integer field of an event.
+fn field(event: &Event, name: &str) -> Option<u64> {
+    event.fields.as_ref().and_then(|fields| fields.get(name)).and_then(Value::as_u64)
+}
+
+/// The same; 0 without it.
 fn number(event: &Event, name: &str) -> u64 {
-    event.fields.as_ref().and_then(|fields| fields.get(name)).and_then(Value::as_u64).unwrap_or(0)
+    field(event, name).unwrap_or(0)
 }
 
 /// About how much memory an event takes, in bytes.

@@ -4,6 +4,7 @@ use super::common::{self, Times};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use tracepoint_export::Chrome;
+use tracepoint_reader::{Damage, Item};
 
 fn exported() -> (common::Recorded, Value) {
     let recorded = common::shop();
@@ -39,8 +40,8 @@ fn every_element_has_what_its_phase_needs() {
     }
     let others: u64 = recorded.others().values().sum();
     assert_eq!((phases["i"], phases["C"], phases["s"], phases["f"]), (others, 21, 1, 1));
-    // The future, and the first of two that overlap, are asynchronous; one is open.
-    assert_eq!((phases["b"], phases["e"], phases["B"]), (2, 2, 1));
+    // The future, and two that overlap, are asynchronous; one is open.
+    assert_eq!((phases["b"], phases["e"], phases["B"]), (3, 3, 1));
     let spans = phases["X"] + phases["b"] + phases["B"];
     assert_eq!(2 * spans - 1 + others, recorded.counted());
     assert_eq!(json["otherData"]["events"], json!(recorded.counted()));
@@ -80,5 +81,27 @@ fn times_are_exact_and_slices_of_a_thread_nest() {
             let within = (a <= c && d <= b) || (c <= a && b <= d);
             assert!(apart || within, "{one} {other}");
         }
+    }
+}
+
+#[test]
+fn damage_has_no_time_and_durations_are_not_differences_of_rounded_times() {
+    let recorded = common::shop();
+    let damage = Item::Damage(Damage::new("stream", 0, "cut off"));
+    let items: Vec<_> = [damage].into_iter().chain(recorded.items.iter().cloned()).collect();
+    let mut out = Vec::new();
+    common::export(&items, Chrome::new(&mut out));
+    let json: Value = serde_json::from_slice(&out).unwrap();
+    let first = recorded.events().map(|event| event.time_ns).min();
+    assert_eq!(json["otherData"]["origin_ns"].as_i64(), first);
+    assert_eq!((&elements(&json)[0]["name"], &elements(&json)[0]["ts"]), (&json!("damage"), &json!(0.0)));
+
+    let mut lengths: Vec<_> = elements(&json).iter().filter_map(|element| element["dur"].as_f64()).collect();
+    let ends = recorded.events().filter(|event| event.name() == "shop:query_end");
+    for length in ends.map(|event| common::number(event, "duration_ns")) {
+        #[expect(clippy::cast_precision_loss, reason = "short")]
+        let expected = length as f64 / 1000.0;
+        let at = lengths.iter().position(|length| length.total_cmp(&expected).is_eq());
+        lengths.swap_remove(at.unwrap_or_else(|| panic!("{expected} is not in {lengths:?}")));
     }
 }

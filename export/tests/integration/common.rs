@@ -9,7 +9,7 @@ use std::thread;
 
 use tempfile::TempDir;
 use tracepoint::span::{FutureExt, SpanId};
-use tracepoint::{Channel, Session, sinks::CtfSink};
+use tracepoint::{Channel, Session, SessionBuilder, sinks::CtfSink};
 use tracepoint_export::{Exporter, Format, Summary};
 use tracepoint_reader::account::Account;
 use tracepoint_reader::{Event, Item, SpanPart, Trace, Value};
@@ -17,9 +17,13 @@ use tracepoint_reader::{Event, Item, SpanPart, Trace, Value};
 tracepoint::define_trace! {
     provider = "shop";
 
-    span request(id: u64, path: &str) { id, path }
-    span query(text: &str) { text }
+    pub(crate) span request(id: u64, path: &str) { id, path }
+    pub(crate) span query(text: &str) { text }
     async span job(id: u64) { id }
+    pub(crate) told(id: u64, span_id: u64) {
+        pid: u64 = id, vtid: u64 = id, procname: str = "told", span_id, parent_id: u64 = id, duration_ns: u64 = id,
+        _x_length: u64 = id, data: [u8] = &[1, 2],
+    }
     pub(crate) step(n: u64, depth: i32, note: &str, data: &[u8], on: bool, part: f64) {
         n: u64 = n, depth: i32 = depth, note: str = note, data: [u8] = data, on: bool = on, part: f64 = part
     }
@@ -93,11 +97,16 @@ pub(crate) fn lossy() -> Recorded {
 
 /// Records what `fire` fires.
 pub(crate) fn record(channel: Channel, fire: impl FnOnce()) -> Recorded {
+    record_into(|session| session.events("shop:*").channel(channel), fire)
+}
+
+/// Records what `fire` fires, with rules and channels that `with` adds.
+pub(crate) fn record_into(with: impl FnOnce(SessionBuilder) -> SessionBuilder, fire: impl FnOnce()) -> Recorded {
     let _alone = RECORDING.lock().unwrap();
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("trace");
     let sink = CtfSink::create(&directory).unwrap();
-    let session = Session::builder("shop").events("shop:*").channel(channel).sink(sink).start().unwrap();
+    let session = with(Session::builder("shop")).sink(sink).start().unwrap();
     fire();
     session.stop().unwrap();
     let trace = Trace::open(&directory).unwrap();
@@ -148,7 +157,7 @@ impl Recorded {
 pub(crate) fn export(items: &[Item], format: impl Format) -> Summary {
     let mut exporter = Exporter::new(format);
     items.iter().try_for_each(|item| exporter.item(item)).unwrap();
-    exporter.finish().unwrap()
+    exporter.finish().unwrap().1
 }
 
 pub(crate) fn number(event: &Event, field: &str) -> u64 {

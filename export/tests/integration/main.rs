@@ -11,6 +11,7 @@ mod chrome;
 mod common;
 mod csv;
 mod decoder;
+mod fields;
 mod folded;
 mod otlp;
 mod perfetto;

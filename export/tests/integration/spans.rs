@@ -2,8 +2,10 @@
 
 use super::common::{self, Recorded, export, number};
 use std::io;
+use std::sync::Arc;
+use tracepoint::{Channel, Rule, SessionBuilder};
 use tracepoint_export::{Format, LossReport, Needs, Sources, Span, SpanEnd, Summary, ThreadId};
-use tracepoint_reader::{Damage, Event, Item};
+use tracepoint_reader::{Damage, Event, Item, Loss};
 
 /// Keeps what it is given of spans.
 #[derive(Default)]
@@ -24,6 +26,7 @@ struct Seen {
     recorded_duration: Option<u64>,
     has_begin: bool,
     is_forgotten: bool,
+    nests: bool,
     inside: (usize, u64),
 }
 
@@ -50,6 +53,7 @@ impl Format for &mut Kept {
             recorded_duration: span.end_event().map(|event| number(event, "duration_ns")),
             has_begin: span.begin.is_some(),
             is_forgotten: matches!(span.end, SpanEnd::Forgotten),
+            nests: span.nests,
             inside: (span.inside.events.len(), span.inside.more),
         });
         Ok(())
@@ -128,8 +132,115 @@ fn what_does_not_end_is_open_or_forgotten() {
     let mut few = Kept::default();
     let mut exporter = tracepoint_export::Exporter::new(&mut few).max_open_spans(4);
     items.iter().try_for_each(|item| exporter.item(item)).unwrap();
-    let summary = exporter.finish().unwrap();
+    let (_, summary) = exporter.finish().unwrap();
     balances(&summary);
     assert_eq!((summary.spans_open, summary.spans_forgotten), (3, 21), "the last query had one forgotten");
     assert_eq!(few.spans.iter().filter(|span| span.is_forgotten).count(), 21);
+}
+
+#[test]
+fn an_open_span_lasts_as_long_as_the_trace() {
+    let recorded = common::record(Channel::discard(1 << 20), || {
+        let _outer = tracepoint::span!(common::request(1, "/outer"));
+        let _inner = tracepoint::span!(common::request(2, "/inner"));
+    });
+    // Neither end is there, and the beginning of the second span is the last event.
+    let begins: Vec<_> = recorded.items.iter().take(2).cloned().collect();
+    let last = recorded.events().nth(1).unwrap().time_ns.unsigned_abs();
+    let mut out = Vec::new();
+    let summary = export(&begins, tracepoint_export::Otlp::json_lines(&mut out));
+    assert_eq!((summary.events, summary.spans_open), (2, 2));
+    let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    let spans = json["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    let ends: Vec<_> = spans.iter().map(|span| span["endTimeUnixNano"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(ends, vec![last.to_string(); 2]);
+}
+
+/// The items without the end of the `index`th span of this name.
+fn without_end(items: &[Item], name: &str, index: usize) -> Vec<Item> {
+    let is_end = |item: &&Item| matches!(item, Item::Event(event) if event.name() == name);
+    let end = items.iter().filter(is_end).nth(index).map(std::ptr::from_ref).unwrap();
+    items.iter().filter(|item| !std::ptr::eq(*item, end)).cloned().collect()
+}
+
+#[test]
+fn one_lost_end_does_not_falsify_what_follows() {
+    let large = vec![0; 8 << 20];
+    let recorded = common::record(Channel::discard(4 << 20), || {
+        for id in 0..10 {
+            let _request = tracepoint::span!(common::request(id, "/cart"));
+            drop(tracepoint::span!(common::query("first")));
+            if id == 3 {
+                tracepoint::trace!(common::step(id, 0, "", &large, true, 0.0));
+            }
+            drop(tracepoint::span!(common::query("second")));
+        }
+    });
+    let expected = |spans: &[Seen], but: usize| {
+        let is = |span: &&Seen| span.path == "shop:request;shop:query" && span.nests;
+        assert_eq!(spans.iter().filter(is).count(), 20 - but, "{spans:#?}");
+        let requests = spans.iter().filter(|span| span.name == "shop:request" && span.path == "shop:request");
+        assert_eq!(requests.filter(|span| span.nests).count(), 10 - usize::from(but > 0), "{spans:#?}");
+    };
+    // That of a span within another one: the end of that one tells.
+    let is_loss = |item: &Item| matches!(item, Item::Loss(_));
+    let whole: Vec<_> = recorded.items.iter().filter(|item| !is_loss(item)).cloned().collect();
+    let (spans, summary) = kept(&whole, 0);
+    assert_eq!((summary.spans_open, summary.lost_events), (0, 0));
+    expected(&spans, 0);
+    let (spans, summary) = kept(&without_end(&whole, "shop:query_end", 2), 0);
+    balances(&summary);
+    assert_eq!(summary.spans_open, 1);
+    // The second query of this request seems to be in the first, which has not ended.
+    expected(&spans, 2);
+
+    // That of an outermost span: the loss tells.
+    let cut = whole.iter().position(|item| matches!(item, Item::Event(event) if event.name() == "shop:request_end"));
+    let (before, after) = whole.split_at(cut.unwrap());
+    let loss = recorded.items.iter().find(|item| is_loss(item)).unwrap().clone();
+    let (spans, summary) = kept(&[before, &[loss], &after[1..]].concat(), 1);
+    balances(&summary);
+    assert_eq!((summary.spans_open, summary.lost_events), (1, 1));
+    let is_root = |span: &&Seen| span.name == "shop:request" && span.parent.unwrap_or(0) == 0 && span.root == span.id;
+    assert_eq!(spans.iter().filter(is_root).count(), 10, "{spans:#?}");
+    assert_eq!(spans.iter().filter(|span| span.name == "shop:request" && span.nests).count(), 9);
+    assert!(spans.iter().filter(|span| span.name == "shop:query").all(|span| span.nests));
+}
+
+#[test]
+fn a_loss_leaves_the_spans_whose_ends_are_in_another_channel() {
+    let large = vec![0; 8 << 20];
+    let with = |session: SessionBuilder| {
+        let small = session.events("shop:request*").events("shop:query*").channel(Channel::discard(4 << 20));
+        small.events(Rule::new("shop:step").channel("large")).channel(Channel::discard(4 << 20).name("large"))
+    };
+    let recorded = common::record_into(with, || {
+        tracepoint::trace!(common::step(0, 0, "", &[], true, 0.0));
+        for id in 0..4 {
+            let _request = tracepoint::span!(common::request(id, "/cart"));
+            tracepoint::trace!(common::step(id, 0, "", &large, true, 0.0));
+            drop(tracepoint::span!(common::query("behind the loss")));
+        }
+    });
+    let is_loss = |item: &Item| matches!(item, Item::Loss(_));
+    let whole: Vec<_> = recorded.items.iter().filter(|item| !is_loss(item)).cloned().collect();
+    let loss =
+        recorded.items.iter().find_map(|item| if let Item::Loss(loss) = item { Some(loss) } else { None }).unwrap();
+    // Behind the event that tells whose thread the stream with the loss is.
+    let span = recorded.events().nth(1).unwrap();
+    assert_ne!(loss.stream.class.id, span.stream.class.id);
+    // The reader shows a loss at the end of its packet; here it is while the first request is open.
+    let with_loss = |loss: Loss| [&whole[..2], &[Item::Loss(loss)], &whole[2..]].concat();
+    let nesting = |items: &[Item]| {
+        let (spans, summary) = kept(items, 0);
+        balances(&summary);
+        assert_eq!((summary.spans_open, summary.lost_events), (0, 4));
+        let is = |span: &&Seen| span.nests && (span.name == "shop:request" || span.path == "shop:request;shop:query");
+        spans.iter().filter(is).count()
+    };
+    assert_eq!(nesting(&with_loss(loss.clone())), 8);
+    let mut of_spans = loss.clone();
+    of_spans.stream = Arc::clone(&span.stream);
+    // The first request does not nest, and its query has no parent.
+    assert_eq!(nesting(&with_loss(of_spans)), 6);
 }

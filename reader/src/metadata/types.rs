@@ -127,6 +127,22 @@ pub struct StructType {
     pub(crate) dynamic: bool,
 }
 
+impl StructType {
+    /// Whether the member with this index is the length of the sequence behind it, or chooses the option of a variant behind it whose options
+    /// are not shown. Such a member says nothing that the next one does not.
+    pub fn is_length(&self, index: usize) -> bool {
+        let reference = match self.fields.get(index + 1).map(|next| &next.ty) {
+            Some(Type::Array(array)) => match &array.length {
+                Length::Field(reference) => reference,
+                Length::Fixed(_) => return false,
+            },
+            Some(Type::Variant(variant)) if variant.is_of_tracer() => &variant.tag,
+            _ => return false,
+        };
+        reference.path.last().is_some_and(|name| **name == *self.fields[index].raw_name)
+    }
+}
+
 /// The number of elements of an array.
 #[derive(Clone, Debug)]
 pub enum Length {

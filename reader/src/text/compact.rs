@@ -195,7 +195,7 @@ fn members(ty: Option<&StructType>, hidden: &[&str], options: &TextOptions) -> V
         let name = ty.fields[*index].name();
         match &options.fields {
             Some(names) => names.iter().any(|given| given == name),
-            None => !hidden.contains(&name) && !is_length(ty, *index),
+            None => !hidden.contains(&name) && !ty.is_length(*index),
         }
     };
     let member = |index: usize| {
@@ -204,19 +204,6 @@ fn members(ty: Option<&StructType>, hidden: &[&str], options: &TextOptions) -> V
         Member { index, prefix: prefix(field.name(), options), form }
     };
     (0..ty.fields.len()).filter(is_shown).map(member).collect()
-}
-
-/// Whether a member is the length of the sequence behind it, or chooses the option of a variant behind it whose options are not shown.
-fn is_length(ty: &StructType, index: usize) -> bool {
-    let reference = match ty.fields.get(index + 1).map(|next| &next.ty) {
-        Some(Type::Array(array)) => match &array.length {
-            Length::Field(reference) => reference,
-            Length::Fixed(_) => return false,
-        },
-        Some(Type::Variant(variant)) if variant.is_of_tracer() => &variant.tag,
-        _ => return false,
-    };
-    reference.path.last().is_some_and(|name| **name == *ty.fields[index].raw_name)
 }
 
 /// Whether a field has the size of an IP address, and is called so.

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::decimal;
-use super::is_length;
 use super::literal::{self, hexadecimal};
 use crate::metadata::types::{Base, EnumType};
 use crate::value::{Int, StructValue, Value};
@@ -131,7 +130,7 @@ fn elements(line: &mut Vec<u8>, values: &[Value]) -> io::Result<()> {
 fn members(line: &mut Vec<u8>, structure: &StructValue) -> io::Result<()> {
     let mut separator: &[u8] = b"{";
     for (index, (name, value)) in structure.iter().enumerate() {
-        if is_length(&structure.ty, index) {
+        if structure.ty.is_length(index) {
             continue;
         }
         line.extend_from_slice(separator);
