@@ -61,7 +61,7 @@ pub(crate) struct Export {
     #[arg(long, value_name = "OUT", group = "format")]
     otlp_protobuf: Option<PathBuf>,
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged. OUT is a file that does not exist, or `-`
-    /// for the standard output
+    /// for the standard output. Until it is complete, the file is called `OUT.partial`
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]

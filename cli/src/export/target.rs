@@ -11,10 +11,10 @@ pub(super) fn is_standard_output(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// A new file, which is removed if it is not written to its end; a pipe or a device, as it is; or the standard output.
+/// A new file, which has its name when it is written to its end, and `NAME.partial` before; a pipe or a device, as it is; or the standard output.
 pub(super) struct Target {
     path: PathBuf,
-    is_new: bool,
+    partial: Option<PathBuf>,
 }
 
 impl Target {
@@ -22,33 +22,54 @@ impl Target {
     pub(super) fn create(path: &Path) -> Result<(Self, Box<dyn Write>), Failure> {
         let path = path.to_owned();
         if is_standard_output(&path) {
-            return Ok((Self { path, is_new: false }, Box::new(output::raw())));
+            return Ok((Self { path, partial: None }, Box::new(output::raw())));
         }
         let is_special = fs::metadata(&path).is_ok_and(|found| !found.is_file() && !found.is_dir());
-        let mut options = OpenOptions::new();
-        match options.write(true).create_new(!is_special).open(&path) {
-            Ok(file) => Ok((Self { path, is_new: !is_special }, Box::new(BufWriter::with_capacity(1 << 20, file)))),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let path = path.display();
-                Err(Failure::Refused(format!("{path} exists already; remove it, or name another file")))
+        let mut partial = path.clone().into_os_string();
+        partial.push(".partial");
+        let partial = Some(PathBuf::from(partial)).filter(|_| !is_special);
+        let opened = match &partial {
+            Some(_) if fs::symlink_metadata(&path).is_ok() => Err((&path, io::ErrorKind::AlreadyExists.into())),
+            Some(partial) => {
+                OpenOptions::new().write(true).create_new(true).open(partial).map_err(|error| (partial, error))
             }
-            Err(error) => {
+            None => OpenOptions::new().write(true).open(&path).map_err(|error| (&path, error)),
+        };
+        match opened {
+            Ok(file) => Ok((Self { path, partial }, Box::new(BufWriter::with_capacity(1 << 20, file)))),
+            Err((exists, error)) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let exists = exists.display();
+                Err(Failure::Refused(format!("{exists} exists already; remove it, or name another file")))
+            }
+            Err((_, error)) => {
                 Err(Failure::Refused(format!("cannot create {}: {error}; name another file", path.display())))
             }
         }
     }
 
-    /// Keeps the file if it was written to its end, and removes it otherwise.
+    /// Gives the file its name if it was written to its end, and removes it otherwise.
     pub(super) fn keep<T>(self, written: io::Result<T>) -> Result<T, Failure> {
-        written.map_err(|error| {
-            if self.is_new {
+        let named = written.and_then(|written| {
+            self.partial.iter().try_for_each(|partial| fs::rename(partial, &self.path))?;
+            Ok(written)
+        });
+        named.map_err(|error| {
+            if let Some(partial) = &self.partial {
                 // If it cannot be removed either, the error below still says that it was not written.
-                drop(fs::remove_file(&self.path));
+                drop(fs::remove_file(partial));
             }
             if is_standard_output(&self.path) || error.kind() == io::ErrorKind::BrokenPipe {
                 return Failure::Write(error);
             }
-            Failure::Refused(format!("cannot write {}: {error}; make room, or name another file", self.path.display()))
+            let advice = match error.kind() {
+                // It is not the file that is wrong, but what would be written.
+                io::ErrorKind::InvalidData => "",
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                    "; make room, or name another file"
+                }
+                _ => "; name another file",
+            };
+            Failure::Refused(format!("cannot write {}: {error}{advice}", self.path.display()))
         })
     }
 }

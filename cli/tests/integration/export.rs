@@ -121,8 +121,40 @@ fn invalid_requests_are_refused_and_leave_no_file() {
     }
     let (code, _, stderr) = run(&["--flame", name, "-e", "till:item"], &directory);
     assert!(code == Some(3) && stderr.contains("there is no span or call stack to draw") && !out.exists(), "{stderr}");
+    assert!(!stderr.contains("room"), "{stderr}");
     let full = run(&["--csv", "/dev/full"], &directory);
-    assert!(full.0 == Some(3) && full.2.contains("cannot write /dev/full"), "{full:?}");
+    assert!(full.0 == Some(3) && full.2.contains("cannot write /dev/full") && full.2.contains("make room"), "{full:?}");
+    // What an interrupted export has left.
+    let partial = place.path().join("out.partial");
+    fs::write(&partial, "").unwrap();
+    let (code, _, stderr) = run(&["--csv", name], &directory);
+    assert!(code == Some(3) && stderr.contains("out.partial exists already; remove it"), "{stderr}");
+    fs::remove_file(partial).unwrap();
+    assert_eq!((run(&["--csv", name], &directory).0, fs::read_dir(place.path()).unwrap().count()), (Some(0), 2));
+}
+
+#[test]
+fn an_interrupted_export_leaves_no_file_of_that_name() {
+    let (place, directory) = record(Channel::wait(8 << 20, Duration::from_secs(10)), || {
+        (0..200_000).for_each(|id| tracepoint::trace!(item(id, 1)));
+    });
+    let [out, partial] = ["out", "out.partial"].map(|name| place.path().join(name));
+    // It may be over before the signal comes.
+    for _ in 0..20 {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
+        let mut export = command.arg("export").arg("--csv").arg(&out).arg(&directory).spawn().unwrap();
+        while !partial.exists() && export.try_wait().unwrap().is_none() {}
+        let pid = nix::unistd::Pid::from_raw(export.id().cast_signed());
+        // SIGINT does nothing where a shell has started the tests in the background.
+        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        let was_interrupted = export.wait().unwrap().code().is_none();
+        assert_eq!((out.exists(), partial.exists()), (!was_interrupted, was_interrupted));
+        if was_interrupted {
+            return;
+        }
+        fs::remove_file(&out).unwrap();
+    }
+    panic!("there was no file `out.partial` before the end of any export");
 }
 
 #[test]
