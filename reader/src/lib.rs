@@ -83,7 +83,7 @@ pub use origin::Origin;
 pub use packet::{Packet, PacketDecoder};
 pub use parallel::{Parallelism, Visited, Visitor};
 pub use recover::{RecoverError, Recovered, recover};
-pub use span::{Paired, SpanCounts, SpanPairs, SpanPart};
+pub use span::SpanPart;
 pub use stream::{PacketEnd, Step, StreamReader};
 pub use value::{Int, StructValue, Value};
 pub use verify::{Report, verify, verify_with};

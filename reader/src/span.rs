@@ -1,10 +1,6 @@
 //! Spans: pairs of events that begin and end something. They are recognised by their names and fields, so that each format carries them.
 
-mod pairs;
-
 use crate::metadata::EventClass;
-
-pub use pairs::{Paired, SpanCounts, SpanPairs};
 
 /// What an event is for a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -35,6 +35,7 @@ pub(super) fn accounts(paths: &[PathBuf], trace: &Trace) -> Result<Option<Accoun
     for path in paths {
         let report = verify_with(path, Parallelism::default(), &mut |done, all| bar.set("verifying", done, all))?;
         sum.checks += report.checks.len();
+        sum.failed += report.failures().count();
         let failures = report.failures().map(|check| {
             cut(&format!(
                 "{}: {}: {}, {} (rule {})",

@@ -163,5 +163,7 @@ pub(super) struct Accounts {
     /// Traces whose account is missing or not final.
     pub(super) incomplete: u64,
     pub(super) checks: usize,
+    /// Those that fail, and the first of them.
+    pub(super) failed: usize,
     pub(super) failures: Vec<String>,
 }

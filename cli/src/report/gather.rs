@@ -13,8 +13,10 @@ use crate::failure::Failure;
 use crate::progress::LiveLine;
 use crate::statistics::{Input, Seen};
 use std::collections::HashMap;
+use std::io;
+use tracepoint_export::{Exporter, Format, LossReport, Needs, Sources, Span, SpanEnd, Summary, ThreadId};
 use tracepoint_reader::text::{Style, TextOptions, TextWriter};
-use tracepoint_reader::{Event, Item, Loss, LossKind, Paired, SpanPairs, Trace};
+use tracepoint_reader::{Damage, Event, Item, Loss, Trace};
 
 /// The spans and the events that are in the file at most.
 const SPANS: usize = 1 << 14;
@@ -28,20 +30,20 @@ const LOSSES: usize = 2000;
 const NAMES: usize = 4096;
 /// Damage that is named at most; the messages of the verb have all.
 const DAMAGE: usize = 100;
-/// Spans that are open at the same time at most.
-const OPEN: usize = 100_000;
 
 struct Gathering<'t> {
     tracks: Tracks,
     kinds: Kinds<'t>,
     parts: Slices,
-    pairs: SpanPairs,
-    spans: Sample<Span>,
+    spans: Sample<(i64, SpanRow)>,
     events: Sample<(i64, EventRow)>,
-    losses: Vec<(Loss, Option<u64>)>,
+    losses: Sample<(Loss, Option<u64>)>,
+    damage: Vec<String>,
     names: Names,
     text: TextWriter,
     count: u64,
+    /// The end of the selected time, where spans that have not ended are cut.
+    last: i64,
 }
 
 /// Texts that rows refer to by their index.
@@ -66,50 +68,90 @@ impl Names {
     }
 }
 
-struct Span {
-    begin: i64,
-    row: SpanRow,
-}
-
 pub(super) fn gather(input: &Input<'_>, trace: &Trace) -> Result<(Data, Seen), Failure> {
     let (first, last) = trace.range().unwrap_or_default();
     let times = input.time_range(trace)?;
     let (first, last) =
         (times.since.map_or(first, |since| since.max(first)), times.until.map_or(last, |until| until.min(last)));
     let range = (first, last.max(first));
-    let mut gathering = Gathering {
+    let mut exporter = Exporter::new(Gathering {
         tracks: Tracks::new(range),
         kinds: Kinds::new(trace, range),
         parts: Slices::new(range, PARTS),
-        pairs: SpanPairs::new(OPEN),
         spans: Sample::new(SPANS),
         events: Sample::new(EVENTS),
-        losses: Vec::new(),
+        losses: Sample::new(LOSSES),
+        damage: Vec::new(),
         names: Names::default(),
         text: TextWriter::new(TextOptions::from(Style::Compact)),
         count: 0,
-    };
+        last: range.1,
+    });
     let mut line = LiveLine::new();
-    let mut damage = Vec::new();
-    let seen = input.in_order(trace, |item| match item {
-        Item::Event(event) => {
-            gathering.event(event);
+    let mut outcome = Ok(());
+    let seen = input.in_order(trace, |item| {
+        if let Item::Event(event) = item {
+            let gathering = exporter.format_mut();
+            gathering.count(event);
             if gathering.count.is_multiple_of(1 << 14) {
                 line.show(gathering.count, || "read".to_owned());
             }
         }
-        Item::Loss(loss) => gathering.loss(loss),
-        Item::Damage(found) if damage.len() < DAMAGE => damage.push(cut(&found.to_string())),
-        _ => {}
+        if outcome.is_ok() {
+            outcome = exporter.item(item);
+        }
     })?;
-    let mut data = gathering.finish(range);
+    let (gathering, summary) = outcome.and_then(|()| exporter.finish())?;
+    let mut data = gathering.into_data(range.0, &summary);
     (data.losses.lost, data.losses.lost_more) = (seen.lost, seen.lost_more);
-    data.damage = damage;
     Ok((data, seen))
 }
 
+impl Format for Gathering<'_> {
+    fn needs(&self) -> Needs {
+        Needs::SPANS
+    }
+
+    /// All events are counted as they are read, those of spans included.
+    fn event(&mut self, _: &Event, _: ThreadId, _: &Sources) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn span(&mut self, span: &Span<'_>, _: &Sources) -> io::Result<()> {
+        if let (Some(begin), SpanEnd::Ended(..) | SpanEnd::Open) = (span.begin, span.end) {
+            let track = self.tracks.track(begin);
+            let (end, open) = span.end_ns.map_or((self.last, true), |end| (end, false));
+            let length = end.abs_diff(span.begin_ns);
+            let (text, names) = (&mut self.text, &mut self.names);
+            self.spans.offer(track * PARTS + self.parts.index(span.begin_ns), length, || {
+                let (name, text) = (names.index(span.name), fields(text, begin));
+                (span.begin_ns, SpanRow { track, name, at: 0, length, open, text })
+            });
+        }
+        Ok(())
+    }
+
+    fn loss(&mut self, report: &LossReport<'_>, _: &Sources) -> io::Result<()> {
+        // The largest are kept; one of unknown size may be larger than any.
+        let priority = report.events.unwrap_or(u64::MAX);
+        self.losses.offer(0, priority, || (report.loss.clone(), report.events));
+        Ok(())
+    }
+
+    fn damage(&mut self, damage: &Damage) -> io::Result<()> {
+        if self.damage.len() < DAMAGE {
+            self.damage.push(cut(&damage.to_string()));
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &Summary, _: &Sources) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Gathering<'_> {
-    fn event(&mut self, event: &Event) {
+    fn count(&mut self, event: &Event) {
         let (track, kind) = (self.tracks.add(event), self.kinds.add(event));
         self.count += 1;
         let part = self.parts.index(event.time_ns);
@@ -117,72 +159,34 @@ impl Gathering<'_> {
         self.events.offer(kind.min(MOST_CELLS - 1) * PARTS + part, scattered(self.count), || {
             (time, EventRow { track, name: names.index(event.name()), at: 0, text: fields(text, event) })
         });
-        if let Paired::End(Some(begin)) = self.pairs.take(event) {
-            self.span(&begin, event.time_ns, false);
-        }
     }
 
-    fn span(&mut self, begin: &Event, end: i64, open: bool) {
-        let track = self.tracks.track(begin);
-        let length = end.abs_diff(begin.time_ns);
-        let (text, names, time) = (&mut self.text, &mut self.names, begin.time_ns);
-        self.spans.offer(track * PARTS + self.parts.index(time), length, || {
-            let name = names.index(begin.class.span().map_or(begin.name(), |(name, _)| name));
-            Span { begin: time, row: SpanRow { track, name, at: 0, length, open, text: fields(text, begin) } }
-        });
-    }
-
-    fn loss(&mut self, loss: &Loss) {
-        let events = match loss.kind {
-            LossKind::Events(events) | LossKind::Packets { events, .. } => events,
-            _ => None,
-        };
-        self.losses.push((loss.clone(), events));
-        if self.losses.len() == 2 * LOSSES {
-            self.trim_losses();
-        }
-    }
-
-    /// Keeps the largest, and those of unknown size before them.
-    fn trim_losses(&mut self) {
-        self.losses.sort_by_key(|(_, events)| std::cmp::Reverse(events.unwrap_or(u64::MAX)));
-        self.losses.truncate(LOSSES);
-    }
-
-    fn finish(mut self, (first, last): (i64, i64)) -> Data {
-        let mut data = Data { count: self.count, ..Data::default() };
-        let counts = self.pairs.counts();
-        let pairs = std::mem::replace(&mut self.pairs, SpanPairs::new(0));
-        for begin in pairs.into_open() {
-            self.span(&begin, last, true);
-        }
+    fn into_data(self, first: i64, summary: &Summary) -> Data {
+        let mut data = Data { count: self.count, damage: self.damage, ..Data::default() };
         data.begin_ns = first.to_string();
-        data.length_ns = last.abs_diff(first);
+        data.length_ns = self.last.abs_diff(first);
         let since = |time: i64| if time < first { 0 } else { time.abs_diff(first) };
-        (data.spans.all, data.spans.unmatched) = (self.spans.offered(), counts.unmatched);
-        data.spans.unpaired = counts.no_room + counts.replaced;
+        (data.spans.all, data.spans.unmatched) = (self.spans.offered(), summary.spans_without_begin);
+        data.spans.unpaired = summary.spans_forgotten;
         let spans = self.spans.finish().into_iter();
-        data.spans.rows = spans.map(|span| SpanRow { at: since(span.begin), ..span.row }).collect();
+        data.spans.rows = spans.map(|(begin, row)| SpanRow { at: since(begin), ..row }).collect();
         data.spans.rows.sort_by(|a, b| (a.track, a.at, b.length).cmp(&(b.track, b.at, a.length)));
         data.events.all = self.events.offered();
         let events = self.events.finish().into_iter();
         data.events.rows = events.map(|(time, row)| EventRow { at: since(time), ..row }).collect();
         data.events.rows.sort_by_key(|row| (row.at, row.track));
-        let all = self.losses.len();
-        self.losses.sort_by_key(|(loss, _)| loss.from_ns);
-        data.losses.further = all.saturating_sub(LOSSES) as u64;
-        data.losses.rows = self
-            .losses
-            .iter()
-            .take(LOSSES)
-            .map(|(loss, events)| LossRow {
-                track: self.tracks.of_file(&loss.stream.file),
-                from: since(loss.from_ns),
-                to: since(loss.to_ns),
-                events: *events,
-                text: described(loss),
-            })
-            .collect();
+        let all_losses = self.losses.offered();
+        let mut losses = self.losses.finish();
+        losses.sort_by_key(|(loss, _)| loss.from_ns);
+        data.losses.further = all_losses - losses.len() as u64;
+        let row = |(loss, events): &(Loss, Option<u64>)| LossRow {
+            track: self.tracks.of_file(&loss.stream.file),
+            from: since(loss.from_ns),
+            to: since(loss.to_ns),
+            events: *events,
+            text: described(loss),
+        };
+        data.losses.rows = losses.iter().map(row).collect();
         data.names = self.names.all;
         (data.kinds, data.further_kinds, data.histograms, data.further_fields) = self.kinds.finish();
         (data.processes, data.tracks) = self.tracks.finish();

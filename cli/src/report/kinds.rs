@@ -3,7 +3,7 @@
 use super::data::{Histogram, Kind};
 use super::slices::Slices;
 use super::text::cut;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tracepoint_control::TraceStatistic;
 use tracepoint_probes::snapshot::Results;
@@ -26,6 +26,8 @@ pub(super) struct Kinds<'t> {
     by_name: HashMap<String, usize>,
     /// By the address of the class, which is kept alive.
     by_class: HashMap<usize, (usize, Arc<EventClass>)>,
+    /// The fields of each kind that were looked at, numbers or not: another process has the same.
+    known_fields: HashSet<(usize, String)>,
     histograms: usize,
     further_fields: u64,
     slices: Slices,
@@ -43,6 +45,7 @@ impl<'t> Kinds<'t> {
             all: Vec::new(),
             by_name: HashMap::new(),
             by_class: HashMap::new(),
+            known_fields: HashSet::new(),
             histograms: 0,
             further_fields: 0,
             slices: Slices::new(range, HISTORY),
@@ -78,8 +81,8 @@ impl<'t> Kinds<'t> {
         });
         for field in class.fields.iter().flat_map(|fields| &fields.fields) {
             let name = field.name();
-            let is_known = self.all[index].fields.iter().any(|(known, _)| known == name);
-            if is_known || IDS.contains(&name) || matches!(field.ty, Type::Enum(..)) {
+            let is_new = self.known_fields.insert((index, name.to_owned()));
+            if !is_new || IDS.contains(&name) || matches!(field.ty, Type::Enum(..)) {
                 continue;
             }
             let spec = StatisticSpec::new(Measure::Histogram { field: name.to_owned() });

@@ -1,5 +1,6 @@
 //! `tracectl report` in a browser: headless Chromium loads the page, and what its script makes of it is compared with the account.
 
+use crate::hand::{PREAMBLE, UUID};
 use crate::skip::skip;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -191,4 +192,76 @@ fn the_page_is_moved_by_keys() {
     assert!(attribute(&moved, "selected").contains("page:request at "), "{}", attribute(&moved, "selected"));
     assert_eq!(attribute(&moved, "first"), "page:request_begin", "sorted by name");
     assert!(moved.contains("-e 'page:re*'"), "the selection is named");
+}
+
+/// The page names few of the failed checks, and has the number of all.
+#[test]
+fn failed_checks_are_counted_beyond_those_that_are_named() {
+    let (place, directory) = trace();
+    let account = directory.join(".account/account.json");
+    let mut altered: Value = serde_json::from_slice(&std::fs::read(&account).unwrap()).unwrap();
+    for channel in altered["channels"].as_array_mut().unwrap() {
+        for part in ["events", "streams"] {
+            let counts = channel[part].as_array_mut().unwrap().iter_mut().flat_map(|one| one.as_object_mut().unwrap());
+            counts.filter(|(_, count)| count.as_u64() > Some(1000)).for_each(|(_, count)| *count = 1.into());
+            let counts = channel[part].as_array_mut().unwrap().iter_mut().flat_map(|one| one.as_object_mut().unwrap());
+            let numbers =
+                counts.filter(|(name, _)| ["fired", "recorded", "events", "packets"].contains(&name.as_str()));
+            numbers.for_each(|(_, count)| *count = (count.as_u64().unwrap_or(0) + 7).into());
+        }
+    }
+    std::fs::write(&account, altered.to_string()).unwrap();
+    let directory = directory.to_str().unwrap();
+    let verified = Command::new(env!("CARGO_BIN_EXE_tracectl")).args(["verify", "--json", directory]).output().unwrap();
+    let verified: Value = serde_json::from_slice(&verified.stdout).unwrap();
+    let checks = verified["checks"].as_array().unwrap();
+    let failed = 2 * checks.iter().filter(|check| check["pass"] == false).count();
+    assert!(failed > 20, "{failed} of {}", checks.len());
+
+    // The same trace twice.
+    let [copy, page] = ["copy", "report.html"].map(|name| place.path().join(name));
+    assert!(Command::new("cp").arg("-r").arg(directory).arg(&copy).status().unwrap().success());
+    tracectl(&["report", directory, copy.to_str().unwrap(), "-o", page.to_str().unwrap()]);
+    let of_page = &data(&std::fs::read_to_string(&page).unwrap())["account"];
+    assert_eq!((&of_page["failed"], &of_page["checks"]), (&Value::from(failed), &Value::from(2 * checks.len())));
+    assert_eq!(of_page["failures"].as_array().unwrap().len(), 20);
+    let Some(shown) = document(&page, "") else { return };
+    let further = format!("{} further failures", failed - 20);
+    assert!(
+        shown.contains(&format!("{failed} of {} checks fail", 2 * checks.len())) && shown.contains(&further),
+        "{shown}"
+    );
+}
+
+/// A trace of one event with 300 fields.
+fn wide(directory: &Path) {
+    let fields = (0..300).fold(String::new(), |fields, n| fields + &format!("u8 f{n}; "));
+    let metadata = format!(
+        "{PREAMBLE}
+stream {{ id = 0;
+  packet.context := struct {{ ts64 timestamp_begin; ts64 timestamp_end; u64 content_size; u64 packet_size; }};
+  event.header := struct {{ u16 id; ts64 timestamp; }};
+}};
+event {{ name = \"hand:wide\"; id = 7; stream_id = 0; fields := struct {{ {fields}}}; }};
+"
+    );
+    let event = [&7_u16.to_le_bytes()[..], &1_u64.to_le_bytes(), &[1; 300]].concat();
+    let header = [&0xC1FC_1FC1_u32.to_le_bytes()[..], &UUID, &0_u32.to_le_bytes(), &0_u64.to_le_bytes()].concat();
+    let bits = (header.len() as u64 + 32 + event.len() as u64) * 8;
+    let context = [1, 1, bits, bits].map(u64::to_le_bytes).concat();
+    std::fs::create_dir(directory).unwrap();
+    std::fs::write(directory.join("metadata"), metadata).unwrap();
+    std::fs::write(directory.join("stream"), [header, context, event].concat()).unwrap();
+}
+
+#[test]
+fn a_field_without_a_histogram_counts_once_for_all_processes() {
+    let place = tempfile::tempdir().unwrap();
+    let [one, other, page] = ["one", "other", "report.html"].map(|name| place.path().join(name));
+    wide(&one);
+    wide(&other);
+    tracectl(&["report", one.to_str().unwrap(), other.to_str().unwrap(), "-o", page.to_str().unwrap()]);
+    let data = data(&std::fs::read_to_string(&page).unwrap());
+    assert_eq!((&data["count"], data["histograms"].as_array().unwrap().len()), (&Value::from(2), 256));
+    assert_eq!(data["further_fields"], 300 - 256);
 }

@@ -10,7 +10,7 @@ use tracepoint::span;
 use tracepoint::span::FutureExt;
 use tracepoint_control::{Channel, Session, TraceStatistic, sinks::CtfSink};
 use tracepoint_reader::text::{Style, TextWriter};
-use tracepoint_reader::{Event, Item, Paired, SpanPairs, SpanPart, Trace};
+use tracepoint_reader::{Event, Item, SpanPart, Trace};
 
 tracepoint::define_trace! {
     provider = "spans";
@@ -102,23 +102,6 @@ fn spans_in_a_trace() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(number(&events[9], "parent_id"), number(&events[8], "span_id"));
     let outcomes: Vec<_> = [2, 3, 6, 7, 12, 17].map(|at: usize| number(&events[at], "outcome")).into();
     assert_eq!(outcomes, [0, 0, 2, 2, 0, 0]);
-
-    // By the reader: with room for all, and for one at a time.
-    let mut pairs = SpanPairs::new(100);
-    let ended = events.iter().filter_map(|event| match pairs.take(event) {
-        Paired::End(begin) => Some((begin.map(|begin| number(&begin, "span_id")), number(event, "span_id"))),
-        _ => None,
-    });
-    assert!(ended.map(|(begin, end)| (begin, Some(end))).all(|(begin, end)| begin == end));
-    assert_eq!(pairs.counts().whole, events.len() as u64 / 2);
-    assert!(pairs.into_open().is_empty());
-    let mut pairs = SpanPairs::new(1);
-    events[1..].iter().for_each(|event| drop(pairs.take(event)));
-    let counts = pairs.counts();
-    assert_eq!((counts.whole, counts.unmatched, counts.no_room, counts.replaced), (3, 6, 5, 0));
-    pairs.take(&events[0]);
-    let open: Vec<_> = pairs.into_open().iter().map(|event| event.name().to_owned()).collect();
-    assert_eq!(open, ["spans:request_begin"]);
 
     let viewed = view(&[&directory]);
     assert_eq!((viewed.lines.len(), &*viewed.warnings), (events.len(), ""));

@@ -54,13 +54,13 @@ function summary() {
   element("source").textContent = data.paths.join(", ") + (data.selection ? `, selected by ${data.selection}` : "");
   document.title = `Trace report: ${data.paths.join(", ")}`;
   const lost = losses.lost || losses.lost_more ? `${number(losses.lost)}${losses.lost_more ? " or more" : ""}` : "none";
-  const balance = !account ? "none" : account.failures.length ? `${account.failures.length} of ${account.checks} checks fail` : `balances (${account.checks} checks)`;
+  const balance = !account ? "none" : account.failed ? `${number(account.failed)} of ${number(account.checks)} checks fail` : `balances (${account.checks} checks)`;
   const entries = [
     ["Events", number(data.count)], ["Spans", number(spans.all)],
     ["Time", duration(data.length_ns, 3)], ["Begin", new Date(beginMs).toISOString().replace("T", " ").replace("Z", " UTC")],
     ["Events per second", number(Math.round(rate(data.count)))],
     ["Processes, threads", `${data.processes.length}, ${data.tracks.length}`],
-    ["Lost events", lost, lost !== "none"], ["Account", balance, !account || account.failures.length > 0],
+    ["Lost events", lost, lost !== "none"], ["Account", balance, !account || account.failed > 0],
   ];
   element("summary").append(...entries.map(([title, text, isBad]) =>
     make("div", {}, make("dt", {}, title), make("dd", isBad ? { class: "bad" } : {}, text))));
@@ -97,6 +97,8 @@ function tables() {
     element("account").append(make("p", { "data-lost": JSON.stringify(Object.fromEntries(lost)), "data-recorded": account.recorded }, text));
     if (account.incomplete) element("account").append(make("p", { class: "bad" }, `${account.incomplete} accounts are missing or not final: \`tracectl recover\` completes the trace of a killed process.`));
     account.failures.forEach(failure => element("account").append(make("p", { class: "bad" }, failure)));
+    const unnamed = account.failed - account.failures.length;
+    if (unnamed) element("account").append(make("p", { class: "bad" }, `${number(unnamed)} further failures: \`tracectl verify --failures\` shows all.`));
   } else element("account").append(make("p", {}, "The traces have no account: what was lost before they were written is not known."));
   const more = losses.further ? `; ${number(losses.further)} smaller ones are not listed` : "";
   fill(element("losses"), losses.rows.length ? `${number(losses.rows.length)} losses on the timeline${more}` : "No loss on the timeline", [
