@@ -8,6 +8,8 @@ mod network;
 mod network_faults;
 mod original;
 mod original_server;
+#[path = "../../../reader/tests/integration/udp/random_faults.rs"]
+mod random_faults;
 mod real;
 mod recorded;
 #[path = "../../../reader/tests/integration/udp/server.rs"]

@@ -1,6 +1,6 @@
 //! Collectors that cannot be reached or cannot store: what the sender's user is told, and what becomes of the events.
 
-use crate::running::{Running, TRACECTL};
+use crate::running::{Collect, Running, TRACECTL};
 use crate::streams::{stream, tracectl};
 use crate::{TRACED, is_traced, wait_for};
 use serde_json::Value;
@@ -46,18 +46,14 @@ fn a_name_that_is_too_long_and_a_refused_port_are_told() {
 }
 
 /// A collector on a file system of its own, which is full but for a little room.
-fn collect(place: &Path) -> (Running, String) {
+fn collect(place: &Path) -> Collect {
     let full = place.join("full");
     fs::create_dir(&full).unwrap();
     let script = "mount -t tmpfs -o size=8m full \"$1\" && head -c 7800000 /dev/zero >\"$1/ballast\" && exec \"$2\" collect --json \
                   --live 127.0.0.1:0 --control 127.0.0.1:0 --data 127.0.0.1:0 -o \"$1/stored\"";
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", script, "sh"]).arg(&full).arg(TRACECTL);
-    let collect = Running::start(&mut command, &place.join("collect"));
-    let first = wait_for(|| fs::read_to_string(place.join("collect")).ok().filter(|text| text.contains('\n')));
-    let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
-    let data = first["data"].as_str().unwrap().rsplit_once(':').unwrap().1;
-    (collect, format!("{}:{data}", first["control"].as_str().unwrap()))
+    Collect::listening(&mut command, &place.join("collect"))
 }
 
 /// Whether events of the only process were lost, as it has counted them.
@@ -74,10 +70,10 @@ fn a_full_disk_of_the_collector_is_told_and_the_rings_keep_to_their_policy() {
     }
     let place = TempDir::new_in("/dev/shm").unwrap();
     let place = place.path();
-    let (collect, to) = collect(place);
+    let collect = collect(place);
     let test = "bad_peers::a_full_disk_of_the_collector_is_told_and_the_rings_keep_to_their_policy";
     let mut record = Command::new(TRACECTL);
-    record.args(["record", "--json", "-e", "network:*", "--stream", &to, "--sync-interval", "100ms"]);
+    record.args(["record", "--json", "-e", "network:*", "--stream", &collect.to(), "--sync-interval", "100ms"]);
     record
         .args(["--ring-size", "64K", "--overflow", "0", "--resend-buffer", "64K", "--"])
         .arg(std::env::current_exe().unwrap());
@@ -93,7 +89,7 @@ fn a_full_disk_of_the_collector_is_told_and_the_rings_keep_to_their_policy() {
     assert!(told.contains("cannot write: No space left on device") && told.contains("senders wait until"), "{told}");
     // Its rings hold what they can, and count the rest.
     wait_for(|| lost_in_rings(place));
-    let there = format!("/proc/{}/root{}", collect.0.id(), place.join("full").display());
+    let there = format!("/proc/{}/root{}", collect.program.0.id(), place.join("full").display());
     fs::remove_file(Path::new(&there).join("ballast")).unwrap();
     let stored = full["bytes"].as_u64().unwrap();
     stream(place, |stream| trouble(stream).is_none() && stream["bytes"].as_u64() > Some(stored + 100_000));

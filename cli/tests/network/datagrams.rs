@@ -11,7 +11,7 @@
 
 use crate::link::{Faults, Random};
 use crate::proxy::UdpProxy;
-use crate::running::{Running, TRACECTL};
+use crate::running::{ANY, Collect, Running, TRACECTL};
 use crate::{TRACED, is_traced, seed, wait_for};
 use serde_json::Value;
 use std::fs;
@@ -40,33 +40,17 @@ const SMALL: Load = Load { events: EVENTS, pause: 50, rings: "own:ring-size=256K
 /// Packets of 1 MiB, which are 780 datagrams and hold 43,000 events. A longer interval lets them become full.
 const LARGE: Load = Load { events: 50_000, pause: 0, rings: "own:ring-size=16M,packets=16", sync_interval: "4s" };
 
-/// A collector, and where it listens: control, data.
-struct Collect {
-    program: Running,
-    addresses: [SocketAddr; 2],
+/// A collector at these addresses, whose output has this name; where it listens for control and data.
+fn collect(place: &Path, name: &str, at: [&str; 2], gap_time: &str) -> (Collect, [SocketAddr; 2]) {
+    let collect = Collect::at(place, name, at, &["--gap-time", gap_time]);
+    let addresses = ["control", "data"].map(|of| collect.address(of).parse().unwrap());
+    (collect, addresses)
 }
 
-impl Collect {
-    /// Starts a collector at these addresses, whose output has this name.
-    fn start(place: &Path, name: &str, addresses: [&str; 2], gap_time: &str) -> Self {
-        let mut command = Command::new(TRACECTL);
-        command.args(["collect", "--json", "--live", "127.0.0.1:0", "--gap-time", gap_time, "-o"]);
-        command.arg(place.join("stored")).args(["--control", addresses[0], "--data", addresses[1]]);
-        let output = place.join(name);
-        let program = Running::start(&mut command, &output);
-        let first = wait_for(|| fs::read_to_string(&output).ok().filter(|text| text.contains('\n')));
-        let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
-        let address = |name: &str| first[name].as_str().unwrap().parse().unwrap();
-        Self { program, addresses: [address("control"), address("data")] }
-    }
-
-    /// Ends it as Ctrl-C does.
-    fn end(mut self) {
-        self.program.interrupt();
-        let status = wait_for(|| self.program.0.try_wait().unwrap());
-        // 1: something came late or not at all.
-        assert!(matches!(status.code(), Some(0 | 1)), "{status}");
-    }
+/// Ends it. Its exit code is 1 if something came late or not at all.
+fn end(collect: Collect) {
+    let status = collect.end();
+    assert!(matches!(status.code(), Some(0 | 1)), "{status}");
 }
 
 /// Records a program, and streams it.
@@ -149,12 +133,11 @@ pub(crate) fn account(trace: &Path) -> Sums {
 /// Streams a program through a network with these faults; what became of its events.
 fn sums(test: &str, load: Load, seed: u64, faults: Faults, gap_time: &str, options: &[&str]) -> Sums {
     let place = TempDir::new_in("/dev/shm").unwrap();
-    let collect = Collect::start(place.path(), "collect", ["127.0.0.1:0", "127.0.0.2:0"], gap_time);
-    let [control, data] = collect.addresses;
+    let (collect, [control, data]) = collect(place.path(), "collect", [ANY, "127.0.0.2:0"], gap_time);
     let proxy = UdpProxy::start(SocketAddr::new(control.ip(), data.port()), data, seed, [faults, Faults::NONE]);
     let told = format!("TRACEPOINT_SEED={seed}, {faults:?}, {gap_time}, {options:?}");
     finish(record(place.path(), control, test, load, options), place.path(), &told);
-    collect.end();
+    end(collect);
     let trace = trace_below(&place.path().join("stored"));
     let threads = stored(&trace, &told);
     let sums = account(&trace);
@@ -220,8 +203,7 @@ fn a_killed_collector_loses_and_repeats_no_event() {
     for seed in seed::campaign(3) {
         let mut random = Random::new(seed);
         let place = TempDir::new_in("/dev/shm").unwrap();
-        let mut collect = Collect::start(place.path(), "collect", ["127.0.0.1:0", "127.0.0.2:0"], "2s");
-        let [control, data] = collect.addresses;
+        let (mut collector, [control, data]) = collect(place.path(), "collect", [ANY, "127.0.0.2:0"], "2s");
         let faults = Faults { loss: 30, duplicates: 30, reordering: 10, ..Faults::NONE };
         let front = SocketAddr::new(control.ip(), data.port());
         let _proxy = UdpProxy::start(front, data, seed, [faults, Faults::NONE]);
@@ -232,14 +214,14 @@ fn a_killed_collector_loses_and_repeats_no_event() {
         for kill in 1..=3 {
             sleep(Duration::from_millis(300 + random.below(700)));
             assert!(record.0.try_wait().unwrap().is_none(), "{told}: killed while it records");
-            collect.program.0.kill().unwrap();
-            collect.program.0.wait().unwrap();
+            collector.program.0.kill().unwrap();
+            collector.program.0.wait().unwrap();
             let addresses = [control, data].map(|address| address.to_string());
             let addresses = [&*addresses[0], &*addresses[1]];
-            collect = Collect::start(place.path(), &format!("collect{kill}"), addresses, "2s");
+            collector = collect(place.path(), &format!("collect{kill}"), addresses, "2s").0;
         }
         finish(record, place.path(), &told);
-        collect.end();
+        end(collector);
         let trace = trace_below(&place.path().join("stored"));
         let threads = stored(&trace, &told);
         let sums = account(&trace);

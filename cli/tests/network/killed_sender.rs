@@ -1,7 +1,7 @@
 //! A program that records and streams by itself is killed: recovery knows what its collector has.
 
-use crate::running::Running;
-use crate::streams::{collect, events, stream, tracectl};
+use crate::running::{Collect, Running};
+use crate::streams::{events, stream, tracectl};
 use crate::{TRACED, is_traced, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -36,15 +36,15 @@ fn list(place: &Path, session: &str) -> Option<Value> {
 }
 
 /// Kills the program when its collector has stalled, and compares what is recovered with what is stored.
-fn kill_and_recover(place: &Path, session: &str, mut program: Running, mut collect: Running) {
+fn kill_and_recover(place: &Path, session: &str, mut program: Running, collect: Collect) {
     let known = wait_for(|| list(place, session).map(|list| acknowledged(&list)).filter(|events| *events > MANY));
-    let signal = |child: &Running, signal| kill(Pid::from_raw(child.0.id().cast_signed()), signal).unwrap();
-    signal(&collect, Signal::SIGSTOP);
+    let signal = |signal| kill(Pid::from_raw(collect.program.0.id().cast_signed()), signal).unwrap();
+    signal(Signal::SIGSTOP);
     // The drain goes on to take packets.
     sleep(Duration::from_secs(1));
     program.0.kill().unwrap();
     program.0.wait().unwrap();
-    signal(&collect, Signal::SIGCONT);
+    signal(Signal::SIGCONT);
     let rings = place.join("run/sessions").join(session);
     let recovered = place.join("recovered");
     let output = tracectl(place, &["recover", "--json", rings.to_str().unwrap(), "-o", recovered.to_str().unwrap()]);
@@ -52,8 +52,7 @@ fn kill_and_recover(place: &Path, session: &str, mut program: Running, mut colle
     let number = |name: &str| report["processes"][0][name].as_u64().unwrap();
     let [kept, missing, at_peer] = ["records", "missing", "acknowledged"].map(number);
     assert!(missing > 0 && at_peer + kept >= known, "{report}");
-    signal(&collect, Signal::SIGINT);
-    wait_for(|| collect.0.try_wait().unwrap());
+    collect.end();
     let stored = events(place, "stored");
     assert!(at_peer <= stored.len() as u64, "{at_peer} events are said to be stored, and {} are", stored.len());
     let both = events(place, "recovered").union(&stored).count() as u64;
@@ -78,9 +77,9 @@ fn what_a_session_in_code_had_sent_is_known() {
     }
     let place = TempDir::new_in("/dev/shm").unwrap();
     let place = place.path();
-    let (collect, to) = collect(place);
+    let collect = Collect::start(place);
     let mut program = program(place, "killed_sender::what_a_session_in_code_had_sent_is_known");
-    let program = Running::start(program.env(IN_CODE, to), &place.join("program"));
+    let program = Running::start(program.env(IN_CODE, collect.to()), &place.join("program"));
     kill_and_recover(place, "inside", program, collect);
 }
 
@@ -91,8 +90,9 @@ fn what_a_program_of_a_named_session_had_sent_is_known() {
     }
     let place = TempDir::new_in("/dev/shm").unwrap();
     let place = place.path();
-    let (collect, to) = collect(place);
-    let create = ["create", "shop", "-e", "network:*", "--ring-size", "64K", "--stream", &to, "--start", "--wait"];
+    let collect = Collect::start(place);
+    let create =
+        ["create", "shop", "-e", "network:*", "--ring-size", "64K", "--stream", &collect.to(), "--start", "--wait"];
     let created = tracectl(place, &create);
     assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
     let mut program = program(place, "killed_sender::what_a_program_of_a_named_session_had_sent_is_known");

@@ -8,7 +8,7 @@ mod datagrams;
 mod hosts;
 mod killed_sender;
 #[path = "../../../reader/tests/integration/udp/link.rs"]
-#[allow(dead_code, unreachable_pub, reason = "the tests of UDP use more of it")]
+#[expect(unreachable_pub, reason = "it is shared with the tests of UDP, and no crate")]
 mod link;
 mod on_hosts;
 mod proxy;

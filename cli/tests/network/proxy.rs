@@ -72,7 +72,7 @@ impl UdpProxy {
                         let _ = front.send_to(&datagram, address);
                     }
                 }
-                lost.store(clients.values().map(|client| client.there.done.lost).sum(), Ordering::Relaxed);
+                lost.store(clients.values().map(|client| client.there.lost).sum(), Ordering::Relaxed);
             }
         });
         proxy

@@ -1,8 +1,11 @@
 //! Programs that run while a test does.
 
+use crate::hosts::Hosts;
+use crate::wait_for;
+use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 pub(crate) const TRACECTL: &str = env!("CARGO_BIN_EXE_tracectl");
 
@@ -26,5 +29,61 @@ impl Running {
     pub(crate) fn interrupt(&self) {
         let pid = nix::unistd::Pid::from_raw(self.0.id().cast_signed());
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    }
+}
+
+/// An address of this host with a free port.
+pub(crate) const ANY: &str = "127.0.0.1:0";
+
+/// A collector that listens.
+pub(crate) struct Collect {
+    pub(crate) program: Running,
+    first: Value,
+}
+
+impl Collect {
+    /// On this host, on free ports.
+    pub(crate) fn start(place: &Path) -> Self {
+        Self::at(place, "collect", [ANY, ANY], &[])
+    }
+
+    /// At these addresses for control and data, with output of this name. It stores below `stored`.
+    pub(crate) fn at(place: &Path, name: &str, at: [&str; 2], options: &[&str]) -> Self {
+        let mut command = Command::new(TRACECTL);
+        command.args(["collect", "--json", "--live", ANY, "--control", at[0], "--data", at[1]]).args(options);
+        Self::listening(command.arg("-o").arg(place.join("stored")), &place.join(name))
+    }
+
+    /// On a host, at the default ports.
+    pub(crate) fn on(hosts: &Hosts, host: u8, place: &Path, name: &str, options: &[&str]) -> Self {
+        let mut command = hosts.command(host, TRACECTL);
+        command.args(["collect", "--json"]).args(options).arg("-o").arg(place.join("stored"));
+        for (option, port) in [("--control", 5342), ("--data", 5343), ("--live", 5344)] {
+            command.args([option, &format!("{}:{port}", Hosts::address(host))]);
+        }
+        Self::listening(&mut command, &place.join(name))
+    }
+
+    /// Starts it by a command, whose first line of output says where it listens.
+    pub(crate) fn listening(command: &mut Command, output: &Path) -> Self {
+        let program = Running::start(command, output);
+        let text = wait_for(|| fs::read_to_string(output).ok().filter(|text| text.contains('\n')));
+        Self { program, first: serde_json::from_str(text.lines().next().unwrap()).unwrap() }
+    }
+
+    /// Where it listens for `control`, `data` or `live`.
+    pub(crate) fn address(&self, of: &str) -> &str {
+        self.first[of].as_str().unwrap()
+    }
+
+    /// What `--stream` takes.
+    pub(crate) fn to(&self) -> String {
+        format!("{}:{}", self.address("control"), self.address("data").rsplit_once(':').unwrap().1)
+    }
+
+    /// Ends it as Ctrl-C does.
+    pub(crate) fn end(mut self) -> ExitStatus {
+        self.program.interrupt();
+        wait_for(|| self.program.0.try_wait().unwrap())
     }
 }

@@ -1,9 +1,8 @@
 //! `--key-file`: a sender and a collector that share a key, and those that do not.
 
 use crate::datagrams::{finish, stored, trace_below};
-use crate::running::{Running, TRACECTL};
+use crate::running::{ANY, Collect, Running, TRACECTL};
 use crate::{TRACED, is_traced, wait_for};
-use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,16 +11,12 @@ use tempfile::TempDir;
 
 const EVENTS: u64 = 100;
 
-/// Starts a collector; where senders connect.
-fn collect(place: &Path, name: &str, options: &[&str]) -> (Running, String) {
+/// Starts a collector.
+fn collect(place: &Path, name: &str, options: &[&str]) -> Collect {
     let mut command = Command::new(TRACECTL);
-    command.args(["collect", "--json", "--live", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", "127.0.0.1:0"]);
-    command.args(options).arg("-o").arg(place.join(format!("stored-{name}"))).current_dir(place);
-    let output = place.join(name);
-    let program = Running::start(&mut command, &output);
-    let first = wait_for(|| fs::read_to_string(&output).ok().filter(|text| text.contains('\n')));
-    let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
-    (program, first["control"].as_str().unwrap().to_owned())
+    command.args(["collect", "--json", "--live", ANY, "--control", ANY, "--data", ANY]).args(options);
+    command.arg("-o").arg(format!("stored-{name}")).current_dir(place);
+    Collect::listening(&mut command, &place.join(name))
 }
 
 fn record(place: &Path, control: &str, options: &[&str]) -> Running {
@@ -33,17 +28,13 @@ fn record(place: &Path, control: &str, options: &[&str]) -> Running {
     Running::start(&mut command, &place.join("record"))
 }
 
-fn viewers_must_have_it_too(place: &Path) {
-    let live = |name: &str| {
-        let first = fs::read_to_string(place.join(name)).unwrap();
-        let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
-        format!("net://{}", first["live"].as_str().unwrap())
-    };
+fn viewers_must_have_it_too(place: &Path, keyed: &Collect, open: &Collect) {
+    let live = |collect: &Collect| format!("net://{}", collect.address("live"));
     let view = |url: &str, options: &[&str]| {
         let view = Command::new(TRACECTL).arg("view").arg(url).args(options).current_dir(place).output().unwrap();
         (view.status.success(), String::from_utf8_lossy(&view.stderr).into_owned())
     };
-    let (with_key, without) = (live("keyed"), live("open"));
+    let (with_key, without) = (live(keyed), live(open));
     for (url, options, message) in [
         (&with_key, &["--key-file", "key"][..], ""),
         (&without, &[], ""),
@@ -57,9 +48,8 @@ fn viewers_must_have_it_too(place: &Path) {
     let stock = Command::new("babeltrace2").args(["-i", "lttng-live", &with_key]).output().unwrap();
     assert!(!stock.status.success(), "a stock viewer is refused: {}", String::from_utf8_lossy(&stock.stdout));
     let options = ["--key-file", "key", "--allow-stock-viewers"];
-    let (_taking, _) = collect(place, "taking", &options);
-    let taking = live("taking");
-    let stock = Command::new("babeltrace2").args(["-i", "lttng-live", &taking]).output().unwrap();
+    let taking = collect(place, "taking", &options);
+    let stock = Command::new("babeltrace2").args(["-i", "lttng-live", &live(&taking)]).output().unwrap();
     assert!(stock.status.success(), "{}", String::from_utf8_lossy(&stock.stderr));
 }
 
@@ -73,8 +63,9 @@ fn both_sides_must_have_the_key() {
         fs::write(place.path().join(name), key).unwrap();
         fs::set_permissions(place.path().join(name), fs::Permissions::from_mode(0o600)).unwrap();
     }
-    let (keyed, with_key) = collect(place.path(), "keyed", &["--key-file", "key"]);
-    let (_open, without) = collect(place.path(), "open", &[]);
+    let keyed = collect(place.path(), "keyed", &["--key-file", "key"]);
+    let open = collect(place.path(), "open", &[]);
+    let [with_key, without] = [&keyed, &open].map(|it| it.address("control").to_owned());
     for options in [&["--key-file", "key"][..], &["--key-file", "key", "--stream-udp"]] {
         finish(record(place.path(), &with_key, options), place.path(), "with the key");
     }
@@ -88,10 +79,8 @@ fn both_sides_must_have_the_key() {
         let told = fs::read_to_string(place.path().join("record.errors")).unwrap();
         assert!(!status.success() && told.contains(message), "{status}: {told}");
     }
-    viewers_must_have_it_too(place.path());
-    keyed.interrupt();
-    let mut keyed = keyed;
-    assert!(wait_for(|| keyed.0.try_wait().unwrap()).success());
+    viewers_must_have_it_too(place.path(), &keyed, &open);
+    assert!(keyed.end().success());
     let hosts = place.path().join("stored-keyed");
     let sessions: Vec<_> =
         fs::read_dir(fs::read_dir(&hosts).unwrap().next().unwrap().unwrap().path()).unwrap().collect();

@@ -1,28 +1,15 @@
 //! What `status` tells of streams, and what is known of them when their recorder was killed.
 
-use crate::running::{Running, TRACECTL};
+use crate::running::{Collect, Running, TRACECTL};
 use crate::{TRACED, is_traced, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::env;
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
-
-/// A collector on this host, which listens on free ports; and where senders connect to it.
-pub(crate) fn collect(place: &Path) -> (Running, String) {
-    let mut command = Command::new(TRACECTL);
-    command.args(["collect", "--json", "--live", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", "127.0.0.1:0"]);
-    command.arg("-o").arg(place.join("stored"));
-    let collect = Running::start(&mut command, &place.join("collect"));
-    let first = wait_for(|| fs::read_to_string(place.join("collect")).ok().filter(|text| text.contains('\n')));
-    let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
-    let data = first["data"].as_str().unwrap().rsplit_once(':').unwrap().1;
-    (collect, format!("{}:{data}", first["control"].as_str().unwrap()))
-}
 
 pub(crate) fn tracectl(place: &Path, arguments: &[&str]) -> Output {
     Command::new(TRACECTL).args(arguments).env("TRACEPOINT_RUN_DIR", place.join("run")).output().unwrap()
@@ -54,7 +41,8 @@ fn status_tells_the_rate_and_the_lag_of_a_named_session() {
     }
     let place = TempDir::new_in("/dev/shm").unwrap();
     let place = place.path();
-    let (_collect, to) = collect(place);
+    let collect = Collect::start(place);
+    let to = collect.to();
     let created = tracectl(place, &["create", "shop", "-e", "network:*", "--stream", &to, "--start", "--wait"]);
     assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
     let mut program = Command::new(env::current_exe().unwrap());
@@ -76,8 +64,9 @@ fn what_a_killed_recorder_had_sent_is_known_and_the_rest_is_counted() {
     }
     let place = TempDir::new_in("/dev/shm").unwrap();
     let place = place.path();
-    let (mut collect, to) = collect(place);
-    let signal = |child: &Running, signal| kill(Pid::from_raw(child.0.id().cast_signed()), signal).unwrap();
+    let collect = Collect::start(place);
+    let to = collect.to();
+    let signal = |signal| kill(Pid::from_raw(collect.program.0.id().cast_signed()), signal).unwrap();
     let test = "streams::what_a_killed_recorder_had_sent_is_known_and_the_rest_is_counted";
     let mut record = Command::new(TRACECTL);
     record.args(["record", "-e", "network:*", "--ring-size", "64K", "--stream", &to, "--sync-interval", "50ms", "--"]);
@@ -91,7 +80,7 @@ fn what_a_killed_recorder_had_sent_is_known_and_the_rest_is_counted() {
     };
     stream(place, |stream| acknowledged(stream) > 20_000);
     // The collector stalls, and the recorder goes on to take packets.
-    signal(&collect, Signal::SIGSTOP);
+    signal(Signal::SIGSTOP);
     let is_behind =
         |stream: &Value| stream["lag_ms"].as_u64() > Some(1500) && stream["waiting"].as_u64() > Some(300_000);
     let (session, last) = stream(place, is_behind);
@@ -99,7 +88,7 @@ fn what_a_killed_recorder_had_sent_is_known_and_the_rest_is_counted() {
     record.0.wait().unwrap();
     let process = session["processes"][0]["process"].as_str().unwrap();
     kill(Pid::from_raw(process.split('-').next().unwrap().parse().unwrap()), Signal::SIGKILL).unwrap();
-    signal(&collect, Signal::SIGCONT);
+    signal(Signal::SIGCONT);
     let rings = place.join("run/sessions").join(session["name"].as_str().unwrap());
     let recovered = place.join("recovered");
     let output = tracectl(place, &["recover", "--json", rings.to_str().unwrap(), "-o", recovered.to_str().unwrap()]);
@@ -111,8 +100,7 @@ fn what_a_killed_recorder_had_sent_is_known_and_the_rest_is_counted() {
     assert!(errors.contains("; they were on their way to 127.0.0.1"), "{errors}");
     // What is acknowledged, and still in a ring, is among those that are kept.
     assert!(missing > 0 && known + kept >= acknowledged(&last), "{report} {last}");
-    signal(&collect, Signal::SIGINT);
-    wait_for(|| collect.0.try_wait().unwrap());
+    collect.end();
     let stored = events(place, "stored");
     assert!(known <= stored.len() as u64, "{known} events are said to be stored, and {} are", stored.len());
     let both = events(place, "recovered").union(&stored).count() as u64;

@@ -11,7 +11,7 @@ use crate::datagrams::{EVENTS, account, finish, stored, trace_below};
 use crate::hosts::Hosts;
 use crate::link::{Faults, Random};
 use crate::proxy::{TcpProxy, UdpProxy};
-use crate::running::{Running, TRACECTL};
+use crate::running::{Collect, Running, TRACECTL};
 use crate::{TRACED, is_traced, seed, wait_for};
 use std::fs;
 use std::net::SocketAddr;
@@ -23,16 +23,8 @@ use tempfile::TempDir;
 const SENDERS: [u8; 2] = [2, 3];
 
 /// Starts the collector.
-fn collect(hosts: &Hosts, place: &Path, number: usize) -> Running {
-    let mut command = hosts.command(1, TRACECTL);
-    command.args(["collect", "--json", "--gap-time", "10s", "-o"]).arg(place.join("stored"));
-    for (option, port) in [("--control", 5342), ("--data", 5343), ("--live", 5344)] {
-        command.args([option, &format!("{}:{port}", Hosts::address(1))]);
-    }
-    let output = place.join(format!("collect{number}"));
-    let program = Running::start(&mut command, &output);
-    wait_for(|| fs::read_to_string(&output).ok().filter(|text| text.contains('\n')));
-    program
+fn collect(hosts: &Hosts, place: &Path, number: usize) -> Collect {
+    Collect::on(hosts, 1, place, &format!("collect{number}"), &["--gap-time", "10s"])
 }
 
 /// Records a program on a host, and streams it to the proxies in the middle.
@@ -84,8 +76,8 @@ fn passes(seed: u64, test: &str) {
         cut.restore();
         if seed % 2 == 1 {
             // Its parents, `ip` and the shell, have become it.
-            collector.0.kill().unwrap();
-            collector.0.wait().unwrap();
+            collector.program.0.kill().unwrap();
+            collector.program.0.wait().unwrap();
             collector = collect(&hosts, place.path(), step);
         }
     }
@@ -93,8 +85,7 @@ fn passes(seed: u64, test: &str) {
     for (host, record) in SENDERS.into_iter().zip(records) {
         finish(record, &of(host), &told);
     }
-    collector.interrupt();
-    let status = wait_for(|| collector.0.try_wait().unwrap());
+    let status = collector.end();
     // 1: something came late or not at all.
     assert!(matches!(status.code(), Some(0 | 1)), "{told}: {status}");
     for (host, udp) in SENDERS.into_iter().zip(udp) {

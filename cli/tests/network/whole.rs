@@ -2,7 +2,7 @@
 
 use crate::hosts::Hosts;
 use crate::proxy::TcpProxy;
-use crate::running::{Running, TRACECTL};
+use crate::running::{Collect, Running, TRACECTL};
 use crate::{TRACED, is_traced, wait_for};
 use serde_json::Value;
 use std::env;
@@ -49,13 +49,7 @@ fn programs_on_two_hosts_are_collected_on_a_third() {
     let place = TempDir::new_in("/dev/shm").unwrap();
     let path = |name: &str| -> PathBuf { place.path().join(name) };
     let own = Hosts::address(1);
-    let mut collect = hosts.command(1, TRACECTL);
-    collect.args(["collect", "--json", "-o", path("stored").to_str().unwrap()]);
-    for (option, port) in [("--control", 5342), ("--data", 5343), ("--live", 5344)] {
-        collect.args([option, &format!("{own}:{port}")]);
-    }
-    let mut collect = Running::start(&mut collect, &path("collect"));
-    wait_for(|| fs::read_to_string(path("collect")).ok().filter(|text| text.contains('\n')));
+    let collect = Collect::on(&hosts, 1, place.path(), "collect", &[]);
     let server = |port| -> SocketAddr { format!("{own}:{port}").parse().unwrap() };
     let proxies: Vec<TcpProxy> = hosts.in_the_middle(|| {
         let ends = [2, 3].into_iter().flat_map(|host| [5342, 5343].map(|port| (host, port)));
@@ -75,8 +69,7 @@ fn programs_on_two_hosts_are_collected_on_a_third() {
         assert!(status.success(), "{status}: {}", fs::read_to_string(errors).unwrap());
     }
     assert!(proxies.iter().all(|proxy| proxy.connections() >= 1), "everything passes the middle");
-    collect.interrupt();
-    let status = wait_for(|| collect.0.try_wait().unwrap());
+    let status = collect.end();
     assert!(status.success(), "{}", fs::read_to_string(path("collect.errors")).unwrap());
     let view = Command::new(TRACECTL).args(["view", "--json"]).arg(path("stored")).output().unwrap();
     assert!(view.status.success(), "{}", String::from_utf8_lossy(&view.stderr));

@@ -9,6 +9,7 @@ mod ends;
 mod link;
 mod network_faults;
 mod original;
+mod random_faults;
 mod server;
 mod simulation;
 mod trace;

@@ -1,8 +1,9 @@
 //! A server and a client in processes of their own, with a random network between them: events arrive unchanged and in order, and every
 //! loss is reported. Runs over 100 networks, or `TRACEPOINT_UDP_SEEDS`.
 
-use crate::read::link::{Faults, Random};
+use crate::read::link::Random;
 use crate::read::network::network;
+use crate::read::random_faults::random_faults;
 use crate::read::recorded::serve;
 use crate::read::{read, result_of};
 use crate::seed;
@@ -90,7 +91,7 @@ impl Output {
 /// Reads the trace over one network.
 fn read_over(seed: u64, trace: &Path) -> Output {
     let mut random = Random::new(seed);
-    let faults = [Faults::of(&mut random), Faults::of(&mut random)];
+    let faults = [random_faults(&mut random), random_faults(&mut random)];
     let legacy = seed.is_multiple_of(4);
     let (server, port) = serve(trace, &[]);
     let _server = Server(server);

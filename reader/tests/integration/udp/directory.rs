@@ -2,6 +2,7 @@
 //! balance.
 
 use crate::udp::link::{Faults, Random};
+use crate::udp::random_faults::random_faults;
 use crate::udp::server::Plan;
 use crate::udp::{simulation::Simulation, trace};
 use std::collections::BTreeMap;
@@ -64,7 +65,7 @@ fn received_and_lost_events_balance() {
     let mut tried = 0;
     for seed in 0..20 {
         let mut random = Random::new(seed);
-        let back = Faults { pauses: 0, ..Faults::of(&mut random) };
+        let back = Faults { pauses: 0, ..random_faults(&mut random) };
         let mut simulation = Simulation::new(seed, Options::default(), PLAN, [Faults::default(), back]);
         assert_eq!(simulation.run(), Ending::Ended, "seed {seed}: {back:?}");
         if simulation.reports.first() == Some(&Report::SessionBegin(Layout::Legacy)) {

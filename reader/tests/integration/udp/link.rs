@@ -50,30 +50,6 @@ impl Faults {
     /// Everything arrives as it was sent.
     pub const NONE: Self =
         Self { loss: 0, duplicates: 0, reordering: 0, truncation: 0, corruption: 0, pauses: 0, pause: Duration::ZERO };
-
-    /// Random faults of every kind: up to half of the datagrams lost, and overtaken by up to 1000.
-    pub fn of(random: &mut Random) -> Self {
-        let reordering = [0, 1, 5, 30, 200, 1000][random.below(6) as usize];
-        Self {
-            loss: [0, 1, 10, 100, 500][random.below(5) as usize],
-            duplicates: [0, 10, 200][random.below(3) as usize],
-            reordering: if reordering == 0 { 0 } else { random.below(reordering) + 1 },
-            truncation: [0, 0, 20][random.below(3) as usize],
-            corruption: [0, 0, 20][random.below(3) as usize],
-            pauses: [0, 0, 2][random.below(3) as usize],
-            pause: Duration::from_millis(random.below(700)),
-        }
-    }
-}
-
-/// Counters of a link.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Done {
-    pub carried: u64,
-    pub lost: u64,
-    pub duplicated: u64,
-    pub truncated: u64,
-    pub corrupted: u64,
 }
 
 /// One direction.
@@ -87,7 +63,9 @@ pub struct Link {
     arrived: VecDeque<Vec<u8>>,
     last: Duration,
     paused_until: Duration,
-    pub done: Done,
+    /// Datagrams that do not arrive, and those of which a part does.
+    pub lost: u64,
+    pub truncated: u64,
 }
 
 /// Without more traffic, overtaken datagrams arrive after this time.
@@ -103,7 +81,8 @@ impl Link {
             arrived: VecDeque::new(),
             last: Duration::ZERO,
             paused_until: Duration::ZERO,
-            done: Done::default(),
+            lost: 0,
+            truncated: 0,
         }
     }
 
@@ -111,28 +90,25 @@ impl Link {
         let faults = self.faults;
         self.count += 1;
         self.last = now;
-        self.done.carried += 1;
         if now >= self.paused_until && self.random.chance(faults.pauses) {
             self.paused_until = now + faults.pause;
         }
         if self.random.chance(faults.loss) {
-            self.done.lost += 1;
+            self.lost += 1;
             return self.deliver_due();
         }
         let copies = if self.random.chance(faults.duplicates) { 2 } else { 1 };
-        self.done.duplicated += copies - 1;
         for copy in 0..copies {
             let mut bytes = bytes.to_vec();
             if self.random.chance(faults.truncation) {
                 bytes.truncate(self.random.below(bytes.len() as u64) as usize);
-                self.done.truncated += 1;
+                self.truncated += 1;
             }
             if !bytes.is_empty() && self.random.chance(faults.corruption) {
                 for _ in 0..=self.random.below(3) {
                     let place = self.random.below(bytes.len() as u64) as usize;
                     bytes[place] ^= 1 << self.random.below(8);
                 }
-                self.done.corrupted += 1;
             }
             let after = self.count + self.random.below(faults.reordering + 1);
             self.travelling.insert((after, 2 * self.count + copy), bytes);

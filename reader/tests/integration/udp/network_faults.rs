@@ -3,6 +3,7 @@
 use crate::seed;
 use crate::udp::accounting::{BatchAccounting, check_legacy};
 use crate::udp::link::{Faults, Random};
+use crate::udp::random_faults::random_faults;
 use crate::udp::server::Plan;
 use crate::udp::simulation::Simulation;
 use std::time::Duration;
@@ -31,7 +32,7 @@ fn a_good_network_loses_no_event() {
 fn delivered_and_lost_events_add_up_on_any_network() {
     for seed in seed::campaign(seeds()) {
         let mut random = Random::new(seed);
-        let faults = [Faults::of(&mut random), Faults::of(&mut random)];
+        let faults = [random_faults(&mut random), random_faults(&mut random)];
         let plan = Plan { trusted: random.chance(500), rate: random.below(100) + 1, ..PLAN };
         let window = [0, 16, 64, 1000][random.below(4) as usize];
         let options = Options { window, ..Options::default() };
@@ -67,7 +68,7 @@ fn every_gap_of_the_legacy_layout_is_reported_on_any_network() {
     for seed in seed::campaign(seeds()) {
         let mut random = Random::new(seed);
         // The legacy layout has no checksum: corrupted messages are not detected.
-        let faults = [(); 2].map(|()| Faults { corruption: 0, ..Faults::of(&mut random) });
+        let faults = [(); 2].map(|()| Faults { corruption: 0, ..random_faults(&mut random) });
         let plan = Plan { offers: random.chance(500), rate: random.below(100) + 1, ..PLAN };
         println!("seed {seed}: {plan:?}, {faults:?}");
         let options = Options { legacy: true, idle: Duration::from_secs(10), ..Options::default() };
@@ -75,7 +76,7 @@ fn every_gap_of_the_legacy_layout_is_reported_on_any_network() {
         let ending = simulation.run();
         let delivered = check_legacy(&simulation.server, &simulation.reports);
         assert_eq!(delivered, simulation.client.counts().events);
-        if ending == Ending::Ended && simulation.back.done.lost == 0 && simulation.back.done.truncated == 0 {
+        if ending == Ending::Ended && simulation.back.lost == 0 && simulation.back.truncated == 0 {
             assert!(delivered > 0, "all sent events arrived");
         }
     }
