@@ -60,7 +60,7 @@ pub(crate) struct Collect {
     /// How many packets of a stream may wait behind a missing one before it is asked for at once
     #[arg(long, value_name = "N", default_value_t = DEFAULT_GAP_PACKETS)]
     gap_packets: usize,
-    /// How long a missing packet that was asked for is waited for
+    /// How long a missing packet that was asked for is waited for while nothing is sent again
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "2s")]
     gap_time: Duration,
     /// Take only senders and viewers that have the key in FILE (`tracectl record --key-file`, `tracectl view --key-file`), and prove to them to have

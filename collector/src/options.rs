@@ -100,7 +100,8 @@ impl Options {
         self
     }
 
-    /// How long a packet that was asked for is waited for, before it is given up; 2 s by default. Viewers see later packets that much later.
+    /// How long a packet that was asked for is waited for while nothing of its stream is sent again, before it is given up; 2 s by default. Viewers
+    /// see later packets that much later.
     pub const fn gap_time(mut self, time: Duration) -> Self {
         self.gap_time = time;
         self

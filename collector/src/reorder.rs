@@ -13,7 +13,7 @@
 //!          │                                     │
 //!          └──────── its packets come, or are gone: closed ◀┘
 //!         GONE_TIME after the sender has said that they are gone; the network may still have them
-//!         the first gap, asked for and `time` old since, or more than `bytes` queued: given up, n = p + 1
+//!         the first gap, asked for, and nothing sent again for `time`; or more than `bytes` queued: given up, n = p + 1
 //! ```
 //!
 //! A gap is as old as the arrival of the packet behind it. At the end of what was sent there is no such packet: a synchronisation message says what
@@ -44,7 +44,7 @@ pub(crate) struct Limits {
     pub(crate) packets: usize,
     /// Bytes in the queue above which the first gap is given up.
     pub(crate) bytes: u64,
-    /// The time after which packets that were asked for are given up.
+    /// The time without an answer after which packets that were asked for are given up.
     pub(crate) time: Duration,
     /// The time after which a gap is asked for: networks reorder.
     pub(crate) delay: Duration,
@@ -85,8 +85,10 @@ impl Gap {
         due
     }
 
-    fn is_over(&self, now: Instant, time: Duration) -> bool {
-        self.asked.is_some_and(|(first, _)| now.saturating_duration_since(first) >= time)
+    /// Whether it was asked for and nothing was `answered` for this time.
+    fn is_over(&self, now: Instant, time: Duration, answered: Option<Instant>) -> bool {
+        let waited = |(first, _)| now.saturating_duration_since(answered.map_or(first, |answered| first.max(answered)));
+        self.asked.is_some_and(|asked| waited(asked) >= time)
     }
 }
 
@@ -107,6 +109,8 @@ pub(crate) struct Reorder<P> {
     bytes: u64,
     /// The highest number that was sent, as far as a message has told, and the gap before it.
     last: Option<(u64, Gap)>,
+    /// When a part of a packet was last sent again.
+    answered: Option<Instant>,
     /// Ranges that the sender does not have, by their first numbers: the last ones, and since when.
     gone: BTreeMap<u64, (u64, Instant)>,
     /// Ranges that were given up, first and last, and that the sender was not told of; in order.
@@ -125,6 +129,7 @@ impl<P> Reorder<P> {
             queue: BTreeMap::new(),
             bytes: 0,
             last: None,
+            answered: None,
             gone: BTreeMap::new(),
             lost: VecDeque::new(),
             late: 0,
@@ -170,6 +175,11 @@ impl<P> Reorder<P> {
         if last != NO_SEQ && self.last.is_none_or(|(known, _)| last > known) {
             self.last = Some((last, Gap::new(now)));
         }
+    }
+
+    /// A part of a packet that is wanted was sent again. At a cap the answer to one request takes as long as all that was asked for.
+    pub(crate) const fn answered(&mut self, now: Instant) {
+        self.answered = Some(now);
     }
 
     /// The sender does not have these packets.
@@ -247,14 +257,11 @@ impl<P> Reorder<P> {
             }
         }
         let is_full = self.bytes > limits.bytes;
+        let is_over = |gap: &Gap| gap.is_over(now, limits.time, self.answered);
         let upto = match self.queue.first_key_value() {
-            Some((_, first)) if is_gap(self.next, first.prev) => {
-                (is_full || first.gap.is_over(now, limits.time)).then_some(first.prev)
-            }
+            Some((_, first)) if is_gap(self.next, first.prev) => (is_full || is_over(&first.gap)).then_some(first.prev),
             Some(_) => None,
-            None => {
-                self.last.and_then(|(last, gap)| (last >= self.next && gap.is_over(now, limits.time)).then_some(last))
-            }
+            None => self.last.and_then(|(last, gap)| (last >= self.next && is_over(&gap)).then_some(last)),
         };
         if let Some(last) = upto {
             self.pass(last);

@@ -121,13 +121,18 @@ impl Hub {
         if header.probe {
             return;
         }
-        let ordered = self.stream_of(id, header.handle).and_then(|stream| stream.ordered.as_ref());
-        let is_wanted = ordered.is_some_and(|ordered| {
+        let ordered = self.stream_of(id, header.handle).and_then(|stream| stream.ordered.as_mut());
+        let is_known = ordered.is_some();
+        let wants = |ordered: &&mut Ordered| {
             u64::from(header.total) <= u64::from(ordered.largest()) + 32 && ordered.reorder.wants(header.seq)
-        });
-        if !is_wanted {
-            self.counts.late += u64::from(ordered.is_some());
-            return;
+        };
+        match ordered.filter(wants) {
+            Some(ordered) if header.again => ordered.reorder.answered(now),
+            Some(_) => {}
+            None => {
+                self.counts.late += u64::from(is_known);
+                return;
+            }
         }
         let whole = self
             .streamed(id)

@@ -59,6 +59,34 @@ fn a_gap_is_asked_for_and_given_up() {
 }
 
 #[test]
+fn a_gap_is_not_given_up_while_its_packets_are_sent_again() {
+    let (mut reorder, start) = (Reorder::new(0), Instant::now());
+    reorder.push(1, 0, 1, 1, start);
+    reorder.push(3, 2, 1, 3, start);
+    let mut asked = Vec::new();
+    let mut now = start + LIMITS.delay;
+    reorder.tick(now, &LIMITS, &mut asked);
+    assert_eq!(asked, [(0, 0), (2, 2)]);
+    // 0 takes longer than a gap is waited for, and so does 2 behind it.
+    for seq in [0, 2] {
+        for _ in 0..4 {
+            now += LIMITS.time / 2;
+            reorder.answered(now);
+            assert!(!reorder.tick(now, &LIMITS, &mut asked), "{seq}");
+        }
+        reorder.push(seq, seq.checked_sub(1).unwrap_or(NO_SEQ), 1, seq, now);
+        assert_eq!(popped(&mut reorder, now), [seq, seq + 1]);
+    }
+    assert_eq!((reorder.given_up, reorder.is_complete()), (0, true));
+    // Nothing of 4 comes: it was asked for after the last answer.
+    reorder.push(5, 4, 1, 5, now);
+    reorder.tick(now + LIMITS.delay, &LIMITS, &mut asked);
+    assert!(!reorder.tick(now + LIMITS.time, &LIMITS, &mut asked));
+    assert!(reorder.tick(now + LIMITS.delay + LIMITS.time, &LIMITS, &mut asked));
+    assert_eq!((popped(&mut reorder, now), reorder.given_up), (vec![5], 1));
+}
+
+#[test]
 fn over_tcp_nothing_is_given_up_but_what_the_sender_does_not_have() {
     let (mut reorder, start) = (Reorder::new(0), Instant::now());
     let silent = start + Duration::from_secs(3600);

@@ -61,6 +61,8 @@ pub(super) struct Collector {
     /// Packets to send again.
     again: VecDeque<Again>,
     sending: Option<Sending>,
+    /// The packet whose rest waits while another one is sent again.
+    interrupted: Option<Sending>,
     /// The collector cannot store.
     is_paused: bool,
     phase: Phase,
@@ -120,7 +122,7 @@ impl Collector {
         // Until nothing can be done now, or messages are to be looked at.
         let mut again = Some(now);
         for _ in 0..BATCH {
-            if !self.finish_packet(queue)? {
+            if !self.finish_packet(queue, kept)? {
                 self.pass_by(queue, streams, kept);
                 again =
                     self.sending.as_ref().filter(|sending| !sending.is_blocked).map(|sending| sending.ticket.time());
@@ -139,6 +141,11 @@ impl Collector {
         self.control.flush()?;
         let until = self.probe_at.min(self.heard + SILENCE);
         Ok(Next::At([again, self.data.keep_open(now)].into_iter().flatten().chain([until]).min()))
+    }
+
+    /// The packets that are being sent.
+    fn present(&self) -> impl Iterator<Item = &Sending> {
+        self.sending.iter().chain(&self.interrupted)
     }
 
     /// Announces a stream.
@@ -170,7 +177,7 @@ impl Collector {
     fn synchronise(&mut self, time: u64, streams: &mut Streams, kept: &mut Kept) {
         kept.sync += 1;
         let (offset, bound) = kept.alignment.at(time);
-        let sending = self.sending.as_ref().filter(|sending| !sending.is_again);
+        let sending = self.present().find(|sending| !sending.is_again);
         let promised = streams.promise(time).filter_map(|(number, sent)| {
             let handle = self.handles.get(&number).copied().flatten()?;
             Some(match sending.filter(|sending| sending.handle() == handle) {

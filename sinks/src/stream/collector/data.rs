@@ -79,6 +79,10 @@ impl Sending {
         self.route.handle
     }
 
+    pub(super) fn seq(&self) -> u64 {
+        self.packet.seq()
+    }
+
     /// What there is no ticket for; `None` if there is one for everything.
     pub(super) fn unpaid(&self) -> Option<Range<usize>> {
         (self.ticket.end < self.part.end).then_some(self.ticket.end..self.part.end)
@@ -101,6 +105,10 @@ impl Sending {
 }
 
 impl Data {
+    pub(super) const fn is_udp(&self) -> bool {
+        matches!(self, Self::Udp(_))
+    }
+
     /// The units in which packets leave.
     pub(super) const fn framing(&self) -> Framing {
         match self {

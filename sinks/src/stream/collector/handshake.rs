@@ -124,6 +124,7 @@ impl Collector {
             numbers: BTreeMap::new(),
             again: VecDeque::new(),
             sending: None,
+            interrupted: None,
             is_paused: false,
             phase: Phase::Streaming,
             heard: now,

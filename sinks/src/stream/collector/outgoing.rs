@@ -12,10 +12,9 @@ use std::sync::Arc;
 use tracepoint_reader::net::stream::NO_SEQ;
 
 impl Collector {
-    /// Sends the rest of the present packet; `false` if it cannot all be sent now.
-    pub(super) fn finish_packet(&mut self, queue: &Queue) -> Result<bool, Trouble> {
-        let Some(sending) = &mut self.sending else { return Ok(true) };
-        loop {
+    /// Sends the rest of the present packet, and between its slices those that the collector asks for; `false` if it cannot all be sent now.
+    pub(super) fn finish_packet(&mut self, queue: &Queue, kept: &Kept) -> Result<bool, Trouble> {
+        while let Some(sending) = &mut self.sending {
             if sending.ticket.waits() {
                 return Ok(false);
             }
@@ -23,16 +22,47 @@ impl Collector {
                 self.throttle.not_ready();
                 return Ok(false);
             }
-            let Some(rest) = sending.unpaid() else { break };
-            sending.ticket = self.throttle.ticket(rest);
-        }
-        if let Some(Sending { packet, is_again, .. }) = self.sending.take() {
-            queue.count_sent(&packet.packet);
-            if self.window == 0 && !is_again {
-                queue.finished(&packet.packet);
+            if let Some(rest) = sending.unpaid() {
+                if !self.interrupt(kept) {
+                    if let Some(sending) = &mut self.sending {
+                        sending.ticket = self.throttle.ticket(rest);
+                    }
+                }
+                continue;
+            }
+            let next = self.interrupted.take();
+            if let Some(Sending { packet, is_again, .. }) = std::mem::replace(&mut self.sending, next) {
+                queue.count_sent(&packet.packet);
+                if self.window == 0 && !is_again {
+                    queue.finished(&packet.packet);
+                }
             }
         }
         Ok(true)
+    }
+
+    /// Sends what the collector asks for before the rest of the present packet, which may take seconds at a cap: the collector waits only for so
+    /// long. Over TCP packets cannot interrupt each other.
+    fn interrupt(&mut self, kept: &Kept) -> bool {
+        let can_wait = self.sending.as_ref().is_some_and(|sending| !sending.is_again);
+        let next = if can_wait && self.data.is_udp() && !self.is_paused { self.next_again(kept) } else { None };
+        let interrupts = next.is_some();
+        if interrupts {
+            self.interrupted = std::mem::replace(&mut self.sending, next);
+        }
+        interrupts
+    }
+
+    /// The next packet that is to be sent again, and still kept.
+    fn next_again(&mut self, kept: &Kept) -> Option<Sending> {
+        loop {
+            let Again { stream, seq, part } = self.again.pop_front()?;
+            if let Some(packet) = kept.get(stream, seq) {
+                let part = self.data.part(&packet.packet, part);
+                let ticket = self.throttle.ticket(part.clone());
+                return Some(Sending::new(packet, self.handle_of(stream), (part, ticket), true));
+            }
+        }
     }
 
     fn is_attaching(&self) -> bool {
@@ -71,13 +101,9 @@ impl Collector {
             self.throttle.not_ready();
             return Ok(false);
         }
-        while let Some(Again { stream, seq, part }) = self.again.pop_front() {
-            if let Some(packet) = kept.get(stream, seq) {
-                let part = self.data.part(&packet.packet, part);
-                let ticket = self.throttle.ticket(part.clone());
-                self.sending = Some(Sending::new(packet, self.handle_of(stream), (part, ticket), true));
-                return Ok(true);
-            }
+        self.sending = self.next_again(kept);
+        if self.sending.is_some() {
+            return Ok(true);
         }
         if self.phase != Phase::Streaming {
             return Ok(false);

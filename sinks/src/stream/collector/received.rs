@@ -1,5 +1,6 @@
 //! What the collector says.
 
+use super::data::Sending;
 use super::{Again, Collector, Kept, Phase};
 use crate::stream::queue::Queue;
 use crate::stream::session::Trouble;
@@ -129,6 +130,8 @@ impl Collector {
         let part = (length > 0).then_some((offset, length));
         let Some(number) = self.numbers.get(&handle).copied() else { return };
         let Some(last) = self.data.last_to_send_again(last, streams.get(number)) else { return };
+        // The collector asks again while the answer is being sent.
+        let present = self.present().find(|sending| sending.is_again && sending.handle() == handle).map(Sending::seq);
         let mut gone = |first: u64, last: u64| {
             ToCollector::Gone(SeqRange { handle, first, last }).encode(self.control.output());
         };
@@ -139,7 +142,7 @@ impl Collector {
             }
             next = seq.saturating_add(1);
             let again = Again { stream: number, seq, part };
-            if !self.again.contains(&again) {
+            if present != Some(seq) && !self.again.contains(&again) {
                 self.again.push_back(again);
             }
         }

@@ -1,6 +1,7 @@
 //! The caps on the bandwidth, and the pace of datagrams.
 
 use super::collector::Collector;
+use super::datagrams::Lossy;
 use super::{drain, options, sum};
 use crate::common::{Outcome, Recording, alone};
 use std::thread;
@@ -71,6 +72,26 @@ fn a_cap_holds_over_tcp() -> Outcome {
 #[test]
 fn a_cap_holds_over_udp() -> Outcome {
     stays_below_the_cap(|options| options.udp(1400))
+}
+
+/// A packet takes a second at the cap. The collector gives up what it asks for after a while.
+#[test]
+fn what_is_sent_again_does_not_wait_for_the_end_of_a_packet() -> Outcome {
+    let _alone = alone();
+    let collector = Collector::start();
+    collector.files().lossy = Some(Lossy::default());
+    let options = options(&collector).udp(1400).max_bandwidth(64 << 10).sync_interval(Duration::from_secs(30));
+    let mut recording =
+        Recording::start(Channel::discard(1 << 20).packets(16).overflow(0), vec![Box::new(StreamSink::new(options)?)])?;
+    (0..8000).for_each(|n| tracepoint::trace!(capped(n)));
+    drain(&mut recording);
+    let report = recording.finish().remove(0);
+    assert!(report.error.is_none(), "{:?}", report.error);
+    assert_eq!((sum(&report.account, |s| s.written), sum(&report.account, |s| s.sink)), (8000, 0));
+    let interrupted = collector.files().lossy.as_ref().and_then(|lossy| lossy.interrupted);
+    let (had_come, all) = interrupted.ok_or("nothing was sent again while another packet was sent")?;
+    assert!(had_come > 0 && had_come < all, "{had_come} of {all} bytes had come");
+    Ok(())
 }
 
 #[test]

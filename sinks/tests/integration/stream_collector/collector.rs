@@ -49,6 +49,8 @@ pub(crate) struct Files {
     /// The version that is spoken, if it is another, and by how much the clock is ahead, in nanoseconds.
     pub(crate) version: Option<u32>,
     pub(crate) clock_ahead: u64,
+    /// A network that loses a datagram, if there is one.
+    pub(crate) lossy: Option<datagrams::Lossy>,
     key: Option<[u8; 16]>,
     /// The handles of this connection.
     handles: BTreeMap<u64, (u32, u64)>,
