@@ -133,7 +133,7 @@ impl<M> Fragments<M> {
         Some(ranges)
     }
 
-    /// Forgets packets of which nothing has come for this time, and those that nobody wants.
+    /// Forgets packets of which nothing has come for this time, and those that their stream does not want any more.
     pub(crate) fn expire(&mut self, now: Instant, time: Duration, wants: impl Fn(u64, u64) -> bool) {
         let bytes = &mut self.bytes;
         self.partial.retain(|(handle, seq), partial| {

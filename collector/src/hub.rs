@@ -60,6 +60,8 @@ pub(crate) struct Hub {
     /// Why nothing can be written now.
     pub(crate) full: Option<String>,
     pub(crate) pacing: Pacing,
+    /// Bytes of the old chunks that the storage is to remove.
+    leaving: u64,
     messages: Vec<String>,
 }
 
@@ -79,6 +81,7 @@ impl Hub {
             counts: Counts::default(),
             full: None,
             pacing: Pacing::default(),
+            leaving: 0,
             messages: Vec::new(),
         }
     }
@@ -118,7 +121,7 @@ impl Hub {
 
     /// A message to the user.
     pub(crate) fn say(&mut self, message: String) {
-        // Bounded, though whoever reads them should be quicker than senders are.
+        // Senders cause messages, and must not fill the memory with them between two reports.
         if self.messages.len() < 1000 {
             self.messages.push(message);
         }
@@ -254,21 +257,30 @@ impl Hub {
             self.rotate_if_due(id, now);
             self.tidy(id, now);
         }
-        self.make_room();
+        self.make_room(now);
     }
 
     /// The storage has done something.
     pub(crate) fn done(&mut self, handle: u64, done: Done, now: Instant) {
+        if let Done::Removed { bytes, is_gone, failed } = done {
+            self.leaving -= bytes;
+            if let Some(message) = failed {
+                self.say(message);
+            }
+            self.chunk_removed(handle, is_gone, now);
+            self.make_room(now);
+            return;
+        }
         if let Done::Full(full) = done {
-            // Old chunks make room, of which nobody need hear.
-            let has_made_room = full.is_some() && self.make_room();
+            // While old chunks are being removed, the packet is only late. The storage tells it once more if that was not enough.
+            let makes_room = full.is_some() && self.make_room(now);
             match &full {
-                Some(_) if has_made_room => {}
+                Some(_) if makes_room => {}
                 Some(why) => self.say(format!("cannot write: {why}; senders wait until there is room")),
                 None if self.full.is_none() => {}
                 None => self.say("what could not be written is written again".to_owned()),
             }
-            self.full = full.filter(|_| !has_made_room);
+            self.full = full.filter(|_| !makes_room);
             return;
         }
         let Some(stream) = self.streams.get_mut(&handle) else { return };

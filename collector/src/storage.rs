@@ -7,19 +7,21 @@
 //!
 //! Files are created by the state machine, so that a sender gets its answer, and handed to the [thread](thread), which alone writes them. Jobs are
 //! done in the order in which they were given, over all streams: so a beacon is known to viewers after the packets before it, and a packet
-//! after the metadata before it. A disk that stalls delays the thread and nothing else.
+//! after the metadata before it. A disk that stalls delays the thread and nothing else. The removal of a directory is the exception: it does not
+//! wait behind a packet for which there is no room.
 //!
-//! A packet is written to the stream file by one call, then its entry to the index file. After a kill an incomplete packet at the end has no
-//! entry, and [repair](repair) cuts it off. Nothing is synchronised to the disk before a stream is closed: what was written survives a killed
+//! A packet is written to the stream file, with those of the stream that wait behind it by one call, then their entries to the index file. After a kill
+//! packets at the end have no entry, and [repair](repair) cuts them off. Nothing is synchronised to the disk before a stream is closed: what was written survives a killed
 //! process, not a power cut.
 
 mod file;
 pub(crate) mod repair;
 mod thread;
 
-pub(crate) use file::{Files, Segment};
+pub(crate) use file::{Files, Segment, bytes_below};
 pub(crate) use thread::Storage;
 
+use std::path::PathBuf;
 use tokio::sync::OwnedSemaphorePermit;
 use tracepoint_reader::net::relay::Index;
 
@@ -27,6 +29,8 @@ use tracepoint_reader::net::relay::Index;
 #[derive(Debug)]
 pub(crate) struct Packet {
     bytes: Vec<u8>,
+    /// Where the packet begins in them: what is in front of it was needed on the way.
+    start: usize,
     /// Zero bytes that follow them in the file.
     padding: u32,
     /// Returned when the packet is written or dropped.
@@ -35,13 +39,37 @@ pub(crate) struct Packet {
 
 impl Packet {
     pub(crate) const fn new(bytes: Vec<u8>, padding: u32, memory: Option<OwnedSemaphorePermit>) -> Self {
-        Self { bytes, padding, _memory: memory }
+        Self::behind(bytes, 0, padding, memory)
+    }
+
+    /// The packet that begins at `start`.
+    pub(crate) const fn behind(
+        bytes: Vec<u8>,
+        start: usize,
+        padding: u32,
+        memory: Option<OwnedSemaphorePermit>,
+    ) -> Self {
+        Self { bytes, start, padding, _memory: memory }
+    }
+
+    /// Its bytes without padding.
+    pub(crate) fn content(&self) -> &[u8] {
+        &self.bytes[self.start..]
     }
 
     /// Its size in the file.
     pub(crate) fn size(&self) -> u64 {
-        self.bytes.len() as u64 + u64::from(self.padding)
+        self.content().len() as u64 + u64::from(self.padding)
     }
+}
+
+/// A packet with its number in its stream.
+#[derive(Debug)]
+pub(crate) struct Numbered {
+    pub(crate) sequence: u64,
+    pub(crate) packet: Packet,
+    /// Its entry in the index, if it has one.
+    pub(crate) index: Option<Index>,
 }
 
 /// What is to be done to the files of a stream.
@@ -50,7 +78,7 @@ pub(crate) enum Job {
     /// The stream goes on in these files, from this packet on: those of the previous file whose `packet_number` is at least `from` are moved.
     Open { files: Files, from: Option<u64> },
     /// Appends a packet, and its entry in the index.
-    Packet { sequence: u64, packet: Packet, index: Option<Index> },
+    Packet(Numbered),
     /// Appends metadata.
     Metadata { packet: Packet },
     /// Passes a beacon on behind what was stored before.
@@ -61,6 +89,8 @@ pub(crate) enum Job {
     Mark,
     /// Removes the index, which cannot be completed.
     Unindex,
+    /// Removes the directory of a trace whose files are not written any more; `bytes` is what is expected to become free.
+    Remove { directory: PathBuf, bytes: u64 },
     /// Closes the files.
     Close,
 }
@@ -69,7 +99,7 @@ impl Job {
     /// The bytes that are written.
     fn size(&self) -> u64 {
         match self {
-            Self::Packet { packet, .. } | Self::Metadata { packet } => packet.size(),
+            Self::Packet(Numbered { packet, .. }) | Self::Metadata { packet } => packet.size(),
             _ => 0,
         }
     }
@@ -92,6 +122,9 @@ pub(crate) enum Done {
     Beacon { time: u64 },
     /// The files are closed.
     Closed,
+    /// A directory of which so many bytes were expected was removed, or was not, with what to say about that. Without its metadata nothing takes the
+    /// rest for a trace: then it is gone.
+    Removed { bytes: u64, is_gone: bool, failed: Option<String> },
     /// The disk is full, or writable again.
     Full(Option<String>),
 }

@@ -17,6 +17,8 @@ use tracepoint_ring::channel::{CHECKSUM, HEADER_SIZE};
 
 /// How many bytes of a packet are read at once.
 const STEP: usize = 64 << 10;
+/// Padding.
+static ZEROS: [u8; 4 << 10] = [0; 4 << 10];
 
 /// Whether the bytes of a packet are those that left the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +80,21 @@ impl Sum {
 
 /// The checksum of a packet; 0 if it has no header.
 pub fn checksum(packet: &[u8]) -> u32 {
-    if packet.len() < HEADER_SIZE { 0 } else { Sum::begin(packet).finish() }
+    padded_checksum(packet, 0)
+}
+
+fn padded_checksum(packet: &[u8], padding: usize) -> u32 {
+    if packet.len() < HEADER_SIZE {
+        return 0;
+    }
+    let mut sum = Sum::begin(packet);
+    let mut left = padding;
+    while left > 0 {
+        let part = left.min(ZEROS.len());
+        sum.add(&ZEROS[..part]);
+        left -= part;
+    }
+    sum.finish()
 }
 
 /// Puts its checksum into a packet.
@@ -97,9 +113,14 @@ pub fn sealed<P: AsMut<[u8]>>(mut packet: P) -> P {
 
 /// Checks a packet.
 pub fn check(packet: &[u8]) -> Checked {
+    check_padded(packet, 0)
+}
+
+/// Checks a packet that is followed by so many zero bytes of padding, which are not in memory.
+pub fn check_padded(packet: &[u8], padding: usize) -> Checked {
     match stored(packet) {
         0 => Checked::None,
-        stored => Checked::compare(stored, checksum(packet)),
+        stored => Checked::compare(stored, padded_checksum(packet, padding)),
     }
 }
 
@@ -168,6 +189,17 @@ mod tests {
             assert!(matches!(check_at(&mut &file[..], 11, size)?, Some(Checked::Wrong(..))), "{length}");
         }
         Ok(())
+    }
+
+    #[test]
+    fn padding_need_not_be_in_memory() {
+        for padding in [0, 1, ZEROS.len(), 2 * ZEROS.len() + 5] {
+            let mut whole = packet(200);
+            whole.resize(200 + padding, 0);
+            seal(&mut whole);
+            assert_eq!(check_padded(&whole[..200], padding), Checked::Good, "{padding}");
+            assert!(check_padded(&whole[..200], padding + 1).is_wrong(), "{padding}");
+        }
     }
 
     #[test]

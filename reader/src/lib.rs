@@ -92,7 +92,7 @@ pub use view::EventView;
 /// Parts that the other crates of this workspace share. They are not a public API, and may change in any release.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::checksum::{Checked, check, checksum, seal, sealed};
+    pub use crate::checksum::{Checked, check, check_padded, checksum, seal, sealed};
     pub use crate::merge::Watermark;
     pub use crate::record_sizes::{Record, RecordSizes, Records, Unreadable, extend_time};
     pub use crate::recover::{MemoryRings, snapshot_memory};

@@ -4,7 +4,7 @@
 //! stream a line of class, instance, the number of the next packet, and the name of its file. Its end makes the account complete.
 
 use super::directory::{make_directories, put};
-use crate::storage::Files;
+use crate::storage::{Files, bytes_below};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use std::fs;
@@ -24,6 +24,8 @@ const STREAMS: &str = ".account/streams";
 
 /// The pause before a failed rotation is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
+/// The pause before a failed removal is tried again.
+const REMOVE_AGAIN: Duration = Duration::from_secs(60);
 /// The streams by class and instance.
 pub(super) type Lines = BTreeMap<(u32, u64), Line>;
 
@@ -89,7 +91,11 @@ pub(crate) struct Chunks {
     pub(super) lines: Lines,
     /// The chunks before it that are there: number, when it ended, content.
     pub(super) closed: VecDeque<(u64, Instant, Removed)>,
+    /// The one before them, which the storage is to remove; and what is removed.
+    pub(super) leaving: Option<(u64, Instant, Removed)>,
     pub(super) removed: Removed,
+    /// When the removal of the oldest one failed.
+    pub(super) unremoved: Option<Instant>,
     /// It ends when the storage has done what it was given. Packets wait until then, and this metadata.
     pub(crate) is_ending: bool,
     pub(super) waiting: Vec<(Vec<u8>, Option<OwnedSemaphorePermit>)>,
@@ -104,7 +110,9 @@ impl Chunks {
             bytes: 0,
             lines,
             closed: VecDeque::new(),
+            leaving: None,
             removed: Removed::default(),
+            unremoved: None,
             is_ending: false,
             waiting: Vec::new(),
             failed: None,
@@ -122,6 +130,24 @@ impl Chunks {
             rotation.size.is_some_and(|size| self.bytes >= size) || rotation.every.is_some_and(|every| age >= every);
         let is_again = self.failed.is_none_or(|failed| now.saturating_duration_since(failed) >= AGAIN);
         is_due && self.bytes > 0 && is_again && !self.is_ending
+    }
+
+    /// Whether the oldest chunk may be removed: an attempt that failed is repeated after a pause.
+    pub(super) fn may_remove(&self, now: Instant) -> bool {
+        self.unremoved.is_none_or(|failed| now.saturating_duration_since(failed) >= REMOVE_AGAIN)
+    }
+
+    /// The storage has removed the chunk that leaves, or, if it is not gone, could not: then that stays the oldest one.
+    pub(super) fn left(&mut self, is_gone: bool, now: Instant) {
+        let Some((number, ended, content)) = self.leaving.take() else { return };
+        if !is_gone {
+            self.unremoved = Some(now);
+            return self.closed.push_front((number, ended, content));
+        }
+        self.removed.chunks += 1;
+        self.removed.packets += content.packets;
+        self.removed.events += content.events;
+        self.removed.bytes += content.bytes;
     }
 
     /// Metadata waits if the chunk ends; otherwise it is given back.
@@ -229,37 +255,31 @@ pub(super) fn content(lines: &Lines, bytes: u64) -> Removed {
     content
 }
 
-/// Bytes in all files of a chunk.
-pub(super) fn size(directory: &Path) -> u64 {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.fold(0, |sum, entry| match entry.metadata() {
-        Ok(found) if found.is_dir() => sum + size(&entry.path()),
-        Ok(found) if found.is_file() => sum + found.len(),
-        _ => sum,
-    })
-}
-
 /// The chunks in the directory of a session of an earlier collector, which goes on in the last one; `None`: it has none.
 pub(super) fn reopen(root: &Path, session: &str) -> io::Result<Option<Chunks>> {
-    let mut numbers = Vec::new();
+    let (mut numbers, mut bare) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(root)? {
         let path = entry?.path();
-        match chunk_number(&path) {
-            Some(number) if path.join(METADATA_CHANNEL).exists() => numbers.push(number),
-            // The removal of a chunk, or the first one, did not get further.
-            Some(number) if number > 1 => fs::remove_dir_all(&path)?,
-            Some(number) => numbers.push(number),
-            None => {}
+        if let Some(number) = chunk_number(&path) {
+            let list = if path.join(METADATA_CHANNEL).exists() { &mut numbers } else { &mut bare };
+            list.push(number);
         }
     }
     numbers.sort_unstable();
+    // The only chunk has no metadata yet; the removal of others did not get further.
+    if numbers.is_empty() && bare == [1] {
+        numbers = std::mem::take(&mut bare);
+    }
+    for number in bare {
+        fs::remove_dir_all(root.join(chunk_name(number)))?;
+    }
     let Some((last, before)) = numbers.split_last() else { return Ok(None) };
     let directory = root.join(chunk_name(*last));
     let (mut lines, _) = read(&directory);
     let begins = lines.clone();
     add_files(&directory, &mut lines)?;
     let mut chunks = Chunks::new(*last, lines);
-    chunks.bytes = size(&directory);
+    chunks.bytes = bytes_below(&directory);
     let mut after = begins;
     for number in before.iter().rev() {
         let directory = root.join(chunk_name(*number));
@@ -275,7 +295,7 @@ pub(super) fn reopen(root: &Path, session: &str) -> io::Result<Option<Chunks>> {
             let metadata = Metadata::open(&directory.join(METADATA_CHANNEL)).map_err(io::Error::other)?;
             put(&directory, ACCOUNT_PATH, &closed(&metadata, session, (*number, removed), &lines).to_json())?;
         }
-        chunks.closed.push_front((*number, Instant::now(), content(&lines, size(&directory))));
+        chunks.closed.push_front((*number, Instant::now(), content(&lines, bytes_below(&directory))));
         after = begins;
     }
     // Chunks are removed from the first one on.

@@ -29,9 +29,12 @@ impl Hub {
 
     /// Goes on with the end of a session: closes streams whose packets do not come, then the session, and forgets it when no viewer needs it.
     pub(super) fn tidy(&mut self, id: u64, now: Instant) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        let Some(since) = session.closing_since() else { return };
+        let Some(since) = self.sessions.get(&id).and_then(Session::closing_since) else { return };
         let is_late = now.saturating_duration_since(since) >= LINGER;
+        if is_late {
+            self.give_waiting(id);
+        }
+        let Some(session) = self.sessions.get_mut(&id) else { return };
         let mut all_closed = true;
         for handle in session.streams.clone() {
             if let Some(stream) = self.streams.get_mut(&handle) {
@@ -70,7 +73,7 @@ impl Hub {
             return;
         }
         let path = directory.borrow().path().to_owned();
-        // What stays is an empty trace, which harms nobody. So are directories above it that others still use.
+        // If it cannot be removed, an empty trace stays, which readers accept. A directory above it stays while another session is in it.
         let _ = std::fs::remove_dir_all(&path);
         for above in path.ancestors().skip(1).take(2) {
             let _ = std::fs::remove_dir(above);

@@ -6,9 +6,10 @@ use crate::storage::Packet;
 use crate::view::View;
 use std::collections::VecDeque;
 use std::time::Instant;
-use tracepoint_reader::internal::check;
+use tokio::sync::OwnedSemaphorePermit;
+use tracepoint_reader::internal::check_padded;
 use tracepoint_reader::net::relay::Index;
-use tracepoint_reader::net::stream::{ClosedStream, Delivered, NO_SEQ, ROUTE_OFFSET, Route, WIRE_HEAD, route_of};
+use tracepoint_reader::net::stream::{ClosedStream, Delivered, NO_SEQ, ROUTE_OFFSET, ROUTE_SIZE, Route, route_of};
 use tracepoint_reader::udp::wire::PacketHeader;
 
 /// The magic number of a packet of events.
@@ -19,7 +20,7 @@ const HEADER: usize = 96;
 /// What is known of a stream beside its files.
 #[derive(Debug)]
 pub(crate) struct Ordered {
-    pub(crate) reorder: Reorder<(Packet, Index, u64)>,
+    pub(crate) reorder: Reorder<Arrived>,
     /// The stream class and the instance.
     key: (u32, u64),
     /// The largest packet in its file, in bytes.
@@ -47,31 +48,33 @@ pub(crate) struct Ordered {
 }
 
 /// Why a packet is refused: the sender or the network has damaged it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Damaged;
 
-/// Of what came over the network: the packet as it is stored, its index, and the records of the stream before it.
+/// A packet as it is stored, its index, and the records of the stream before it.
+pub(crate) type Arrived = (Packet, Index, u64);
+
+/// What came over the network, as it is stored, and how it is routed. Nothing is copied but the first bytes, over the fields behind them.
 pub(crate) fn unwrap(
     mut wire: Vec<u8>,
+    memory: Option<OwnedSemaphorePermit>,
     key: (u32, u64),
     largest: u32,
-) -> Result<(Route, Vec<u8>, Index, u64), Damaged> {
+) -> Result<(Route, Arrived), Damaged> {
     let route = route_of(&wire).map_err(|_| Damaged)?;
-    wire.drain(ROUTE_OFFSET..WIRE_HEAD);
-    let header = PacketHeader::parse(&wire);
-    let size = header.size();
-    let is_whole = wire.len() >= HEADER
+    wire.copy_within(..ROUTE_OFFSET, ROUTE_SIZE);
+    let packet = &wire[ROUTE_SIZE..];
+    let header = PacketHeader::parse(packet);
+    let padding = header.size().checked_sub(packet.len() as u64).and_then(|padding| u32::try_from(padding).ok());
+    let is_whole = packet.len() >= HEADER
         && header.magic == MAGIC
-        && header.content_bits == wire.len() as u64 * 8
+        && header.content_bits == packet.len() as u64 * 8
         && header.packet_bits.is_multiple_of(8)
-        && (wire.len() as u64..=largest.into()).contains(&size)
+        && header.size() <= largest.into()
         && header.begin <= header.end
         && (header.stream.class, header.stream.instance, header.sequence) == (key.0, key.1, route.seq);
-    if !is_whole {
-        return Err(Damaged);
-    }
-    wire.resize(size as usize, 0);
-    if check(&wire).is_wrong() {
+    let padding = padding.filter(|_| is_whole).ok_or(Damaged)?;
+    if check_padded(packet, padding as usize).is_wrong() {
         return Err(Damaged);
     }
     let index = Index {
@@ -86,7 +89,7 @@ pub(crate) fn unwrap(
         stream_instance: header.stream.instance,
         packet_number: header.sequence,
     };
-    Ok((route, wire, index, header.events_before))
+    Ok((route, (Packet::behind(wire, ROUTE_SIZE, padding, memory), index, header.events_before)))
 }
 
 impl Ordered {
@@ -239,7 +242,7 @@ impl Ordered {
 mod tests {
     use super::*;
     use tracepoint_reader::internal::sealed;
-    use tracepoint_reader::net::stream::wire_head;
+    use tracepoint_reader::net::stream::{WIRE_HEAD, wire_head};
 
     /// A packet on the wire.
     fn wire(seq: u64, prev_seq: u64, change: impl FnOnce(&mut PacketHeader), padding: u64) -> Vec<u8> {
@@ -260,9 +263,11 @@ mod tests {
     #[test]
     fn a_packet_is_stored_as_it_left_its_ring() {
         for padding in [0, 24] {
-            let (route, stored, index, _) = unwrap(wire(4, 2, |_| {}, padding), (3, 9), 4096).expect("a packet");
+            let sent = wire(4, 2, |_| {}, padding);
+            let (route, (stored, index, _)) = unwrap(sent.clone(), None, (3, 9), 4096).expect("a packet");
             assert_eq!((route.handle, route.seq, route.prev_seq), (7, 4, 2));
-            assert_eq!((stored.len() as u64, index.packet_size), (104 + padding, (104 + padding) * 8));
+            assert_eq!(stored.content(), [&sent[..ROUTE_OFFSET], &sent[WIRE_HEAD..]].concat());
+            assert_eq!((stored.size(), index.packet_size), (104 + padding, (104 + padding) * 8));
             assert_eq!((index.begin, index.end, index.packet_number, index.stream_class), (10, 20, 4, 3));
         }
     }
@@ -273,8 +278,8 @@ mod tests {
         let mut ordered = Ordered::new((3, 9), 4096, 0, Tally::default());
         for seq in 0..3_u64 {
             let prev = seq.checked_sub(1).unwrap_or(NO_SEQ);
-            let (_, bytes, index, before) = unwrap(wire(seq, prev, |_| {}, 0), (3, 9), 4096).expect("a packet");
-            ordered.reorder.push(seq, prev, 104, (Packet::new(bytes, 0, None), index, before), now);
+            let (_, arrived) = unwrap(wire(seq, prev, |_| {}, 0), None, (3, 9), 4096).expect("a packet");
+            ordered.reorder.push(seq, prev, 104, arrived, now);
             ordered.pop(now).expect("nothing is missing before it");
         }
         for stored in 0..3 {
@@ -297,17 +302,17 @@ mod tests {
             |header| header.end = 9,
         ];
         for (number, change) in changes.into_iter().enumerate() {
-            assert_eq!(unwrap(wire(4, 2, change, 0), (3, 9), 4096), Err(Damaged), "{number}");
+            assert!(unwrap(wire(4, 2, change, 0), None, (3, 9), 4096).is_err(), "{number}");
         }
         let good = wire(4, 2, |_| {}, 0);
-        assert_eq!(unwrap(good.clone(), (3, 9), 100), Err(Damaged));
+        assert!(unwrap(good.clone(), None, (3, 9), 100).is_err());
         for at in 64..good.len() {
             let mut flipped = good.clone();
             flipped[at] ^= 1;
-            assert!(unwrap(flipped, (3, 9), 4096).is_err(), "{at}");
+            assert!(unwrap(flipped, None, (3, 9), 4096).is_err(), "{at}");
         }
         for end in 0..good.len() {
-            assert!(unwrap(good[..end].to_vec(), (3, 9), 4096).is_err(), "{end}");
+            assert!(unwrap(good[..end].to_vec(), None, (3, 9), 4096).is_err(), "{end}");
         }
     }
 }

@@ -46,6 +46,16 @@ pub(crate) struct Streamed {
 const PROMPT: u64 = 256 << 10;
 
 impl Streamed {
+    /// Whether the account of the sender has come, or begun to come: then its recording has ended.
+    pub(super) const fn has_account(&self) -> bool {
+        self.account.1.is_some()
+    }
+
+    /// Whether it is whole: then it is written.
+    pub(super) const fn is_account_written(&self) -> bool {
+        self.has_account() && self.account.0.is_empty()
+    }
+
     /// So many bytes of the session were stored.
     pub(super) fn stored(&mut self, bytes: u64) {
         self.untold += bytes;

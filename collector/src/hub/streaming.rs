@@ -90,18 +90,11 @@ impl Hub {
         let handle = tracepoint_reader::net::stream::route_of(&wire).map(|route| route.handle);
         let stream = handle.ok().and_then(|handle| self.stream_of(id, handle));
         let Some(ordered) = stream.and_then(|stream| stream.ordered.as_mut()) else { return false };
-        let Ok((route, bytes, index, events_before)) = unwrap(wire, ordered.key(), ordered.largest()) else {
+        let Ok((route, arrived)) = unwrap(wire, memory, ordered.key(), ordered.largest()) else {
             self.counts.damaged += 1;
             return false;
         };
-        let size = bytes.len() as u64;
-        ordered.reorder.push(
-            route.seq,
-            route.prev_seq,
-            size,
-            (Packet::new(bytes, 0, memory), index, events_before),
-            now,
-        );
+        ordered.reorder.push(route.seq, route.prev_seq, arrived.0.size(), arrived, now);
         self.advance(route.handle, now);
         true
     }

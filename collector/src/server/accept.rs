@@ -1,7 +1,7 @@
 //! Accepting connections, of which there is a limit for each kind.
 //!
-//! Where the limit is reached, the oldest connection that has not shown yet what it is for makes room for a new one: half-open connections, however
-//! many, keep nobody out for longer than their makers take to open as many again. Connections with a session are never closed for others.
+//! Where the limit is reached, a new connection replaces the oldest one that has not shown yet what it is for. So half-open connections, however
+//! many, refuse a peer only if as many more are opened before it has said what it wants. Connections with a session are never closed for others.
 
 use super::Shared;
 use crate::connection::Connection;

@@ -1,33 +1,24 @@
-//! Connections and datagrams of senders that speak the stream protocol.
+//! Connections of senders that speak the stream protocol.
 
 use super::Shared;
 use crate::connection::Connection;
 use crate::stream_control::{Refusal, SILENCE, StreamControl};
-use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg};
 use std::future::{pending, poll_fn};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use tokio::io::Interest;
-use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tracepoint_reader::net::stream::{
-    Attach, Datagram, ErrorCode, FRAME_HEADER, FrameHeader, Malformed, RecordHeader, ToCollector, ToSender,
+    Attach, ErrorCode, FRAME_HEADER, FrameHeader, Malformed, RecordHeader, ToCollector, ToSender,
 };
 
 /// The time between two looks at gaps and at what is stored.
 const TICK: Duration = Duration::from_millis(25);
 /// How long a sender with another key waits for the answer.
 pub(super) const WRONG_KEY_TIME: Duration = Duration::from_secs(1);
-/// How many datagrams are taken by one call, before others have their turn.
-const BATCH: usize = 64;
-/// The largest datagram.
-const LARGEST_DATAGRAM: usize = 65_535;
 
 /// Ends the connection of a session however that ends.
 struct Ending {
@@ -174,39 +165,4 @@ fn silent(shared: &Shared, attach: &Attach, since: Option<Instant>) {
     if let Some(streamed) = id.and_then(|id| hub.streamed(id)) {
         streamed.silent = since;
     }
-}
-
-/// Datagrams.
-pub(super) async fn datagrams(shared: Rc<Shared>, socket: UdpSocket) {
-    let mut buffer = vec![0; BATCH * LARGEST_DATAGRAM];
-    while socket.readable().await.is_ok() {
-        let received = socket.try_io(Interest::READABLE, || receive(&socket, &mut buffer));
-        let Ok(sizes) = received else { continue };
-        let now = Instant::now();
-        for (datagram, size) in buffer.chunks_exact(LARGEST_DATAGRAM).zip(sizes) {
-            take(&shared, &datagram[..size], now);
-        }
-        tokio::task::yield_now().await;
-    }
-}
-
-/// Receives many datagrams by one call, each into a part of the buffer; their sizes.
-fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Vec<usize>> {
-    let mut slices: Vec<_> =
-        buffer.chunks_exact_mut(LARGEST_DATAGRAM).map(|room| [io::IoSliceMut::new(room)]).collect();
-    let mut headers = MultiHeaders::<()>::preallocate(slices.len(), None);
-    let received = recvmmsg(socket.as_raw_fd(), &mut headers, slices.iter_mut(), MsgFlags::MSG_DONTWAIT, None)?;
-    Ok(received.map(|message| message.bytes).collect())
-}
-
-fn take(shared: &Shared, bytes: &[u8], now: Instant) {
-    let mut hub = shared.hub.borrow_mut();
-    let datagram = Datagram::decode(bytes).ok();
-    let session = datagram.as_ref().and_then(|datagram| hub.session_of_token(&datagram.header.token));
-    let Some((datagram, id)) = datagram.zip(session) else {
-        hub.counts.ignored += 1;
-        return;
-    };
-    let reserve = |bytes| Arc::clone(&shared.memory).try_acquire_many_owned(bytes).ok();
-    hub.datagram(id, &datagram, reserve, now);
 }

@@ -1,6 +1,6 @@
 //! The files of one stream.
 
-use super::Packet;
+use super::{Numbered, Packet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -47,6 +47,16 @@ impl Segment {
         file.read_exact_at(bytes, entry_offset(self.format, number))?;
         self.format.entry(bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
+}
+
+/// Bytes in all files below a directory, as far as it can be read.
+pub(crate) fn bytes_below(directory: &Path) -> u64 {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.fold(0, |sum, entry| match entry.metadata() {
+        Ok(found) if found.is_dir() => sum + bytes_below(&entry.path()),
+        Ok(found) if found.is_file() => sum + found.len(),
+        _ => sum,
+    })
 }
 
 fn entry_offset(format: IndexFile, number: u64) -> u64 {
@@ -143,14 +153,26 @@ impl OpenFiles {
         Self { files, bytes, entries }
     }
 
-    /// Appends bytes and zeros, all or nothing: what a failed write has left is cut off.
-    pub(super) fn append(&mut self, bytes: &[u8], padding: u32) -> io::Result<()> {
-        let written = write_padded(&self.files.data, bytes, padding as usize);
-        match written {
-            Ok(()) => self.bytes += bytes.len() as u64 + u64::from(padding),
-            Err(_) => self.cut_off()?,
+    /// Appends these bytes, by one call if the system takes them at once; all or nothing: what a failed write has left is cut off.
+    fn write(&mut self, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+        let size: usize = slices.iter().map(|slice| slice.len()).sum();
+        let mut left = size;
+        while left > 0 {
+            let error = match (&*self.files.data).write_vectored(slices) {
+                Ok(0) => io::ErrorKind::WriteZero.into(),
+                Ok(written) => {
+                    IoSlice::advance_slices(&mut slices, written);
+                    left -= written;
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => error,
+            };
+            self.cut_off()?;
+            return Err(error);
         }
-        written
+        self.bytes += size as u64;
+        Ok(())
     }
 
     /// Makes the file end where the last append ended, and goes on there.
@@ -159,19 +181,33 @@ impl OpenFiles {
         io::Seek::seek(&mut &*self.files.data, io::SeekFrom::Start(self.bytes)).map(drop)
     }
 
-    /// Appends a packet and its entry.
-    pub(super) fn packet(&mut self, packet: &Packet, index: Option<&Index>) -> io::Result<()> {
-        let offset = self.bytes;
-        self.append(&packet.bytes, packet.padding)?;
-        let (Some(index), Some((file, _))) = (index, &self.files.index) else { return Ok(()) };
-        // The index has the size that the packet has in the file, so that the sizes add up for viewers.
-        let index = Index { packet_size: packet.size() * 8, ..*index };
-        let mut entry = Vec::with_capacity(72);
-        self.files.format.put_entry(offset, &index, &mut entry);
-        match file.write_all_at(&entry, entry_offset(self.files.format, self.entries)) {
-            Ok(()) => self.entries += 1,
+    /// Appends packets and their entries, all or none.
+    pub(super) fn packets(&mut self, packets: &[Numbered]) -> io::Result<()> {
+        let mut slices = Vec::new();
+        for Numbered { packet, .. } in packets {
+            slices.push(IoSlice::new(packet.content()));
+            let padding = packet.padding as usize;
+            slices.extend(
+                (0..padding).step_by(ZEROS.len()).map(|at| IoSlice::new(&ZEROS[..ZEROS.len().min(padding - at)])),
+            );
+        }
+        let begin = self.bytes;
+        self.write(&mut slices)?;
+        let Some((file, _)) = &self.files.index else { return Ok(()) };
+        let (mut offset, mut entries, mut count) = (begin, Vec::new(), 0);
+        for Numbered { packet, index, .. } in packets {
+            if let Some(index) = index {
+                // The index has the size that the packet has in the file, so that the sizes add up for viewers.
+                let index = Index { packet_size: packet.size() * 8, ..*index };
+                self.files.format.put_entry(offset, &index, &mut entries);
+                count += 1;
+            }
+            offset += packet.size();
+        }
+        match file.write_all_at(&entries, entry_offset(self.files.format, self.entries)) {
+            Ok(()) => self.entries += count,
             Err(error) => {
-                self.bytes = offset;
+                self.bytes = begin;
                 self.cut_off()?;
                 return Err(error);
             }
@@ -199,7 +235,7 @@ impl OpenFiles {
             let (offset, index) = segment.entry(number)?;
             let mut bytes = vec![0; usize::try_from(index.packet_size / 8).unwrap_or(usize::MAX)];
             segment.data.read_exact_at(&mut bytes, offset)?;
-            self.packet(&Packet::new(bytes, 0, None), Some(&index))?;
+            self.packets(&[Numbered { sequence: 0, packet: Packet::new(bytes, 0, None), index: Some(index) }])?;
         }
         if moved > 0 {
             old.bytes = segment.entry(kept)?.0;
@@ -211,22 +247,4 @@ impl OpenFiles {
         }
         Ok(moved)
     }
-}
-
-/// Writes bytes and zeros, by one call if the system takes them at once.
-fn write_padded(mut file: &File, bytes: &[u8], padding: usize) -> io::Result<()> {
-    let (mut bytes, mut padding) = (bytes, padding);
-    while !bytes.is_empty() || padding > 0 {
-        let zeros = &ZEROS[..padding.min(ZEROS.len())];
-        let written = match file.write_vectored(&[IoSlice::new(bytes), IoSlice::new(zeros)]) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => written,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        let of_bytes = written.min(bytes.len());
-        bytes = &bytes[of_bytes..];
-        padding -= written - of_bytes;
-    }
-    Ok(())
 }

@@ -131,13 +131,13 @@ fn whole_metadata(file: &File, size: u64) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Files, Packet};
+    use super::super::{Files, Numbered, Packet};
     use super::*;
     use crate::storage::file::OpenFiles;
     use tracepoint_reader::net::relay::Index;
 
-    fn packet(size: usize) -> Packet {
-        Packet::new(vec![7; size], 0, None)
+    fn packet(size: usize) -> Numbered {
+        Numbered { sequence: 0, packet: Packet::new(vec![7; size], 0, None), index: Some(Index::default()) }
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
             let path = place.path().join("c_0");
             let mut files = OpenFiles::new(Files::create(&path, IndexFile { is_long: true }, true)?);
             for size in sizes {
-                files.packet(&packet(size as usize), Some(&Index::default()))?;
+                files.packets(&[packet(size as usize)])?;
             }
             drop(files);
             OpenOptions::new().write(true).open(&path)?.set_len(cut)?;
@@ -176,7 +176,7 @@ mod tests {
         let path = place.path().join("c_0");
         let mut files = OpenFiles::new(Files::create(&path, IndexFile { is_long: false }, true)?);
         for size in [100, 40] {
-            files.packet(&packet(size), Some(&Index::default()))?;
+            files.packets(&[packet(size)])?;
         }
         let index = index_path(&path).expect("a path");
         OpenOptions::new().write(true).open(&index)?.set_len(16 + 56 + 55)?;
@@ -210,8 +210,8 @@ mod tests {
         };
         let mut old = OpenFiles::new(create("old")?);
         for number in 0..4_u8 {
-            let packet = Packet::new(vec![number; 10], 6, None);
-            old.packet(&packet, Some(&Index { packet_number: number.into(), ..Index::default() }))?;
+            let index = Some(Index { packet_number: number.into(), ..Index::default() });
+            old.packets(&[Numbered { sequence: 0, packet: Packet::new(vec![number; 10], 6, None), index }])?;
         }
         let mut new = OpenFiles::new(create("new")?);
         assert_eq!(new.take_tail(&mut old, 2)?, 2);

@@ -7,6 +7,7 @@ mod skip;
 mod bad_input;
 mod hostile;
 mod hostile_stream;
+mod old_chunks;
 mod overload;
 mod restart;
 mod running;

@@ -3,17 +3,21 @@
 //! ```text
 //!   due ──▶ ending: packets and metadata wait, and the storage does what it was given
 //!       ──marked──▶ the next chunk is made as `.next-chunk`: metadata, files, where each stream is ──renamed──▶ the account of the old chunk
-//!       ──▶ streams go on in the next chunk ──▶ the oldest chunk is removed
+//!       ──▶ streams go on in the next chunk ──▶ the storage removes the oldest chunk, its metadata first
 //! ```
 //!
 //! A collector that is killed before the renaming has not rotated: [repair](crate::storage::repair) removes what was prepared. One that is killed
 //! after it has: the next collector writes the account of the old chunk.
+
+#[cfg(test)]
+mod tests;
 
 use crate::hub::Hub;
 use crate::hub::chunks::{self, Chunks, Line, Lines};
 use crate::hub::directory::{make_directories, put};
 use crate::hub::place::Place;
 use crate::hub::session::Session;
+use crate::hub::streamed::Streamed;
 use crate::hub::tally::{self, Tally};
 use crate::storage::repair::NEXT_CHUNK;
 use crate::storage::{Files, Job};
@@ -22,7 +26,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use tracepoint_reader::account::{ACCOUNT_PATH, Account};
+use tracepoint_reader::account::{ACCOUNT_PATH, Account, Removed};
 use tracepoint_reader::net::relay::METADATA_CHANNEL;
 use tracepoint_reader::{Metadata, chunk_name};
 
@@ -51,8 +55,8 @@ impl Hub {
         else {
             return;
         };
-        let handle = streamed.metadata;
-        if let Some(chunks) = streamed.chunks.as_mut().filter(|chunks| chunks.is_due(&rotation, now)) {
+        let (handle, is_last) = (streamed.metadata, streamed.has_account());
+        if let Some(chunks) = streamed.chunks.as_mut().filter(|chunks| !is_last && chunks.is_due(&rotation, now)) {
             chunks.is_ending = true;
             self.storage.give(handle, Job::Mark);
         }
@@ -60,7 +64,10 @@ impl Hub {
 
     /// The storage has done everything that it was given before the end of the chunk.
     pub(in crate::hub) fn rotated(&mut self, id: u64, now: Instant) {
-        if self.session(id).is_some_and(Session::is_open) {
+        // The account of the sender is that of the present chunk, which stays the last one.
+        let goes_on =
+            |session: &Session| session.is_open() && !session.streamed.as_ref().is_some_and(Streamed::has_account);
+        if self.session(id).is_some_and(goes_on) {
             if let Err(error) = self.next_chunk(id) {
                 self.say(format!("cannot begin another chunk: {error}; it is tried again"));
                 if let Some(chunks) = self.chunks(id) {
@@ -68,20 +75,27 @@ impl Hub {
                 }
             }
         }
+        self.give_waiting(id);
         let Some(streamed) = self.streamed(id) else { return };
         let (metadata, mut handles) = (streamed.metadata, streamed.streams.values().copied().collect::<Vec<_>>());
-        let waiting = streamed.chunks.as_mut().map(|chunks| {
+        if let Some(chunks) = &mut streamed.chunks {
             chunks.is_ending = false;
-            std::mem::take(&mut chunks.waiting)
-        });
-        for (bytes, memory) in waiting.into_iter().flatten() {
-            self.give_metadata(metadata, bytes, memory);
         }
         handles.push(metadata);
         for handle in handles {
             self.advance(handle, now);
         }
-        self.retain(id);
+        self.retain(id, now);
+    }
+
+    /// Hands the metadata to the storage that has waited for the next chunk.
+    pub(in crate::hub) fn give_waiting(&mut self, id: u64) {
+        let Some(streamed) = self.streamed(id) else { return };
+        let metadata = streamed.metadata;
+        let waiting = streamed.chunks.as_mut().map(|chunks| std::mem::take(&mut chunks.waiting));
+        for (bytes, memory) in waiting.into_iter().flatten() {
+            self.give_metadata(metadata, bytes, memory);
+        }
     }
 
     fn chunks(&mut self, id: u64) -> Option<&mut Chunks> {
@@ -163,7 +177,7 @@ impl Hub {
             self.say(format!("cannot write the account of {}: {error}", old.display()));
         }
         for line in ended.values().filter(|line| !line.has_file()) {
-            // Of streams without a packet in the chunk. Nothing is lost if it stays.
+            // The stream has no packet in the chunk; readers ignore an empty file.
             let _ = fs::remove_file(old.join(&line.name));
             let _ = fs::remove_file(old.join("index").join(format!("{}.idx", line.name)));
         }
@@ -175,46 +189,66 @@ impl Hub {
         Ok(())
     }
 
-    /// Removes chunks of a session that are more than are kept.
-    fn retain(&mut self, id: u64) {
+    /// Removes chunks of a session that are more than are kept, one after the other: none is removed before the oldest one.
+    fn retain(&mut self, id: u64, now: Instant) {
         let Some(keep) = self.rotation.keep else { return };
-        while self.chunks(id).is_some_and(|chunks| chunks.closed.len() + 1 > keep.max(1)) {
+        let is_over = |chunks: &mut Chunks| {
+            chunks.closed.len() + 1 > keep.max(1) && chunks.may_remove(now) && chunks.leaving.is_none()
+        };
+        if self.chunks(id).is_some_and(is_over) {
             self.remove_chunk(id);
         }
     }
 
-    /// Removes the oldest chunks of all sessions while the quota is nearly used up; whether that has made room.
-    pub(in crate::hub) fn make_room(&mut self) -> bool {
+    /// Removes the oldest chunks of all sessions while the quota is nearly used up; whether that makes room.
+    pub(in crate::hub) fn make_room(&mut self, now: Instant) -> bool {
         let (Some(quota), Some(_)) = (self.rotation.quota, self.rotation.keep) else { return false };
-        let before = self.storage.used();
-        while self.storage.used() > quota - quota / FREE {
+        while self.storage.used().saturating_sub(self.leaving) > quota - quota / FREE {
             let open = self.sessions.iter().filter(|(_, session)| session.is_open());
             let oldest = open.filter_map(|(id, session)| {
-                let (_, ended, _) = session.streamed.as_ref()?.chunks.as_ref()?.closed.front()?;
-                Some((*ended, *id))
+                let chunks = session.streamed.as_ref()?.chunks.as_ref().filter(|chunks| chunks.may_remove(now))?;
+                let (_, ended, _) = chunks.closed.front()?;
+                Some((*ended, *id, chunks.leaving.is_some()))
             });
-            let Some((_, id)) = oldest.min() else { break };
+            let Some((_, id, false)) = oldest.min() else { break };
             self.remove_chunk(id);
         }
-        self.storage.used() < before
+        self.leaving > 0
     }
 
-    /// Removes the oldest chunk of a session: first its metadata, so that nothing takes the rest for a trace.
+    /// Has the storage remove the oldest chunk of a session.
     fn remove_chunk(&mut self, id: u64) {
         let root = self.session(id).and_then(|session| Some(session.directory.as_ref()?.borrow().path().to_owned()));
-        let (Some(root), Some(chunks)) = (root, self.chunks(id)) else { return };
-        let Some((number, _, content)) = chunks.closed.pop_front() else { return };
-        chunks.removed.chunks += 1;
-        chunks.removed.packets += content.packets;
-        chunks.removed.events += content.events;
-        chunks.removed.bytes += content.bytes;
-        let directory = root.join(chunk_name(number));
-        let size = chunks::size(&directory);
-        let removed = fs::remove_file(directory.join(METADATA_CHANNEL)).and_then(|()| fs::remove_dir_all(&directory));
-        match removed {
-            Ok(()) => self.storage.resized(0, size),
-            Err(error) => self.say(format!("cannot remove {}: {error}", directory.display())),
+        let Some((root, streamed)) = root.zip(self.streamed(id)) else { return };
+        let (handle, Some(chunks)) = (streamed.metadata, &mut streamed.chunks) else { return };
+        let Some(oldest) = chunks.closed.pop_front() else { return };
+        chunks.leaving = Some(oldest);
+        let (number, _, Removed { bytes, .. }) = oldest;
+        self.leaving += bytes;
+        self.storage.give(handle, Job::Remove { directory: root.join(chunk_name(number)), bytes });
+    }
+
+    /// The storage has removed a chunk of the session of this metadata, or could not.
+    pub(in crate::hub) fn chunk_removed(&mut self, metadata: u64, is_gone: bool, now: Instant) {
+        let Some(id) = self.streams.get(&metadata).map(|stream| stream.session) else { return };
+        let directory = self.trace_directory(id);
+        let Some((directory, streamed)) = directory.zip(self.streamed(id)) else { return };
+        let is_written = streamed.is_account_written();
+        let Some(chunks) = &mut streamed.chunks else { return };
+        chunks.left(is_gone, now);
+        let chunk = chunks::chunk(chunks.number, true, chunks.removed);
+        if is_written {
+            // It was written while the storage had the job.
+            let account = Account::open(&directory).map_err(io::Error::other);
+            let written = account.and_then(|mut account| {
+                account.chunk = Some(chunk);
+                put(&directory, ACCOUNT_PATH, &account.to_json())
+            });
+            if let Err(error) = written {
+                self.say(format!("cannot write the account of {}: {error}", directory.display()));
+            }
         }
+        self.retain(id, now);
     }
 
     /// The account of the sender, as that of the last chunk.

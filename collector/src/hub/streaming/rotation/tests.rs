@@ -1,0 +1,159 @@
+//! What comes while a chunk ends or is removed: the test decides when the hub learns what the storage has done.
+
+use super::*;
+use crate::hub::Rotation;
+use crate::storage::{Done, Storage};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tracepoint_reader::internal::sealed;
+use tracepoint_reader::net::stream::{Announce, Hello, NO_SEQ, ROUTE_OFFSET, Route, wire_head};
+use tracepoint_reader::udp::wire::PacketHeader;
+
+const METADATA: &str = "/* CTF 1.8 */
+typealias integer { size = 8; align = 8; signed = false; } := u8;
+typealias integer { size = 32; align = 8; signed = false; } := u32;
+typealias integer { size = 64; align = 8; signed = false; } := u64;
+trace { major = 1; minor = 8; byte_order = le;
+  packet.header := struct { u32 magic; u8 uuid[16]; u32 stream_id; u64 stream_instance_id; }; };
+stream { id = 3; packet.context := struct { u64 timestamp_begin; u64 timestamp_end; u64 content_size; u64 packet_size;
+  u64 packet_seq_num; u64 events_discarded; u32 tid; u32 checksum; u64 events_before; };
+  event.header := struct { u32 id; u64 timestamp; }; };
+";
+
+/// A session whose chunks have one packet each.
+struct OfOne {
+    hub: Hub,
+    done: UnboundedReceiver<(u64, Done)>,
+    id: u64,
+    handle: u64,
+    now: Instant,
+    place: TempDir,
+}
+
+impl OfOne {
+    fn new(keep: usize) -> Self {
+        let place = TempDir::new_in("/dev/shm").expect("a directory");
+        let (sender, done) = unbounded_channel();
+        let storage = Storage::start(0, None, None, sender).expect("a thread");
+        let mut hub = Hub::new(place.path().to_owned(), storage);
+        hub.rotation = Rotation { size: Some(1), keep: Some(keep), ..Rotation::default() };
+        let hello = Hello {
+            version: 1,
+            udp: false,
+            key: [1; 16],
+            trace: [1; 16],
+            clock: [2; 16],
+            nonce: [3; 32],
+            sync_interval: 100,
+            mtu: 1400,
+            resend_buffer: 0,
+            host: "host",
+            session: "shop",
+            process: "till-7-1",
+        };
+        let id = hub.open_streamed(&hello, [4; 16]).expect("a session").session;
+        let names = ["host", "shop", "till-7-1", "c", "c_0"];
+        let announce = Announce { request: 0, class: 3, instance: 0, packet_size: 4096, names };
+        let (handle, _) = hub.announce(id, &announce).expect("a stream");
+        hub.streamed_metadata(id, 0, METADATA.as_bytes(), None).expect("it is the first");
+        Self { hub, done, id, handle, now: Instant::now(), place }
+    }
+
+    /// A packet without events comes.
+    fn packet(&mut self, seq: u64) {
+        let mut header = PacketHeader::parse(&[]);
+        header.magic = 0xC1FC_1FC1;
+        (header.stream.class, header.sequence) = (3, seq);
+        (header.content_bits, header.packet_bits) = (96 * 8, 96 * 8);
+        let packet = sealed(header.bytes().to_vec());
+        let prev_seq = seq.checked_sub(1).unwrap_or(NO_SEQ);
+        let head = wire_head(&packet, Route { handle: self.handle, seq, prev_seq, circuit_id: 0 }).expect("a packet");
+        let wire = [&head[..], &packet[ROUTE_OFFSET..]].concat();
+        assert!(self.hub.wire_packet(self.id, wire, None, self.now));
+    }
+
+    /// Tells the hub what the storage has done, up to this, which is returned.
+    fn until(&mut self, fits: impl Fn(&Done) -> bool) -> (u64, Done) {
+        loop {
+            let (handle, done) = self.done.blocking_recv().expect("the storage goes on");
+            if fits(&done) {
+                return (handle, done);
+            }
+            self.hub.done(handle, done, self.now);
+        }
+    }
+
+    fn tell(&mut self, (handle, done): (u64, Done)) {
+        self.hub.done(handle, done, self.now);
+    }
+
+    /// The account of the sender comes.
+    fn account(&mut self) {
+        let mut account = Account::new([1; 16], "shop", 7);
+        account.complete = true;
+        let bytes = account.to_json();
+        assert_eq!(self.hub.account(self.id, 0, &bytes, bytes.len() as u64), Ok(true));
+    }
+
+    fn chunk(&self, number: u64) -> PathBuf {
+        self.place.path().join("host/shop/till-7-1").join(chunk_name(number))
+    }
+
+    /// What the last chunk's account says of itself: its number, whether it is complete and the last one, and how many were removed.
+    fn last(&self, number: u64) -> (u64, bool, bool, u64) {
+        assert!(!self.chunk(number + 1).exists(), "there is another chunk");
+        let account = Account::open(&self.chunk(number)).expect("an account");
+        let chunk = account.chunk.expect("a chunk");
+        (chunk.number, account.complete, chunk.last, chunk.removed.chunks)
+    }
+}
+
+#[test]
+fn an_account_that_comes_while_its_chunk_ends_stays_that_of_the_last_chunk() {
+    let mut one = OfOne::new(9);
+    one.packet(0);
+    let marked = one.until(|done| *done == Done::Marked);
+    one.packet(1);
+    one.account();
+    one.tell(marked);
+    assert_eq!(one.last(1), (1, true, true, 0));
+    // The packet that has waited makes another rotation due, which does not begin.
+    one.until(|done| matches!(done, Done::Packet { sequence: 1, size: Some(96), .. }));
+    one.hub.rotate_if_due(one.id, one.now);
+    assert!(!one.hub.is_rotating(one.id));
+    assert_eq!(one.last(1), (1, true, true, 0));
+}
+
+#[test]
+fn metadata_that_waits_for_a_chunk_is_stored_when_the_session_ends_before_it() {
+    let mut one = OfOne::new(9);
+    one.packet(0);
+    let marked = one.until(|done| *done == Done::Marked);
+    // As if the storage waited for room: it comes to the mark behind the end of the session.
+    let more = "/* more */\n";
+    one.hub.streamed_metadata(one.id, METADATA.len() as u64, more.as_bytes(), None).expect("it follows");
+    one.hub.close_session(one.id, one.now);
+    one.now += Duration::from_secs(6);
+    one.hub.tidy(one.id, one.now);
+    one.tell(marked);
+    let mut closed = 0;
+    while closed < 2 {
+        let done = one.until(|done| *done == Done::Closed);
+        one.tell(done);
+        closed += 1;
+    }
+    let stored = fs::read_to_string(one.chunk(1).join(METADATA_CHANNEL)).expect("metadata");
+    assert_eq!(stored, [METADATA, more].concat());
+}
+
+#[test]
+fn an_account_that_comes_while_a_chunk_is_removed_counts_it() {
+    let mut one = OfOne::new(1);
+    one.packet(0);
+    let removed = one.until(|done| matches!(done, Done::Removed { .. }));
+    one.account();
+    assert_eq!(one.last(2), (2, true, true, 0));
+    one.tell(removed);
+    assert_eq!((one.last(2), one.chunk(1).exists()), ((2, true, true, 1), false));
+}
