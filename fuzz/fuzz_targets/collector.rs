@@ -1,24 +1,14 @@
-//! Any messages of senders and viewers, in any order, to the state machines of a collector. Each step is a byte that says what comes, a byte with its
-//! kind or number, two bytes with the length of the rest, and the rest.
+//! Any messages of senders and viewers, in any order, to the state machines of a collector. An input is a list of [`steps`].
 
 #![no_main]
 
+mod steps;
+
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
+use steps::{FIRST_MESSAGE, step};
 use tempfile::TempDir;
 use tracepoint_collector::internal::Driver;
-
-/// The number of the first message of the stream protocol.
-const FRAME: u32 = 0x5450_0000;
-
-/// The next step: what, its kind, and its bytes.
-fn step<'a>(bytes: &mut &'a [u8]) -> Option<(u8, u8, &'a [u8])> {
-    let ([what, kind, low, high], rest) = bytes.split_first_chunk()?;
-    let length = usize::from(u16::from_le_bytes([*low, *high])).min(rest.len());
-    let (payload, rest) = rest.split_at(length);
-    *bytes = rest;
-    Some((*what, *kind, payload))
-}
 
 fuzz_target!(|bytes: &[u8]| {
     let place = TempDir::new_in("/dev/shm").expect("a directory");
@@ -28,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
         match what % 7 {
             0 => driver.relay(kind.into(), payload),
             1 => driver.packet((kind % 8).into(), (kind / 8).into(), payload),
-            2 => driver.message(FRAME + u32::from(kind), payload),
+            2 => driver.message(FIRST_MESSAGE + u32::from(kind), payload),
             3 => driver.wire(payload),
             4 => driver.datagram(payload),
             5 => driver.request(payload),

@@ -17,6 +17,7 @@ mod alignment;
 mod bucket;
 mod collector;
 mod connection;
+mod driver;
 mod greeting;
 mod losses;
 mod metadata_packets;
@@ -35,6 +36,8 @@ mod watch;
 mod worker;
 
 pub use bucket::{Bucket, BucketWords};
+#[doc(hidden)]
+pub use driver::Driver;
 pub use options::{DEFAULT_MTU, DEFAULT_RESEND_BUFFER, DEFAULT_SYNC_INTERVAL, Destination, StreamOptions, flush_age};
 pub use sink::StreamSink;
 pub use stats::{LostPackets, StreamStats};

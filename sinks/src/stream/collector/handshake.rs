@@ -118,7 +118,8 @@ impl Collector {
             throttle,
             name: welcome.name,
             names: Names { host: host.clone(), session: session.clone(), process: process.clone() },
-            window: buffer.min(welcome.window),
+            // A packet is sent alone at least. 0 says that none is kept, which the collector cannot demand.
+            window: if buffer == 0 { 0 } else { buffer.min(welcome.window).max(1) },
             metadata_sent: welcome.metadata,
             handles: BTreeMap::new(),
             numbers: BTreeMap::new(),

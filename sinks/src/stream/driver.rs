@@ -1,0 +1,260 @@
+//! For fuzzing: a sender whose collector says anything at any time, driven by bytes.
+
+use super::collector::{Collector, Kept};
+use super::connection::Control;
+use super::options::{Destination, StreamOptions};
+use super::queue::{Item, Queue, QueuedPacket};
+use super::session::{Identity, Next};
+use super::streams::Streams;
+use crate::account::Account;
+use crate::sink::StreamInfo;
+use rustix::net::sockopt::set_socket_linger;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+use tracepoint_reader::internal::sealed;
+use tracepoint_reader::net::stream::{
+    Attach, Capabilities, Datagram, FRAME_HEADER, FrameHeader, RecordHeader, ToCollector, route_of,
+};
+use tracepoint_ring::channel::{PacketHeader, StreamId, StreamKey};
+
+/// The number of a WELCOME, and where the ports of the collector stand in it.
+const WELCOME: u32 = 0x5450_0082;
+const PORTS: std::ops::Range<usize> = 40..44;
+/// The size of a packet that the drain gives, at least.
+const HEADER: usize = 96;
+
+/// The far ends of the connections, which are the collector's.
+#[derive(Debug)]
+struct Far {
+    control: TcpStream,
+    /// The data connection over TCP, when there is one.
+    data: Option<TcpStream>,
+    said: Vec<u8>,
+    data_said: Vec<u8>,
+}
+
+/// The session of a sender without its thread, and the far ends of its connections.
+#[derive(Debug)]
+pub struct Driver {
+    options: StreamOptions,
+    identity: Identity,
+    queue: Queue,
+    streams: Streams,
+    kept: Kept,
+    listeners: [TcpListener; 2],
+    datagrams: UdpSocket,
+    far: Far,
+    /// The near end before the session is opened; then the session.
+    near: Option<TcpStream>,
+    session: Option<Collector>,
+    now: Instant,
+    /// The time of the trace, the next number of each stream, and the events of all packets.
+    time: u64,
+    numbers: [u64; 4],
+    events: u64,
+}
+
+impl Driver {
+    /// A sender over TCP or UDP that keeps so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// If sockets cannot be made.
+    pub fn new(udp: bool, resend_buffer: usize) -> io::Result<Self> {
+        let listener = || TcpListener::bind("127.0.0.1:0");
+        let listeners = [listener()?, listener()?];
+        listeners[1].set_nonblocking(true)?;
+        let datagrams = UdpSocket::bind("127.0.0.1:0")?;
+        datagrams.set_nonblocking(true)?;
+        let port = listeners[0].local_addr()?.port();
+        let options = StreamOptions::to(Destination::new("127.0.0.1", port)).resend_buffer(resend_buffer);
+        let options = if udp { options.udp(1400) } else { options };
+        let [host, session, process] = ["host", "fuzz", "sender-1-1"].map(str::to_owned);
+        let identity = Identity { uuid: [9; 16], clock: [7; 16], pid: 1, host, session, process };
+        let queue = Queue::new(1 << 20, Duration::ZERO)?;
+        queue.change(|state| {
+            "/* CTF 1.8 */".clone_into(&mut state.metadata);
+            state.packet_sizes.insert(0, 1 << 14);
+        });
+        let (near, far) = connect(&listeners[0])?;
+        Ok(Self {
+            options,
+            identity,
+            queue,
+            streams: Streams::default(),
+            kept: Kept::new()?,
+            listeners,
+            datagrams,
+            far,
+            near: Some(near),
+            session: None,
+            now: Instant::now(),
+            time: 1000,
+            numbers: [0; 4],
+            events: 0,
+        })
+    }
+
+    /// The collector sends a frame. The ports that a WELCOME names become those of this driver.
+    pub fn message(&mut self, kind: u32, payload: &[u8]) {
+        let mut payload = payload.to_vec();
+        let ports = [self.listeners[1].local_addr(), self.datagrams.local_addr()];
+        if let (WELCOME, Some(place), [Ok(tcp), Ok(udp)]) = (kind, payload.get_mut(PORTS), ports) {
+            place.copy_from_slice(&[tcp.port().to_be_bytes(), udp.port().to_be_bytes()].concat());
+        }
+        let size = (payload.len() as u64).to_be_bytes();
+        self.bytes(&[&[0; 8], &size[..], &kind.to_be_bytes(), &[0; 4], &payload].concat());
+    }
+
+    /// The collector sends any bytes.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        // A sender that takes no more reads them in part.
+        let _ = self.far.control.write(bytes);
+        self.advance();
+    }
+
+    /// The sender opens its session with what the collector has sent so far.
+    pub fn open(&mut self) {
+        let Some(near) = self.near.take() else { return };
+        let mut control = Control::new(near);
+        let capabilities = Capabilities::new(true, false);
+        // What is not there yet is not waited for.
+        let opened = control.receive().map_err(Into::into).and_then(|()| {
+            let own = (&self.options, &self.identity);
+            Collector::open(control, capabilities, own, (&mut self.kept, &self.queue), Instant::now())
+        });
+        self.session = opened.ok();
+        if self.session.is_none() {
+            return self.hang_up();
+        }
+        // Those of attempts that have failed come first.
+        self.far.data = std::iter::from_fn(|| self.listeners[1].accept().ok()).last().map(|(socket, _)| socket);
+        if let Some(data) = &self.far.data {
+            let _ = data.set_nonblocking(true).and_then(|()| Ok(set_socket_linger(data, Some(Duration::ZERO))?));
+        }
+        self.advance();
+    }
+
+    /// The collector closes the control connection; the sender connects again.
+    pub fn hang_up(&mut self) {
+        self.session = None;
+        if let Ok((near, far)) = connect(&self.listeners[0]) {
+            (self.near, self.far) = (Some(near), far);
+        }
+    }
+
+    /// The drain gives a packet of one of four streams, behind so many that the ring has lost.
+    pub fn packet(&mut self, stream: u8, lost: u64, size: usize) {
+        if self.queue.lock().ended {
+            return;
+        }
+        let number = usize::from(stream) % self.numbers.len();
+        let id = StreamId { class: 0, instance: number as u64 };
+        let key = StreamKey { uuid: self.identity.uuid, class: id.class, instance: id.instance };
+        let (begin, events_before) = (self.time, self.numbers[number]);
+        self.time += 10;
+        let sequence = events_before + lost;
+        let empty = PacketHeader::empty(key, begin).with_size(HEADER + size);
+        let header = PacketHeader { end: begin + 5, sequence, events_before, ..empty };
+        let mut bytes = vec![0; HEADER + size];
+        header.write_to(&mut bytes);
+        self.numbers[number] = sequence + 1;
+        let packet = QueuedPacket {
+            stream: StreamInfo { id, channel: "c".to_owned() },
+            header,
+            bytes: sealed(bytes),
+            events_before,
+            events_after: sequence + 1,
+            queued: 0,
+        };
+        self.events += packet.events();
+        self.queue.push(packet);
+        self.advance();
+    }
+
+    /// A synchronisation point.
+    pub fn synchronise(&mut self) {
+        let time = self.time;
+        self.queue.change(|state| {
+            if !state.ended {
+                state.items.push_back(Item::Sync(time));
+            }
+        });
+        self.advance();
+    }
+
+    /// Time passes.
+    pub fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.advance();
+    }
+
+    /// The recording ends.
+    pub fn end(&mut self) {
+        self.queue.change(|state| {
+            state.ended = true;
+            state.account.get_or_insert_with(|| Account::new([9; 16], "fuzz", 1));
+        });
+        self.advance();
+    }
+
+    /// Has the sender do what it can, and takes what it says.
+    ///
+    /// # Panics
+    ///
+    /// If the sender says what no sender says, or counts more events as lost than there were.
+    fn advance(&mut self) {
+        if let Some(session) = &mut self.session {
+            let next = session.advance(&self.queue, (&mut self.streams, &mut self.kept), self.now);
+            self.hear();
+            if !matches!(next, Ok(Next::At(_))) {
+                self.hang_up();
+            }
+        }
+        let state = self.queue.lock();
+        let lost: u64 = state.lost.values().flat_map(std::collections::HashMap::values).sum();
+        assert!(lost <= self.events, "{lost} of {} events are lost", self.events);
+    }
+
+    fn hear(&mut self) {
+        let Far { control, data, said, data_said } = &mut self.far;
+        receive(control, said);
+        while let Some(header) = FrameHeader::decode(said).map(|header| header.expect("a header of a sender")) {
+            let Some(payload) = said.get(FRAME_HEADER..FRAME_HEADER + header.size) else { break };
+            ToCollector::decode(header.kind, payload).expect("a message of a sender");
+            said.drain(..FRAME_HEADER + header.size);
+        }
+        if let Some(data) = data {
+            receive(data, data_said);
+            if data_said.starts_with(b"TPSTREAM") {
+                data_said.drain(..Attach::SIZE);
+            }
+            while let Some(header) = data_said.first_chunk() {
+                let size = RecordHeader::decode(header).expect("a record of a sender").size as usize;
+                let Some(wire) = data_said.get(RecordHeader::SIZE..RecordHeader::SIZE + size) else { break };
+                route_of(wire).expect("a packet of a sender");
+                data_said.drain(..RecordHeader::SIZE + size);
+            }
+        }
+        let mut datagram = [0; 2048];
+        while let Ok(size) = self.datagrams.recv(&mut datagram) {
+            Datagram::decode(&datagram[..size]).expect("a datagram of a sender");
+        }
+    }
+}
+
+/// A connection without the pause that follows the end of one, so that many thousands of inputs find ports.
+fn connect(listener: &TcpListener) -> io::Result<(TcpStream, Far)> {
+    let near = TcpStream::connect(listener.local_addr()?)?;
+    let (control, _) = listener.accept()?;
+    set_socket_linger(&control, Some(Duration::ZERO))?;
+    near.set_nonblocking(true)?;
+    control.set_nonblocking(true)?;
+    Ok((near, Far { control, data: None, said: Vec::new(), data_said: Vec::new() }))
+}
+
+fn receive(socket: &mut TcpStream, into: &mut Vec<u8>) {
+    // It ends with an error when there is no more.
+    let _ = socket.read_to_end(into);
+}
