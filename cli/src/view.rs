@@ -42,6 +42,7 @@ Examples:
   tracectl view --since '5m ago' --until '4m ago' /tmp/trace
   tracectl view /var/tmp/shop.dt --tail 100
   tracectl view --clocks /var/tmp/traces
+  tracectl view --clocks net://localhost/host/web-1/shop
   tracectl view /tmp/trace/chunk-000003 /tmp/trace/chunk-000004
   tracectl view --utc --date /tmp/trace | less
   tracectl view --json /tmp/trace | jq 'select(.name == \"treehash:error\").fields'
@@ -86,7 +87,7 @@ pub(crate) struct View {
     #[arg(long, conflicts_with_all = ["json", "time"])]
     utc: bool,
     /// Show, in place of events, how the clock of each trace was aligned with that of the collector which has stored it: what is added to
-    /// its times, and the error bound
+    /// its times, and the error bound. Of a live session, that is known when each trace has had an event or a synchronisation
     #[arg(long, conflicts_with_all = ["follow", "head", "tail", "since", "until", "utc", "date"])]
     clocks: bool,
     /// The shared key of the collector whose live session is viewed
@@ -124,9 +125,6 @@ impl View {
                 Err(Failure::Usage("`--key-file` is for live sessions: name a URL, or leave it out".to_owned()))
             }
             None => self.stored(),
-            Some(_) if self.clocks => {
-                Err(Failure::Usage("`--clocks` shows those of stored traces: name a directory".to_owned()))
-            }
             Some(url) if self.paths.len() == 1 => self.live(&url.parse()?),
             Some(_) => Err(Failure::Usage("a live session is viewed alone: name one URL and nothing else".to_owned())),
         }

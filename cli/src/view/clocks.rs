@@ -5,8 +5,8 @@ use crate::output;
 use crate::table::{Table, number, text};
 use anstyle::Style;
 use serde_json::json;
+use std::borrow::Cow;
 use std::io::Write;
-use std::path::Path;
 use std::time::Duration;
 use tracepoint_reader::metadata::EnvValue;
 use tracepoint_reader::{ClockAlignment, Metadata, Trace};
@@ -22,20 +22,23 @@ fn host(metadata: &Metadata) -> &str {
     }
 }
 
+/// Where a trace is, its metadata, and how its clock was aligned.
+type Clock<'a> = (Cow<'a, str>, &'a Metadata, Option<ClockAlignment>);
+
 /// The clock of each trace.
-fn all(trace: &Trace) -> impl Iterator<Item = (&Path, &Metadata, Option<ClockAlignment>)> {
+pub(super) fn all(trace: &Trace) -> impl Iterator<Item = Clock<'_>> {
     let alignments = trace.alignments().map(|(_, alignment)| alignment);
-    trace.metadata().zip(alignments).map(|((path, metadata), alignment)| (path, metadata, alignment))
+    trace.metadata().zip(alignments).map(|((path, metadata), alignment)| (path.to_string_lossy(), metadata, alignment))
 }
 
 /// Writes them in place of the events.
-pub(super) fn write(trace: &Trace, is_json: bool) -> VerbResult {
+pub(super) fn write<'a>(clocks: impl Iterator<Item = Clock<'a>>, is_json: bool) -> VerbResult {
     if is_json {
         let mut out = output::raw();
-        for (path, metadata, alignment) in all(trace) {
+        for (place, metadata, alignment) in clocks {
             let line = json!({
                 "type": "clock",
-                "trace": path.to_string_lossy(),
+                "trace": place,
                 "host": host(metadata),
                 "clock": metadata.clocks().first().map(|clock| &clock.name),
                 "aligned": alignment.is_some(),
@@ -50,13 +53,13 @@ pub(super) fn write(trace: &Trace, is_json: bool) -> VerbResult {
     }
     let mut table = Table::new("");
     table.heading([text("HOST"), number("CORRECTION"), number("ERROR AT MOST"), text("TRACE")]);
-    for (path, metadata, alignment) in all(trace) {
+    for (place, metadata, alignment) in clocks {
         let [correction, bound] = match alignment {
             Some(alignment) => [signed(alignment.correction), signed(alignment.bound.try_into().unwrap_or(i64::MAX))],
             None => ["none".to_owned(), "unknown".to_owned()],
         };
         let bound = bound.trim_start_matches('+');
-        table.row(Style::new(), [text(host(metadata)), number(correction), number(bound), text(path.display())]);
+        table.row(Style::new(), [text(host(metadata)), number(correction), number(bound), text(place)]);
     }
     let mut out = output::styled();
     table.write(&mut out)?;

@@ -1,7 +1,7 @@
 //! The events of a live session.
 
 use super::View;
-use super::clocks::far_off_note;
+use super::clocks::{self, far_off_note};
 use super::printer::Wanted;
 use crate::failure::{Failure, Outcome, VerbResult};
 use crate::interrupt::Interrupt;
@@ -10,6 +10,7 @@ use crate::output;
 use crate::progress::WaitingLine;
 use crate::time_point::Context;
 use serde_json::json;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::thread::sleep;
@@ -36,11 +37,19 @@ impl View {
         let mut options = LiveOptions::default();
         options.key = self.key_file.as_deref().map(SharedKey::read).transpose()?;
         if url.session.is_none() {
+            if self.clocks {
+                return Err(Failure::Usage(format!(
+                    "`--clocks` is for one session: name one of those of `tracectl view {url}`"
+                )));
+            }
             return self.list(url, &options);
         }
         if self.follow || self.tail.is_some() {
             let reason = "a live session is followed anyway, and has no end: leave --follow and --tail out";
             return Err(Failure::Usage(reason.to_owned()));
+        }
+        if self.clocks {
+            return self.live_clocks(url, options);
         }
         let mut printer = self.printer(&Context { range: None, utc: self.is_utc() }, false)?;
         options.from_beginning = self.times.has_begin();
@@ -72,6 +81,28 @@ impl View {
         view.close();
         let outcome = printer.finish(unchecked, late)?;
         ended.map(|()| outcome)
+    }
+
+    /// Waits until it is known how the clocks of the traces are aligned, and writes that in place of their events.
+    fn live_clocks(&self, url: &LiveUrl, mut options: LiveOptions) -> VerbResult {
+        let stop = Interrupt::once()?;
+        options.stop = stop.flag();
+        let mut view = LiveView::open(url, &options)?;
+        let line = WaitingLine::new(format!("waiting for the clocks of {url}"));
+        while !view.knows_clocks() && !stop.is_requested() {
+            match view.poll() {
+                Ok(Polled::Item(_)) => {}
+                Ok(Polled::Ended) | Err(LiveError::Stopped) => break,
+                Ok(_) => sleep(PAUSE),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        drop(line);
+        let place = url.to_string();
+        let clocks = view.clocks().map(|(metadata, alignment)| (Cow::from(&place), metadata, alignment));
+        clocks::write(clocks, self.json)?;
+        view.close();
+        Ok(Outcome::Success)
     }
 
     /// Lists the sessions of a relay.

@@ -20,7 +20,7 @@ impl View {
     pub(super) fn stored(&self) -> VerbResult {
         let trace = Trace::open_all(&self.paths)?;
         if self.clocks {
-            return clocks::write(&trace, self.json);
+            return clocks::write(clocks::all(&trace), self.json);
         }
         for note in clocks::far_off(&trace) {
             message::note(&note);

@@ -107,3 +107,33 @@ fn what_a_killed_recorder_had_sent_is_known_and_the_rest_is_counted() {
     let all = kept + missing + known;
     assert!(both >= all - missing && both <= all, "{both} of {all} are there, {missing} are said to be missing");
 }
+
+#[test]
+fn the_clocks_of_a_live_session_are_shown() {
+    if is_traced() {
+        return;
+    }
+    let place = TempDir::new_in("/dev/shm").unwrap();
+    let place = place.path();
+    let collect = Collect::start(place);
+    let to = collect.to();
+    let mut record = Command::new(TRACECTL);
+    record.args(["record", "-e", "network:*", "--stream", &to, "--sync-interval", "50ms", "--"]);
+    record.arg(env::current_exe().unwrap()).args(["streams::the_clocks_of_a_live_session_are_shown", "--exact"]);
+    record.env(TRACED, "50000 200").env("TRACEPOINT_RUN_DIR", place.join("run"));
+    let mut record = Running::start(&mut record, &place.join("record"));
+    let relay = format!("net://{}", collect.address("live"));
+    let json = |arguments: &[&str]| serde_json::from_slice::<Value>(&tracectl(place, arguments).stdout).ok();
+    let session = wait_for(|| json(&["view", "--json", &relay]));
+    let url = session["url"].as_str().unwrap();
+    // The first measurement may not have come.
+    let clock = wait_for(|| json(&["view", "--json", "--clocks", url]).filter(|clock| clock["aligned"] == true));
+    // Both have one clock.
+    let (correction, bound) = (clock["correction_ns"].as_i64().unwrap(), clock["bound_ns"].as_u64().unwrap());
+    assert!(bound < 1_000_000_000 && correction.unsigned_abs() <= bound + 1_000_000, "{clock}");
+    let table = String::from_utf8(tracectl(place, &["view", "--clocks", url]).stdout).unwrap();
+    assert!(table.contains("ERROR AT MOST") && table.contains(url), "{table}");
+    let none = tracectl(place, &["view", "--clocks", &relay]);
+    assert!(String::from_utf8_lossy(&none.stderr).contains("name one of those"), "{none:?}");
+    assert!(wait_for(|| record.0.try_wait().unwrap()).success());
+}

@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tracepoint_reader::live::{LiveOptions, LiveView};
+use tracepoint_reader::live::{LiveOptions, LiveUrl, LiveView};
 use tracepoint_reader::net::live::{Connect, IndexStatus, Request, Seek, Status};
 use tracepoint_reader::{Item, Polled};
 
@@ -113,14 +113,20 @@ fn next_time(view: &mut LiveView) -> i64 {
     panic!("no event comes");
 }
 
-#[test]
-fn a_view_has_the_time_of_the_collector_from_its_first_event_on() {
-    let place = TempDir::new_in("/dev/shm").expect("a directory");
-    let collector = Running::below(place.path());
+/// A sender that has announced a stream, its handle, and where its session is viewed.
+fn live(collector: &Running) -> (StreamSender, u64, LiveUrl) {
     let mut sender = StreamSender::open(collector.addresses.control, collector.addresses.data, 1, None);
     let (handle, _) = sender.announce(0);
     sender.say_metadata(0, &[METADATA, EVENT].concat());
     let url = format!("net://{}/host/host/shop-till-7-1", collector.addresses.live).parse().expect("a URL");
+    (sender, handle, url)
+}
+
+#[test]
+fn a_view_has_the_time_of_the_collector_from_its_first_event_on() {
+    let place = TempDir::new_in("/dev/shm").expect("a directory");
+    let collector = Running::below(place.path());
+    let (mut sender, handle, url) = live(&collector);
     let mut options = LiveOptions::default();
     options.from_beginning = true;
     // It attaches before anything is known about the clock.
@@ -151,10 +157,7 @@ fn a_view_has_the_time_of_the_collector_from_its_first_event_on() {
 fn a_clock_of_which_nothing_is_known_is_that_of_the_metadata() {
     let place = TempDir::new_in("/dev/shm").expect("a directory");
     let collector = Running::below(place.path());
-    let mut sender = StreamSender::open(collector.addresses.control, collector.addresses.data, 1, None);
-    let (handle, _) = sender.announce(0);
-    sender.say_metadata(0, &[METADATA, EVENT].concat());
-    let url = format!("net://{}/host/host/shop-till-7-1", collector.addresses.live).parse().expect("a URL");
+    let (mut sender, handle, url) = live(&collector);
     let mut view = LiveView::open(&url, &LiveOptions::default()).expect("a view");
     sender.send(handle, 0, packet(0, 0, 0));
     sender.sync(1100);

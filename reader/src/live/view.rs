@@ -140,6 +140,18 @@ impl<S: Read + Write> LiveView<S> {
         self.traces.values().filter_map(|trace| Some((trace.metadata.as_ref()?, trace.alignment?)))
     }
 
+    /// The metadata of each trace, and how its clock was aligned, if it was.
+    pub fn clocks(&self) -> impl Iterator<Item = (&Metadata, Option<ClockAlignment>)> {
+        self.traces.values().filter_map(|trace| Some((trace.metadata.as_ref()?, trace.alignment)))
+    }
+
+    /// Whether [`clocks`](Self::clocks) does not change any more for the traces that there are: each had an event, or a time of which the relay told, or
+    /// the relay aligns no clock. There is at least one trace.
+    pub fn knows_clocks(&self) -> bool {
+        let is_known = |trace: &Trace| trace.metadata.is_some() && (trace.has_asked_clock || !self.relay.is_collector);
+        !self.traces.is_empty() && self.traces.values().all(is_known)
+    }
+
     /// How many events arrived later than the time that was reached by then. They were left out, so that time never goes back.
     pub fn late(&self) -> u64 {
         self.merge.late()
