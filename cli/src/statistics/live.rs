@@ -4,6 +4,7 @@
 //! has an owner ([`SessionSpec::end_with_this_process`](tracepoint_control::SessionSpec::end_with_this_process)). The numbers are then those
 //! since the program began; those of a named session are since its start.
 
+mod combine;
 pub(super) mod hist;
 pub(super) mod metrics;
 pub(crate) mod own;

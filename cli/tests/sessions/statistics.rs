@@ -86,6 +86,42 @@ fn hist_shows_running_programs() -> Outcome {
     Ok(())
 }
 
+/// An event that several rules select counts once; each rule of a session has its own rate.
+#[test]
+fn rules_that_overlap_count_an_event_once() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _shop = place.start("statistics::rules_that_overlap_count_an_event_once");
+    let rules = ["shop:*", "-e", "shop:paid", "-e", "shop:pai?", "--once", "--interval", "100ms"];
+    let shown: Value = serde_json::from_str(&place.well(&[&["stat", "--json"], &rules[..]].concat()))?;
+    let mut names: Vec<_> = shown["events"].as_array().ok_or("no events")?.iter().map(|one| &one["name"]).collect();
+    names.sort_by_key(|name| name.as_str());
+    assert_eq!(names, ["shop:looked", "shop:paid"], "{shown}");
+    // Each number of cents occurs once.
+    let shown: Value = serde_json::from_str(&place.well(&[&["hist", "--json", "cents"], &rules[..]].concat()))?;
+    let of = |key: &str| shown["all"][key].as_f64().unwrap_or_default();
+    assert!(of("count") > 20.0 && of("count") < 1.5 * (of("max") - of("min") + 1.0), "{shown}");
+
+    // The counts of the second rule begin later. Their rates are those of the same events.
+    place.well(&["create", "numbers", "-e", "shop:paid", "--statistic", "count", "--start"]);
+    let count = || -> Result<u64, Box<dyn std::error::Error>> {
+        let shown: Value = serde_json::from_str(&place.well(&["stat", "-s", "numbers", "--once", "--json"]))?;
+        let all = shown["statistics"].as_array().ok_or("a list")?.iter().map(|one| one["all"].as_u64());
+        Ok(all.min().flatten().unwrap_or_default())
+    };
+    while count()? < 1000 {}
+    place.well(&["enable", "numbers", "-e", "shop:pai?", "--statistic", "count"]);
+    while count()? < 10_000 {}
+    let rows = place.well(&["stat", "-s", "numbers", "--csv", "--count", "2", "--interval", "100ms"]);
+    let rate = |row: &str| row.rsplit(',').next().and_then(|rate| rate.parse::<f64>().ok()).unwrap_or_default();
+    let rates: Vec<_> = rows.lines().skip(3).map(rate).collect();
+    assert!(rates.len() == 2 && rates[0] < 5.0 * rates[1] && rates[1] < 5.0 * rates[0], "{rows}");
+    place.well(&["destroy", "numbers"]);
+    Ok(())
+}
+
 #[test]
 fn a_session_computes_until_it_is_destroyed() -> Outcome {
     if is_traced() {

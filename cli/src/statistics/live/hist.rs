@@ -1,7 +1,7 @@
 //! `tracectl hist` of running programs.
 
+use super::combine::{distinct, over_events};
 use super::screen::Screen;
-use super::stat::over_events;
 use super::{Form, View};
 use crate::failure::Failure;
 use crate::output;
@@ -53,7 +53,7 @@ pub(super) fn is_shown(snapshot: &Snapshot, only: Option<&Measure>) -> bool {
 ///
 /// If there is none, or several.
 pub(crate) fn only_one(statistics: &SessionStatistics, only: Option<&Measure>) -> Result<Snapshot, Failure> {
-    let mut shown = over_events(statistics.merged()).into_iter().filter(|result| is_shown(&result.snapshot, only));
+    let mut shown = over_events(distinct(statistics)).into_iter().filter(|result| is_shown(&result.snapshot, only));
     let Some(first) = shown.next() else { return Err(Failure::Refused(NONE.to_owned())) };
     if let Some(further) = shown.next() {
         let [first, further] = [first, further].map(|result| result.snapshot.statistic);
@@ -67,7 +67,7 @@ pub(crate) fn only_one(statistics: &SessionStatistics, only: Option<&Measure>) -
 
 impl View for HistView {
     fn show(&mut self, statistics: &SessionStatistics) -> Result<(), Failure> {
-        let mut merged = statistics.merged();
+        let mut merged = distinct(statistics);
         merged.retain(|result| !self.is_named || is_shown(&result.snapshot, self.only.as_ref()));
         if merged.is_empty() && self.is_named {
             return Err(Failure::Refused(NONE.to_owned()));

@@ -1,7 +1,7 @@
 //! The statistics of running programs as metrics for Prometheus.
 
 use super::View;
-use super::stat::over_events;
+use super::combine::{distinct, over_events};
 use crate::failure::Failure;
 use crate::output;
 use crate::statistics::prometheus::{self, Source};
@@ -9,7 +9,6 @@ use std::io::Write;
 use tracepoint_collector::prometheus::Metrics;
 use tracepoint_control::{SessionStatistics, StatisticResult};
 use tracepoint_probes::Measure;
-use tracepoint_probes::snapshot::Results;
 
 /// What is told of the statistics of a session.
 #[derive(Clone, Debug)]
@@ -58,34 +57,4 @@ impl View for MetricsView {
     fn is_shown_once(&self) -> bool {
         true
     }
-}
-
-/// The results of all processes together, so that no two would be one sample. Several rules may compute the same in one process: that counts once.
-/// A rate is a count.
-fn distinct(statistics: &SessionStatistics) -> Vec<StatisticResult> {
-    let is_same = |a: &StatisticResult, b: &StatisticResult| {
-        let is_count = |result: &StatisticResult| match &result.snapshot.results {
-            Results::Rate(_) => true,
-            Results::Count(rows) => rows.all.is_some(),
-            _ => false,
-        };
-        let is_same_statistic = a.snapshot.statistic == b.snapshot.statistic || is_count(a) && is_count(b);
-        (&a.event, &a.rule.filter) == (&b.event, &b.rule.filter) && is_same_statistic
-    };
-    let mut all: Vec<StatisticResult> = Vec::new();
-    for process in &statistics.processes {
-        let mut own: Vec<&StatisticResult> = Vec::new();
-        for result in &process.statistics {
-            if own.iter().any(|known| is_same(known, result)) {
-                continue;
-            }
-            own.push(result);
-            match all.iter_mut().find(|known| is_same(known, result)) {
-                // Those of other kinds, such as a rate beside a count, are left out.
-                Some(known) => drop(known.snapshot.merge(result.snapshot.clone())),
-                None => all.push(result.clone()),
-            }
-        }
-    }
-    all
 }

@@ -1,5 +1,6 @@
 //! `tracectl stat` of running programs: counts and rates.
 
+use super::combine::{distinct, over_events};
 use super::screen::Screen;
 use super::{Form, View};
 use crate::failure::Failure;
@@ -25,11 +26,15 @@ pub(crate) struct StatView {
     /// Whether the names of the columns were written.
     has_heading: bool,
     /// The counts at the last time, and when that was.
-    before: Option<(u64, HashMap<[String; 3], u64>)>,
+    before: Option<(u64, HashMap<Key, u64>)>,
 }
+
+/// The rule of a line, its event, and its group.
+type Key = [String; 3];
 
 /// A line.
 struct Line {
+    key: Key,
     /// The statistic of a named session, the event, and the group.
     names: [String; 3],
     count: u64,
@@ -48,11 +53,11 @@ impl StatView {
     /// Adds the rates since the last time. Numbers that are smaller than they were have begun anew.
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     fn rate(&mut self, lines: &mut [Line], time: u64) -> Option<f64> {
-        let now = lines.iter().map(|line| (line.names.clone(), line.count)).collect();
+        let now = lines.iter().map(|line| (line.key.clone(), line.count)).collect();
         let (then, before) = self.before.replace((time, now))?;
         let seconds = time.saturating_sub(then) as f64 / 1e9;
         for line in lines.iter_mut().filter(|_| seconds > 0.0) {
-            let earlier = before.get(&line.names).copied().unwrap_or(0);
+            let earlier = before.get(&line.key).copied().unwrap_or(0);
             line.per_second = Some(line.count.checked_sub(earlier).unwrap_or(line.count) as f64 / seconds);
         }
         Some(seconds)
@@ -60,10 +65,11 @@ impl StatView {
 
     /// The lines of all statistics, and the statistics: of a session of our own, those with the most events first.
     fn lines(&self, statistics: &SessionStatistics) -> (Vec<Line>, Vec<StatisticResult>) {
-        let mut merged = statistics.merged();
-        if !self.is_named && !self.by.is_empty() {
-            merged = over_events(merged);
-        }
+        let merged = match (self.is_named, self.by.is_empty()) {
+            (true, _) => statistics.merged(),
+            (false, true) => distinct(statistics),
+            (false, false) => over_events(distinct(statistics)),
+        };
         let mut lines: Vec<_> = merged.iter().flat_map(lines).collect();
         if !self.is_named {
             lines.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.names.cmp(&b.names)));
@@ -189,26 +195,15 @@ impl StatView {
     }
 }
 
-/// The results of all events together, for each statistic.
-pub(super) fn over_events(results: Vec<StatisticResult>) -> Vec<StatisticResult> {
-    let mut merged: Vec<StatisticResult> = Vec::new();
-    for result in results {
-        let same = merged.iter_mut().find(|known| known.snapshot.statistic == result.snapshot.statistic);
-        let added = same.is_some_and(|known| known.snapshot.merge(result.snapshot.clone()).is_ok());
-        if !added {
-            merged.push(result);
-        }
-    }
-    merged
-}
-
 /// The lines of a statistic.
 fn lines(result: &StatisticResult) -> Vec<Line> {
     let statistic = match &result.rule.filter {
         Some(filter) => format!("{} if {filter}", result.snapshot.statistic),
         None => result.snapshot.statistic.clone(),
     };
+    let rule = result.rule.to_string();
     let line = |group: String, count: u64| Line {
+        key: [rule.clone(), result.event.clone(), group.clone()],
         names: [statistic.clone(), result.event.clone(), group],
         count,
         per_second: None,
