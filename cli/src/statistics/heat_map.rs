@@ -40,6 +40,12 @@ pub(super) struct Slice {
     pub(super) values: Distribution,
 }
 
+impl Slice {
+    pub(super) const fn new(index: usize, begin_ns: i64, width_ns: i64, values: Distribution) -> Self {
+        Self { index, begin_ns, width_ns, values }
+    }
+}
+
 impl Visitor for Slices {
     fn event(&mut self, event: &EventView<'_>) {
         if self.open.is_none() {

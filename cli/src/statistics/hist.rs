@@ -1,11 +1,12 @@
 //! `tracectl hist`: how the values of a field, or the times between two events, are distributed.
 
 use super::heat_map::{HeatMap, Slice, Slices};
+use super::live::heat_map::{LiveMap, MapOutput};
 use super::live::hist::{HistView, only_one};
 use super::live::metrics::{MetricsView, Scope};
 use super::live::{Form, LiveArguments, Target, View};
 use super::pass::{Input, Order};
-use super::picture::{self, Subject};
+use super::picture::{self, draw};
 use super::prometheus::{self, Source};
 use super::summary::{self, summary};
 use super::text::write;
@@ -18,7 +19,6 @@ use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tracepoint_control::SessionStatistics;
-use tracepoint_probes::snapshot::{Distribution, Results};
 use tracepoint_probes::{Measure, Snapshot, StatisticSpec};
 
 /// Shows how the values of a field, or the times between two events, are distributed, in recorded traces or running programs
@@ -45,6 +45,7 @@ Examples:
   tracectl hist size 'shop:answered' --by path
   tracectl hist 'latency(shop:asked, shop:answered by id)' -p 4242
   tracectl hist 'latency(shop:asked, shop:answered by id)' -o latency.svg --once
+  tracectl hist size 'shop:answered' --heat-map
   tracectl hist -s numbers --once
   tracectl hist --json 'latency(db:begin, db:end)' /tmp/trace | jq .all.p99
 
@@ -67,7 +68,8 @@ pub(crate) struct Hist {
     /// The largest number of groups; further values are shown together
     #[arg(long, value_name = "N", default_value_t = 100)]
     groups: usize,
-    /// Show the distribution over time: a column for each slice of it, and a shade for the number of events
+    /// Show the distribution over time: a column for each slice of it, and a shade for the number of events. Of running programs, a column for
+    /// each interval
     #[arg(long, conflicts_with = "by")]
     heat_map: bool,
     /// Write a picture (SVG) to FILE in place of the text: the histogram, one for each of the 12 largest groups, or the heat map. Of running
@@ -110,11 +112,12 @@ impl Hist {
             let spec = spec.max_groups(self.groups);
             if self.by.is_empty() { spec } else { spec.by(self.by.iter().cloned()) }
         });
+        if self.heat_map && spec.as_ref().is_some_and(|spec| !spec.group_fields().is_empty()) {
+            return Err(Failure::Usage(
+                "a heat map shows one distribution: leave out `by`, or select a group by `--filter`".to_owned(),
+            ));
+        }
         if let Some(target) = self.target(spec.as_ref())? {
-            if self.heat_map {
-                let text = "a heat map is made of a recorded trace: record the events by `tracectl record`, or leave out `--heat-map`";
-                return Err(Failure::Usage(text.to_owned()));
-            }
             if self.times.is_given() {
                 let text = "`--since` and `--until` are for recorded traces: leave the option out";
                 return Err(Failure::Usage(text.to_owned()));
@@ -127,17 +130,21 @@ impl Hist {
                 let scope = if is_named { Scope::Distributions(only) } else { Scope::Whole };
                 return self.live.run(target, &spec, &mut MetricsView(scope));
             }
+            if self.heat_map {
+                let output = match &self.output {
+                    Some(file) => MapOutput::Picture(file),
+                    None if self.json => MapOutput::Json,
+                    None => MapOutput::Text,
+                };
+                let interval = self.live.programs.interval;
+                return self.live.run(target, &spec, &mut LiveMap::new(output, only, interval, self.columns()));
+            }
             if let Some(file) = &self.output {
                 return self.live.run(target, &spec, &mut LivePicture { file, only });
             }
             return self.live.run(target, &spec, &mut HistView::new(form, is_named, only));
         }
         let Some(spec) = spec else { return Ok(Outcome::Success) };
-        if self.heat_map && !spec.group_fields().is_empty() {
-            return Err(Failure::Usage(
-                "a heat map shows one distribution: leave out `by`, or select a group by `--filter`".to_owned(),
-            ));
-        }
         let input = Input { paths: &self.paths, selection: &self.selection, times: self.times };
         let trace = input.open()?;
         let (snapshot, map, seen) = if self.heat_map {
@@ -184,23 +191,6 @@ impl Hist {
         }
         write(&mut output::styled(), snapshot, map)
     }
-}
-
-/// Writes a picture. `source` is where the values come from.
-fn draw(snapshot: Snapshot, map: Option<&HeatMap>, source: &str, file: &Path) -> Result<(), Failure> {
-    let (mut rows, is_duration) = match snapshot.results {
-        Results::Histogram(rows) => (rows, false),
-        Results::Latency { durations, .. } => (durations, true),
-        _ => return Ok(()),
-    };
-    rows.sort_by_rank(Distribution::count);
-    let count: u64 = rows.values().map(Distribution::count).sum();
-    let more = rows.groups.len().saturating_sub(picture::GROUPS);
-    let more = if more > 0 { format!(", {more} further groups are not drawn") } else { String::new() };
-    let note = format!("{source}: {}{more}", message::counted(count, "value"));
-    let subject = Subject { title: &snapshot.statistic, note: &note, is_duration };
-    let picture = map.map_or_else(|| subject.histograms(&rows), |map| subject.heat_map(map));
-    std::fs::write(file, picture).map_err(|error| Failure::Refused(format!("cannot write {}: {error}", file.display())))
 }
 
 /// Writes a picture of running programs, again each time.

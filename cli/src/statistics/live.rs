@@ -5,6 +5,7 @@
 //! since the program began; those of a named session are since its start.
 
 mod combine;
+pub(super) mod heat_map;
 pub(super) mod hist;
 pub(super) mod metrics;
 pub(crate) mod own;
@@ -171,9 +172,9 @@ impl LiveArguments {
         let controller = controller(self.programs.pid)?;
         let mut ends = Ends::new(self, &controller)?;
         let (own, name) = self.start(&controller, target, statistic)?;
-        // Those of a session are shown at once; the first numbers of one of our own would all be 0.
+        // Those of a session are shown at once; the first numbers of one of our own, and those of an interval, would all be 0.
         let mut began = Instant::now();
-        if own.is_some() {
+        if own.is_some() || view.is_of_intervals() {
             view.begin(&controller.statistics(&name)?);
             began += self.programs.interval;
             // What has been counted until the end is shown.
@@ -213,6 +214,11 @@ pub(super) trait View {
 
     /// Notes the numbers at the beginning.
     fn begin(&mut self, _: &SessionStatistics) {}
+
+    /// Whether it shows what was added in each interval.
+    fn is_of_intervals(&self) -> bool {
+        false
+    }
 
     /// Whether the first time is the last one.
     fn is_shown_once(&self) -> bool {

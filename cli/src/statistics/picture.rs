@@ -5,26 +5,47 @@ use super::heat_map::{HeatMap, counts, round_up, shade};
 use super::number;
 use super::svg::{Anchor, Axis, Picture, WIDTH};
 use super::text::named;
-use tracepoint_probes::snapshot::{Bucket, Distribution, Rows};
+use crate::failure::Failure;
+use crate::message;
+use std::path::Path;
+use tracepoint_probes::Snapshot;
+use tracepoint_probes::snapshot::{Bucket, Distribution, Results, Rows};
 
 /// The bars of a histogram, the rows of a heat map, and its columns at most.
 const BARS: usize = 96;
 const ROWS: usize = 48;
 pub(super) const COLUMNS: usize = 120;
 /// More groups are not drawn; they stay in the text and in JSON.
-pub(super) const GROUPS: usize = 12;
+const GROUPS: usize = 12;
 const LEFT: f64 = 80.0;
 const INNER: f64 = WIDTH - LEFT - 24.0;
 const HEADING: f64 = 64.0;
 const SHADES: usize = 8;
 
+/// Writes a picture. `source` is where the values come from.
+pub(super) fn draw(snapshot: Snapshot, map: Option<&HeatMap>, source: &str, file: &Path) -> Result<(), Failure> {
+    let (mut rows, is_duration) = match snapshot.results {
+        Results::Histogram(rows) => (rows, false),
+        Results::Latency { durations, .. } => (durations, true),
+        _ => return Ok(()),
+    };
+    rows.sort_by_rank(Distribution::count);
+    let count: u64 = rows.values().map(Distribution::count).sum();
+    let more = rows.groups.len().saturating_sub(GROUPS);
+    let more = if more > 0 { format!(", {more} further groups are not drawn") } else { String::new() };
+    let note = format!("{source}: {}{more}", message::counted(count, "value"));
+    let subject = Subject { title: &snapshot.statistic, note: &note, is_duration };
+    let picture = map.map_or_else(|| subject.histograms(&rows), |map| subject.heat_map(map));
+    std::fs::write(file, picture).map_err(|error| Failure::Refused(format!("cannot write {}: {error}", file.display())))
+}
+
 /// What a picture is of.
-pub(super) struct Subject<'a> {
+struct Subject<'a> {
     /// The statistic.
-    pub(super) title: &'a str,
+    title: &'a str,
     /// Where the events come from.
-    pub(super) note: &'a str,
-    pub(super) is_duration: bool,
+    note: &'a str,
+    is_duration: bool,
 }
 
 impl Subject<'_> {
@@ -40,7 +61,7 @@ impl Subject<'_> {
     }
 
     /// The histogram of all values, or one below the other those of the groups, with equal axes of values.
-    pub(super) fn histograms(&self, rows: &Rows<Distribution>) -> String {
+    fn histograms(&self, rows: &Rows<Distribution>) -> String {
         let mut together = Distribution::default();
         rows.values().for_each(|values| together.merge(values.clone()));
         let bins = together.bins(BARS);
@@ -102,7 +123,7 @@ impl Subject<'_> {
     }
 
     /// The distribution over time, with lines of the median and the 99th percentile.
-    pub(super) fn heat_map(&self, map: &HeatMap) -> String {
+    fn heat_map(&self, map: &HeatMap) -> String {
         let bins = map.all.bins(ROWS);
         let axis = Axis { bins: &bins, is_duration: self.is_duration };
         let (top, height) = (HEADING + 16.0, 400.0);

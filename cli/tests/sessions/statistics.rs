@@ -224,8 +224,20 @@ fn running_programs_have_metrics() -> Outcome {
     assert!(fs::read_to_string(&picture)?.contains("hist(cents)"));
     place.well(&["hist", "cents", "shop:*", "--once", "--interval", "100ms", "-o", picture.to_str().ok_or("a path")?]);
     assert!(fs::read_to_string(&picture)?.contains("2 programs: "));
-    let (code, _, error) = place.tracectl(&["hist", "cents", "shop:*", "--heat-map"]);
-    assert!(code == Some(2) && error.contains("`tracectl record`"), "{error}");
+
+    let map = ["hist", "cents", "shop:*", "--heat-map", "--interval", "100ms"];
+    let columns = place.well(&[&map[..], &["--count", "3", "--json"]].concat());
+    let columns: Vec<Value> = columns.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    assert_eq!(columns.len(), 3);
+    let of = |column: &Value| column["slices"].as_array().and_then(|slices| slices[0]["count"].as_u64());
+    let added: Vec<_> = columns.iter().filter_map(of).collect();
+    assert_eq!(added.len(), 3, "events in each: {columns:?}");
+    let counts: Vec<_> = columns.iter().filter_map(|column| column["all"]["count"].as_u64()).collect();
+    assert_eq!([counts[1] - counts[0], counts[2] - counts[1]], added[1..], "each value is in one column");
+    let shown = place.well(&[&map[..], &["--count", "2"]].concat());
+    assert!(shown.matches("a column: 100ms").count() == 2 && shown.contains('█'), "{shown}");
+    place.well(&[&map[..], &["--once", "-o", picture.to_str().ok_or("a path")?]].concat());
+    assert!(fs::read_to_string(&picture)?.contains("+100ms"), "the first column");
     assert_eq!((place.on(), fs::read_dir(place.path("run/sessions"))?.count()), (Vec::new(), 0));
     Ok(())
 }
