@@ -16,7 +16,7 @@ use clap::Args;
 Examples:
   tracectl usdt list ./server
   tracectl usdt list -p 4242
-  tracectl usdt script -p 4242 net:received
+  tracectl usdt script -p 4242 -e net:received
 
 {EXIT_CODES}"))]
 pub(crate) struct Usdt {

@@ -1,4 +1,7 @@
 //! `tracectl usdt script`: command lines for bpftrace and SystemTap that print events with the names and types of their fields.
+//!
+//! The command lines are run as root, and a note is what the file's author has put into it. So a script is made only of names and paths of
+//! [plain characters](is_plain): nothing in a file can become a part of a program or of a command line.
 
 mod bpftrace;
 mod systemtap;
@@ -9,6 +12,7 @@ use crate::message;
 use crate::output;
 use clap::Args;
 use serde_json::json;
+use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
 use tracepoint_reader::usdt::{Note, NoteField};
@@ -16,7 +20,8 @@ use tracepoint_reader::usdt::{Note, NoteField};
 /// Writes command lines for bpftrace and SystemTap that print events with their fields, one line for each event
 ///
 /// Texts are printed as texts, floats as the bits of an `f64`, and arrays as bytes (bpftrace) or as address and length (SystemTap). The tools
-/// need root, and switch the events on themselves: at once where the program has an agent, else when it calls `usdt::poll`.
+/// need root, and switch the events on themselves: at once where the program has an agent, else when it calls `usdt::poll`. An event is left out
+/// if a name in its note, or the path of its file, has characters that the shell or a tool could take for code.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -34,7 +39,7 @@ pub(crate) struct Script {
     /// The tool that the lines are for
     #[arg(long, value_name = "TOOL", value_enum, default_value_t)]
     tool: Tool,
-    /// Write one JSON object: `scripts`, each with `event`, `program` and `command`
+    /// Write one JSON object: `scripts`, each with `event`, `program` and `command`, and `left_out`, each with `event` and `reason`
     #[arg(long)]
     json: bool,
 }
@@ -61,78 +66,66 @@ impl Script {
                 "there is no event `{unknown}` with a note; `tracectl usdt list` shows those there are"
             )));
         }
-        let mut scripts = Vec::new();
-        let mut outcome = Outcome::Success;
+        let (mut scripts, mut left_out) = (Vec::new(), Vec::new());
         for Noted { path, notes } in &files {
             for note in notes.iter().filter(|note| self.event.is_empty() || self.event.contains(&note.full_name())) {
-                if let Some(script) = self.script(path, note) {
-                    scripts.push(script);
-                } else {
-                    outcome = Outcome::Incomplete;
-                    let (event, path) = (note.full_name(), path.display());
-                    message::error(&format!(
-                        "`{event}` is left out: the tools cannot name a file like {path}, or read its arguments"
-                    ));
+                match self.script(path, note) {
+                    Ok(script) => scripts.push(script),
+                    Err(reason) => {
+                        let (event, path) = (note.full_name(), path.to_string_lossy());
+                        message::error(&output::in_line(&format!("`{event}` of {path} is left out: {reason}")));
+                        left_out.push((event, reason));
+                    }
                 }
             }
         }
         if self.json {
-            let as_json = |Printed { event, program, command }: &Printed| json!({ "event": event, "program": program, "command": command });
-            output::json(&json!({ "scripts": scripts.iter().map(as_json).collect::<Vec<_>>() }))?;
+            let script = |Printed { event, program, command }: &Printed| json!({ "event": event, "program": program, "command": command });
+            let left_out = left_out.iter().map(|(event, reason)| json!({ "event": event, "reason": reason }));
+            let scripts: Vec<_> = scripts.iter().map(script).collect();
+            output::json(&json!({ "scripts": scripts, "left_out": left_out.collect::<Vec<_>>() }))?;
         } else {
             let mut out = output::raw();
             scripts.iter().try_for_each(|script| writeln!(out, "{}", script.command))?;
             out.flush()?;
         }
-        Ok(outcome)
+        Ok(if left_out.is_empty() { Outcome::Success } else { Outcome::Incomplete })
     }
 
-    fn script(&self, path: &Path, note: &Note) -> Option<Printed> {
-        let path = path.to_str().filter(|path| !path.contains(['"', '\\', ':', '\'', '\n']))?;
-        let words = Words::of(note)?;
-        let (program, tool) = match self.tool {
-            Tool::Bpftrace => (bpftrace::program(path, note, words)?, "bpftrace"),
-            Tool::Systemtap => (systemtap::program(path, note, words), "stap"),
+    /// The script; otherwise why there is none.
+    fn script(&self, path: &Path, note: &Note) -> Result<Printed, &'static str> {
+        let fields = note.fields.iter().flatten().map(|field| (&*field.name, ""));
+        let names = [(&*note.provider, "-."), (&*note.name, "")];
+        if !names.into_iter().chain(fields).all(|(name, more)| is_plain(name, more)) {
+            return Err("a name in its note has characters that no name of an event or a field has");
+        }
+        let path = path.to_str().filter(|path| is_plain(path, "/.-+")).ok_or(
+            "the path of its file has other characters than letters, digits and `/._-+`; copy the file to a plain path",
+        )?;
+        let (program, tool, process) = match self.tool {
+            Tool::Bpftrace => (bpftrace::program(path, note), "bpftrace", "-p"),
+            Tool::Systemtap => (systemtap::program(path, note), "stap", "-x"),
         };
-        let process = match (self.source.pid, self.tool) {
-            (Some(pid), Tool::Bpftrace) => format!(" -p {pid}"),
-            (Some(pid), Tool::Systemtap) => format!(" -x {pid}"),
-            (None, _) => String::new(),
-        };
+        let program = program.ok_or("the tool has no name for the register of its arguments")?;
+        let process = self.source.pid.map_or_else(String::new, |pid| format!(" {process} {pid}"));
         let command = format!("{tool}{process} -e '{program}'");
-        Some(Printed { event: note.full_name(), program, command })
+        Ok(Printed { event: note.full_name(), program, command })
     }
+}
+
+/// Whether a text is ASCII letters, digits, `_` and the characters of `more`.
+fn is_plain(text: &str, more: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || more.contains(c))
 }
 
 fn events(files: &[Noted]) -> impl Iterator<Item = &Note> {
     files.iter().flat_map(|file| &file.notes)
 }
 
-/// A field, and the number of its first word.
-type Placed<'n> = (&'n NoteField, usize);
-
-/// The fields of an event with their words.
-struct Words<'n> {
-    fields: Vec<Placed<'n>>,
-    by_address: bool,
-}
-
-impl<'n> Words<'n> {
-    fn of(note: &'n Note) -> Option<Self> {
-        let mut at = 0;
-        let fields = note.fields.as_ref()?.iter().map(|field| {
-            let first = at;
-            at += field.words();
-            (field, first)
-        });
-        Some(Self { fields: fields.collect(), by_address: note.is_by_address() })
-    }
-}
-
 /// What the words of a field hold.
 enum Shape<'n> {
-    /// A number, and behind `true` whether there is one in the word before.
-    Number { optional: bool, ty: &'n str },
+    /// A number of this type.
+    Number(&'n str),
     /// Address and length.
     Text,
     /// Address and number of elements, with the size of each in bytes.
@@ -145,9 +138,33 @@ impl<'n> Shape<'n> {
         match ty {
             "str" | "path" => Self::Text,
             _ if ty.starts_with('[') => Self::Elements(size(ty.trim_matches(['[', ']']))),
-            _ => Self::Number { optional: field.optional().is_some(), ty },
+            _ => Self::Number(ty),
         }
     }
+}
+
+/// The call that prints an event with its fields. `value` gives the conversion and the arguments for a shape whose first word has this number;
+/// `None` if it cannot.
+fn printf(note: &Note, value: impl Fn(Shape<'_>, usize) -> Option<(&'static str, String)>) -> Option<String> {
+    let (mut format, mut arguments, mut at) = (note.full_name(), String::new(), 0);
+    let mut add = |name: &str, shape, at| {
+        let (conversion, values) = value(shape, at)?;
+        // Writing to a text cannot fail.
+        let _ = (write!(format, " {name}={conversion}"), write!(arguments, ", {values}"));
+        Some(())
+    };
+    for field in note.fields.iter().flatten() {
+        let name = &field.name;
+        match Shape::of(field) {
+            Shape::Number(ty) if field.optional().is_some() => {
+                add(&format!("{name}?"), Shape::Number("bool"), at)?;
+                add(name, Shape::Number(ty), at + 1)?;
+            }
+            shape => add(name, shape, at)?,
+        }
+        at += field.words();
+    }
+    Some(format!("printf(\"{format}\\n\"{arguments})"))
 }
 
 /// The type of a number without `hex` and `enum`.

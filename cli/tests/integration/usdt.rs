@@ -277,10 +277,14 @@ fn perf_records_events(program: &Path) {
     }
 }
 
-/// Without root, and without the kernel: gdb writes the semaphore itself.
+/// Without root, and without the kernel: gdb writes the semaphore itself. With a copy of the program, because the kernel takes the breakpoints of its
+/// uprobes for itself, and another test attaches some to every process of the file.
 #[test]
 fn gdb_stops_at_an_event() {
     let run_dir = tempfile::tempdir_in("/dev/shm").expect("a directory");
+    let place = tempfile::tempdir().expect("a directory");
+    let copy = place.path().join("usdt");
+    fs::copy(program(), &copy).expect("copied");
     let line = run_dir.path().join("line");
     fs::write(&line, "\n").expect("written");
     let run = format!("run request 3 < {}", line.display());
@@ -296,10 +300,75 @@ fn gdb_stops_at_an_event() {
         "-ex",
         "x/s $_probe_arg4",
     ]);
-    command.args(["-ex", "delete", "-ex", "continue"]).arg(program()).env("TRACEPOINT_RUN_DIR", run_dir.path());
+    command.args(["-ex", "delete", "-ex", "continue"]).arg(copy).env("TRACEPOINT_RUN_DIR", run_dir.path());
     let said = output(&mut command);
     for part in ["$1 = 9\n", "$2 = -5\n", "\"name-0", "fired 3\noff\n", "exited normally"] {
         assert!(said.contains(part), "no {part}: {said}");
+    }
+}
+
+/// A copy of the program in which `change` has altered the note of `usdt:request`: it is given the provider, the name and the arguments.
+fn altered(place: &Path, change: impl Fn(&mut [u8])) -> PathBuf {
+    let mut bytes = fs::read(program()).expect("read");
+    let name = b"usdt\0request\0";
+    let starts: Vec<_> =
+        bytes.windows(name.len()).enumerate().filter(|(_, part)| part == name).map(|(at, _)| at).collect();
+    assert!(!starts.is_empty(), "the program has the note");
+    for at in starts {
+        change(&mut bytes[at..at + name.len() + 32]);
+    }
+    let path = place.join("altered");
+    fs::write(&path, bytes).expect("written");
+    path
+}
+
+/// Root runs the scripts, by a shell: what is in a file must become neither a command nor a part of a program.
+#[test]
+fn a_hostile_note_becomes_no_script() {
+    let place = tempfile::tempdir().expect("a directory");
+    // Does nothing, in place of the tools.
+    for tool in ["bpftrace", "stap"] {
+        std::os::unix::fs::symlink("/bin/true", place.path().join(tool)).expect("linked");
+    }
+    let refused = |path: &Path, tool: &str| {
+        let script = |more: &[&str]| {
+            let mut command = Command::new(TRACECTL);
+            command.args(["usdt", "script", "--tool", tool]).arg(path).args(more).output().expect("runs")
+        };
+        let (lines, json) = (script(&[]), script(&["--json"]));
+        let said = String::from_utf8_lossy(&lines.stderr).into_owned();
+        assert!(lines.status.code() == Some(1) && said.contains(" is left out: "), "{tool}: {said}");
+        let mut shell = Command::new("/bin/sh");
+        shell.arg("-c").arg(String::from_utf8_lossy(&lines.stdout).as_ref()).current_dir(place.path());
+        assert!(shell.env("PATH", place.path()).status().expect("runs").success());
+        assert!(!place.path().join("p").exists(), "{tool}: {}", String::from_utf8_lossy(&lines.stdout));
+        let json: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+        let count = |key: &str| json[key].as_array().expect("a list").len();
+        let events = |key: &str| json[key].as_array().expect("a list").iter().map(|one| one["event"].clone()).collect();
+        let (written, left_out): (Vec<Value>, Vec<Value>) = (events("scripts"), events("left_out"));
+        assert_eq!(written.len() + left_out.len(), count("scripts") + count("left_out"));
+        (written, left_out)
+    };
+    let all = scripts(&[program().to_str().expect("UTF-8")], "bpftrace").len();
+    let names: [&[u8]; 4] = [b"usdt\0';>p;:'\0", b"u\"s;\0request\0", b"u's$\0request\0", b"usdt\0re{}e%t\0"];
+    for name in names {
+        let path = altered(place.path(), |note| note[..name.len()].copy_from_slice(name));
+        for tool in ["bpftrace", "systemtap"] {
+            let (written, left_out) = refused(&path, tool);
+            assert_eq!((written.len(), left_out.len()), (all - 1, 1), "{left_out:?}");
+        }
+    }
+    // The register behind which arguments are: bpftrace reads the seventh.
+    let path = altered(place.path(), |note| {
+        let register = note.iter().position(|byte| *byte == b'%').expect("an argument in memory");
+        note[register + 1] = b'\'';
+    });
+    assert_eq!(refused(&path, "bpftrace").1, ["usdt:request"]);
+    // A path is code to the shell and to the tools as well.
+    for name in ["a'b", "a\"b", "a b", "a$b", "a{b", "a,b"] {
+        let path = place.path().join(name);
+        fs::copy(program(), &path).expect("copied");
+        assert_eq!(refused(&path, "bpftrace").0, [""; 0]);
     }
 }
 

@@ -60,8 +60,27 @@ impl Build {
         self.build(test, &["test", "--no-run", "--test", test, "-p", package])
     }
 
+    /// Builds a library as a shared object of this kind: `cdylib` or `dylib`.
+    pub(crate) fn shared_library(&self, package: &str, kind: &str) -> PathBuf {
+        let name = format!("/lib{}.so", package.replace('-', "_"));
+        let messages = self.messages(&["rustc", "--lib", "-p", package, "--crate-type", kind]);
+        let path = messages.split('"').find(|text| text.ends_with(&name));
+        PathBuf::from(path.expect("cargo names the library"))
+    }
+
     /// The executable that cargo reports for a target. Cargo also reports others: a test is built with the programs of its package.
     fn build(&self, target_name: &str, arguments: &[&str]) -> PathBuf {
+        let messages = self.messages(arguments);
+        let named = format!("\"name\":\"{target_name}\"");
+        let mut executables = messages
+            .lines()
+            .filter(|message| message.contains(&named))
+            .filter_map(|message| message.split_once("\"executable\":\"")?.1.split_once('"'));
+        PathBuf::from(executables.next().expect("cargo names the executable").0)
+    }
+
+    /// What cargo reports, as JSON.
+    fn messages(&self, arguments: &[&str]) -> String {
         let mut command = command();
         command.args(arguments).args(["--profile", self.profile, "--message-format", "json-render-diagnostics"]);
         if self.gnu_ld {
@@ -80,13 +99,7 @@ impl Build {
         if let Some(feature) = self.feature {
             command.args(["--features", feature]);
         }
-        let messages = finish(&mut command);
-        let named = format!("\"name\":\"{target_name}\"");
-        let mut executables = messages
-            .lines()
-            .filter(|message| message.contains(&named))
-            .filter_map(|message| message.split_once("\"executable\":\"")?.1.split_once('"'));
-        PathBuf::from(executables.next().expect("cargo names the executable").0)
+        finish(&mut command)
     }
 }
 

@@ -62,7 +62,8 @@ fn read(path: &Path) -> BTreeMap<String, Note> {
     read
 }
 
-fn check(path: &Path, listed: &BTreeSet<String>) {
+/// Each note has a `nop` of its own in the code, and a semaphore.
+fn check_places(path: &Path) -> BTreeMap<String, Note> {
     let bytes = std::fs::read(path).expect("a program");
     let file = object::File::parse(&*bytes).expect("an object file");
     let section = |name: &str| {
@@ -70,7 +71,6 @@ fn check(path: &Path, listed: &BTreeSet<String>) {
         section.address()..section.address() + section.size()
     };
     let notes = read(path);
-    assert_eq!(notes.keys().cloned().collect::<BTreeSet<_>>(), *listed);
     let (code, words, base) = (section(".text"), section(".probes"), section(".stapsdt.base").start);
     for (name, note) in &notes {
         assert!(code.contains(&note.place) && words.contains(&note.semaphore) && note.base == base, "{name}");
@@ -79,6 +79,12 @@ fn check(path: &Path, listed: &BTreeSet<String>) {
     }
     let different = |of: fn(&Note) -> u64| notes.values().map(of).collect::<BTreeSet<_>>().len();
     assert_eq!((different(|note| note.place), different(|note| note.semaphore)), (notes.len(), notes.len()));
+    notes
+}
+
+fn check(path: &Path, listed: &BTreeSet<String>) {
+    let notes = check_places(path);
+    assert_eq!(notes.keys().cloned().collect::<BTreeSet<_>>(), *listed);
     for (name, arguments, fields) in [
         (
             "usdt:request",
@@ -120,6 +126,20 @@ fn dev() {
     check_switching(&Build::dev());
     // In the same test: it is written over the program without the feature.
     check_switching(&Build::dev().feature("agent"));
+}
+
+/// A shared library has notes of its own, with those of the crates in it: one for C, and one for Rust.
+#[test]
+fn shared_libraries() {
+    for build in [Build::dev(), Build::profile("release"), Build::dev().gnu_ld()] {
+        for kind in ["cdylib", "dylib"] {
+            let notes = check_places(&build.shared_library("usdt-module", kind));
+            assert_eq!(notes["usdt_module:loaded"].fields, "n:u32", "{build:?}, {kind}");
+            for name in ["usdt_lib:generic_mark", "usdt_lib:twin_a", "usdt_lib:unused"] {
+                assert!(notes.contains_key(name), "{build:?}, {kind}: {name} of {:?}", notes.keys());
+            }
+        }
+    }
 }
 
 #[test]
