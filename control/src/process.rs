@@ -94,7 +94,7 @@ pub(crate) fn this_process() -> ProcessInfo {
     let executable = executable().to_string_lossy().into_owned();
     let name = std::fs::read_to_string("/proc/self/comm").map(|name| name.trim_end().to_owned()).unwrap_or_default();
     let hostname = String::from_utf8_lossy(&hostname()).into_owned();
-    ProcessInfo { pid: std::process::id(), name, executable, hostname, modules: Vec::new() }
+    ProcessInfo { pid: std::process::id(), name, executable, hostname, ..ProcessInfo::default() }
 }
 
 /// The path of its executable; empty if unknown.

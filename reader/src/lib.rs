@@ -7,7 +7,7 @@
 //! [`account`] is the tracer's own count of what happened to every event, and [`verify()`] balances it against the trace. [`recover()`]
 //! makes a trace of the rings that a process left behind. [`DtTrace`] is a trace in a circular dt file, which [`Trace`] opens too;
 //! [`convert`] converts between dt files and directories. [`udp`] is the client of the UDP trace server. [`net`] has the messages with which
-//! traces are carried over a network.
+//! traces are carried over a network. [`kernel`] reads what Linux tells of its own tracepoints.
 //!
 //! Input is treated as hostile: lengths, depths and memory are bounded, no input causes a panic, and damage in one stream leaves the
 //! others readable. A trace is read through windows of bounded size, so it may be larger than memory.
@@ -42,6 +42,7 @@ mod fields;
 mod follow;
 mod headers;
 pub mod json;
+pub mod kernel;
 pub mod live;
 mod loss;
 mod merge;

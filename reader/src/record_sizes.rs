@@ -111,20 +111,22 @@ pub(crate) fn has_tracer_header(metadata: &Metadata) -> bool {
     header.is_some_and(|shape| shape == ["magic 32", "uuid 128", "stream_id 32", "stream_instance_id 64"])
 }
 
-/// The same for the context of a packet.
+/// The same for the context of a packet, of a stream for each thread or for each CPU.
 pub(crate) fn has_tracer_context(class: &StreamClass) -> bool {
     let context = class.packet_context.as_ref().map(|ty| shape(ty));
-    let context_is = [
-        "timestamp_begin 64",
-        "timestamp_end 64",
-        "content_size 64",
-        "packet_size 64",
-        "packet_seq_num 64",
-        "events_discarded 64",
-        "tid 32",
-        "events_before 64",
-    ];
-    context.is_some_and(|shape| shape == context_is)
+    let context_is = |owner| {
+        [
+            "timestamp_begin 64",
+            "timestamp_end 64",
+            "content_size 64",
+            "packet_size 64",
+            "packet_seq_num 64",
+            "events_discarded 64",
+            owner,
+            "events_before 64",
+        ]
+    };
+    context.is_some_and(|shape| shape == context_is("tid 32") || shape == context_is("cpu_id 32"))
 }
 
 /// Name and size in bits of each member of a structure.

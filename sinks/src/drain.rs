@@ -1,10 +1,11 @@
 //! Moves packets from rings to sinks, and accounts for what arrived.
 //!
-//! The step before is a source of packets: the channels of this process, or the ring files of another one. It hands out whole packets
+//! The step before is a source of packets: the channels of this process, the ring files of another one, or the buffers of the kernel. It hands out whole packets
 //! and counts the events that were lost before they were in a packet. The step after are the sinks, each with its own accounting: one may
 //! fail while another works.
 
 mod attached;
+mod kernel;
 mod local;
 mod progress;
 mod remote;
@@ -17,6 +18,7 @@ use crate::error::SinkError;
 use crate::sink::Sink;
 use crate::trace_info::TraceInfo;
 use attached::AttachedSink;
+pub use kernel::{KernelCounts, KernelRings};
 pub use local::{LocalRings, RingSupplier};
 use progress::Progress;
 pub use remote::RemoteRings;

@@ -6,7 +6,8 @@
 //! packet a sink gets a [`TraceStart`] and the descriptions of the [events](NewEvents); at the end it gets the [`account`] of what was
 //! fired, recorded and lost.
 //!
-//! The packets come from channels of this process, or out of the ring files of another one ([`Drain::remote`]).
+//! The packets come from channels of this process, out of the ring files of another one ([`Drain::remote`]), or from the buffers of the kernel
+//! ([`Drain::kernel`]).
 //!
 //! A packet that a sink did not take is counted as lost, by its records, and the sink's first error is kept for its report.
 //!
@@ -31,7 +32,7 @@ pub mod udp;
 pub use ctf::{CtfError, CtfSink, dated_directory, remove_traces};
 pub use datatrace::Error as DtError;
 pub use description::{ChannelDescription, EventDescription, NewEvents, TraceStart};
-pub use drain::{Drain, Drained, LocalRings, RemoteRings, RingSupplier, SinkId, SinkReport};
+pub use drain::{Drain, Drained, KernelCounts, KernelRings, LocalRings, RemoteRings, RingSupplier, SinkId, SinkReport};
 pub use dt::DtSink;
 pub use error::SinkError;
 #[doc(hidden)]

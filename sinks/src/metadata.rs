@@ -55,7 +55,7 @@ trace {{
         environment(&mut out, trace);
         clock(&mut out, trace);
         for channel in channels {
-            stream(&mut out, channel, clock_name(trace));
+            stream(&mut out, channel, clock_name(trace), owner(trace));
         }
         Self(out)
     }
@@ -96,14 +96,14 @@ trace {{
                 &entries.iter().map(|(name, text)| (name.as_str(), EnvironmentValue::Text(text))).collect::<Vec<_>>(),
             );
         }
-        stream(&mut out, channel, clock_name(trace));
+        stream(&mut out, channel, clock_name(trace), owner(trace));
         Self(out)
     }
 
-    /// A channel of a trace whose clock has this name.
+    /// A channel of a process's trace whose clock has this name.
     pub(crate) fn channel(channel: &ChannelDescription, clock: &str) -> String {
         let mut out = String::new();
-        stream(&mut out, channel, clock);
+        stream(&mut out, channel, clock, THREAD);
         out
     }
 
@@ -118,19 +118,23 @@ fn environment(out: &mut String, trace: &TraceInfo) {
     use EnvironmentValue::{Number, Text};
     let version = |part: &str| Number(part.parse().unwrap_or(0));
     let process = &trace.process;
+    let of_kernel = !process.kernel.is_empty();
     let mut entries = vec![
-        ("domain", Text("ust")),
+        ("domain", Text(if of_kernel { "kernel" } else { "ust" })),
         ("tracer_name", Text("tracepoint")),
         ("tracer_major", version(env!("CARGO_PKG_VERSION_MAJOR"))),
         ("tracer_minor", version(env!("CARGO_PKG_VERSION_MINOR"))),
         ("tracer_patchlevel", version(env!("CARGO_PKG_VERSION_PATCH"))),
-        ("tracer_buffering_scheme", Text("pid")),
+        ("tracer_buffering_scheme", Text(if of_kernel { "global" } else { "pid" })),
         ("architecture_bit_width", Number(usize::BITS.into())),
         ("trace_name", Text(&trace.name)),
         ("hostname", Text(&process.hostname)),
-        ("procname", Text(&process.name)),
-        ("vpid", Number(process.pid.into())),
     ];
+    if of_kernel {
+        entries.extend([("sysname", Text("Linux")), ("kernel_release", Text(&process.kernel))]);
+    } else {
+        entries.extend([("procname", Text(&process.name)), ("vpid", Number(process.pid.into()))]);
+    }
     if !process.executable.is_empty() {
         entries.push(("executable", Text(&process.executable)));
     }
@@ -195,7 +199,14 @@ fn clock(out: &mut String, trace: &TraceInfo) {
     );
 }
 
-fn stream(out: &mut String, channel: &ChannelDescription, clock: &str) {
+/// What a stream belongs to, as the name of the field of its packets that has its number.
+const THREAD: &str = "tid";
+
+fn owner(trace: &TraceInfo) -> &'static str {
+    if trace.process.kernel.is_empty() { THREAD } else { "cpu_id" }
+}
+
+fn stream(out: &mut String, channel: &ChannelDescription, clock: &str, owner: &str) {
     out.push('\n');
     tsdl::comment(out, "", &format!("Channel {}, policy {}", channel.name, channel.policy.name()));
     let time = |bits: u8, align: u8| {
@@ -212,7 +223,7 @@ fn stream(out: &mut String, channel: &ChannelDescription, clock: &str) {
 \t\tuint64_t packet_size;
 \t\tuint64_t packet_seq_num;
 \t\tuint64_t events_discarded;
-\t\tuint32_t tid;
+\t\tuint32_t {owner};
 \t\tinteger {{ size = 64; align = 64; signed = false; }} events_before;
 \t}};
 \tevent.header := struct {{

@@ -23,7 +23,7 @@ pub struct ClockInfo {
     pub offset: i64,
 }
 
-/// A process.
+/// What is traced: a process, or a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessInfo {
     /// The process id, in its own pid namespace.
@@ -37,4 +37,7 @@ pub struct ProcessInfo {
     /// What code is mapped where, if a channel records call stacks: `START-END OFFSET BUILD-ID PATH` each, numbers in base 16, `-` for a file
     /// without a build id.
     pub modules: Vec<String>,
+    /// The release of the kernel whose own events are in the trace, one stream for each CPU. Empty for a process, whose streams are those of
+    /// threads; for a kernel, `pid`, `name` and `executable` mean nothing.
+    pub kernel: String,
 }

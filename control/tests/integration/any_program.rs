@@ -136,7 +136,7 @@ fn drained_by_hand(program: &Program, turns: &[Turn], trace: &Path) -> Outcome {
         name: "any".to_owned(),
         executable: "/bin/any".to_owned(),
         hostname: "host".to_owned(),
-        modules: Vec::new(),
+        ..ProcessInfo::default()
     };
     let trace_info = TraceInfo { uuid, name: "any".to_owned(), clock: ClockInfo::default(), process };
     let mut drain = Drain::new(trace_info, vec![Arc::clone(&channel)]);

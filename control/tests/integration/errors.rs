@@ -20,6 +20,7 @@ fn errors_cross_threads() {
     is_error::<tracepoint_reader::ReadError>();
     is_error::<tracepoint_reader::RecoverError>();
     is_error::<tracepoint_reader::convert::ConvertError>();
+    is_error::<tracepoint_reader::kernel::FormatError>();
     is_error::<tracepoint_reader::live::LiveError>();
     is_error::<tracepoint_reader::udp::DirectoryError>();
     is_error::<tracepoint_reader::usdt::NotesError>();

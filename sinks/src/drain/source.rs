@@ -31,7 +31,8 @@ pub struct TakenPacket<'a> {
     pub(super) first_packet: &'a dyn Fn() -> Vec<u8>,
 }
 
-/// Where a [`Drain`](super::Drain) takes packets from: [`LocalRings`](super::LocalRings) or [`RemoteRings`](super::RemoteRings).
+/// Where a [`Drain`](super::Drain) takes packets from: [`LocalRings`](super::LocalRings),
+/// [`RemoteRings`](super::RemoteRings) or [`KernelRings`](super::KernelRings).
 #[doc(hidden)]
 pub trait PacketSource {
     /// The longest time for which a packet that is not full stays in its ring, while this process or the other one runs as it should.

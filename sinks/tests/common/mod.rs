@@ -57,7 +57,7 @@ impl Recording {
             name: "the \"program\"".to_owned(),
             executable: "/bin/program".to_owned(),
             hostname: "host".to_owned(),
-            modules: Vec::new(),
+            ..ProcessInfo::default()
         };
         let clock = ClockInfo { uuid: Some([7; 16]), offset: 1_700_000_000_000_000_000 };
         let trace = TraceInfo { uuid, name: "test".to_owned(), clock, process };

@@ -5,11 +5,14 @@ mod common;
 #[macro_use]
 #[path = "../../../tests/support/own_process.rs"]
 mod own_process;
+#[path = "../../../tests/support/seed.rs"]
+mod seed;
 
 mod ctf_directory;
 mod disk_full;
 mod dt_file;
 mod every_type;
+mod kernel;
 mod rotation;
 mod sink_changes;
 mod stream_collector;

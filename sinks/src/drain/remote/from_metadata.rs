@@ -27,6 +27,7 @@ pub(super) fn trace(metadata: &Metadata, uuid: [u8; 16]) -> TraceInfo {
         executable: text("executable"),
         hostname: text("hostname"),
         modules: metadata.modules().map(str::to_owned).collect(),
+        kernel: text("kernel_release"),
     };
     TraceInfo { uuid, name: text("trace_name"), clock: clock.unwrap_or_default(), process }
 }
