@@ -8,7 +8,7 @@ use thiserror::Error;
 use tracepoint_collector::CollectError;
 use tracepoint_control::core_dump::CoreHandlerError;
 use tracepoint_control::trigger::TriggerError;
-use tracepoint_control::{ControlError, TraceFilterError};
+use tracepoint_control::{ControlError, KernelError, TraceFilterError};
 use tracepoint_reader::convert::ConvertError;
 use tracepoint_reader::live::LiveError;
 use tracepoint_reader::udp::DirectoryError;
@@ -122,6 +122,9 @@ pub(crate) enum Failure {
     /// There is no such session or process, or it is damaged.
     #[error(transparent)]
     Control(#[from] ControlError),
+    /// The events of the kernel cannot be recorded.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
     /// A trigger cannot be set, fired or listened for.
     #[error(transparent)]
     Trigger(#[from] TriggerError),

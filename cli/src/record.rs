@@ -2,7 +2,9 @@
 
 mod clocks;
 mod command;
+mod conclude;
 mod hosts;
+mod kernel;
 mod live_line;
 mod recorded;
 pub(crate) mod remote;
@@ -11,7 +13,7 @@ mod servers;
 mod stop;
 mod unrecorded;
 
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use crate::session::WaitArguments;
 use crate::session::acks::{of_process, report_notices, report_silent, unsupported_rules};
 use crate::session::budget::BudgetArguments;
@@ -22,20 +24,20 @@ use crate::{message, units};
 use clap::Args;
 use clocks::FarClocks;
 use hosts::HostArguments;
+use kernel::KernelArguments;
 use live_line::RecordLine;
 use recorded::RecordedProcesses;
 use remote::Side;
-use report::Report;
 use servers::Servers;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
 use stop::StopCondition;
 use tracepoint_control::{
-    Ack, AckState, Acknowledged, ControlError, Controller, DrainedBy, NamedSession, Recorder, Rights, SessionSpec,
-    SinkSpec, State,
+    Ack, AckState, Acknowledged, ControlError, Controller, DrainedBy, KernelRecorder, KernelRecording, NamedSession,
+    Recorder, Rights, SessionSpec, SinkSpec, State,
 };
 use unrecorded::Unrecorded;
 
@@ -75,6 +77,8 @@ Examples:
   tracectl record -e 'net:*' --udp 127.0.0.1 -p 4242
   tracectl record -e 'net:*' --stream collector.lan --retry 10s -p 4242
   tracectl record -e 'net:*' --relay relay.lan -- ./server
+  tracectl record -e 'net:*' -p 4242 --kernel 'sched:sched_switch,block:*' -o /tmp/trace
+  tracectl record --kernel 'syscalls:*,!syscalls:*futex' --duration 1s -o /tmp/trace
   tracectl record -e 'net:*' --on web1,web2,db1 --duration 1m -o /var/tmp/trace
   tracectl record -e '*' --fail-on-loss --duration 1m -o /tmp/trace || echo \"exit code $?\"
 
@@ -82,6 +86,8 @@ Examples:
 pub(crate) struct Record {
     #[command(flatten)]
     rules: RuleArguments,
+    #[command(flatten)]
+    kernel: KernelArguments,
     /// Write CTF traces into DIR, which is empty or does not exist [default: tracepoint-PID in the current directory]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -134,10 +140,19 @@ impl Record {
     }
 
     pub(crate) fn run(&self) -> VerbResult {
+        if self.hosts.any() && self.kernel.any() {
+            let text = "`--kernel` records this machine, not the hosts of `--on`: run it there, or leave out `--on`";
+            return Err(Failure::Usage(text.to_owned()));
+        }
         if self.hosts.any() {
             return self.run_on_hosts();
         }
         let rights = &self.rights;
+        // Before anything is started or made.
+        let mut kernel = rights.as_self(|| self.kernel.open(self.command.is_empty()))?;
+        if let Some(kernel) = kernel.take_if(|_| self.is_kernel_alone()) {
+            return self.run_kernel(kernel);
+        }
         let controller = self.rules.controller()?;
         let process = self.rules.pid.map(|pid| controller.process(pid)).transpose()?;
         let rules = self.route.apply(self.rules.rules(&controller, &["*"])?);
@@ -148,6 +163,9 @@ impl Record {
         let mut sinks = self.outputs.sinks(out.as_deref(), self.max_size)?;
         for stream in sinks.iter_mut().filter_map(|sink| sink.stream.as_mut()) {
             stream.wait = self.wait;
+        }
+        if kernel.is_some() {
+            kernel::check(&sinks)?;
         }
         let ages = sinks.iter().filter_map(|sink| Some(sink.stream.as_ref()?.flush_age()));
         spec.flush_ms = ages.min().map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
@@ -165,10 +183,14 @@ impl Record {
         }
         rights.as_self(|| out.as_deref().map_or(Ok(()), |out| self.outputs.make_directory(out)))?;
         let session = controller.create(&name, &spec)?;
-        let recorded = self.record(&controller, &session, &spec, sinks, &mut stop);
+        let mut started_kernel = None;
+        let recorded = self.record(&controller, &session, &spec, sinks, &mut stop, (kernel, &mut started_kernel));
         let report = recorded.and_then(|(recorder, unrecorded, child)| {
             let timeout = self.wait_arguments.timeout.max(END_TIMEOUT);
-            let report = report::finish(&session, (recorder, unrecorded), timeout)?;
+            let mut report = report::finish(&session, (recorder, unrecorded), timeout)?;
+            if let Some(kernel) = started_kernel {
+                report.add_kernel(kernel.finish());
+            }
             Ok((report, child))
         });
         // On every path, all events are switched off, and an empty output directory is removed.
@@ -176,25 +198,7 @@ impl Record {
             let _ = session.destroy(self.wait_arguments.timeout, false);
             let _ = rights.as_self(|| out.as_ref().map(fs::remove_dir));
         })?;
-        rights.as_self(|| self.write_report(&report, out.as_deref()))?;
-        let lossy = self.fail_on_loss && report.any_lost();
-        let mut outcome = report.outcome().max(if lossy { Outcome::Lossy } else { Outcome::Success });
-        if let Some(mut child) = child {
-            if report.processes() == 0 {
-                message::error(
-                    "no process took part: the command has no agent, or no event that matches; a program becomes traceable with \
-                     `let _agent = tracepoint::Agent::start();` in its `main`, and `tracectl list` shows its events while it runs",
-                );
-                outcome = outcome.max(Outcome::Failed);
-            }
-            match child.try_wait()? {
-                Some(status) => outcome = outcome.max(command::status_of(status)),
-                None => message::note(&format!("the command is still running, as process {}", child.id())),
-            }
-        } else if report.any_died() {
-            outcome = Outcome::Killed;
-        }
-        Ok(outcome)
+        self.conclude(&report, out.as_deref(), child)
     }
 
     /// Records on other hosts, and collects here.
@@ -236,8 +240,8 @@ impl Record {
         spec
     }
 
-    /// Records until the stop condition is reached. Returns the recorder, the processes that it cannot record, and the command if there is
-    /// one.
+    /// Records until the stop condition is reached, the kernel as well if it is given. Returns the recorder, the processes that it cannot
+    /// record, and the command if there is one.
     fn record(
         &self,
         controller: &Controller,
@@ -245,6 +249,7 @@ impl Record {
         spec: &SessionSpec,
         sinks: Vec<SinkSpec>,
         stop: &mut StopCondition,
+        (kernel, started_kernel): (Option<KernelRecorder>, &mut Option<KernelRecording>),
     ) -> Result<(Recorder, Unrecorded, Option<Child>), Failure> {
         let is_bounded =
             sinks.iter().any(|sink| matches!(sink.kind.as_str(), "ctf" | "text")) && !self.outputs.removes_old_chunks();
@@ -252,11 +257,14 @@ impl Record {
             Recorder::raise_file_limit();
         }
         // Processes that have begun are recorded while others have not answered yet.
+        let of_kernel = if kernel.is_some() { sinks.clone() } else { Vec::new() };
         let recorder = Recorder::start(session, sinks, self.max_size, self.rights.clone())?;
         let waited = session.wait(spec.generation, self.wait_arguments.timeout)?;
         recorder.attach();
         recorder.on_change(stop.waker()?);
         self.require_one_process(&waited, &recorder)?;
+        let started = kernel.map(|kernel| kernel.start(controller, &of_kernel, self.max_size, &self.rights));
+        *started_kernel = started.transpose()?;
         let mut child = command::start(&self.command, controller, spec, self.side)?;
         // The command keeps the limit that it was given.
         Recorder::raise_file_limit();
@@ -285,7 +293,7 @@ impl Record {
                 looked = Some(began);
             }
             wait = interval.saturating_sub(looked.map_or(Duration::ZERO, |looked| looked.elapsed())).min(LONGEST_WAIT);
-            if is_bounded && recorder.is_full() {
+            if is_bounded && (recorder.is_full() || started_kernel.as_ref().is_some_and(KernelRecording::is_full)) {
                 break;
             }
         }
@@ -315,10 +323,6 @@ impl Record {
             return Ok(());
         }
         Err(Failure::Refused(reasons.join("\n")))
-    }
-
-    fn write_report(&self, report: &Report, out: Option<&Path>) -> io::Result<()> {
-        if self.json { report.write_json(out) } else { report.write_text(out) }
     }
 }
 

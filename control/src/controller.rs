@@ -94,6 +94,10 @@ impl Controller {
         self.run_dir.path()
     }
 
+    pub(crate) const fn run_dir(&self) -> &RunDir {
+        &self.run_dir
+    }
+
     /// The cap on the bandwidth of all senders of the run directory, and its use.
     ///
     /// # Errors

@@ -34,7 +34,8 @@
 //!
 //! This crate does not know how bytes are encoded: that is between the core, which writes packets, and the sinks.
 
-// Allowed in few modules: those that map the files of rings and of statistics, the one that guards the mappings, and the one that follows forks.
+// Allowed in few modules: those that map the files of rings and of statistics, the one that guards the mappings, the one that follows forks, and the one
+// that opens the kernel's events.
 #![deny(unsafe_code)]
 
 mod ack;
@@ -55,6 +56,7 @@ mod event_filter;
 pub mod filter;
 mod glob;
 mod group;
+mod kernel;
 mod kinds;
 mod limit;
 mod nearest;
@@ -95,6 +97,7 @@ pub use controller::{
     Acknowledged, Application, ControlError, Controller, Leftover, NamedSession, Removed, Rotation, SessionInCode,
     Unmatched,
 };
+pub use kernel::{KernelError, KernelEvents, KernelRecorded, KernelRecorder, KernelRecording};
 pub use limit::{Limit, LimitError};
 pub use notice::Notice;
 pub use private_dir::DirError;

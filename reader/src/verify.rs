@@ -209,7 +209,9 @@ fn completeness(subject: &Path, account: Option<&Account>) -> Check {
         Some(account) if account.complete => "complete",
         Some(account) if account.snapshot => SNAPSHOT,
         Some(_) => "not complete: the session had not ended when it was written",
-        None => "missing: the process ended before writing its account; `tracectl recover` completes such a trace",
+        None => {
+            "missing: the process ended before writing its account; `tracectl recover` completes the trace of a process from its rings"
+        }
     };
     Check {
         rule: 'A',

@@ -7,14 +7,15 @@ use crate::session::acks::{report_silent, unsupported_rules_by_index};
 use crate::table::{Table, number, text};
 use crate::{message, output, units};
 use anstyle::Style;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tracepoint_control::{
-    Ack, AckState, Acknowledged, Application, Counters, NamedSession, ProcessKey, Recorded, Recorder, RuleAck, State,
+    Ack, AckState, Acknowledged, Application, Counters, KernelRecorded, NamedSession, ProcessKey, Recorded, Recorder,
+    RuleAck, State,
 };
 use tracepoint_reader::recover::RecoveredProcess;
 
@@ -32,6 +33,8 @@ pub(super) struct Report {
     failures: Vec<String>,
     /// What is told, and is no failure: rules that some processes do not support.
     notes: Vec<String>,
+    /// What was recorded of the kernel.
+    kernel: Option<KernelRecorded>,
 }
 
 /// Stops the session, waits until the processes have ended the recording, takes the rest of their packets, and removes the session.
@@ -85,7 +88,7 @@ pub(super) fn finish(
     let is_recorded = |process| by_process.get(process).is_some_and(|recorded| !is_unrecorded(recorded));
     let unrecorded = unrecorded.without(is_recorded);
     let died = !died.is_empty() || !recovered.is_empty();
-    Ok(Report { acks, silent, recovered, unrecorded, died, failures, notes })
+    Ok(Report { acks, silent, recovered, unrecorded, died, failures, notes, kernel: None })
 }
 
 /// Messages about rules that processes do not support: notes, and failures. A filter usually fits some programs only, so that only a rule
@@ -157,9 +160,15 @@ impl Report {
         self.counters().total_lost() > 0
     }
 
-    /// The counts of all processes together.
+    /// Adds what was recorded of the kernel.
+    pub(super) fn add_kernel(&mut self, kernel: KernelRecorded) {
+        self.failures.extend(kernel.errors.iter().map(|error| format!("the kernel: {error}")));
+        self.kernel = Some(kernel);
+    }
+
+    /// The counts of all processes, and of the kernel, together.
     fn counters(&self) -> Counters {
-        let mut sum = Counters::default();
+        let mut sum = self.kernel.as_ref().map(|kernel| kernel.counters.clone()).unwrap_or_default();
         self.acks.iter().for_each(|ack| sum.add(&ack.counters));
         for process in &self.recovered {
             if !self.acks.iter().any(|ack| ack.process.pid == process.pid) {
@@ -177,7 +186,11 @@ impl Report {
         let outputs = self.outputs(out);
         let (events, lost, processes) = (written(&counters), counters.total_lost(), self.processes());
         let plural = if processes == 1 { "process" } else { "processes" };
-        write!(text_out, "{events} events of {processes} {plural}")?;
+        match &self.kernel {
+            None => write!(text_out, "{events} events of {processes} {plural}")?,
+            Some(_) if processes == 0 => write!(text_out, "{events} events of the kernel")?,
+            Some(_) => write!(text_out, "{events} events of {processes} {plural} and the kernel")?,
+        }
         if lost > 0 {
             let tenths = u128::from(lost) * 1000 / (u128::from(events) + u128::from(lost));
             write!(text_out, ", {lost} lost ({}.{} %)", tenths / 10, tenths % 10)?;
@@ -199,6 +212,9 @@ impl Report {
             lost.row(Style::new(), [text("lost"), number(count), text(reason)]);
         }
         lost.write(&mut text_out)?;
+        for (cpu, lost) in self.kernel.iter().flat_map(|kernel| &kernel.lost_by_cpu) {
+            writeln!(text_out, "  CPU {cpu} lost {lost} events of the kernel; see `--kernel-ring-size`")?;
+        }
         for (ack, over) in self.acks.iter().flat_map(|ack| ack.over_budget.iter().map(move |over| (ack, over))) {
             writeln!(text_out, "  process {}: {over}", ack.process.pid)?;
         }
@@ -222,7 +238,8 @@ impl Report {
     /// The outputs: the directory, files of the processes, and recovered traces.
     fn outputs(&self, out: Option<&Path>) -> Vec<PathBuf> {
         let own = self.acks.iter().flat_map(|ack| &ack.outputs);
-        let recovered = self.recovered.iter().map(|process| &process.output);
+        let of_kernel = self.kernel.iter().flat_map(|kernel| &kernel.outputs);
+        let recovered = self.recovered.iter().map(|process| &process.output).chain(of_kernel);
         let mut outputs: Vec<PathBuf> = out.map(Path::to_owned).into_iter().collect();
         for output in own.chain(recovered) {
             if !outputs.contains(output) && out.is_none_or(|out| !output.starts_with(out)) {
@@ -243,12 +260,24 @@ impl Report {
             "lost": counters.total_lost(),
             "processes": self.acks,
             "recovered": self.recovered,
+            "kernel": self.kernel.as_ref().map(kernel_json),
             "not_recorded": self.unrecorded.pids(),
             "not_acknowledged": silent,
             "notes": self.notes,
             "failures": self.unrecorded.messages().chain(&self.failures).collect::<Vec<_>>(),
         }))
     }
+}
+
+/// What was recorded of the kernel.
+fn kernel_json(kernel: &KernelRecorded) -> Value {
+    let event = |(name, [fired, recorded, lost]): &(String, [u64; 3])| json!({ "name": name, "fired": fired, "recorded": recorded, "lost": lost });
+    json!({
+        "counters": kernel.counters,
+        "events": kernel.events.iter().map(event).collect::<Vec<_>>(),
+        "lost_by_cpu": kernel.lost_by_cpu.iter().map(|(cpu, lost)| json!({ "cpu": cpu, "lost": lost })).collect::<Vec<_>>(),
+        "outputs": kernel.outputs.iter().map(|output| output.to_string_lossy()).collect::<Vec<_>>(),
+    })
 }
 
 /// Whether an output is text: a file that is not a dt file.
@@ -277,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_filter_that_fits_one_program_is_no_failure() -> Result<(), serde_json::Error> {
-        let ack = |pid: u32, rules: serde_json::Value| {
+        let ack = |pid: u32, rules: Value| {
             let process = format!("{pid}-1");
             serde_json::from_value::<Ack>(json!({
                 "process": process, "name": "shop", "id": "", "generation": 1, "state": "recording", "rules": rules, "events": 1, "counters": {}, "outputs": [],

@@ -16,6 +16,7 @@ mod crashed;
 mod exit_codes;
 mod hostile_names;
 mod in_code;
+mod kernel;
 mod leftover;
 mod many_processes;
 mod many_sessions;

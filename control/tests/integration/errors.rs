@@ -31,6 +31,7 @@ fn errors_cross_threads() {
     is_error::<tracepoint_control::ControlError>();
     is_error::<tracepoint_control::CpuPercentError>();
     is_error::<tracepoint_control::DirError>();
+    is_error::<tracepoint_control::KernelError>();
     is_error::<tracepoint_control::LimitError>();
     is_error::<tracepoint_control::ProcessKeyError>();
     is_error::<tracepoint_control::RingDirError>();

@@ -1,0 +1,38 @@
+//! How a recording ended: its report, and its outcome.
+
+use super::report::Report;
+use super::{Record, command};
+use crate::failure::{Outcome, VerbResult};
+use crate::message;
+use std::io;
+use std::path::Path;
+use std::process::Child;
+
+impl Record {
+    /// Writes the report. The outcome is that of the command, if there was one.
+    pub(super) fn conclude(&self, report: &Report, out: Option<&Path>, child: Option<Child>) -> VerbResult {
+        self.rights.as_self(|| self.write_report(report, out))?;
+        let lossy = self.fail_on_loss && report.any_lost();
+        let mut outcome = report.outcome().max(if lossy { Outcome::Lossy } else { Outcome::Success });
+        if let Some(mut child) = child {
+            if report.processes() == 0 && !self.is_kernel_alone() {
+                message::error(
+                    "no process took part: the command has no agent, or no event that matches; a program becomes traceable with \
+                     `let _agent = tracepoint::Agent::start();` in its `main`, and `tracectl list` shows its events while it runs",
+                );
+                outcome = outcome.max(Outcome::Failed);
+            }
+            match child.try_wait()? {
+                Some(status) => outcome = outcome.max(command::status_of(status)),
+                None => message::note(&format!("the command is still running, as process {}", child.id())),
+            }
+        } else if report.any_died() {
+            outcome = Outcome::Killed;
+        }
+        Ok(outcome)
+    }
+
+    fn write_report(&self, report: &Report, out: Option<&Path>) -> io::Result<()> {
+        if self.json { report.write_json(out) } else { report.write_text(out) }
+    }
+}

@@ -1,0 +1,135 @@
+//! The kernel's own tracepoints, recorded beside the processes.
+//!
+//! ```text
+//!   events/SYSTEM/EVENT/format (tracefs) ──▶ fields, number
+//!   perf_event_open ──▶ one ring buffer for each CPU ──▶ bytes ──▶ Drain<KernelRings> ──▶ sinks, in a trace called `kernel`
+//!                 └──▶ one counter for each event and CPU: fired, lost ─────────▶ the account
+//! ```
+//!
+//! `perf_event_open` is used, and not the files of tracefs, because it shares nothing with other tools: they may trace the same events at the
+//! same time, and when this process ends, in whatever way, the kernel switches its events off. It also counts without a ring buffer
+//! how often each event fired, which the account is checked against.
+//!
+//! Times are those of `CLOCK_MONOTONIC`, with the offset from UTC that the processes of the run directory have, so that views merge both by time.
+//!
+//! All events of a CPU share its ring buffer. When that is full, the kernel drops new events (`ring_full`).
+
+mod perf;
+mod recorder;
+mod tracefs;
+
+use crate::syntax::SyntaxError;
+use rustix::process::geteuid;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+use tracepoint_reader::kernel::FormatError;
+
+pub use recorder::{KernelRecorded, KernelRecorder, KernelRecording};
+pub use tracefs::KernelEvents;
+
+/// The name of the trace in a directory of traces. Those of processes end in a process id.
+const TRACE: &str = "kernel";
+
+/// How to get the rights.
+const RIGHTS: &str = "run `tracectl` as root (`sudo`), or give it the rights: \
+                      `sudo setcap cap_perfmon,cap_dac_read_search,cap_ipc_lock=ep \"$(command -v tracectl)\"`";
+
+/// The events of the kernel cannot be recorded.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// No tracefs is mounted.
+    #[error("no tracefs is mounted, which has the kernel's events: `sudo mount -t tracefs nodev /sys/kernel/tracing`")]
+    NotMounted,
+    /// A file of tracefs cannot be read.
+    #[error("the kernel's events cannot be read: {}: {source}; {RIGHTS}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A pattern is not a glob.
+    #[error("`{pattern}` is no pattern for events of the kernel: {reason}")]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A pattern matches no event of this kernel.
+    #[error("no event of the kernel matches `{pattern}`{}", did_you_mean(nearest))]
+    Unknown {
+        /// The pattern.
+        pattern: String,
+        /// The names that are most similar.
+        nearest: Vec<String>,
+    },
+    /// The fields of an event are written in a way that is not known.
+    #[error("the fields of the kernel's event {event} cannot be read: {source}")]
+    Format {
+        /// The event.
+        event: String,
+        /// Why.
+        source: FormatError,
+    },
+    /// An event cannot be opened.
+    #[error("the kernel does not let {event} be recorded: {source}; {}", mend(event, source))]
+    Open {
+        /// The event.
+        event: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no memory for a ring buffer.
+    #[error(
+        "the kernel gives no ring buffer of {size} bytes for CPU {cpu}: {source}; ask for a smaller one (`--kernel-ring-size 128K`), or \
+         run `tracectl` as root"
+    )]
+    Ring {
+        /// The CPU.
+        cpu: u32,
+        /// The size, in bytes.
+        size: usize,
+        /// Why.
+        source: io::Error,
+    },
+    /// A sink cannot be made for them.
+    #[error("the kernel's events cannot be written: {0}")]
+    Sink(String),
+    /// The thread that records, or what it needs, cannot be made.
+    #[error("the kernel's events cannot be recorded: {0}")]
+    Thread(io::Error),
+}
+
+impl KernelError {
+    fn pattern(pattern: &str, error: &SyntaxError) -> Self {
+        Self::Pattern { pattern: pattern.to_owned(), reason: error.to_string() }
+    }
+}
+
+fn did_you_mean(nearest: &[String]) -> String {
+    let hint = "; the file `available_events` of tracefs lists them";
+    if nearest.is_empty() { hint.to_owned() } else { format!("; did you mean {}?", nearest.join(" or ")) }
+}
+
+/// What to do when an event cannot be opened.
+fn mend(event: &str, error: &io::Error) -> String {
+    let text = match error.raw_os_error() {
+        // Such as the end of the interrupt by which perf wakes its readers.
+        Some(nix::libc::EPERM) if geteuid().is_root() => {
+            return format!(
+                "it allows that to no user, not even root: exclude the event with `!{event}`; if it refuses every event, a seccomp filter \
+                 forbids `perf_event_open`, as containers have it"
+            );
+        }
+        Some(nix::libc::EPERM | nix::libc::EACCES) => RIGHTS,
+        Some(nix::libc::EMFILE | nix::libc::ENFILE) => {
+            "each event takes a descriptor for each CPU: raise the limit (`ulimit -n`) or record fewer events"
+        }
+        Some(nix::libc::EINVAL) => "Linux 6.0 or later is needed, which counts the events that were lost",
+        _ => "record other events, or a kernel with CONFIG_PERF_EVENTS",
+    };
+    text.to_owned()
+}

@@ -1,0 +1,293 @@
+//! Records events of the kernel: a thread takes what is in the ring buffers to the sinks.
+
+use super::perf::{CpuEvent, RingBuffer, page_size};
+use super::tracefs::KernelEvents;
+use super::{KernelError, TRACE};
+use crate::ack::Counters;
+use crate::clock::clock_info;
+use crate::controller::Controller;
+use crate::outputs::{self, Allowance};
+use crate::own_thread::leave_signals_to_the_program;
+use crate::process::hostname;
+use crate::rights::Rights;
+use crate::spec::SinkSpec;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::time::{ClockId, clock_gettime};
+use std::fs;
+use std::io;
+use std::iter;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use tracepoint_reader::kernel::EventFormat;
+use tracepoint_sinks::account::Account;
+use tracepoint_sinks::{Drain, KernelCounts, KernelRings, ProcessInfo, SinkReport, TraceInfo};
+use uuid::Uuid;
+
+/// The thread's name, as `top -H` shows it.
+const NAME: &str = "tracepoint-kern";
+/// The longest time for which an event stays in its ring buffer.
+const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// The part of a ring buffer that is filled when the thread is woken.
+const WAKE_PART: usize = 4;
+
+/// Events of the kernel that are open, and off.
+#[derive(Debug)]
+pub struct KernelRecorder {
+    events: KernelEvents,
+    cpus: Vec<Cpu>,
+}
+
+/// One CPU.
+#[derive(Debug)]
+struct Cpu {
+    number: u32,
+    /// In the order of the events. The first one's ring buffer is that of all.
+    events: Vec<CpuEvent>,
+    ring: RingBuffer,
+    /// Whether it has gone away.
+    is_gone: bool,
+}
+
+/// What was recorded of the kernel.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct KernelRecorded {
+    /// The sums over all events.
+    pub counters: Counters,
+    /// The counts of each event: its name, how often it fired, was recorded, and was lost.
+    pub events: Vec<(String, [u64; 3])>,
+    /// The events that did not fit into the ring buffer of each CPU that had such.
+    pub lost_by_cpu: Vec<(u32, u64)>,
+    /// The paths of the traces.
+    pub outputs: Vec<PathBuf>,
+    /// What went wrong.
+    pub errors: Vec<String>,
+}
+
+/// A recording of the kernel that runs. If it is dropped, it ends as by [`finish`](Self::finish).
+#[derive(Debug)]
+pub struct KernelRecording {
+    stop: Arc<OwnedFd>,
+    thread: Option<JoinHandle<KernelRecorded>>,
+    allowance: Arc<Allowance>,
+}
+
+impl KernelRecorder {
+    /// Opens the events on all CPUs that are online, each with a ring buffer of `ring_size` bytes, rounded up to a power of two of pages. This
+    /// takes a descriptor for each event and CPU.
+    ///
+    /// # Errors
+    ///
+    /// If this process lacks the rights, descriptors or memory for it, or the kernel is older than Linux 6.0.
+    pub fn open(events: KernelEvents, ring_size: usize) -> Result<Self, KernelError> {
+        let size = ring_size.clamp(page_size(), 1 << 30).next_power_of_two();
+        let cpus = online().map_err(KernelError::Thread)?;
+        let cpus = cpus.into_iter().map(|number| Cpu::open(number, &events, size)).collect::<Result<_, _>>()?;
+        Ok(Self { events, cpus })
+    }
+
+    /// Begins to record into sinks of the kinds `ctf`, `dt` and `text`, each called `kernel`, of at most `max_size` bytes in total. The run
+    /// directory of `controller` has the offset of the clock.
+    ///
+    /// # Errors
+    ///
+    /// If a sink cannot be made, or the thread.
+    pub fn start(
+        self,
+        controller: &Controller,
+        sinks: &[SinkSpec],
+        max_size: u64,
+        rights: &Rights,
+    ) -> Result<KernelRecording, KernelError> {
+        let (clock, _) = clock_info(controller.run_dir());
+        let hostname = String::from_utf8_lossy(&hostname()).into_owned();
+        let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
+        let process = ProcessInfo { hostname, kernel, ..ProcessInfo::default() };
+        let trace = TraceInfo { uuid: Uuid::new_v4().into_bytes(), name: TRACE.to_owned(), clock, process };
+        let time = clock_gettime(ClockId::Monotonic);
+        let began = (time.tv_sec * 1_000_000_000 + time.tv_nsec).cast_unsigned();
+        let Self { events, cpus } = self;
+        let mut drain = Drain::kernel(trace, began, events.0);
+        let allowance = Allowance::of(max_size);
+        let (mut outputs, stop) = (Vec::new(), eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from));
+        let made = rights.as_self(|| {
+            sinks.iter().try_for_each(|spec| {
+                let (sink, output) = outputs::make(spec, TRACE, Arc::clone(&allowance))?;
+                outputs.push(output);
+                drain.add_sink(sink).map(drop).map_err(|error| error.to_string())
+            })
+        });
+        made.map_err(KernelError::Sink)?;
+        let stop = Arc::new(stop.map_err(KernelError::Thread)?);
+        for first in cpus.iter().filter_map(|cpu| cpu.events.first()) {
+            first.enable().map_err(KernelError::Thread)?;
+        }
+        let (own_stop, own_rights) = (Arc::clone(&stop), rights.clone());
+        let body = move || {
+            leave_signals_to_the_program();
+            own_rights.as_self(|| Running { cpus, drain, outputs, errors: Vec::new() }.run(&own_stop))
+        };
+        let thread = Builder::new().name(NAME.to_owned()).spawn(body).map_err(KernelError::Thread)?;
+        Ok(KernelRecording { stop, thread: Some(thread), allowance })
+    }
+}
+
+impl Cpu {
+    fn open(number: u32, events: &KernelEvents, size: usize) -> Result<Self, KernelError> {
+        let open = |(name, format): &(String, EventFormat), first: Option<&CpuEvent>| {
+            let failed = |source| KernelError::Open { event: name.clone(), source };
+            CpuEvent::open(format.number, number, size / WAKE_PART, first).map_err(failed)
+        };
+        let nothing = || KernelError::Thread(io::Error::other("no event is chosen"));
+        let (first, others) = events.0.split_first().ok_or_else(nothing)?;
+        let first = open(first, None)?;
+        // An event without a ring buffer cannot share it.
+        let failed = |source| KernelError::Ring { cpu: number, size, source };
+        let ring = RingBuffer::map(&first, size).map_err(failed)?;
+        let others: Vec<_> = others.iter().map(|event| open(event, Some(&first))).collect::<Result<_, _>>()?;
+        Ok(Self { number, events: iter::once(first).chain(others).collect(), ring, is_gone: false })
+    }
+}
+
+impl KernelRecording {
+    /// Whether output was refused because `max_size` is used up.
+    pub fn is_full(&self) -> bool {
+        self.allowance.is_used_up()
+    }
+
+    /// Switches the events off, writes what is left in the ring buffers, and the account.
+    pub fn finish(mut self) -> KernelRecorded {
+        self.end().unwrap_or_else(|| {
+            let errors = vec!["the thread that records the kernel's events panicked".to_owned()];
+            KernelRecorded { errors, ..KernelRecorded::default() }
+        })
+    }
+
+    fn end(&mut self) -> Option<KernelRecorded> {
+        // A number that is not 0, in either order of its bytes; it always fits.
+        let _ = rustix::io::write(&*self.stop, &1_u64.to_le_bytes());
+        self.thread.take()?.join().ok()
+    }
+}
+
+impl Drop for KernelRecording {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What the thread has.
+struct Running {
+    cpus: Vec<Cpu>,
+    drain: Drain<KernelRings>,
+    outputs: Vec<outputs::Output>,
+    errors: Vec<String>,
+}
+
+impl Running {
+    /// Records until `stop` is written to.
+    fn run(mut self, stop: &OwnedFd) -> KernelRecorded {
+        let mut bytes = Vec::new();
+        loop {
+            let is_asked_to_stop = self.wait(stop);
+            self.take(&mut bytes);
+            if is_asked_to_stop {
+                return self.end(&mut bytes);
+            }
+        }
+    }
+
+    /// Waits until a ring buffer fills up, or for the interval; whether the recording is to end.
+    fn wait(&mut self, stop: &OwnedFd) -> bool {
+        let mut fds = vec![PollFd::new(stop, PollFlags::IN)];
+        let present = || self.cpus.iter().enumerate().filter(|(_, cpu)| !cpu.is_gone);
+        fds.extend(present().filter_map(|(_, cpu)| Some(PollFd::new(cpu.events.first()?, PollFlags::IN))));
+        let _ = poll(&mut fds, Some(&INTERVAL));
+        let is_gone = |fd: &PollFd<'_>| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR);
+        let gone: Vec<_> = present().zip(&fds[1..]).filter(|(_, fd)| is_gone(fd)).map(|((at, _), _)| at).collect();
+        let is_asked_to_stop = !fds[0].revents().is_empty();
+        drop(fds);
+        for at in gone {
+            self.cpus[at].is_gone = true;
+        }
+        is_asked_to_stop
+    }
+
+    /// Takes what is in the ring buffers to the sinks.
+    fn take(&mut self, bytes: &mut Vec<u8>) {
+        for cpu in &mut self.cpus {
+            bytes.clear();
+            cpu.ring.take(bytes);
+            if let Err(error) = self.drain.add(cpu.number, bytes) {
+                let error = format!("CPU {}: {error}", cpu.number);
+                if !self.errors.contains(&error) {
+                    self.errors.push(error);
+                }
+            }
+        }
+        self.drain.drain();
+    }
+
+    fn end(mut self, bytes: &mut Vec<u8>) -> KernelRecorded {
+        for (number, first) in self.cpus.iter().filter_map(|cpu| Some((cpu.number, cpu.events.first()?))) {
+            if let Err(error) = first.disable() {
+                self.errors.push(format!("CPU {number}: the events cannot be switched off: {error}"));
+            }
+        }
+        self.take(bytes);
+        let (mut counts, mut lost_by_cpu) = (Vec::new(), Vec::new());
+        for cpu in &self.cpus {
+            let mut count = |event: &CpuEvent| {
+                let [fired, lost] = event.counts().unwrap_or_else(|error| {
+                    self.errors.push(format!("CPU {}: the counts cannot be read: {error}", cpu.number));
+                    [0; 2]
+                });
+                KernelCounts { fired, lost }
+            };
+            let here: Vec<_> = cpu.events.iter().map(&mut count).collect();
+            let lost = here.iter().map(|counts| counts.lost).sum();
+            if lost > 0 {
+                lost_by_cpu.push((cpu.number, lost));
+            }
+            counts.push((cpu.number, here));
+        }
+        let Self { cpus, drain, outputs, mut errors } = self;
+        drop(cpus);
+        let reports = drain.end(&counts);
+        let failed = |report: &SinkReport| Some(format!("{}: {}", report.name, report.error.as_ref()?));
+        errors.extend(reports.iter().filter_map(failed));
+        let mut recorded = KernelRecorded { lost_by_cpu, errors, ..KernelRecorded::default() };
+        if let Some(report) = reports.first() {
+            recorded.count(&report.account, reports.iter().map(|report| report.bytes).sum());
+        }
+        recorded.outputs = outputs.iter().filter_map(|output| output.path.clone()).collect();
+        recorded
+    }
+}
+
+impl KernelRecorded {
+    fn count(&mut self, account: &Account, bytes: u64) {
+        self.counters.add_account(account, bytes);
+        for channel in &account.channels {
+            let counts = channel.events.iter().map(|event| {
+                let lost = event.total_lost().unwrap_or(u64::MAX);
+                (event.name.clone(), [event.fired, event.recorded, lost])
+            });
+            self.events.extend(counts);
+        }
+    }
+}
+
+/// The CPUs that are online, from a list such as `0-3,8`.
+fn online() -> io::Result<Vec<u32>> {
+    let text = fs::read_to_string("/sys/devices/system/cpu/online")?;
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.trim().parse::<u32>().ok()?..=last.trim().parse().ok()?)
+    };
+    let ranges: Option<Vec<_>> = text.trim().split(',').map(range).collect();
+    let ranges = ranges.ok_or_else(|| io::Error::other(format!("the list of CPUs is `{text}`")))?;
+    Ok(ranges.into_iter().flatten().collect())
+}
