@@ -3,7 +3,7 @@
 //! [`Metadata`] describes the layout of a trace. [`StreamReader`] reads the packets of one stream file, and [`PacketDecoder`] one packet
 //! in memory; both yield [`Event`]s with [`Value`]s. [`Trace`] opens a directory and merges the events of all its streams by time, with
 //! each [`Loss`] that the tracer counted and each [`Damage`] that the reader found. [`text`] and [`json`] write these [`Item`]s. [`Trace::visit`] reads the
-//! same with all processors, where the order of streams does not matter.
+//! same with all processors, where the order of streams does not matter, and [`Trace::visit_packets`] packet by packet.
 //! [`account`] is the tracer's own count of what happened to every event, and [`verify()`] balances it against the trace. [`recover()`]
 //! makes a trace of the rings that a process left behind. [`DtTrace`] is a trace in a circular dt file, which [`Trace`] opens too;
 //! [`convert`] converts between dt files and directories. [`udp`] is the client of the UDP trace server. [`net`] has the messages with which
@@ -77,7 +77,7 @@ pub use event::{Event, Stream};
 pub use follow::Follow;
 pub use headers::Packets;
 pub use loss::{Damage, Loss, LossKind};
-pub use merge::{Item, Items, Polled, Trace, stream_files};
+pub use merge::{Item, Items, Polled, Trace, TraceVisitor, stream_files};
 pub use metadata::Metadata;
 pub use metadata::types::TRACER_OPTIONS;
 pub use origin::Origin;

@@ -1,6 +1,7 @@
 //! Opens traces and merges the events of their streams by time.
 
 mod alignment;
+mod by_packet;
 mod cursor;
 mod directory;
 mod incremental;
@@ -23,6 +24,7 @@ use crate::loss::{Damage, Loss};
 use crate::metadata::Metadata;
 use cursor::StreamCursor;
 
+pub use by_packet::TraceVisitor;
 pub use directory::stream_files;
 pub(crate) use directory::traces;
 pub(crate) use incremental::IncrementalMerge;

@@ -127,6 +127,18 @@ impl RecordLayout {
 }
 
 impl Kind {
+    /// Whether [`Kind::value`] gives the value and its type: not that of an array or of one of several types.
+    fn is_scalar(&self) -> bool {
+        match self {
+            Self::Other => false,
+            Self::Variant(options) => {
+                let mut values = options.iter().filter(|option| !matches!(option, Self::Absent));
+                values.next().is_none_or(Self::is_scalar) && values.next().is_none()
+            }
+            _ => true,
+        }
+    }
+
     /// The value of a member that begins at `at`.
     #[inline]
     fn value<'a>(&self, record: &'a [u8], at: usize) -> Option<Value<'a>> {
@@ -317,6 +329,15 @@ pub(crate) struct ClassLayouts {
 impl ClassLayouts {
     /// Those that are known: none, if the header of records is not the tracer's.
     pub(crate) fn of(class: &StreamClass) -> Self {
+        Self::of_which(class, |_| true)
+    }
+
+    /// The same of the events whose values can all be told without decoding the others.
+    pub(crate) fn of_scalars(class: &StreamClass) -> Self {
+        Self::of_which(class, |layout| layout.members.iter().all(|member| member.kind.is_scalar()))
+    }
+
+    fn of_which(class: &StreamClass, is_wanted: impl Fn(&RecordLayout) -> bool) -> Self {
         let mut events = Vec::new();
         if class.event_header.as_ref().is_some_and(|header| is_word(header)) {
             for (id, event) in &class.events {
@@ -324,7 +345,7 @@ impl ClassLayouts {
                 events.resize_with(events.len().max(usize::from(id) + 1), || None);
                 let [fields, context, stream] =
                     [&event.fields, &event.context, &class.event_context].map(Option::as_deref);
-                let layout = RecordLayout::of(fields, context, stream);
+                let layout = RecordLayout::of(fields, context, stream).filter(&is_wanted);
                 events[usize::from(id)] = layout.map(|layout| (Arc::clone(event), layout));
             }
         }

@@ -64,6 +64,14 @@ impl<'a> EventView<'a> {
         self.class
     }
 
+    /// The event, if it is decoded.
+    pub fn decoded(&self) -> Option<&'a Event> {
+        match self.values {
+            Values::Record(..) => None,
+            Values::Decoded(event) => Some(event),
+        }
+    }
+
     /// The value with this number; `None` if there is none, or if it is a structure, a variant, or an array of other elements than bytes. Texts
     /// and bytes are [`field::Value::Path`]. An `Option` of a traced program is its value, or [`field::Value::Absent`]. Costs passing over the texts and sequences before it, if the event is not decoded.
     #[inline]

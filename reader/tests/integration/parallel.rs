@@ -1,4 +1,4 @@
-//! Several threads find in a trace what one finds: events, losses, damage, and what `verify` says.
+//! Several threads find in a trace what one finds: events, losses, damage, and what `verify` says. So does a visitor of packets.
 
 use std::fmt::Write;
 use std::fs;
@@ -6,11 +6,15 @@ use std::path::Path;
 
 use crate::hand::{PREAMBLE, Packet, UUID, stream, trace};
 use crate::seed;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 use tempfile::TempDir;
 use tracepoint_reader::account::Account;
 use tracepoint_reader::convert::{ConvertOptions, convert};
 use tracepoint_reader::internal::sealed;
-use tracepoint_reader::{EventView, Item, Parallelism, Trace, Visitor, verify_with};
+use tracepoint_reader::{
+    Damage, EventView, Item, Loss, Packet as Header, Parallelism, Stream, Trace, TraceVisitor, Visitor, verify_with,
+};
 
 /// Splitmix64.
 struct Random(u64);
@@ -180,7 +184,7 @@ fn sorted(mut found: Found) -> Found {
     found
 }
 
-fn loss(loss: &tracepoint_reader::Loss) -> String {
+fn loss(loss: &Loss) -> String {
     format!("{:?} {:?} {} {}", loss.stream.instance, loss.kind, loss.from_ns, loss.to_ns)
 }
 
@@ -209,6 +213,44 @@ fn by_visitors(trace: &Trace, parallelism: Parallelism) -> Found {
     sorted((events, seen.losses.iter().map(loss).collect(), damage, seen.unchecked))
 }
 
+/// What a visitor of packets finds, and when the packets began.
+#[derive(Default)]
+struct Packets {
+    found: Found,
+    begins: Vec<i64>,
+    stream: Option<(u64, Option<u64>)>,
+}
+
+impl TraceVisitor for Packets {
+    fn loss(&mut self, one: &Loss) {
+        self.found.1.push(loss(one));
+    }
+
+    fn packet(&mut self, stream: &Arc<Stream>, packet: &Header) -> ControlFlow<()> {
+        self.begins.extend(packet.begin.map(|begin| stream.nanoseconds(begin)));
+        self.stream = Some((stream.class.id, stream.instance));
+        ControlFlow::Continue(())
+    }
+
+    fn event(&mut self, event: &EventView<'_>) {
+        assert_eq!(Some((event.stream().class.id, event.stream().instance)), self.stream);
+        let has_array = event.class().name == "p:e2";
+        assert!(!has_array || event.decoded().is_some(), "an array cannot be told otherwise");
+        self.found.0.push(line(event));
+    }
+
+    fn damage(&mut self, damage: &Damage) {
+        self.found.2.push(damage.to_string());
+    }
+}
+
+fn by_packets(trace: &Trace) -> (Found, Vec<i64>) {
+    let (mut packets, mut progress) = (Packets::default(), (0, 0));
+    packets.found.3 = trace.visit_packets(&mut packets, &mut |done, all| progress = (done, all));
+    assert!(progress.0 <= progress.1);
+    (sorted(packets.found), packets.begins)
+}
+
 /// Threads, and bytes of a part.
 const DIVISIONS: [(usize, u64); 4] = [(1, 0), (1, 1), (3, 700), (4, 5000)];
 
@@ -224,6 +266,10 @@ fn assert_equal(found: &Found, expected: &Found, what: &str) {
 fn compare(path: &Path, what: &str) -> Found {
     let trace = Trace::open(path).unwrap();
     let expected = by_items(&trace);
+    let (found, begins) = by_packets(&trace);
+    assert_equal(&found, &expected, &format!("{what}, packets"));
+    // Times in a damaged stream may go back.
+    assert!(!expected.2.is_empty() || begins.is_sorted(), "{what}: {begins:?}");
     let report = verify_with(path, Parallelism::new(1, 0), &mut |_, _| {}).unwrap();
     for (threads, part) in DIVISIONS {
         let parallelism = Parallelism::new(threads, part);

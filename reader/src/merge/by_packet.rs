@@ -1,0 +1,136 @@
+//! Visits a trace packet by packet: those of all streams in the order of their begins.
+//!
+//! That is nearly the order of times, and costs neither a comparison nor a decoded event per event: events of one packet stay together, and
+//! [`EventView`]s are given in place of events. What needs a stream in its order, such as losses, is given in this order.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::losses::LossFinder;
+use super::{Streams, Trace, TraceStream};
+use crate::event::Stream;
+use crate::loss::{Damage, Loss};
+use crate::metadata::StreamClass;
+use crate::packet::Packet;
+use crate::record_layout::ClassLayouts;
+use crate::stream::{Step, StreamReader};
+use crate::view::EventView;
+
+/// Sees a trace, packet by packet.
+pub trait TraceVisitor {
+    /// What is missing before the packet of the same stream that comes next.
+    fn loss(&mut self, loss: &Loss);
+
+    /// A packet begins; its events follow. With [`ControlFlow::Break`] the visit ends here.
+    fn packet(&mut self, stream: &Arc<Stream>, packet: &Packet) -> ControlFlow<()>;
+
+    /// An event of that packet. It is [decoded](EventView::decoded) if it has values that [`EventView::value`] cannot give.
+    fn event(&mut self, event: &EventView<'_>);
+
+    /// A part that cannot be read: of the packet that began last, if that is of this file, or between packets.
+    fn damage(&mut self, damage: &Damage);
+}
+
+/// A stream, with the packet that comes next.
+struct Cursor {
+    reader: StreamReader,
+    losses: LossFinder,
+    next: Option<Arc<Packet>>,
+}
+
+impl Cursor {
+    /// Goes on to the next packet; returns when it begins, in nanoseconds since the epoch, or `None` at the end of the stream.
+    fn advance(&mut self, visitor: &mut impl TraceVisitor) -> Option<i64> {
+        loop {
+            match self.reader.next()? {
+                Step::Begin(packet) => {
+                    let stream = self.reader.stream()?;
+                    // Packets need not have times.
+                    let begin = packet.begin.or_else(|| self.losses.end()).map(|begin| stream.nanoseconds(begin));
+                    self.next = Some(packet);
+                    return Some(begin.unwrap_or(i64::MIN));
+                }
+                Step::Damage(damage) => visitor.damage(&damage),
+                Step::Event(_) | Step::End(_) => {}
+            }
+        }
+    }
+
+    /// Gives the packet that comes next to the visitor.
+    fn visit(&mut self, visitor: &mut impl TraceVisitor, layouts: &mut Layouts) -> ControlFlow<()> {
+        let Some((packet, stream)) = self.next.take().zip(self.reader.stream().cloned()) else {
+            return ControlFlow::Continue(());
+        };
+        for loss in self.losses.before(&stream, &packet) {
+            visitor.loss(&loss);
+        }
+        visitor.packet(&stream, &packet)?;
+        let layouts = layouts.of(&packet.class);
+        let end = loop {
+            self.reader.visit(layouts, |event| visitor.event(event));
+            match self.reader.next() {
+                Some(Step::Event(event)) => visitor.event(&EventView::from(&event)),
+                Some(Step::End(end)) => break Some(end),
+                Some(Step::Damage(damage)) => {
+                    visitor.damage(&damage);
+                    break None;
+                }
+                Some(Step::Begin(_)) | None => break None,
+            }
+        };
+        self.losses.ended(packet, end);
+        ControlFlow::Continue(())
+    }
+}
+
+/// The layouts of the stream classes so far, by their addresses.
+#[derive(Default)]
+struct Layouts(Vec<(Arc<StreamClass>, ClassLayouts)>);
+
+impl Layouts {
+    fn of(&mut self, class: &Arc<StreamClass>) -> &ClassLayouts {
+        let index = self.0.iter().position(|(known, _)| Arc::ptr_eq(known, class)).unwrap_or_else(|| {
+            self.0.push((Arc::clone(class), ClassLayouts::of_scalars(class)));
+            self.0.len() - 1
+        });
+        &self.0[index].1
+    }
+}
+
+impl Trace {
+    /// Shows everything in the traces to a visitor, packet by packet, in the order in which packets begin. Events of different packets are not
+    /// merged: those of a packet come together. Returns the number of packets without a checksum, as
+    /// [`Items::unchecked`](crate::Items::unchecked) counts them.
+    ///
+    /// Keeps a window of each stream in memory, as [`Trace::items`] does. `progress` is called with the bytes of packets that were visited, of
+    /// how many, after each packet.
+    pub fn visit_packets(&self, visitor: &mut impl TraceVisitor, progress: &mut dyn FnMut(u64, u64)) -> u64 {
+        let Streams { all, damage, .. } = self.streams_since(i64::MIN);
+        for damage in &damage {
+            visitor.damage(damage);
+        }
+        let (mut done, total) = (0, all.iter().map(|stream| stream.reader.size()).sum());
+        let (mut cursors, mut heap, mut layouts) = (Vec::new(), BinaryHeap::new(), Layouts::default());
+        for (index, TraceStream { reader, begin, discarded_before }) in all.into_iter().enumerate() {
+            heap.push(Reverse((begin, index)));
+            cursors.push(Cursor { reader, losses: LossFinder::new(begin, discarded_before), next: None });
+        }
+        while let Some(Reverse((_, index))) = heap.pop() {
+            let cursor = &mut cursors[index];
+            // A cursor that has not begun is put back at the time of its first packet.
+            if let Some(packet) = cursor.next.clone() {
+                if cursor.visit(visitor, &mut layouts).is_break() {
+                    break;
+                }
+                done += packet.size();
+                progress(done.min(total), total);
+            }
+            if let Some(begin) = cursor.advance(visitor) {
+                heap.push(Reverse((begin, index)));
+            }
+        }
+        cursors.iter().map(|cursor| cursor.reader.unchecked()).sum()
+    }
+}
