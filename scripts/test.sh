@@ -96,3 +96,5 @@ step budgets scripts/budgets.sh
 step helgrind scripts/helgrind.sh
 step models scripts/models.sh ${long}
 step fuzz scripts/fuzz.sh ${long}
+step query scripts/query.sh
+step deny-query cargo deny --manifest-path query/Cargo.toml check bans licenses sources

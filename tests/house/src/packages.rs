@@ -1,4 +1,4 @@
-//! The packages of the workspace, as `cargo metadata` lists them.
+//! The packages of the workspace, and of that in `query/`, as `cargo metadata` lists them.
 
 use crate::root;
 use serde_json::Value;
@@ -18,8 +18,8 @@ pub struct Member {
     pub unconditional: BTreeSet<String>,
 }
 
-/// All of the workspace's packages and of those that they depend on.
-pub struct Packages(Value);
+/// All of the workspace's packages and of those that they depend on; and the members of the workspace in `query/`.
+pub struct Packages(Value, Value);
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
@@ -36,21 +36,27 @@ impl Packages {
     ///
     /// If cargo does not answer.
     pub fn read() -> Self {
-        let mut command = Command::new(env!("CARGO"));
-        let output = command.args(["metadata", "--format-version=1", "--offline"]).current_dir(root()).output();
-        let output = output.expect("cargo can be run");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Self(serde_json::from_slice(&output.stdout).expect("JSON"))
+        let metadata = |directory: &str, more: &[&str]| {
+            let mut command = Command::new(env!("CARGO"));
+            command.args(["metadata", "--format-version=1", "--offline"]).args(more);
+            let output = command.current_dir(root().join(directory)).output().expect("cargo can be run");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            serde_json::from_slice(&output.stdout).expect("JSON")
+        };
+        // What that depends on need not have been fetched.
+        Self(metadata("", &[]), metadata("query", &["--no-deps"]))
     }
 
     fn with_id(&self, id: &str) -> &Value {
-        let found = list(&self.0, "packages").iter().find(|package| text(package, "id") == id);
+        let packages = [&self.0, &self.1].into_iter().flat_map(|workspace| list(workspace, "packages"));
+        let found = packages.into_iter().find(|package| text(package, "id") == id);
         found.unwrap_or_else(|| panic!("{id} is no package"))
     }
 
     /// The members by their names.
     pub fn members(&self) -> BTreeMap<String, Member> {
-        let ids = list(&self.0, "workspace_members").iter().filter_map(Value::as_str);
+        let ids = [&self.0, &self.1].into_iter().flat_map(|workspace| list(workspace, "workspace_members"));
+        let ids = ids.filter_map(Value::as_str);
         let packages: Vec<_> = ids.map(|id| self.with_id(id)).collect();
         let names: BTreeSet<_> = packages.iter().map(|package| text(package, "name")).collect();
         let member = |package: &&Value| {

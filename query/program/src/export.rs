@@ -1,0 +1,76 @@
+//! `tracectl query export`, which is `tracectl export --parquet`.
+
+use std::path::PathBuf;
+
+use bytesize::ByteSize;
+use clap::Args;
+use serde_json::json;
+use tracepoint_reader::Trace;
+use tracepoint_store::{IngestOptions, Ingested, Store, ingest};
+
+use crate::output::{self, Progress, counted};
+use crate::{Outcome, VerbResult};
+
+/// Writes traces into a store of Parquet files
+///
+/// A trace is in the store as a whole or not at all, and once: it is refused if it is there already. Losses and the account are tables beside
+/// the events. `tracectl export --parquet STORE PATH` is the same.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tracectl query export /srv/traces /tmp/trace
+  tracectl query export --json /srv/traces /tmp/trace /var/tmp/shop.dt | jq .events
+  tracectl export --parquet /srv/traces /tmp/trace")]
+pub(crate) struct Export {
+    /// A store, or a directory that is empty or does not exist
+    #[arg(value_name = "STORE")]
+    store: PathBuf,
+    /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Write one JSON object about what was written: `output`, `events`, `lost_events`, `damage`, `parts`, `bytes`, …
+    #[arg(long)]
+    json: bool,
+}
+
+impl Export {
+    pub(crate) fn run(&self) -> VerbResult {
+        let trace = Trace::open_all(&self.paths)?;
+        let store = Store::create(&self.store)?;
+        let mut progress = Progress::new();
+        let written = ingest(&store, &trace, IngestOptions::default(), &mut |done, total| progress.set(done, total))?;
+        drop(progress);
+        let Ingested { events, lost_events, losses_of_unknown_size, damage, unchecked, parts, bytes, .. } = written;
+        let path = self.store.display();
+        if self.json {
+            let mut object = json!(written);
+            object["output"] = path.to_string().into();
+            output::json(&object)?;
+        } else {
+            let (events, parts, bytes) = (counted(events, "event"), counted(parts, "file"), ByteSize(bytes));
+            output::line(&format!("{path}: {events} in {parts}, {bytes}"))?;
+        }
+        if lost_events > 0 || losses_of_unknown_size > 0 {
+            let more = if losses_of_unknown_size > 0 { " or more" } else { "" };
+            output::message("note", &format!("{}{more} of these traces were lost", counted(lost_events, "event")));
+        }
+        if unchecked > 0 {
+            let packets = counted(unchecked, "packet");
+            output::message("note", &format!("{packets} without a checksum: changes of their bytes cannot be noticed"));
+        }
+        if damage > 0 {
+            let parts = counted(damage, "part");
+            let text = format!("{parts} of the trace cannot be read: see the rows `damage` of the table `losses`");
+            output::message("error", &text);
+        }
+        let gone: u64 = trace.dt_files().filter_map(|file| Some(file.summary().ok()?.gone_events)).sum();
+        if gone > 0 {
+            let gone = counted(gone, "event");
+            output::message(
+                "note",
+                &format!("{gone} were overwritten in the dt file: see `overwritten` in the table `account`"),
+            );
+        }
+        Ok(if damage > 0 { Outcome::Incomplete } else { Outcome::Success })
+    }
+}

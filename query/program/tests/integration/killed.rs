@@ -1,0 +1,89 @@
+//! A writer that is killed at any moment leaves a trace in the store as a whole, or not at all.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::made::{EventKind, Field, Made, Random};
+use crate::{run, seed, text};
+
+/// The files of events, and whether the account is there.
+fn visible(store: &Path) -> (usize, bool) {
+    fn count(directory: &Path) -> usize {
+        let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+        entries
+            .map(
+                |path| {
+                    if path.is_dir() { count(&path) } else { usize::from(path.extension() == Some("parquet".as_ref())) }
+                },
+            )
+            .sum()
+    }
+    let days = fs::read_dir(store).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+    let days = days.filter(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"day=")));
+    (days.map(|day| count(&day)).sum(), count(&store.join("account")) > 0)
+}
+
+#[test]
+fn a_killed_writer_leaves_all_or_nothing() {
+    let mut random = Random(seed::seed());
+    let place = tempfile::tempdir_in("/dev/shm").expect("a directory");
+    let fields = || (0..6).map(|at| (format!("f{at}"), Field::random(&mut Random(at + 1), 1))).collect();
+    let kinds: Vec<_> = (0..40).map(|at| EventKind { name: format!("killed:e{at}"), fields: fields() }).collect();
+    let (uuid, host, session) = ([3; 16], "h".to_owned(), "s".to_owned());
+    let (begin_ns, step_ns) = (1_795_430_400_000_000_000, 10_000_000_000);
+    let made = Made {
+        uuid,
+        host,
+        session,
+        begin_ns,
+        step_ns,
+        kinds,
+        streams: 4,
+        packets: 20,
+        packet_events: 400,
+        loses: false,
+        contexts: false,
+    };
+    let trace = place.path().join("trace");
+    let events = made.write(&trace, &mut random);
+    let kills = std::env::var("TRACEPOINT_KILLS").map_or(12, |kills| kills.parse().expect("a number"));
+    // How long a run takes here.
+    let began = std::time::Instant::now();
+    let whole = place.path().join("whole");
+    assert!(run(&["export", text(&whole), text(&trace)]).status.success());
+    let (parts, took) = (visible(&whole).0, began.elapsed().as_micros() as u64);
+    let mut before = 0;
+    for kill in 0..kills {
+        let store = place.path().join(format!("store{kill}"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl-query"));
+        let command = command.args(["export", text(&store), text(&trace)]).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut writer = command.spawn().expect("the program runs");
+        // Half of them early: the machine may have been slower before.
+        thread::sleep(Duration::from_micros(random.below(took >> (kill % 2 * 2))));
+        writer.kill().expect("it was started");
+        writer.wait().expect("it was started");
+        // The next program that opens the store completes a transaction that was committed, and removes the files of one that was not.
+        if store.join(".tracepoint/store.json").exists() {
+            assert!(run(&["compact", "--target", "1B", text(&store)]).status.success());
+            let left = fs::read_dir(store.join(".tracepoint/transactions")).expect("a directory").count();
+            assert_eq!(left, 0, "the transaction is over");
+        }
+        match visible(&store) {
+            (0, false) => {
+                before += 1;
+                let again = run(&["export", "--json", text(&store), text(&trace)]);
+                let summary: Value = serde_json::from_slice(&again.stdout).expect("JSON");
+                assert_eq!(summary["events"], events, "{}", String::from_utf8_lossy(&again.stderr));
+            }
+            found => assert_eq!(found, (parts, true), "the whole trace"),
+        }
+        fs::remove_dir_all(&store).expect("a directory");
+    }
+    println!("{before} of {kills} were killed before they had committed");
+    assert!(before > 0, "no writer was killed in the middle");
+}

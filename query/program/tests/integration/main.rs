@@ -1,0 +1,24 @@
+//! `tracectl-query` as a program: what it writes is read by DuckDB, and survives its death.
+
+#[path = "../../../store/tests/common/made.rs"]
+mod made;
+#[path = "../../../../tests/support/seed.rs"]
+mod seed;
+#[path = "../../../../tests/support/skip.rs"]
+mod skip;
+
+mod duckdb;
+mod killed;
+mod recorded;
+mod verbs;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tracectl-query")).args(arguments).output().expect("the program runs")
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}

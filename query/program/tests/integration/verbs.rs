@@ -1,0 +1,52 @@
+//! The verbs: what they print, and their exit codes.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::recorded::record;
+use crate::{run, text};
+
+#[test]
+fn a_store_is_written_compacted_and_cleared() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (trace, second, store) = (place.path().join("trace"), place.path().join("second"), place.path().join("store"));
+    record(&trace, 1 << 20, 1000);
+    record(&second, 1 << 20, 1000);
+    let told = |arguments: &[&str]| {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let line = told(&["export", text(&store), text(&trace)]);
+    assert!(line.contains("1100 events in 2 files"), "{line}");
+    told(&["export", text(&store), text(&second)]);
+    let again = run(&["export", text(&store), text(&trace)]);
+    let error = String::from_utf8_lossy(&again.stderr);
+    assert_eq!(again.status.code(), Some(3));
+    assert!(error.contains("already") && error.contains("name another store"), "{error}");
+    let compacted: Value = serde_json::from_str(&told(&["compact", "--json", text(&store)])).expect("JSON");
+    assert_eq!((&compacted["files_before"], &compacted["files_after"]), (&6.into(), &3.into()));
+    let kept: Value = serde_json::from_str(&told(&["retain", "--days", "1", "--json", text(&store)])).expect("JSON");
+    assert_eq!(kept["removed_files"], 0);
+    let line = told(&["retain", "--size", "0", text(&store)]);
+    assert!(line.contains("0 days removed"), "the newest day stays: {line}");
+    assert_eq!(run(&["retain", text(&store)]).status.code(), Some(2), "what stays?");
+    assert_eq!(run(&["compact", text(place.path())]).status.code(), Some(3), "no store");
+}
+
+#[test]
+fn damage_is_incomplete() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (trace, store) = (place.path().join("trace"), place.path().join("store"));
+    record(&trace, 1 << 20, 1000);
+    let stream = fs::read_dir(&trace).expect("a trace").filter_map(Result::ok).map(|entry| entry.path());
+    let stream = stream.into_iter().find(|path| path.is_file() && !path.ends_with("metadata")).expect("a stream");
+    let mut bytes = fs::read(&stream).expect("a file");
+    bytes.truncate(bytes.len() / 2);
+    fs::write(&stream, bytes).expect("a file");
+    let output = run(&["export", "--json", text(&store), text(&trace)]);
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(summary["damage"], 1);
+}

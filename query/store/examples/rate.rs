@@ -1,0 +1,113 @@
+//! How fast events are written into a store, and how large they are: `rate [ROUNDS [EVENTS [DIR]]]`.
+//!
+//! Two threads record events into a CTF trace in DIR (`/dev/shm`), without a loss: numbers, and numbers with texts. Each round writes each trace
+//! into a store of its own, in this process, by one thread. What it prints are events per second of processor time, and bytes per event of the
+//! store, of the trace, and of the trace behind `zstd -1`: the least of the rounds.
+
+#![expect(clippy::cast_precision_loss, reason = "figures for people")]
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::time::{ClockId, clock_gettime};
+use tracepoint::sinks::CtfSink;
+use tracepoint::{Channel, Session};
+use tracepoint_reader::Trace;
+use tracepoint_store::{IngestOptions, Store, ingest};
+
+tracepoint::define_trace! {
+    provider = "rate";
+
+    /// Two 32-bit numbers and a 64-bit one.
+    numbers(a: i32, b: i32, c: i64) { a: i32 = a, b: i32 = b, c: i64 = c }
+
+    /// A request of a service.
+    request(id: u64, path: &str, nanos: u64, status: u16) {
+        id: u64 = id,
+        path: str = path,
+        nanos: u64 = nanos,
+        status: u16 = status,
+    }
+}
+
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+const PATHS: [&str; 5] = ["/", "/login", "/cart", "/search", "/static/style.css"];
+
+fn main() -> Outcome {
+    let mut arguments = std::env::args().skip(1);
+    let rounds: u32 = arguments.next().map_or(Ok(3), |text| text.parse())?;
+    let events: u64 = arguments.next().map_or(Ok(4_000_000), |text| text.parse())?;
+    let directory = arguments.next().map_or_else(|| PathBuf::from("/dev/shm"), PathBuf::from);
+    let directory = tempfile::tempdir_in(directory)?;
+    println!("| event | million events/s | Parquet | CTF | CTF, zstd -1 |\n|---|---|---|---|---|");
+    for name in ["numbers", "request"] {
+        let trace = directory.path().join(name);
+        record(name, events, &trace)?;
+        let (mut best, mut size) = (f64::INFINITY, 0);
+        for round in 0..rounds {
+            let store = directory.path().join(format!("store{round}"));
+            let began = processor_time();
+            let stored =
+                ingest(&Store::create(&store)?, &Trace::open(&trace)?, IngestOptions::default(), &mut |_, _| {})?;
+            best = best.min(processor_time() - began);
+            if stored.events != events || stored.lost_events > 0 {
+                return Err(format!("{stored:?} of {events} events").into());
+            }
+            size = stored.bytes;
+            fs::remove_dir_all(store)?;
+        }
+        let (plain, compressed) = sizes(&trace)?;
+        let each = |bytes: u64| bytes as f64 / events as f64;
+        let rate = events as f64 / best / 1e6;
+        println!("| `{name}` | {rate:.2} | {:.2} | {:.2} | {:.2} |", each(size), each(plain), each(compressed));
+    }
+    Ok(())
+}
+
+fn record(name: &str, events: u64, trace: &Path) -> Outcome {
+    let channel = Channel::wait(4 << 20, std::time::Duration::from_secs(10));
+    let session = Session::builder("rate").events(format!("rate:{name}").as_str()).channel(channel);
+    let session = session.sink(CtfSink::create(trace)?).in_memory().start()?;
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            scope.spawn(move || {
+                let mut random = thread + 1;
+                for n in 0..events / 2 {
+                    // xorshift64
+                    random ^= random << 13;
+                    random ^= random >> 7;
+                    random ^= random << 17;
+                    tracepoint::trace!(numbers(n as i32, 7, n.cast_signed()));
+                    let path = PATHS[(random % 5) as usize];
+                    tracepoint::trace!(request(
+                        2 * n + thread,
+                        path,
+                        1000 + random % 100_000,
+                        200 + (random % 5) as u16
+                    ));
+                }
+            });
+        }
+    });
+    session.stop()?;
+    Ok(())
+}
+
+/// The bytes of a trace's streams, and those behind a compressor.
+fn sizes(trace: &Path) -> Outcome<(u64, u64)> {
+    let (mut plain, mut compressed) = (0, 0);
+    for file in tracepoint_reader::stream_files(trace)? {
+        let bytes = fs::read(file)?;
+        plain += bytes.len() as u64;
+        compressed += zstd::bulk::compress(&bytes, 1)?.len() as u64;
+    }
+    Ok((plain, compressed))
+}
+
+/// The processor time of this process, in seconds.
+fn processor_time() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}

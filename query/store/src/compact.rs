@@ -1,0 +1,160 @@
+//! Makes few large files of many small ones.
+
+use std::fs::File;
+use std::path::Path;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use serde::Serialize;
+
+use crate::error::StoreError;
+use crate::files::{PartFile, parts};
+use crate::part::{EVENT, PartWriter};
+use crate::store::Store;
+use crate::transaction::Transaction;
+
+/// The rows of a row group.
+const ROWS: usize = 122_880;
+
+/// What was compacted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Compacted {
+    /// Partitions in which files were replaced.
+    pub partitions: u64,
+    /// Files that were replaced.
+    pub files_before: u64,
+    /// Files that replace them.
+    pub files_after: u64,
+    /// The size of those that were replaced, in bytes.
+    pub bytes_before: u64,
+    /// The size of those that replace them, in bytes.
+    pub bytes_after: u64,
+}
+
+/// Replaces files that are smaller than `target` bytes, in each partition with several of them, by files of about that size. The rows stay the
+/// same, in the order in which they were written. Partitions are replaced one by one; a reader that runs meanwhile may see the rows of one of
+/// them twice. Holds one row group in memory, and waits for another process that compacts or removes.
+///
+/// # Errors
+/// [`StoreError::Io`] and [`StoreError::Parquet`]. What was compacted before stays so.
+pub fn compact(store: &Store, target: u64) -> Result<Compacted, StoreError> {
+    let _alone = store.maintain()?;
+    let mut compacted = Compacted::default();
+    for (directory, files) in parts(store.path())? {
+        let mut group: Vec<PartFile> = Vec::new();
+        let small = files.into_iter().filter(|file| file.bytes < target);
+        let before = compacted.files_before;
+        for file in small {
+            group.push(file);
+            if group.iter().map(|file| file.bytes).sum::<u64>() >= target {
+                replace(store, &directory, &std::mem::take(&mut group), &mut compacted)?;
+            }
+        }
+        replace(store, &directory, &group, &mut compacted)?;
+        compacted.partitions += u64::from(compacted.files_before > before);
+    }
+    Ok(compacted)
+}
+
+/// Replaces files by one.
+fn replace(store: &Store, directory: &Path, files: &[PartFile], done: &mut Compacted) -> Result<(), StoreError> {
+    if files.len() < 2 {
+        return Ok(());
+    }
+    let mut change = store.begin(&store.lock()?)?;
+    match merge(store, directory, files, &mut change) {
+        Ok((replaced, before, after)) if replaced > 1 => {
+            store.commit(&store.lock()?, change)?;
+            (done.files_before, done.files_after) = (done.files_before + replaced, done.files_after + 1);
+            (done.bytes_before, done.bytes_after) = (done.bytes_before + before, done.bytes_after + after);
+            Ok(())
+        }
+        other => {
+            change.abandon();
+            other.map(|_| ())
+        }
+    }
+}
+
+/// Writes the rows of the files that have the columns of the first into one. Returns how many these are, their size, and that of the new one.
+fn merge(
+    store: &Store,
+    directory: &Path,
+    files: &[PartFile],
+    change: &mut Transaction,
+) -> Result<(u64, u64, u64), StoreError> {
+    let relative = |path: &Path| path.strip_prefix(store.path()).unwrap_or(path).to_owned();
+    let output = change.add(&relative(directory), "parquet");
+    let (mut merged, mut replaced, mut bytes): (Option<Merged>, u64, u64) = (None, 0, 0);
+    for file in files {
+        let (reader, event) = open(&file.path)?;
+        let schema = reader_schema(&reader);
+        let merged = merged.get_or_insert_with(|| Merged { schema, event, rows: Vec::new(), count: 0, writer: None });
+        if reader_schema(&reader) != merged.schema {
+            continue;
+        }
+        for batch in reader {
+            merged.push(batch.map_err(|error| StoreError::parquet(&file.path)(error.into()))?, &output)?;
+        }
+        change.remove(relative(&file.path));
+        (replaced, bytes) = (replaced + 1, bytes + file.bytes);
+    }
+    let Some(mut merged) = merged else { return Ok((0, 0, 0)) };
+    merged.flush(&output)?;
+    let after = merged.writer.map_or(Ok(0), |writer| Ok(writer.finish()?.bytes))?;
+    Ok((replaced, bytes, after))
+}
+
+fn reader_schema(reader: &ParquetRecordBatchReader) -> SchemaRef {
+    use arrow_array::RecordBatchReader;
+    reader.schema()
+}
+
+/// A file, and the name of its event.
+fn open(path: &Path) -> Result<(ParquetRecordBatchReader, Option<String>), StoreError> {
+    let file = File::open(path).map_err(StoreError::io(path))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(StoreError::parquet(path))?;
+    let metadata = builder.metadata().file_metadata().key_value_metadata();
+    let event = metadata.and_then(|pairs| pairs.iter().find(|pair| pair.key == EVENT)?.value.clone());
+    Ok((builder.with_batch_size(ROWS).build().map_err(StoreError::parquet(path))?, event))
+}
+
+/// The file that is written.
+struct Merged {
+    schema: SchemaRef,
+    event: Option<String>,
+    rows: Vec<RecordBatch>,
+    count: usize,
+    writer: Option<PartWriter>,
+}
+
+impl Merged {
+    fn push(&mut self, batch: RecordBatch, output: &Path) -> Result<(), StoreError> {
+        if self.count + batch.num_rows() > ROWS {
+            self.flush(output)?;
+        }
+        self.count += batch.num_rows();
+        self.rows.push(batch);
+        Ok(())
+    }
+
+    fn flush(&mut self, output: &Path) -> Result<(), StoreError> {
+        if self.count == 0 {
+            return Ok(());
+        }
+        let rows =
+            concat_batches(&self.schema, &self.rows).map_err(|error| StoreError::parquet(output)(error.into()))?;
+        self.rows.clear();
+        self.count = 0;
+        let writer = if let Some(writer) = &mut self.writer {
+            writer
+        } else {
+            let metadata: Vec<_> = self.event.iter().map(|event| (EVENT, event.clone())).collect();
+            self.writer.insert(PartWriter::create(output, &rows, &metadata)?)
+        };
+        writer.row_group(&rows)
+    }
+}

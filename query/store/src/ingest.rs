@@ -1,0 +1,285 @@
+//! Writes traces into a store.
+//!
+//! A trace is read once, packet by packet in the order of their begins ([`Trace::visit_packets`]). The rows of each partition are collected in
+//! columns until they are a row group, so that a row group has events of a short time. Rows of a packet stay in their order; packets of
+//! several streams overlap, so that the rows of a row group are not sorted by time. Memory is bounded by [`IngestOptions`].
+
+mod accounts;
+mod partitions;
+mod streams;
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Serialize;
+use tracepoint_reader::metadata::{EventClass, StreamClass};
+use tracepoint_reader::{Damage, EventView, Loss, LossKind, Packet, Stream, Trace, TraceVisitor};
+
+use crate::days;
+use crate::error::StoreError;
+use crate::layout::Layout;
+use crate::rows::RowHead;
+use crate::store::Store;
+use crate::table::{LossRow, TableWriter};
+use crate::transaction::Transaction;
+use partitions::{Kind, Partitions, Place};
+use streams::{StreamEvent, StreamState};
+
+/// How much is kept in memory.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct IngestOptions {
+    /// The most rows of a row group.
+    pub row_group_rows: usize,
+    /// About the most memory that the rows of a row group take, in bytes.
+    pub row_group_bytes: usize,
+    /// About the most memory that the rows of all partitions take, in bytes: beyond it, smaller row groups are written.
+    pub memory: usize,
+    /// The most files that are open at a time: beyond it, a partition has several.
+    pub open_parts: usize,
+}
+
+impl Default for IngestOptions {
+    /// Row groups of 122,880 rows or 64 MiB, 256 MiB in all, and 64 files.
+    fn default() -> Self {
+        Self { row_group_rows: 122_880, row_group_bytes: 64 << 20, memory: 256 << 20, open_parts: 64 }
+    }
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Ingested {
+    /// Events, each a row.
+    pub events: u64,
+    /// Events that the tracer lost, as far as their number is known.
+    pub lost_events: u64,
+    /// Losses whose number of events is not known.
+    pub losses_of_unknown_size: u64,
+    /// Parts of the trace that cannot be read.
+    pub damage: u64,
+    /// Packets without a checksum.
+    pub unchecked: u64,
+    /// Files with events.
+    pub parts: u64,
+    /// The size of all files, in bytes.
+    pub bytes: u64,
+}
+
+/// Writes a trace into a store: all of it or, after an error, nothing. `progress` is called with the bytes of packets that were read, of how many.
+///
+/// # Errors
+/// [`StoreError::AlreadyStored`] if the trace, or one of its chunks, is in the store; [`StoreError::Io`] and [`StoreError::Parquet`] if the
+/// store cannot be written. Damage of the trace is no error, but counted.
+pub fn ingest(
+    store: &Store,
+    trace: &Trace,
+    options: IngestOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Ingested, StoreError> {
+    let identities = accounts::identities(trace);
+    identities.iter().try_for_each(|identity| store.refuse_known(identity))?;
+    let transaction = store.begin(&store.lock()?)?;
+    let mut ingest = Ingest::new(store, transaction, options);
+    let unchecked = trace.visit_packets(&mut ingest, progress);
+    let finished = match ingest.failed.take() {
+        Some(error) => Err(error),
+        None => ingest.finish(trace, &identities),
+    };
+    let committed = finished.and_then(|summary| {
+        let locked = store.lock()?;
+        // Another process may have written the same trace meanwhile.
+        identities.iter().try_for_each(|identity| store.refuse_known(identity))?;
+        Ok((summary, locked))
+    });
+    match committed {
+        Ok((summary, locked)) => {
+            store.commit(&locked, ingest.transaction)?;
+            Ok(Ingested { unchecked, ..summary })
+        }
+        Err(error) => {
+            ingest.transaction.abandon();
+            Err(error)
+        }
+    }
+}
+
+/// Takes what is in a trace.
+struct Ingest<'a> {
+    store: &'a Store,
+    transaction: Transaction,
+    partitions: Partitions,
+    /// By the addresses of the classes of the event and of its stream.
+    kinds: HashMap<(usize, usize), KnownKind>,
+    streams: Vec<StreamState>,
+    /// By the address of the stream.
+    known_streams: HashMap<usize, usize>,
+    /// The stream of the packet that began last.
+    current: usize,
+    losses: HashMap<(Place, Option<i64>), TableWriter<LossRow>>,
+    days: Option<(i64, i64)>,
+    summary: Ingested,
+    failed: Option<StoreError>,
+}
+
+/// A kind of event, and what keeps the addresses by which it is known.
+struct KnownKind {
+    kind: Arc<Kind>,
+    _class: Arc<EventClass>,
+    _stream: Arc<StreamClass>,
+}
+
+impl<'a> Ingest<'a> {
+    fn new(store: &'a Store, transaction: Transaction, options: IngestOptions) -> Self {
+        Self {
+            store,
+            transaction,
+            partitions: Partitions::new(options),
+            kinds: HashMap::new(),
+            streams: Vec::new(),
+            known_streams: HashMap::new(),
+            current: 0,
+            losses: HashMap::new(),
+            days: None,
+            summary: Ingested::default(),
+            failed: None,
+        }
+    }
+
+    fn stream(&mut self, stream: &Arc<Stream>) -> usize {
+        let new = self.streams.len();
+        let index = *self.known_streams.entry(Arc::as_ptr(stream) as usize).or_insert(new);
+        if index == new {
+            self.streams.push(StreamState::new(stream));
+        }
+        index
+    }
+
+    fn kind(&mut self, class: &Arc<EventClass>, stream: &Arc<StreamClass>) -> Result<Arc<Kind>, StoreError> {
+        let key = (Arc::as_ptr(class) as usize, Arc::as_ptr(stream) as usize);
+        if let Some(known) = self.kinds.get(&key) {
+            return Ok(Arc::clone(&known.kind));
+        }
+        let layout = Layout::of(class, stream);
+        let name = self.store.event_name(&class.name, &layout.description())?;
+        let kind = Arc::new(Kind { name, layout: Arc::new(layout) });
+        let known = KnownKind { kind: Arc::clone(&kind), _class: Arc::clone(class), _stream: Arc::clone(stream) };
+        self.kinds.insert(key, known);
+        Ok(kind)
+    }
+
+    fn row(&mut self, event: &EventView<'_>) -> Result<(), StoreError> {
+        let id = event.class().id;
+        if !self.streams[self.current].events.contains_key(&id) {
+            let kind = self.kind(event.class(), &event.stream().class)?;
+            self.streams[self.current].events.insert(id, StreamEvent { kind, last: None, stored: 0 });
+        }
+        let state = &mut self.streams[self.current];
+        let ts = state.has_clock.then(|| event.time_ns());
+        let head = RowHead { ts, seq: state.seq, lost_before: state.lost };
+        state.seq = state.seq.wrapping_add(1);
+        state.lost = Some(0);
+        state.last_ns = event.time_ns();
+        let day = ts.map(days::of);
+        let Some(slot) = state.events.get_mut(&id) else { return Ok(()) };
+        slot.stored += 1;
+        let index = match slot.last {
+            Some((known, index)) if known == day => index,
+            _ => {
+                let index = self.partitions.find(&slot.kind, &state.place, day);
+                slot.last = Some((day, index));
+                if let Some(day) = day {
+                    let (first, last) = self.days.unwrap_or((day, day));
+                    self.days = Some((first.min(day), last.max(day)));
+                }
+                index
+            }
+        };
+        let layout = Arc::clone(&slot.kind.layout);
+        let origin = if layout.has_origin() { state.event_origin(layout.origin(event)) } else { &state.packet_origin };
+        self.summary.events += 1;
+        self.partitions.push(index, (head, origin), event, &mut self.transaction)
+    }
+
+    fn missing(&mut self, place: Place, row: LossRow) -> Result<(), StoreError> {
+        let day = row.times.map(|(_, to)| days::of(to));
+        let writer = self.losses.entry((place, day));
+        let writer = writer.or_insert_with_key(|(place, day)| TableWriter::new(&place.directory(*day)));
+        writer.push(row, &mut self.transaction)
+    }
+
+    /// Writes what is left, and the account.
+    fn finish(&mut self, trace: &Trace, identities: &[String]) -> Result<Ingested, StoreError> {
+        self.partitions.finish(&mut self.transaction)?;
+        let mut summary = std::mem::take(&mut self.summary);
+        debug_assert_eq!(self.partitions.written_rows, summary.events);
+        (summary.parts, summary.bytes) = (self.partitions.parts, self.partitions.written_bytes);
+        for (_, writer) in self.losses.drain() {
+            summary.bytes += writer.finish(&mut self.transaction)?;
+        }
+        summary.bytes += self.account(trace)?;
+        let last = self.days.map(|(_, last)| days::text(last)).unwrap_or_default();
+        for identity in identities {
+            let path: PathBuf = self.transaction.add_as(Store::trace_file(identity));
+            std::fs::write(&path, &last).map_err(StoreError::io(&path))?;
+            crate::transaction::sync(&path)?;
+        }
+        Ok(summary)
+    }
+
+    /// Does something, unless something has failed before.
+    fn attempt(&mut self, action: impl FnOnce(&mut Self) -> Result<(), StoreError>) {
+        if self.failed.is_none() {
+            self.failed = action(self).err();
+        }
+    }
+}
+
+impl TraceVisitor for Ingest<'_> {
+    fn loss(&mut self, loss: &Loss) {
+        let index = self.stream(&loss.stream);
+        let state = &mut self.streams[index];
+        let (events, packets) = state.loss(loss.kind);
+        match events {
+            Some(events) => self.summary.lost_events += events,
+            None => self.summary.losses_of_unknown_size += 1,
+        }
+        let what = match loss.kind {
+            LossKind::Events(_) => "events",
+            LossKind::Packets { .. } => "packets",
+            _ => "renumbered",
+        };
+        let (times, stream) = (state.has_clock.then_some((loss.from_ns, loss.to_ns)), Some(Arc::clone(&state.name)));
+        let place = state.place.clone();
+        self.attempt(|this| this.missing(place, LossRow { times, stream, what, events, packets, reason: None }));
+    }
+
+    fn packet(&mut self, stream: &Arc<Stream>, packet: &Packet) -> ControlFlow<()> {
+        self.current = self.stream(stream);
+        self.streams[self.current].packet(packet);
+        if self.failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    #[inline]
+    fn event(&mut self, event: &EventView<'_>) {
+        self.attempt(|this| this.row(event));
+    }
+
+    fn damage(&mut self, damage: &Damage) {
+        self.summary.damage += 1;
+        let state = self.streams.iter().find(|state| state.stream.file == damage.file);
+        let times = state.filter(|state| state.has_clock).map(|state| (state.last_ns, state.last_ns));
+        let place = state.map_or(Place { host: None, session: None }, |state| state.place.clone());
+        let row = LossRow {
+            times,
+            stream: state.map(|state| Arc::clone(&state.name)),
+            what: "damage",
+            events: None,
+            packets: None,
+            reason: Some(damage.to_string()),
+        };
+        self.attempt(|this| this.missing(place, row));
+    }
+}

@@ -1,0 +1,166 @@
+//! The table of the account: what the tracer has counted, and what was stored.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use tracepoint_reader::account::{Account, EventAccount, StreamAccount, uuid_text};
+use tracepoint_reader::metadata::Metadata;
+use tracepoint_reader::{Trace, chunk_number};
+
+use super::Ingest;
+use super::partitions::Place;
+use super::streams::{pid, place, stream_name};
+use crate::error::StoreError;
+use crate::table::{AccountRow, TableWriter};
+
+/// What identifies the traces: their UUIDs, each with the number of a chunk if it has any.
+pub(super) fn identities(trace: &Trace) -> Vec<String> {
+    let identity = |(path, metadata): (&Path, &Metadata)| {
+        let uuid = uuid_text(metadata.uuid()?);
+        Some(chunk_number(path).map_or(uuid.clone(), |number| format!("{uuid}.{number}")))
+    };
+    trace.metadata().filter_map(identity).collect()
+}
+
+/// The account of a part of a trace, if it has one that can be read.
+fn account(trace: &Trace, path: &Path) -> Option<Account> {
+    match trace.dt_files().find(|file| file.path() == path) {
+        Some(file) => file.account().ok().flatten(),
+        None => Account::open(path).ok(),
+    }
+}
+
+/// A trace, with the newest account of its parts.
+struct Whole<'a> {
+    path: &'a Path,
+    metadata: &'a Metadata,
+    account: Option<Account>,
+}
+
+fn wholes(trace: &Trace) -> Vec<Whole<'_>> {
+    let mut wholes: BTreeMap<_, Whole<'_>> = BTreeMap::new();
+    for (path, metadata) in trace.metadata() {
+        let new = Whole { path, metadata, account: account(trace, path) };
+        // Chunks come in any order; the last one has the counts of all.
+        let chunk = |whole: &Whole<'_>| whole.account.as_ref().and_then(|account| Some(account.chunk.as_ref()?.number));
+        let key = (metadata.uuid(), metadata.uuid().is_none().then_some(path));
+        match wholes.get(&key) {
+            Some(known) if chunk(known) >= chunk(&new) => {}
+            _ => _ = wholes.insert(key, new),
+        }
+    }
+    wholes.into_values().collect()
+}
+
+impl Ingest<'_> {
+    /// Writes the account, and returns the size of its files.
+    pub(super) fn account(&mut self, trace: &Trace) -> Result<u64, StoreError> {
+        let mut writers: HashMap<Place, TableWriter<AccountRow>> = HashMap::new();
+        for whole in wholes(trace) {
+            let place = place(whole.metadata, Some(whole.path));
+            let day = self.days.map(|(first, _)| first);
+            let rows = self.rows_of(&whole)?;
+            let writer = writers.entry(place).or_insert_with_key(|place| TableWriter::new(&place.directory(day)));
+            rows.into_iter().try_for_each(|row| writer.push(row, &mut self.transaction))?;
+        }
+        writers.into_values().map(|writer| writer.finish(&mut self.transaction)).sum()
+    }
+
+    fn rows_of(&mut self, whole: &Whole<'_>) -> Result<Vec<AccountRow>, StoreError> {
+        let Whole { metadata, account, path } = whole;
+        let trace = metadata.uuid().map(uuid_text);
+        let row = |scope, what: &str, count| AccountRow {
+            trace: trace.clone(),
+            pid: account.as_ref().map(|account| account.pid).or(pid(metadata)),
+            scope,
+            channel: None,
+            event: None,
+            stream: None,
+            what: what.to_owned(),
+            reason: None,
+            count,
+        };
+        let mut rows = self.stored(whole, &row);
+        let stored: HashSet<_> = rows.iter().map(|row| (row.channel, row.event.clone())).collect();
+        let Some(account) = account else { return Ok(rows) };
+        rows.push(row("trace", "complete", account.complete.into()));
+        if let Some(chunk) = &account.chunk {
+            rows.push(row("trace", "removed", chunk.removed.events));
+        }
+        for channel in &account.channels {
+            for event in &channel.events {
+                let class =
+                    metadata.stream(channel.id).and_then(|stream| Some((stream.events.get(&event.id)?, stream)));
+                let name = match class {
+                    Some((class, stream)) => self.kind(class, stream)?.name.clone(),
+                    None => event.name.clone(),
+                };
+                let is_stored = stored.contains(&(Some(channel.id), Some(name.clone())));
+                let none = (!is_stored).then_some(("stored", None, 0));
+                rows.extend(event_counts(event).into_iter().chain(none).map(|(what, reason, count)| AccountRow {
+                    channel: Some(channel.id),
+                    event: Some(name.clone()),
+                    reason,
+                    ..row("event", what, count)
+                }));
+            }
+            for stream in &channel.streams {
+                let name = stream_name(metadata, channel.id, Some(stream.instance), path);
+                rows.extend(stream_counts(stream).map(|(what, count)| AccountRow {
+                    channel: Some(channel.id),
+                    stream: Some(Arc::clone(&name)),
+                    ..row("stream", what, count)
+                }));
+            }
+        }
+        Ok(rows)
+    }
+
+    /// What was stored: by event, and by stream.
+    fn stored(&self, whole: &Whole<'_>, row: &dyn Fn(&'static str, &str, u64) -> AccountRow) -> Vec<AccountRow> {
+        let (mut rows, mut events) = (Vec::new(), BTreeMap::new());
+        let is_of = |metadata: &Metadata| match metadata.uuid() {
+            Some(uuid) => whole.metadata.uuid() == Some(uuid),
+            None => whole.metadata.uuid().is_none(),
+        };
+        for state in self.streams.iter().filter(|state| is_of(&state.stream.metadata)) {
+            if whole.metadata.uuid().is_none() && state.stream.file.parent() != Some(whole.path) {
+                continue;
+            }
+            let channel = state.stream.class.id;
+            let mut all = 0;
+            for event in state.events.values() {
+                all += event.stored;
+                *events.entry((channel, event.kind.name.as_str())).or_insert(0) += event.stored;
+            }
+            let stream = Some(Arc::clone(&state.name));
+            rows.push(AccountRow { channel: Some(channel), stream, ..row("stream", "stored", all) });
+        }
+        rows.extend(events.into_iter().map(|((channel, name), count)| AccountRow {
+            channel: Some(channel),
+            event: Some(name.to_owned()),
+            ..row("event", "stored", count)
+        }));
+        rows
+    }
+}
+
+fn event_counts(event: &EventAccount) -> Vec<(&'static str, Option<String>, u64)> {
+    let EventAccount { fired, recorded, filtered, suppressed, lost, .. } = event;
+    let counts = [("fired", fired), ("recorded", recorded), ("filtered", filtered), ("suppressed", suppressed)];
+    let lost = lost.iter().map(|(reason, count)| ("lost", Some(reason.clone()), *count));
+    counts.into_iter().map(|(what, count)| (what, None, *count)).chain(lost).collect()
+}
+
+fn stream_counts(stream: &StreamAccount) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+    let StreamAccount { recorded, written, overwritten, sink, discarded, .. } = *stream;
+    let counts = [
+        ("recorded", recorded),
+        ("written", written),
+        ("overwritten", overwritten),
+        ("sink", sink),
+        ("discarded", discarded),
+    ];
+    counts.into_iter()
+}

@@ -1,0 +1,175 @@
+//! The partitions of events that are being written, in bounded memory.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tracepoint_reader::EventView;
+
+use super::IngestOptions;
+use crate::days;
+use crate::error::StoreError;
+use crate::layout::Layout;
+use crate::names::partition;
+use crate::part::{EVENT, PartWriter};
+use crate::rows::{RowHead, RowOrigin, Rows};
+use crate::transaction::Transaction;
+
+/// A file has at most so many row groups, because they are all described in memory until it is complete.
+const ROW_GROUPS: u32 = 256;
+
+/// A kind of event: a name and columns.
+#[derive(Debug)]
+pub(super) struct Kind {
+    /// The name in the store.
+    pub(super) name: String,
+    pub(super) layout: Arc<Layout>,
+}
+
+/// Which host and session events are from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    pub(super) host: Option<String>,
+    pub(super) session: Option<String>,
+}
+
+impl Place {
+    /// The directory of a day.
+    pub(super) fn directory(&self, day: Option<i64>) -> PathBuf {
+        let day = partition("day", day.map(days::text).as_deref());
+        let keys = [partition("host", self.host.as_deref()), partition("session", self.session.as_deref())];
+        Path::new(&day).join(&keys[0]).join(&keys[1])
+    }
+}
+
+/// A partition of events.
+struct Partition {
+    directory: PathBuf,
+    event: String,
+    rows: Rows,
+    part: Option<PartWriter>,
+    row_groups: u32,
+    /// When rows were written last, as a number of row groups in all.
+    written: u64,
+}
+
+/// All partitions of events that are being written.
+pub(super) struct Partitions {
+    options: IngestOptions,
+    all: Vec<Partition>,
+    known: HashMap<PathBuf, usize>,
+    /// About the memory of all rows.
+    bytes: usize,
+    open: usize,
+    row_groups: u64,
+    /// The number of files that are complete.
+    pub(super) parts: u64,
+    /// The bytes in them.
+    pub(super) written_bytes: u64,
+    /// The rows in them.
+    pub(super) written_rows: u64,
+}
+
+impl Partitions {
+    pub(super) fn new(options: IngestOptions) -> Self {
+        let (parts, written_bytes, written_rows) = (0, 0, 0);
+        let (all, known) = (Vec::new(), HashMap::new());
+        Self { options, all, known, bytes: 0, open: 0, row_groups: 0, parts, written_bytes, written_rows }
+    }
+
+    /// The partition of a kind of event at a day.
+    pub(super) fn find(&mut self, kind: &Kind, place: &Place, day: Option<i64>) -> usize {
+        let directory = place.directory(day).join(partition("event", Some(&kind.name)));
+        let new = self.all.len();
+        let index = *self.known.entry(directory.clone()).or_insert(new);
+        if index == new {
+            let rows = Rows::new(Arc::clone(&kind.layout), place.host.clone());
+            let event = kind.name.clone();
+            self.all.push(Partition { directory, event, rows, part: None, row_groups: 0, written: 0 });
+        }
+        index
+    }
+
+    /// Appends an event to a partition.
+    #[inline]
+    pub(super) fn push(
+        &mut self,
+        index: usize,
+        (head, origin): (RowHead, &Arc<RowOrigin>),
+        event: &EventView<'_>,
+        transaction: &mut Transaction,
+    ) -> Result<(), StoreError> {
+        let rows = &mut self.all[index].rows;
+        self.bytes += rows.push(head, origin, event);
+        if rows.len() >= self.options.row_group_rows || rows.bytes >= self.options.row_group_bytes {
+            self.write(index, transaction)?;
+        }
+        if self.bytes > self.options.memory { self.relieve(transaction) } else { Ok(()) }
+    }
+
+    /// Writes the rows of the partitions that have most, until half of the memory is free.
+    fn relieve(&mut self, transaction: &mut Transaction) -> Result<(), StoreError> {
+        let mut largest: Vec<_> = (0..self.all.len()).collect();
+        largest.sort_by_key(|index| std::cmp::Reverse(self.all[*index].rows.bytes));
+        for index in largest {
+            if self.bytes <= self.options.memory / 2 {
+                break;
+            }
+            self.write(index, transaction)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the rows of a partition as a row group.
+    fn write(&mut self, index: usize, transaction: &mut Transaction) -> Result<(), StoreError> {
+        let partition = &mut self.all[index];
+        if partition.rows.len() == 0 {
+            return Ok(());
+        }
+        self.bytes -= partition.rows.bytes;
+        let batch = partition.rows.take().map_err(|error| StoreError::parquet(&partition.directory)(error.into()))?;
+        let part = if let Some(part) = &mut partition.part {
+            part
+        } else {
+            let path = transaction.add(&partition.directory, "parquet");
+            self.open += 1;
+            partition.part.insert(PartWriter::create(&path, &batch, &[(EVENT, partition.event.clone())])?)
+        };
+        part.row_group(&batch)?;
+        self.row_groups += 1;
+        (partition.row_groups, partition.written) = (partition.row_groups + 1, self.row_groups);
+        if partition.row_groups >= ROW_GROUPS {
+            self.close(index)?;
+        }
+        if self.open > self.options.open_parts.max(1) {
+            let open = (0..self.all.len()).filter(|index| self.all[*index].part.is_some());
+            if let Some(oldest) = open.min_by_key(|index| self.all[*index].written) {
+                self.close(oldest)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes the file of a partition.
+    fn close(&mut self, index: usize) -> Result<(), StoreError> {
+        let partition = &mut self.all[index];
+        partition.row_groups = 0;
+        if let Some(part) = partition.part.take() {
+            let written = part.finish()?;
+            self.open -= 1;
+            self.parts += 1;
+            self.written_bytes += written.bytes;
+            self.written_rows += written.rows;
+        }
+        Ok(())
+    }
+
+    /// Writes all rows, and completes all files.
+    pub(super) fn finish(&mut self, transaction: &mut Transaction) -> Result<(), StoreError> {
+        for index in 0..self.all.len() {
+            self.write(index, transaction)?;
+            self.close(index)?;
+        }
+        Ok(())
+    }
+}

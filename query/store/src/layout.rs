@@ -1,0 +1,168 @@
+//! The columns of an event: the common ones, and one for each field.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use tracepoint_reader::metadata::types::StructType;
+use tracepoint_reader::metadata::{EventClass, StreamClass};
+use tracepoint_reader::{Event, EventView, StructValue, Value};
+
+use crate::column::{Column, Scalar};
+use crate::kind::Kind;
+use crate::names::unique;
+
+/// The names of the keys of partitions, which no column has.
+const KEYS: [&str; 3] = ["day", "session", "event"];
+/// Members of contexts that say where an event is from, which are common columns.
+const ORIGIN: [&str; 5] = ["vpid", "vtid", "pid", "tid", "procname"];
+
+/// Nanoseconds since the epoch, UTC.
+pub(crate) fn time_type() -> DataType {
+    DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()))
+}
+
+/// The common columns.
+fn common() -> [Field; 8] {
+    [
+        Field::new("ts", time_type(), true),
+        Field::new("host", DataType::Utf8, true),
+        Field::new("pid", DataType::UInt32, true),
+        Field::new("tid", DataType::UInt32, true),
+        Field::new("thread", DataType::Utf8, true),
+        Field::new("stream", DataType::Utf8, true),
+        Field::new("seq", DataType::UInt64, true),
+        Field::new("lost_before", DataType::UInt64, true),
+    ]
+}
+
+/// A part of an event.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Fields,
+    Context,
+    StreamContext,
+}
+
+impl Part {
+    fn of(self, event: &Event) -> Option<&StructValue> {
+        match self {
+            Self::Fields => event.fields.as_ref(),
+            Self::Context => event.context.as_ref(),
+            Self::StreamContext => event.stream_context.as_ref(),
+        }
+    }
+}
+
+/// A column of a field.
+#[derive(Debug)]
+struct FieldColumn {
+    kind: Kind,
+    /// Its number in an [`EventView`].
+    number: usize,
+    /// Its place in a decoded event.
+    place: (Part, usize),
+}
+
+/// The columns of one kind of event.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    pub(crate) schema: SchemaRef,
+    fields: Vec<FieldColumn>,
+    /// The numbers of members of contexts that say which process and thread an event is from: `pid`, `tid` and `thread`.
+    origin: [Option<usize>; 3],
+}
+
+/// What the contexts of an event say about its process and thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct EventOrigin<'a> {
+    pub(crate) pid: Option<u64>,
+    pub(crate) tid: Option<u64>,
+    pub(crate) thread: Option<&'a [u8]>,
+}
+
+impl Layout {
+    pub(crate) fn of(class: &EventClass, stream: &StreamClass) -> Self {
+        let mut taken: Vec<_> = common().iter().map(|field| field.name().clone()).collect();
+        let reserved = [KEYS.map(str::to_owned).to_vec(), taken.clone()].concat();
+        let mut schema = common().to_vec();
+        let (mut fields, mut origin, mut before) = (Vec::new(), [[None; 2]; 3], 0);
+        let parts: [(Part, Option<&StructType>); 3] = [
+            (Part::Fields, class.fields.as_deref()),
+            (Part::Context, class.context.as_deref()),
+            (Part::StreamContext, stream.event_context.as_deref()),
+        ];
+        for (part, ty) in parts {
+            let members = ty.map_or(&[][..], |ty| &ty.fields);
+            for (index, member) in members.iter().enumerate() {
+                let (name, number) = (member.name(), before + index);
+                if ty.is_some_and(|ty| ty.is_length(index)) {
+                    continue;
+                }
+                if !matches!(part, Part::Fields) && ORIGIN.contains(&name) {
+                    let (column, rank) = match name {
+                        "vpid" => (0, 0),
+                        "pid" => (0, 1),
+                        "vtid" => (1, 0),
+                        "tid" => (1, 1),
+                        _ => (2, 0),
+                    };
+                    origin[column][rank] = origin[column][rank].or(Some(number));
+                    continue;
+                }
+                let is_reserved = reserved.iter().any(|other| other.eq_ignore_ascii_case(name));
+                let name = if is_reserved { format!("field.{name}") } else { name.to_owned() };
+                let kind = Kind::of(&member.ty);
+                schema.push(Field::new(unique(&name, &mut taken), kind.data_type(), true));
+                fields.push(FieldColumn { kind, number, place: (part, index) });
+            }
+            before += members.len();
+        }
+        let origin = origin.map(|[first, second]| first.or(second));
+        Self { schema: Arc::new(Schema::new(schema)), fields, origin }
+    }
+
+    /// The columns as text: equal for equal ones.
+    pub(crate) fn description(&self) -> String {
+        let fields = self.schema.fields().iter();
+        fields.fold(String::new(), |mut text, field| {
+            let _ = writeln!(text, "{:?} {}", field.name(), field.data_type());
+            text
+        })
+    }
+
+    /// Empty columns of the fields.
+    pub(crate) fn columns(&self) -> Vec<Column> {
+        self.fields.iter().map(|field| Column::new(&field.kind)).collect()
+    }
+
+    /// Appends the fields of an event to its columns, and returns about how many bytes of memory they take.
+    pub(crate) fn append(&self, event: &EventView<'_>, columns: &mut [Column]) -> usize {
+        let columns = self.fields.iter().zip(columns);
+        match event.decoded() {
+            None => columns.map(|(field, column)| column.scalar(Scalar::of_view(event, field.number))).sum(),
+            Some(event) => {
+                let value = |(part, index): (Part, usize)| -> Option<&Value> { part.of(event)?.at(index) };
+                columns.map(|(field, column)| column.value(value(field.place))).sum()
+            }
+        }
+    }
+
+    /// Whether events say themselves which process or thread they are from.
+    pub(crate) fn has_origin(&self) -> bool {
+        self.origin.iter().any(Option::is_some)
+    }
+
+    pub(crate) fn origin<'a>(&self, event: &EventView<'a>) -> EventOrigin<'a> {
+        let scalar = |index: usize| self.origin[index].map(|number| Scalar::of_view(event, number));
+        let number = |index: usize| match scalar(index) {
+            Some(Scalar::Integer(number)) => u64::try_from(number).ok(),
+            _ => None,
+        };
+        let thread = match scalar(2) {
+            Some(Scalar::Bytes(name)) if !name.is_empty() => Some(name),
+            _ => None,
+        };
+        EventOrigin { pid: number(0), tid: number(1), thread }
+    }
+}

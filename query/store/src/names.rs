@@ -1,0 +1,120 @@
+//! Directories of partitions: `key=value`, with values that are safe as names of files.
+//!
+//! Values come from traces, and may be anything. ASCII letters, digits, `-`, `_` and `.` stand for themselves (but not a `_` or `.` in front); every other byte is `%` and two
+//! digits of base 16, as readers of Hive's layout decode it. A value that becomes longer than [`LONGEST`] is cut, and ends with `~` and a hash of
+//! the whole: `~` is in no other name, so that different values have different names.
+
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
+
+/// The directory of values that are not known, as Hive calls it: readers take it for NULL.
+const UNKNOWN: &str = "__HIVE_DEFAULT_PARTITION__";
+/// The longest escaped value, in bytes. File systems allow 255 for the whole name.
+const LONGEST: usize = 200;
+/// The bytes of the hash, as digits.
+const HASH: usize = 32;
+
+/// The name of the directory for a value; an empty one is not known.
+pub(crate) fn partition(key: &str, value: Option<&str>) -> String {
+    let value = value.filter(|value| !value.is_empty()).map_or_else(|| UNKNOWN.to_owned(), escape);
+    format!("{key}={value}")
+}
+
+/// A value as a part of a file's name, injectively.
+pub(crate) fn escape(value: &str) -> String {
+    let mut escaped = String::new();
+    for (index, byte) in value.bytes().enumerate() {
+        let stands = byte.is_ascii_alphanumeric() || byte == b'-' || (matches!(byte, b'.' | b'_') && index > 0);
+        // No value is taken for one that is not known, or for a parent directory: a `_` or `.` in front is escaped.
+        if stands {
+            escaped.push(char::from(byte));
+        } else {
+            _ = write!(escaped, "%{byte:02X}");
+        }
+    }
+    if escaped.len() > LONGEST {
+        let mut end = LONGEST - HASH - 1;
+        // No escaped byte is divided.
+        while escaped[end - 2..end].contains('%') {
+            end -= 1;
+        }
+        escaped.truncate(end);
+        escaped.push('~');
+        let hash = Sha256::digest(value.as_bytes());
+        hash[..HASH / 2].iter().for_each(|byte| _ = write!(escaped, "{byte:02x}"));
+    }
+    escaped
+}
+
+/// The name of an event without the number that the tracer adds where fields differ.
+pub(crate) fn base(name: &str) -> &str {
+    let numbered = name.rsplit_once('#').filter(|(_, number)| {
+        !number.is_empty() && number.len() < 10 && number.bytes().all(|digit| digit.is_ascii_digit())
+    });
+    numbered.map_or(name, |(base, _)| base)
+}
+
+/// A name that none of `taken` equals, ignoring case as SQL does: the first of `name`, `name_2`, `name_3` …, which is then taken.
+pub(crate) fn unique(name: &str, taken: &mut Vec<String>) -> String {
+    let is_taken = |name: &str| taken.iter().any(|other| other.eq_ignore_ascii_case(name));
+    let numbered = (2u64..).map(|number| format!("{name}_{number}"));
+    let free = std::iter::once(name.to_owned()).chain(numbered).find(|name| !is_taken(name)).unwrap_or_default();
+    taken.push(free.clone());
+    free
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_safe_and_different() {
+        let long = "ä".repeat(300);
+        let values = [
+            "shop:answered",
+            "../../etc",
+            "..",
+            ".",
+            "a=b/c",
+            "a\nb",
+            "a\0b",
+            "x#2",
+            "%2F",
+            "/",
+            "~",
+            "_",
+            UNKNOWN,
+            "a b",
+            "A",
+            "a",
+            &long,
+            &format!("{long}x"),
+            &escape(&long),
+        ];
+        let names: HashSet<_> = values.iter().map(|value| partition("event", Some(value))).collect();
+        assert_eq!(names.len(), values.len(), "{names:?}");
+        for name in &names {
+            assert!(name.len() <= 255 && !name.contains(['/', '\0', '\n']), "{name}");
+            assert_ne!(name, &partition("event", None));
+        }
+        assert_eq!(partition("event", Some("shop:answered")), "event=shop%3Aanswered");
+        assert_eq!(partition("host", Some("")), partition("host", None));
+    }
+
+    #[test]
+    fn numbers_of_layouts_are_no_part_of_a_name() {
+        assert_eq!(
+            [base("a:b#2"), base("a:b"), base("a:b#"), base("#7"), base("a#b#3")],
+            ["a:b", "a:b", "a:b#", "", "a#b"]
+        );
+    }
+
+    #[test]
+    fn columns_differ_by_more_than_case() {
+        let mut taken = vec!["ts".to_owned()];
+        let names = ["TS", "id", "ID", "id", "id_2"].map(|name| unique(name, &mut taken));
+        assert_eq!(names, ["TS_2", "id", "ID_2", "id_3", "id_2_2"]);
+    }
+}

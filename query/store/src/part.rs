@@ -1,0 +1,101 @@
+//! One Parquet file that is being written.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::hash::Hash;
+use std::path::{Path, PathBuf};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{ArrowPrimitiveType, Int32Type, Int64Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::DataType;
+use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
+
+use crate::error::StoreError;
+
+/// The key of the metadata of a file that has the name of its event in full.
+pub(crate) const EVENT: &str = "tracepoint.event";
+/// From how many values it is told whether a column repeats them.
+const SAMPLE: usize = 1024;
+
+/// A file that is being written.
+pub(crate) struct PartWriter {
+    path: PathBuf,
+    writer: ArrowWriter<File>,
+    rows: u64,
+}
+
+/// A file that was written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+}
+
+impl PartWriter {
+    /// Creates a file, whose first rows will be these.
+    pub(crate) fn create(path: &Path, first: &RecordBatch, metadata: &[(&str, String)]) -> Result<Self, StoreError> {
+        let file = File::create_new(path).map_err(StoreError::io(path))?;
+        let options =
+            ArrowWriterOptions::new().with_properties(properties(first, metadata)).with_skip_arrow_metadata(true);
+        let writer =
+            ArrowWriter::try_new_with_options(file, first.schema(), options).map_err(StoreError::parquet(path))?;
+        Ok(Self { path: path.to_owned(), writer, rows: 0 })
+    }
+
+    /// Writes rows as a row group.
+    pub(crate) fn row_group(&mut self, rows: &RecordBatch) -> Result<(), StoreError> {
+        self.rows += rows.num_rows() as u64;
+        self.writer.write(rows).and_then(|()| self.writer.flush()).map_err(StoreError::parquet(&self.path))
+    }
+
+    /// Completes the file, on the disk.
+    pub(crate) fn finish(self) -> Result<Written, StoreError> {
+        let file = self.writer.into_inner().map_err(StoreError::parquet(&self.path))?;
+        let size = file.sync_all().and_then(|()| file.metadata()).map_err(StoreError::io(&self.path))?;
+        Ok(Written { rows: self.rows, bytes: size.len() })
+    }
+}
+
+fn properties(first: &RecordBatch, metadata: &[(&str, String)]) -> WriterProperties {
+    let metadata = metadata.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone())).collect();
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap_or_default()))
+        .set_statistics_enabled(EnabledStatistics::Page)
+        .set_max_row_group_row_count(None)
+        .set_created_by(concat!("tracepoint ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_key_value_metadata(Some(metadata));
+    for (field, column) in first.schema().fields().iter().zip(first.columns()) {
+        let path = ColumnPath::new(vec![field.name().clone()]);
+        if field.data_type().is_integer() || matches!(field.data_type(), DataType::Timestamp(..)) {
+            // Where a dictionary grows too large, and where there is none.
+            properties = properties.set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED);
+        }
+        if !repeats(column) {
+            properties = properties.set_column_dictionary_enabled(path, false);
+        }
+    }
+    properties.build()
+}
+
+/// Whether the values of a column of numbers repeat, so that a dictionary is worth it; texts and others are said to, and times not.
+fn repeats(column: &dyn Array) -> bool {
+    match column.data_type() {
+        DataType::Timestamp(..) => false,
+        DataType::UInt64 => numbers_repeat::<UInt64Type>(column),
+        DataType::Int64 => numbers_repeat::<Int64Type>(column),
+        DataType::UInt32 => numbers_repeat::<UInt32Type>(column),
+        DataType::Int32 => numbers_repeat::<Int32Type>(column),
+        _ => true,
+    }
+}
+
+fn numbers_repeat<T: ArrowPrimitiveType<Native: Hash + Eq>>(column: &dyn Array) -> bool {
+    let count = column.len().min(SAMPLE);
+    let distinct = column.as_primitive::<T>().iter().take(count).collect::<HashSet<_>>().len();
+    distinct <= count / 2 || count < 16
+}

@@ -1,0 +1,175 @@
+//! Changes of a store that happen whole or not at all.
+//!
+//! A transaction has a directory, `.tracepoint/transactions/ID`, and a lock on a file in it for as long as its process lives. New files are
+//! written there, under names that no reader takes for Parquet. To commit, `commit.json` is written: which file gets which name, and what is
+//! removed. From then on the transaction is valid, and is applied: files are renamed, and what is removed is moved into the directory, which is
+//! deleted in the end. Each step can be repeated, so that a transaction whose process died is [completed](recover) by the next one that opens
+//! the store if it has a `commit.json`, and deleted otherwise.
+//!
+//! A file is synchronized before `commit.json` is, and that before the first file is renamed, so that the same holds after a power failure.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::error::StoreError;
+
+/// The lock of a transaction whose process lives.
+const LOCK: &str = "lock";
+/// What a transaction that is valid changes.
+const COMMIT: &str = "commit.json";
+
+/// What a transaction changes.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Commit {
+    /// Names in the directory of the transaction, and paths in the store.
+    add: Vec<(String, PathBuf)>,
+    /// Paths in the store: files or directories.
+    remove: Vec<PathBuf>,
+}
+
+/// A change of a store.
+#[derive(Debug)]
+pub(crate) struct Transaction {
+    root: PathBuf,
+    directory: PathBuf,
+    id: String,
+    commit: Commit,
+    _lock: File,
+}
+
+impl Transaction {
+    /// Begins one. The store is locked meanwhile.
+    pub(crate) fn begin(root: &Path, transactions: &Path) -> Result<Self, StoreError> {
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+        let random = RandomState::new().hash_one(std::process::id());
+        let id = format!("{time:012x}{random:016x}");
+        let directory = transactions.join(&id);
+        fs::create_dir(&directory).map_err(StoreError::io(&directory))?;
+        let lock = directory.join(LOCK);
+        let lock = File::create(&lock)
+            .and_then(|file| lock_exclusively(&file).map(|()| file))
+            .map_err(StoreError::io(&lock))?;
+        Ok(Self { root: root.to_owned(), directory, id, commit: Commit::default(), _lock: lock })
+    }
+
+    /// Where a new file of the store is written, which will be at `path` in it. Its name is unique, and ends with `extension`.
+    pub(crate) fn add(&mut self, partition: &Path, extension: &str) -> PathBuf {
+        let number = self.commit.add.len();
+        let path = partition.join(format!("part-{}-{number:04}.{extension}", self.id));
+        self.add_as(path)
+    }
+
+    /// The same for a file with this path.
+    pub(crate) fn add_as(&mut self, path: PathBuf) -> PathBuf {
+        let staged = self.commit.add.len().to_string();
+        let file = self.directory.join(&staged);
+        self.commit.add.push((staged, path));
+        file
+    }
+
+    /// A file or a directory of the store will be removed.
+    pub(crate) fn remove(&mut self, path: PathBuf) {
+        self.commit.remove.push(path);
+    }
+
+    /// Makes the change. The store is locked meanwhile.
+    pub(crate) fn commit(self) -> Result<(), StoreError> {
+        sync(&self.directory)?;
+        let (partial, path) = (self.directory.join("commit.partial"), self.directory.join(COMMIT));
+        let json = serde_json::to_vec(&self.commit).map_err(|error| StoreError::io(&partial)(error.into()))?;
+        fs::write(&partial, json).map_err(StoreError::io(&partial))?;
+        sync(&partial)?;
+        fs::rename(&partial, &path).map_err(StoreError::io(&path))?;
+        sync(&self.directory)?;
+        apply(&self.root, &self.directory, &self.commit)
+    }
+
+    /// Deletes what was written. What cannot be deleted, the next one that opens the store deletes.
+    pub(crate) fn abandon(self) {
+        drop(fs::remove_dir_all(&self.directory));
+    }
+}
+
+/// Completes or deletes the transactions of processes that died. The store is locked meanwhile.
+pub(crate) fn recover(root: &Path, transactions: &Path) -> Result<(), StoreError> {
+    for entry in fs::read_dir(transactions).map_err(StoreError::io(transactions))? {
+        let directory = entry.map_err(StoreError::io(transactions))?.path();
+        let lock = match File::open(directory.join(LOCK)) {
+            Ok(lock) => Some(lock),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(StoreError::io(&directory)(error)),
+        };
+        if lock.as_ref().is_some_and(|lock| flock(lock, FlockOperation::NonBlockingLockExclusive).is_err()) {
+            // Its process lives.
+            continue;
+        }
+        let path = directory.join(COMMIT);
+        match fs::read(&path) {
+            Ok(json) => {
+                let commit = serde_json::from_slice(&json).map_err(|error| StoreError::io(&path)(error.into()))?;
+                apply(root, &directory, &commit)?;
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => delete(&directory)?,
+            Err(error) => return Err(StoreError::io(&path)(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Does what is not done yet of a valid transaction.
+fn apply(root: &Path, directory: &Path, commit: &Commit) -> Result<(), StoreError> {
+    let mut changed = BTreeSet::new();
+    for (staged, path) in &commit.add {
+        let (staged, path) = (directory.join(staged), root.join(path));
+        let parent = path.parent().unwrap_or(root);
+        for ancestor in parent.ancestors().take_while(|ancestor| ancestor.starts_with(root)) {
+            changed.insert(ancestor.to_owned());
+        }
+        fs::create_dir_all(parent).map_err(StoreError::io(parent))?;
+        done_before(fs::rename(&staged, &path)).map_err(StoreError::io(&path))?;
+    }
+    for (number, path) in commit.remove.iter().enumerate() {
+        let path = root.join(path);
+        // One step for a reader, also for a directory.
+        done_before(fs::rename(&path, directory.join(format!("removed-{number}")))).map_err(StoreError::io(&path))?;
+        changed.extend(path.parent().map(Path::to_owned));
+    }
+    changed.iter().try_for_each(|directory| sync(directory))?;
+    delete(directory)
+}
+
+/// Deletes the directory of a transaction, `commit.json` first: what is done is not done again to files that got the same names since.
+fn delete(directory: &Path) -> Result<(), StoreError> {
+    done_before(fs::remove_file(directory.join(COMMIT))).map_err(StoreError::io(directory))?;
+    fs::remove_dir_all(directory).map_err(StoreError::io(directory))
+}
+
+/// A step that was done by a process that died is not repeated.
+fn done_before(step: io::Result<()>) -> io::Result<()> {
+    match step {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Has the contents of a file, or the names in a directory, on the disk.
+pub(crate) fn sync(path: &Path) -> Result<(), StoreError> {
+    File::open(path).and_then(|file| file.sync_all()).map_err(StoreError::io(path))
+}
+
+/// Waits for the lock on a file.
+pub(crate) fn lock_exclusively(file: &File) -> io::Result<()> {
+    loop {
+        match flock(file, FlockOperation::LockExclusive) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return other.map_err(io::Error::from),
+        }
+    }
+}

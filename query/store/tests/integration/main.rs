@@ -1,0 +1,14 @@
+//! The tests of the store: what is written is read back by Arrow, and compared with what the reader decodes.
+
+#[path = "../common/made.rs"]
+mod made;
+mod read_back;
+#[path = "../../../../tests/support/seed.rs"]
+mod seed;
+
+mod hostile_names;
+mod losses;
+mod maintenance;
+mod random_schemas;
+mod transactions;
+mod versions;

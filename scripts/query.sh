@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Formats, lints, builds and tests the workspace in query/: the store of Parquet files, and the program that writes it.
+#
+#   scripts/query.sh [ARGUMENT...]
+#
+# In the profile of development, without debug information. Arguments go to `cargo test`. DuckDB reads what is written; scripts/setup.sh
+# installs it.
+set -euo pipefail
+cd "$(dirname "$0")/../query"
+
+export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_TEST_DEBUG=0
+cargo fmt --all --check
+cargo clippy -q --locked --workspace --all-targets -- -D warnings
+cargo test -q --locked --workspace "$@"
+RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --workspace --no-deps
