@@ -7,12 +7,14 @@ use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::message::{self, counted};
 use crate::output;
 use crate::progress::LiveLine;
+use crate::query;
 use crate::selection::{EventSelection, TimeSelection};
 use crate::time_point::Context;
 use crate::view::{Selection, Wanted, report_unfinished};
 use clap::{ArgGroup, Args, ValueEnum};
 use flame::FlameGraph;
 use serde_json::json;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use target::Target;
@@ -36,6 +38,7 @@ Examples:
   tracectl export --folded - --stacks calls /tmp/trace | inferno-flamegraph > calls.svg
   tracectl export --otlp /tmp/spans.jsonl /tmp/trace
   tracectl export --csv /tmp/slow.csv --filter 'duration_ns > 10000000' --json /var/tmp/shop.dt
+  tracectl export --parquet /srv/traces /tmp/trace                 docs/parquet.md
 
 {EXIT_CODES}"))]
 pub(crate) struct Export {
@@ -60,6 +63,9 @@ pub(crate) struct Export {
     /// The same as protobuf: each `ExportTraceServiceRequest` behind its length as a varint
     #[arg(long, value_name = "OUT", group = "format")]
     otlp_protobuf: Option<PathBuf>,
+    /// A store of Parquet files, for DuckDB and other engines: all events, in a directory that may have other traces. Runs `tracectl-query`
+    #[arg(long, value_name = "STORE", group = "format", conflicts_with_all = ["events", "level", "filter", "since", "until", "fields", "counter", "stacks"])]
+    parquet: Option<PathBuf>,
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged. OUT is a file that does not exist, or `-`
     /// for the standard output. Until it is complete, the file is called `OUT.partial`
     #[arg(value_name = "PATH", required = true)]
@@ -98,6 +104,9 @@ impl Export {
     }
 
     pub(crate) fn run(&self) -> VerbResult {
+        if let Some(store) = &self.parquet {
+            return self.run_parquet(store);
+        }
         let Some(path) = self.path() else {
             return Err(Failure::Usage("name a format, such as `--perfetto OUT`".to_owned()));
         };
@@ -125,6 +134,21 @@ impl Export {
             message::note_unchecked(unchecked);
         }
         let outcome = if summary.damage == 0 { Outcome::Success } else { Outcome::Incomplete };
+        Ok(outcome.max(report_unfinished(&trace)))
+    }
+
+    /// Another program writes the store.
+    fn run_parquet(&self, store: &Path) -> VerbResult {
+        if target::is_standard_output(store) {
+            return Err(Failure::Usage(
+                "a store of Parquet files is a directory: name one, in place of `-`".to_owned(),
+            ));
+        }
+        let trace = Trace::open_all(&self.paths)?;
+        let json = self.json.then(|| OsString::from("--json"));
+        let paths = self.paths.iter().map(|path| path.clone().into_os_string());
+        let before = ["export".into()].into_iter().chain(json).chain(["--".into(), store.as_os_str().to_owned()]);
+        let outcome = query::run(&before.chain(paths).collect::<Vec<_>>())?;
         Ok(outcome.max(report_unfinished(&trace)))
     }
 

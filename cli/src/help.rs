@@ -11,7 +11,7 @@ use clap::{Arg, Command, CommandFactory};
 const WIDTH: usize = 100;
 
 /// Verbs that control no processes, and so take no `--user`.
-const WITHOUT_USER: [&str; 14] = [
+const WITHOUT_USER: [&str; 15] = [
     "install-core-handler",
     "view",
     "verify",
@@ -19,6 +19,7 @@ const WITHOUT_USER: [&str; 14] = [
     "hist",
     "convert",
     "export",
+    "query",
     "dt",
     "completions",
     "man",
@@ -151,8 +152,15 @@ mod tests {
 
     /// Verbs whose output is for a program in any case (a shell, `man`, the kernel), or an interface of the terminal; verbs
     /// that have verbs of their own.
-    const WITHOUT_JSON: [&str; 6] =
-        ["tracectl completions", "tracectl man", "tracectl notify", "tracectl dt", "tracectl top", "tracectl usdt"];
+    const WITHOUT_JSON: [&str; 7] = [
+        "tracectl completions",
+        "tracectl man",
+        "tracectl notify",
+        "tracectl dt",
+        "tracectl top",
+        "tracectl query",
+        "tracectl usdt",
+    ];
 
     #[test]
     fn every_verb_writes_json_on_request() {

@@ -20,6 +20,7 @@ mod man;
 mod message;
 mod output;
 mod progress;
+mod query;
 mod read;
 mod record;
 mod recover;
@@ -111,6 +112,7 @@ verbs! {
     Recover(recover::Recover),
     Convert(convert::Convert),
     Export(export::Export),
+    Query(query::Query),
     Dt(dt::Dt),
     Usdt(usdt::Usdt),
     Completions(completions::Completions),

@@ -25,6 +25,7 @@ mod dt;
 mod export;
 mod from_other_tools;
 mod live;
+mod query;
 mod read;
 mod record_on;
 mod recover;

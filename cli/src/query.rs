@@ -1,0 +1,56 @@
+//! `tracectl query`: runs `tracectl-query`, a program of its own, because what it is built from is large.
+//!
+//! It is found as cargo finds its subcommands: beside this program, or in `PATH`.
+
+use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use clap::Args;
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The name of the program.
+const PROGRAM: &str = "tracectl-query";
+
+/// Writes traces into a store of Parquet files, and keeps it: runs `tracectl-query`
+///
+/// A program of its own, beside this one or in PATH. `tracectl query help` shows its verbs, and docs/parquet.md the layout of a store.
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Examples:
+  tracectl query export /srv/traces /tmp/trace
+  tracectl query compact /srv/traces
+  tracectl query retain /srv/traces --days 30
+
+{EXIT_CODES}"))]
+pub(crate) struct Query {
+    /// The verb, and its arguments
+    #[arg(value_name = "ARGUMENT", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+impl Query {
+    pub(crate) fn run(&self) -> VerbResult {
+        run(&self.arguments)
+    }
+}
+
+/// Runs the program, and ends as it does.
+pub(crate) fn run(arguments: &[OsString]) -> VerbResult {
+    let beside = env::current_exe().ok().map(|own| own.with_file_name(PROGRAM)).filter(|path| path.is_file());
+    let program = beside.unwrap_or_else(|| PathBuf::from(PROGRAM));
+    let status = Command::new(program).args(arguments).status().map_err(|error| {
+        let reason = match error.kind() {
+            io::ErrorKind::NotFound => "it is not installed".to_owned(),
+            _ => error.to_string(),
+        };
+        Failure::Refused(format!(
+            "cannot run {PROGRAM}: {reason}; `cargo install --path query/program` in the source of tracectl installs it"
+        ))
+    })?;
+    match status.code().map(u8::try_from) {
+        Some(Ok(code)) => Ok(Outcome::of_code(code)),
+        _ => Err(Failure::Refused(format!("{PROGRAM} was killed ({status})"))),
+    }
+}
