@@ -65,7 +65,15 @@ summary() {
 }
 trap summary EXIT
 
-step format cargo fmt --all --check
+# Whether all workspaces are formatted.
+formatted() {
+    local workspace
+    for workspace in . benches/peers examples/service fuzz query tests/fixtures tests/fixtures/abort; do
+        cargo fmt --manifest-path "$workspace/Cargo.toml" --all --check || return 1
+    done
+}
+
+step format formatted
 if [ $mode = quick ]; then
     step lint cargo clippy -q --workspace --all-targets -- -D warnings
     step tests scripts/tests.sh --quick

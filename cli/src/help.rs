@@ -172,6 +172,44 @@ mod tests {
         }
     }
 
+    /// The words of the first command of a line, as a shell has them. A comment is behind three blanks.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut quote, mut blanks) = (vec![String::new()], None, 0);
+        for c in line.trim_start().chars() {
+            blanks = if c == ' ' { blanks + 1 } else { 0 };
+            match c {
+                _ if quote == Some(c) => quote = None,
+                _ if quote.is_some() => words.last_mut().unwrap().push(c),
+                '\'' | '"' => quote = Some(c),
+                '|' | '&' | '>' | '<' | ';' => break,
+                ' ' if blanks == 3 => break,
+                ' ' => words.push(String::new()),
+                c => words.last_mut().unwrap().push(c),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    #[test]
+    fn examples_are_commands() {
+        let mut found = vec![("tracectl".to_owned(), Arguments::command())];
+        all(&Arguments::command(), "tracectl", &mut found);
+        let (tracectl, mut examples) = (command_for(100), 0);
+        for (path, command) in found {
+            for line in command.get_after_help().unwrap().to_string().lines() {
+                let commands = line.split("&&").map(str::trim_start).filter(|_| line.starts_with("  "));
+                for command in commands.filter(|command| command.starts_with("tracectl ")) {
+                    let words = words(command);
+                    let parsed = tracectl.clone().try_get_matches_from(&words);
+                    assert!(parsed.is_ok(), "{path}: {line}: {}", parsed.unwrap_err());
+                    examples += 1;
+                }
+            }
+        }
+        assert!(examples > 140, "{examples}");
+    }
+
     #[test]
     fn lines_are_wrapped_with_an_indent() {
         assert_eq!(wrapped("  7  one two three", 12), "  7  one two\n     three");

@@ -21,18 +21,3 @@ pub fn nearest_names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>)
     ranked.dedup();
     ranked.into_iter().take(3).map(|(_, name)| name.to_owned()).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nearest_names_come_first() {
-        let names = ["sched:sched_switch", "sched:sched_migrate", "net:recv"];
-        assert_eq!(nearest_names("sched:sched_swich", names), ["sched:sched_switch"]);
-        assert_eq!(nearest_names("recv", names), ["net:recv"]);
-        assert_eq!(nearest_names("net:rcev", names), ["net:recv"], "two letters swapped");
-        assert!(nearest_names("sched:exit", names).is_empty(), "an equal provider does not make names similar");
-        assert!(nearest_names("zzz", names).is_empty());
-    }
-}

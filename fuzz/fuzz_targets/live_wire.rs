@@ -33,9 +33,14 @@ fn check<T: PartialEq + std::fmt::Debug>(
 
 macro_rules! check {
     ($bytes:expr, $decode:expr) => {
-        check($bytes, $decode, |message, out| message.encode(out), |message, out| {
-            assert_eq!($decode(out), Ok(Decoded::Whole(*message, out.len())));
-        })
+        check(
+            $bytes,
+            $decode,
+            |message, out| message.encode(out),
+            |message, out| {
+                assert_eq!($decode(out), Ok(Decoded::Whole(*message, out.len())));
+            },
+        )
     };
 }
 

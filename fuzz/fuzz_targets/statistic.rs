@@ -10,7 +10,8 @@ use tracepoint_probes::{FormatError, Snapshot, StatisticSpec};
 
 fuzz_target!(|bytes: &[u8]| {
     let (words, _) = bytes.as_chunks();
-    let memory = || -> Box<[AtomicU64]> { words.iter().map(|word| AtomicU64::new(u64::from_le_bytes(*word))).collect() };
+    let memory =
+        || -> Box<[AtomicU64]> { words.iter().map(|word| AtomicU64::new(u64::from_le_bytes(*word))).collect() };
     let read = Snapshot::read(&memory());
     let Ok(shared) = Snapshot::read_shared(|| Ok::<_, Infallible>(memory()));
     let Ok(mut snapshot) = read else {

@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
 use tracepoint_reader::udp::wire::{
-    Batch, Challenge, End, Losses, Mark, MarkKind, Ping, LegacyPacket, Text, TextKind, Welcome,
+    Batch, Challenge, End, LegacyPacket, Losses, Mark, MarkKind, Ping, Text, TextKind, Welcome,
 };
 use tracepoint_reader::udp::{BatchDecoder, Client, Layout, Lost, Options, Report};
 
@@ -138,7 +138,8 @@ fuzz_target!(|bytes: &[u8]| {
         max_held: 16,
         ..Options::default()
     };
-    let (mut client, mut now, mut reported) = (Client::new(options, Duration::ZERO), Duration::ZERO, Reported::default());
+    let (mut client, mut now, mut reported) =
+        (Client::new(options, Duration::ZERO), Duration::ZERO, Reported::default());
     while let Some(kind) = input.byte() {
         match kind % 16 {
             kind @ 0..9 => {

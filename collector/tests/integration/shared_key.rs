@@ -1,4 +1,4 @@
-//! A collector with a shared key: who does not have it gets no session, and nothing on the disk.
+//! A collector with a shared key: a peer without it gets no session, and nothing is written for it.
 
 use super::running::Running;
 use super::sender::{Sender, connect, session};

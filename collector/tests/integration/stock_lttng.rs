@@ -186,7 +186,7 @@ fn several_viewers_see_events_live() {
     let Some(place) = place() else { return };
     let output = place.path().join("out");
     let collector = Running::below(&output);
-    // A viewer that is killed in between harms nobody. The first events come before the viewers.
+    // A viewer that is killed in between disturbs neither senders nor other viewers. The first events come before the viewers.
     place.run(
         &collector,
         "lttng create live --live=100000 $URLS

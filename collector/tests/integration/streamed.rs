@@ -280,7 +280,7 @@ fn viewers_see_what_a_synchronisation_has_released() {
             assert!(line.ends_with(&format!("{{ n = {seq} }}")), "{line}");
         }
     }
-    // The second stream has been idle, and holds nobody up; then it has events, too.
+    // The second stream has been idle, and does not delay the view; then it has events, too.
     sender.send(handles[1], 15, packet(1, 15, 0));
     sender.send(handles[0], 16, packet(0, 16, 0));
     sender.sync(5000);

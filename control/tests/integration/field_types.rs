@@ -11,6 +11,7 @@ use tracepoint_control::{Channel, Rule, Session, TraceFilter, TraceStatistic, fi
 use tracepoint_reader::internal::RecordSizes;
 use tracepoint_reader::text::{Style, TextWriter};
 use tracepoint_reader::{Event, Item, Trace, text};
+use uuid::Uuid;
 
 #[derive(tracepoint::TraceEnum, Clone, Copy)]
 enum Mode {
@@ -82,8 +83,10 @@ tracepoint::define_trace! {
     }
 
     /// Fields that are arguments.
-    given(name: &String, took: Duration, user: Option<u32>, peer: &SocketAddr, text: Option<&str>, file: &Path) {
-        name, took, user, peer, text, file
+    given(
+        name: &String, took: Duration, user: Option<u32>, peer: &SocketAddr, text: Option<&str>, file: &Path, id: Uuid,
+    ) {
+        name, took, user, peer, text, file, id
     }
 
     /// As many as are needed to make a filter's choice.
@@ -140,7 +143,8 @@ fn fire_all() {
     tracepoint::trace!(may_be(&maybe(true)));
     tracepoint::trace!(may_be(&maybe(false)));
     let (name, peer) = ("own".to_owned(), ([1, 2, 3, 4], 5).into());
-    tracepoint::trace!(given(&name, Duration::from_nanos(3), None, &peer, Some("text"), Path::new("/p")));
+    let (took, id) = (Duration::from_nanos(3), Uuid::from_u128(0xa));
+    tracepoint::trace!(given(&name, took, None, &peer, Some("text"), Path::new("/p"), id));
 }
 
 #[test]
@@ -185,7 +189,9 @@ fn every_reader_shows_them() -> Result<(), Box<dyn std::error::Error>> {
     let there = r#"may_be user=7 port=443 name="me" took=2000000000 peer="10.0.0.2:22" mode=Idle file="/f" last=9"#;
     assert_eq!(line(), Some(there));
     assert_eq!(line(), Some("may_be user=none port=none name=none took=none peer=none mode=none file=none last=9"));
-    assert_eq!(line(), Some(r#"given name="own" took=3 user=none peer="1.2.3.4:5" text="text" file="/p""#));
+    let given = r#"given name="own" took=3 user=none peer="1.2.3.4:5" text="text" file="/p" "#.to_owned()
+        + r#"id="00000000-0000-0000-0000-00000000000a""#;
+    assert_eq!(line(), Some(&*given));
     assert_eq!((&json[2]["user"], &json[3]["user"]), (&7.into(), &serde_json::Value::Null));
     assert_eq!(json[2]["name"], "me");
 

@@ -59,3 +59,15 @@ fn keywords_of_define_trace_as_names() {
     tracepoint::trace!(of_class(5));
     assert_eq!(recorded.map(|recorded| recorded.last()), [["1"], ["2"], ["3"], ["4"], ["5"]]);
 }
+
+#[test]
+fn nearest_names_come_first() {
+    use tracepoint::private::nearest_names;
+
+    let names = ["sched:sched_switch", "sched:sched_migrate", "net:recv"];
+    assert_eq!(nearest_names("sched:sched_swich", names), ["sched:sched_switch"]);
+    assert_eq!(nearest_names("recv", names), ["net:recv"]);
+    assert_eq!(nearest_names("net:rcev", names), ["net:recv"], "two letters swapped");
+    assert!(nearest_names("sched:exit", names).is_empty(), "an equal provider does not make names similar");
+    assert!(nearest_names("zzz", names).is_empty());
+}
