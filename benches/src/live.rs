@@ -37,7 +37,11 @@ impl Drop for Running {
 
 impl Running {
     fn start(command: &mut Command) -> Outcome<(Self, Lines<BufReader<ChildStdout>>)> {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut child = child.map_err(|error| {
+            let program = command.get_program().display();
+            format!("cannot start {program}: {error}; cargo build --release -p tracectl makes target/release/tracectl")
+        })?;
         let out = child.stdout.take().ok_or("no output")?;
         Ok((Self(child), BufReader::new(out).lines()))
     }
@@ -140,10 +144,13 @@ fn main() -> Outcome<()> {
     }
     let arguments: Vec<_> = env::args().skip(1).collect();
     let tracectl = arguments.first().ok_or("usage: live TRACECTL [SECONDS] [OPTION ...]")?;
+    // Programs run in a directory of their own.
+    let tracectl =
+        std::path::absolute(tracectl)?.into_os_string().into_string().map_err(|_| "a name that is no text")?;
     let time = Duration::from_secs(arguments.get(1).map_or(Ok(10), |time| time.parse())?);
     println!("| session | events | p50 | p99 | most |\n|---|---|---|---|---|");
     for own in [false, true] {
-        let mut times = measure(tracectl, own, time, arguments.get(2..).unwrap_or_default())?;
+        let mut times = measure(&tracectl, own, time, arguments.get(2..).unwrap_or_default())?;
         times.sort_unstable();
         let at =
             |percent: usize| times.get(times.len() * percent / 100).or(times.last()).copied().unwrap_or(0) / 1_000_000;

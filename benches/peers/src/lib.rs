@@ -12,6 +12,7 @@ pub mod contender;
 pub mod cpu;
 pub mod interval;
 pub mod kernel;
+pub mod lines;
 pub mod machine;
 pub mod peer;
 pub mod report;

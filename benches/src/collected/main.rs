@@ -1,8 +1,8 @@
-//! How much a collector stores: `collected [ROUNDS [DIR]]` prints megabytes per second, packets of several sizes, all on this machine.
+//! How much a collector stores: `collected [ROUNDS [DIR [tcp|udp]]]` prints megabytes per second, packets of several sizes, all on this machine.
 //!
 //! Over TCP the same packets go to `lttng-relayd` and to our collector, by the same sender of the stock protocol, and to our collector by
 //! the stream protocol. Over UDP they go to our collector, and datagrams of the same size to a bare receiver, which appends their contents to a
-//! file. All take turns in each round; the time ends when the receiver has confirmed that everything is stored. Files are in DIR, `/dev/shm` by default,
+//! file; of both, also the processor time. All take turns in each round; the time ends when the receiver has confirmed that everything is stored. Files are in DIR, `/dev/shm` by default,
 //! so that no disk is measured.
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,8 @@ mod peers;
 mod relay;
 mod stream;
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use peers::{Ports, Receiver};
 use std::error::Error;
 use std::path::Path;
@@ -34,10 +36,11 @@ fn main() -> ExitCode {
     let result = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [COLLECTOR, directory] => peers::collect(directory.as_ref()),
         [BARE, directory] => bare::receive(directory.as_ref()),
-        [] => run(9, "/dev/shm".as_ref()),
-        [rounds] => rounds.parse().map_err(Into::into).and_then(|rounds| run(rounds, "/dev/shm".as_ref())),
-        [rounds, directory] => rounds.parse().map_err(Into::into).and_then(|rounds| run(rounds, directory.as_ref())),
-        _ => Err("usage: collected [ROUNDS [DIR]]".into()),
+        [] => run("9", "/dev/shm", None),
+        [rounds] => run(rounds, "/dev/shm", None),
+        [rounds, directory] => run(rounds, directory, None),
+        [rounds, directory, only @ ("tcp" | "udp")] => run(rounds, directory, Some(only)),
+        _ => Err("usage: collected [ROUNDS [DIR [tcp|udp]]]".into()),
     };
     result.map_or_else(
         |error| {
@@ -48,13 +51,24 @@ fn main() -> ExitCode {
     )
 }
 
-fn run(rounds: usize, directory: &Path) -> Outcome {
+fn run(rounds: &str, directory: &str, only: Option<&str>) -> Outcome {
+    let (rounds, directory) = (rounds.parse()?, Path::new(directory));
     println!("{}; {rounds} rounds, each of {} MiB", tracepoint::platform(), TOTAL >> 20);
+    if only != Some("udp") {
+        tcp(rounds, directory)?;
+    }
+    if only != Some("tcp") {
+        udp(rounds, directory)?;
+    }
+    Ok(())
+}
+
+fn tcp(rounds: usize, directory: &Path) -> Outcome {
     println!("\n| TCP, packets of | lttng-relayd, MB/s | collector, same protocol | ratio | stream protocol | ratio |");
     println!("|---|---|---|---|---|---|");
     for size in [4 << 10, 32 << 10, 256 << 10, 1 << 20] {
         let packets = packets::make(TOTAL, size);
-        let rates = interleaved(
+        let (rates, _) = interleaved(
             rounds,
             &mut [
                 &mut || Receiver::relayd(directory).and_then(|to| relay::send(to.ports, &packets, size)),
@@ -73,12 +87,18 @@ fn run(rounds: usize, directory: &Path) -> Outcome {
             ratio(ours, relayd)
         );
     }
-    println!("\n| UDP, datagrams of | packets of | bare receiver, MB/s | collector, MB/s | ratio |");
-    println!("|---|---|---|---|---|");
+    Ok(())
+}
+
+fn udp(rounds: usize, directory: &Path) -> Outcome {
+    println!(
+        "\n| UDP, datagrams of | packets of | bare receiver, MB/s | collector, MB/s | ratio | bare, ms/GB | collector, ms/GB |"
+    );
+    println!("|---|---|---|---|---|---|---|");
     for mtu in MTUS {
         for size in [32 << 10, 256 << 10] {
             let packets = packets::make(TOTAL, size);
-            let rates = interleaved(
+            let (rates, loads) = interleaved(
                 rounds,
                 &mut [
                     &mut || Receiver::bare(directory).and_then(|to| bare::send(to.ports, &packets, size, mtu)),
@@ -88,8 +108,9 @@ fn run(rounds: usize, directory: &Path) -> Outcome {
                 ],
             )?;
             let [bare, ours] = &rates;
+            let [bare_load, our_load] = loads.map(median);
             println!(
-                "| {mtu} B | {} KiB | {:.0} | {:.0} | {:.2} |",
+                "| {mtu} B | {} KiB | {:.0} | {:.0} | {:.2} | {bare_load:.0} | {our_load:.0} |",
                 size >> 10,
                 median(bare.clone()),
                 median(ours.clone()),
@@ -100,20 +121,33 @@ fn run(rounds: usize, directory: &Path) -> Outcome {
     Ok(())
 }
 
-/// Bytes per second of each trial, in rounds in which all take part, each first in its turn.
+/// The rates of trials, and the loads of their receivers.
+type Measured<const N: usize> = ([Vec<f64>; N], [Vec<f64>; N]);
+
+/// Megabytes per second of each trial, in rounds in which all take part, each first in its turn; and the processor time of its receiver in ms per GB.
+#[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
 fn interleaved<const N: usize>(
     rounds: usize,
     trials: &mut [&mut dyn FnMut() -> Outcome<Duration>; N],
-) -> Outcome<[Vec<f64>; N]> {
-    let mut rates = [(); N].map(|()| Vec::new());
+) -> Outcome<Measured<N>> {
+    let (mut rates, mut loads) = ([(); N].map(|()| Vec::new()), [(); N].map(|()| Vec::new()));
     for round in 0..rounds.max(1) {
         for turn in 0..N {
             let number = (round + turn) % N;
-            #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+            // A receiver ends within its trial.
+            let before = receivers_ms()?;
             rates[number].push(TOTAL as f64 / 1e6 / trials[number]()?.as_secs_f64());
+            loads[number].push((receivers_ms()? - before) * 1e9 / TOTAL as f64);
         }
     }
-    Ok(rates)
+    Ok((rates, loads))
+}
+
+/// The processor time of all receivers that have ended, in ms.
+#[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+fn receivers_ms() -> Outcome<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    Ok((usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1e3)
 }
 
 /// The median of the ratios of each round.

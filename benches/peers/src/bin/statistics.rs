@@ -1,8 +1,8 @@
 //! What it costs to answer a question where the events happen: our statistics, the crates `metrics` and `hdrhistogram`, and a layer of
 //! `tracing`, next to each other.
 //!
-//! The contenders take turns in each round, in one thread that is pinned to a processor. The floor is an aggregate of ours that does nothing
-//! with the same events. Every contender's result is checked at the end.
+//! The contenders take turns in each round, in one thread that is pinned to a processor. The floor is an empty probe at the same events. Every
+//! contender's result is checked at the end.
 
 use anyhow::{Result, ensure};
 use clap::Parser;
@@ -15,10 +15,10 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use tracepoint::marker::{Aggregate, FieldView, Subscriber, Subscription};
 use tracepoint_peers::cpu;
 use tracepoint_peers::interval::Interval;
 use tracepoint_probes::{Count, Latency};
+use tracepoint_ring::clock;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
@@ -33,7 +33,7 @@ tracepoint::define_trace! {
 /// What it costs to answer a question where the events happen, next to `metrics`, `hdrhistogram` and a layer of `tracing`.
 ///
 /// Prints a Markdown table: nanoseconds for each event (of a latency: for each pair), medians with their 95 % intervals. The figures of the
-/// column "added" are those over an aggregate that does nothing with the same events, in the same round.
+/// column "added" are those over an empty probe at the same events, in the same round.
 #[derive(Debug, Parser)]
 struct Options {
     /// Number of rounds
@@ -77,23 +77,6 @@ fn fire_sized(n: u64) {
 fn fire_pair(n: u64) {
     tracepoint::trace!(begin(n));
     tracepoint::trace!(end(n));
-}
-
-/// An aggregate that does nothing.
-struct Nothing;
-
-impl Aggregate for Nothing {
-    fn observe(&self, time: u64, event: FieldView<'_>) {
-        black_box((time, &event));
-    }
-}
-
-fn nothing(events: &[&str]) -> Vec<Subscription> {
-    let subscribe = |name: &&str| {
-        let marker = tracepoint::find(name).expect("declared").marker().expect("has fields");
-        marker.subscribe(Subscriber::aggregate(Arc::new(Nothing))).expect("switches")
-    };
-    events.iter().map(subscribe).collect()
 }
 
 /// Counts or measures what `tracing` sees, as a layer of an application would.
@@ -157,18 +140,21 @@ fn histogram() -> Histogram<u64> {
 const COUNT: &str = "how many";
 const SIZE: &str = "how large";
 const TIME: &str = "how long";
-const FLOOR: &str = "ours, an aggregate that does nothing";
+const FLOOR: &str = "ours, an empty probe";
 
 fn ours() -> Vec<Contender> {
-    let floor = |question, events: &'static [&'static str], fire: fn(u64)| Contender {
+    let floor = |question, run: fn(u64) -> f64| Contender {
         question,
         name: FLOOR,
-        run: Box::new(move |n| {
-            let subscriptions = nothing(events);
-            let nanoseconds = timed(n, fire);
-            drop(subscriptions);
-            Run { nanoseconds, counted: n }
-        }),
+        run: Box::new(move |n| Run { nanoseconds: run(n), counted: n }),
+    };
+    let one = |n| {
+        let _probe = register_trace_sized(|_, _| {}).expect("switches");
+        timed(n, fire_sized)
+    };
+    let two = |n| {
+        let _probes = (register_trace_begin(|_| {}), register_trace_end(|_| {}));
+        timed(n, fire_pair)
     };
     let count = |name, by: &'static [&'static str]| Contender {
         question: COUNT,
@@ -189,19 +175,28 @@ fn ours() -> Vec<Contender> {
         }),
     };
     vec![
-        floor(COUNT, &["statistics:sized"], fire_sized),
+        floor(COUNT, one),
         count("ours, `Count`", &[]),
         count("ours, `Count` by one of four numbers", &["route"]),
-        floor(SIZE, &["statistics:sized"], fire_sized),
+        floor(SIZE, one),
         sizes("ours, `Histogram`", &[]),
         sizes("ours, `Histogram` by one of four numbers", &["route"]),
-        floor(TIME, &["statistics:begin", "statistics:end"], fire_pair),
+        floor(TIME, two),
+        Contender {
+            question: TIME,
+            name: "the clock, read twice",
+            run: Box::new(|n| {
+                let read = |_| {
+                    black_box((clock::now(), clock::now()));
+                };
+                Run { nanoseconds: timed(n, read), counted: n }
+            }),
+        },
         Contender {
             question: TIME,
             name: "ours, `Latency`",
             run: Box::new(|n| {
-                let latency =
-                    Latency::between("statistics:begin", "statistics:end", Some("id"), &[]).expect("starts");
+                let latency = Latency::between("statistics:begin", "statistics:end", Some("id"), &[]).expect("starts");
                 let nanoseconds = timed(n, fire_pair);
                 Run { nanoseconds, counted: latency.snapshot().0.values().map(|durations| durations.count()).sum() }
             }),
@@ -292,13 +287,19 @@ fn main() -> Result<()> {
     if cpu::pin().is_none() {
         eprintln!("statistics: the system refuses to pin the thread: the figures scatter more");
     }
-    let _ = tracepoint_ring::clock::calibrate(std::time::Duration::from_millis(10));
+    let _ = clock::calibrate(std::time::Duration::from_millis(10));
     let mut contenders: Vec<_> = ours().into_iter().chain(peers()).collect();
     let mut times = vec![Vec::new(); contenders.len()];
     for _ in 0..=options.rounds {
         for (contender, times) in contenders.iter_mut().zip(&mut times) {
             let run = (contender.run)(options.events);
-            ensure!(run.counted == options.events, "{} has {} of {} events", contender.name, run.counted, options.events);
+            ensure!(
+                run.counted == options.events,
+                "{} has {} of {} events",
+                contender.name,
+                run.counted,
+                options.events
+            );
             times.push(run.nanoseconds);
         }
     }
@@ -307,7 +308,8 @@ fn main() -> Result<()> {
     let mut floor: &[f64] = &[];
     for question in [COUNT, SIZE, TIME] {
         let mut ours: &[f64] = &[];
-        for (contender, times) in contenders.iter().zip(&times).filter(|(contender, _)| contender.question == question) {
+        for (contender, times) in contenders.iter().zip(&times).filter(|(contender, _)| contender.question == question)
+        {
             // The first round warms up.
             let times = &times[1..];
             let with = |other: &[f64], of: fn(f64, f64) -> f64| {
@@ -315,11 +317,15 @@ fn main() -> Result<()> {
             };
             if contender.name == FLOOR {
                 floor = times;
-            } else if ours.is_empty() {
+            } else if ours.is_empty() && contender.name.starts_with("ours") {
                 ours = times;
             }
             let added = with(floor, |time, floor| time - floor);
-            let ratio = if ours.is_empty() { String::new() } else { format!("{:.2}", with(ours, |time, ours| time / ours).median) };
+            let ratio = if ours.is_empty() {
+                String::new()
+            } else {
+                format!("{:.2}", with(ours, |time, ours| time / ours).median)
+            };
             let time = Interval::of(times.to_vec());
             println!(
                 "| {question} | {} | {:.2} ({:.2} to {:.2}) | {:+.2} ({:+.2} to {:+.2}) | {ratio} |",

@@ -1,6 +1,7 @@
 //! `tracing` that records: bytes in a plain ring, and lines of text.
 
 use crate::kernel::Compiled;
+use crate::lines::{self, CountLines};
 use crate::peer::plain_ring::{self, SILENT, read_at_end};
 use crate::peer::record::set_clock;
 use crate::peer::tracing::{Tracing, TracingText, Wanted, want};
@@ -10,7 +11,7 @@ use crate::{cpu, tally};
 use std::fmt::Debug;
 use std::io::{self, Write};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 use tracepoint::clock::{self, Clock};
 use tracing::field::{Field, Visit};
@@ -123,22 +124,6 @@ fn tally_text_printed() {
     add_to_tally(&[" n="], true);
 }
 
-/// The number of lines that arrived.
-static LINES: AtomicU64 = AtomicU64::new(0);
-
-struct Count;
-
-impl Write for Count {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        LINES.fetch_add(u64::from(bytes.ends_with(b"\n")), Ordering::Relaxed);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Writes the lines on another thread.
 fn non_blocking(to: impl Write + Send + 'static, leave: impl FnOnce() + 'static) -> Armed {
     let (writer, guard): (NonBlocking, WorkerGuard) = cpu::anywhere(|| tracing_appender::non_blocking(to));
@@ -161,7 +146,7 @@ fn tally_three(values: &[u8]) {
     tally::add(0, 0, value(0).wrapping_add(value(8)).wrapping_add(value(16)));
 }
 
-const APPEND: Arm = || Ok(non_blocking(Count, || tally::add_hits(LINES.swap(0, Ordering::Relaxed))));
+const APPEND: Arm = || Ok(non_blocking(CountLines, || tally::add_hits(lines::take())));
 
 const RING: Variant = Variant {
     name: "tracing-ring",

@@ -1,0 +1,154 @@
+//! How fast a recorded trace is read: `reading [ROUNDS [EVENTS [DIR]]]` prints events per second of `tracectl` and of `babeltrace2`.
+//!
+//! Two threads record numeric events into a CTF trace in DIR, without a loss. All programs then read the same trace in turn in each round, each
+//! as a process of its own from its start to its end, with `/dev/null` as its output. A first round, which is not timed, checks what they print. The
+//! processor time of all threads depends less on what else the machine does than the rate.
+//! `tracectl` is that beside this program: `cargo build --release -p tracectl` makes it.
+#![forbid(unsafe_code)]
+#![expect(clippy::cast_precision_loss, reason = "figures for people")]
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
+use std::error::Error;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+use tracepoint::sinks::CtfSink;
+use tracepoint::{Channel, Session};
+use tracepoint_benches::small;
+
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+/// What a program prints for N events.
+enum Output {
+    /// Anything.
+    Any,
+    /// N in a table.
+    Count,
+    /// N lines.
+    Lines,
+}
+
+/// A program that reads the trace; the first is what the others are compared with.
+const READERS: [(&str, &str, &[&str], Output); 6] = [
+    ("`babeltrace2`, `sink.utils.dummy`", "babeltrace2", &["-c", "sink.utils.dummy"], Output::Any),
+    ("`tracectl stat`", "tracectl", &["stat"], Output::Count),
+    ("`tracectl hist c`", "tracectl", &["hist", "c"], Output::Count),
+    ("`tracectl verify`", "tracectl", &["verify"], Output::Any),
+    ("`babeltrace2`, text", "babeltrace2", &[], Output::Lines),
+    ("`tracectl view`", "tracectl", &["view"], Output::Lines),
+];
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let mut number = |default: u64| match arguments.next() {
+        None => Some(default),
+        Some(text) => text.to_str()?.parse().ok().filter(|number| *number > 0),
+    };
+    let (Some(rounds), Some(events)) = (number(5), number(5_000_000)) else {
+        eprintln!("usage: reading [ROUNDS [EVENTS [DIR]]] (5, 5000000, /dev/shm)");
+        return ExitCode::from(2);
+    };
+    let directory = arguments.next().map_or_else(|| PathBuf::from("/dev/shm"), PathBuf::from);
+    match measure(rounds, events, &directory) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("reading: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(rounds: u64, events: u64, directory: &Path) -> Outcome {
+    let directory = tempfile::tempdir_in(directory)?;
+    let trace = directory.path().join("trace");
+    let events = record(events, &trace)?;
+    println!("{}; {rounds} rounds, {events} events", tracepoint::platform());
+    for (name, program, arguments, output) in &READERS {
+        check(name, command(program, arguments, &trace)?, output, events)?;
+    }
+    let mut times = READERS.map(|_| Vec::new());
+    let mut processor = READERS.map(|_| Vec::new());
+    for round in 0..rounds as usize {
+        for turn in 0..READERS.len() {
+            let at = (round + turn) % READERS.len();
+            let (name, program, arguments, _) = &READERS[at];
+            let mut command = command(program, arguments, &trace)?;
+            let (began, used) = (Instant::now(), children()?);
+            let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+            times[at].push(began.elapsed());
+            processor[at].push(children()?.saturating_sub(used));
+            if !status.success() {
+                return Err(format!("{name}: {status}").into());
+            }
+        }
+    }
+    println!("\n| | M events/s | times `babeltrace2`'s dummy | ns of processor per event |\n|---|---|---|---|");
+    for ((name, ..), (own, processor)) in READERS.iter().zip(times.iter().zip(&processor)) {
+        let rates = own.iter().map(|time| events as f64 / 1e6 / time.as_secs_f64());
+        let ratios = own.iter().zip(&times[0]).map(|(own, dummy)| dummy.as_secs_f64() / own.as_secs_f64());
+        let used = processor.iter().map(|used| used.as_nanos() as f64 / events as f64);
+        println!("| {name} | {:.2} | {:.2} | {:.0} |", median(rates), median(ratios), median(used));
+    }
+    Ok(())
+}
+
+/// Records so many events by two threads, which wait while their rings are full; how many there are.
+fn record(events: u64, trace: &Path) -> Outcome<u64> {
+    let channel = Channel::wait(1 << 20, Duration::from_secs(10));
+    let session = Session::builder("reading").events("bench:small").channel(channel).sink(CtfSink::create(trace)?);
+    let session = session.in_memory().start()?;
+    let half = events.div_ceil(2);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..half).for_each(|n| tracepoint::trace!(small(n as i32, 7, n.cast_signed()))));
+        }
+    });
+    let recorded = session.stop()?.events().iter().map(|event| event.recorded).sum();
+    if recorded == 2 * half {
+        Ok(recorded)
+    } else {
+        Err(format!("{recorded} of {} events were recorded", 2 * half).into())
+    }
+}
+
+/// The processor time of all programs that have ended.
+fn children() -> Outcome<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let duration = |time: TimeVal| Duration::from_micros(time.num_microseconds().cast_unsigned());
+    Ok(duration(usage.user_time()) + duration(usage.system_time()))
+}
+
+fn command(program: &str, arguments: &[&str], trace: &Path) -> Outcome<Command> {
+    let own = std::env::current_exe()?.with_file_name(program);
+    let program = if program == "tracectl" { own.into_os_string() } else { OsString::from(program) };
+    let mut command = Command::new(program);
+    command.args(arguments).arg(trace);
+    Ok(command)
+}
+
+/// Runs it once, and looks at what it prints.
+fn check(name: &str, mut command: Command, expected: &Output, events: u64) -> Outcome {
+    let missing = |error| {
+        format!("{name} cannot be started ({error}): run scripts/setup.sh and cargo build --release -p tracectl")
+    };
+    let output = command.output().map_err(missing)?;
+    let beginning = String::from_utf8_lossy(&output.stdout[..output.stdout.len().min(4096)]);
+    let is_right = match expected {
+        Output::Any => true,
+        Output::Count => beginning.contains(&events.to_string()),
+        Output::Lines => output.stdout.split(|byte| *byte == b'\n').count() as u64 == events + 1,
+    };
+    if output.status.success() && is_right {
+        return Ok(());
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{name} does not read the trace ({}): {beginning}{errors}", output.status).into())
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
