@@ -243,10 +243,13 @@ fn a_damaged_description_is_written_again() -> Outcome {
     let other = text.replace(&format!("\"pid\":{}", child.id()), "\"pid\":4194999");
     assert_ne!(other, text);
     for damaged in ["", "{", &other] {
+        // A process that runs may look at the file, and mend it, before it is read here.
+        stop(&child)?;
         fs::write(&file, damaged)?;
         let processes = place.controller.processes()?;
         let [process] = &processes[..] else { return Err(format!("{damaged}: {processes:?}").into()) };
         assert!(process.is_damaged() && process.info().pid == child.id(), "{process:?}");
+        go_on(&child)?;
         // It is asked, and mends the file.
         assert!(place.controller.refresh(PATIENCE)?.is_empty());
         assert_eq!(fs::read_to_string(&file)?, text);
