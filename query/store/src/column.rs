@@ -126,11 +126,12 @@ impl Column {
                 return bytes.len() + 8;
             }
             (Self::Label(labels, column), Integer(number)) => {
+                let before = column.values_slice().len();
                 match labels.labels(number).next() {
                     Some(label) => column.append_value(label),
                     None => column.append_value(number.to_string()),
                 }
-                return 16;
+                return column.values_slice().len() - before + 8;
             }
             (column, _) => column.null(),
         }

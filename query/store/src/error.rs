@@ -42,6 +42,14 @@ pub enum StoreError {
         /// The UUID of the trace, and the number of its chunk if it has any.
         trace: String,
     },
+    /// A trace is given twice, and would be counted twice.
+    #[error("{} and {} are the same trace, which would be counted twice; name one of them", first.display(), second.display())]
+    GivenTwice {
+        /// Where it is.
+        first: PathBuf,
+        /// And where it is again.
+        second: PathBuf,
+    },
 }
 
 impl StoreError {

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tracepoint_reader::metadata::{EventClass, StreamClass};
+use tracepoint_reader::metadata::{EventClass, Metadata, StreamClass};
 use tracepoint_reader::{Damage, EventView, Loss, LossKind, Packet, Stream, Trace, TraceVisitor};
 
 use crate::days;
@@ -71,7 +71,8 @@ pub struct Ingested {
 /// Writes a trace into a store: all of it or, after an error, nothing. `progress` is called with the bytes of packets that were read, of how many.
 ///
 /// # Errors
-/// [`StoreError::AlreadyStored`] if the trace, or one of its chunks, is in the store; [`StoreError::Io`] and [`StoreError::Parquet`] if the
+/// [`StoreError::AlreadyStored`] if the trace, or one of its chunks, is in the store; [`StoreError::GivenTwice`] if it is there twice, for
+/// example as a directory and as a dt file; [`StoreError::Io`] and [`StoreError::Parquet`] if the
 /// store cannot be written. Damage of the trace is no error, but counted.
 pub fn ingest(
     store: &Store,
@@ -79,8 +80,9 @@ pub fn ingest(
     options: IngestOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Ingested, StoreError> {
-    let identities = accounts::identities(trace);
-    identities.iter().try_for_each(|identity| store.refuse_known(identity))?;
+    let identities = accounts::identities(trace)?;
+    let refuse_known = || identities.iter().try_for_each(|(identity, _)| store.refuse_known(identity));
+    refuse_known()?;
     let transaction = store.begin(&store.lock()?)?;
     let mut ingest = Ingest::new(store, transaction, options);
     let unchecked = trace.visit_packets(&mut ingest, progress);
@@ -91,7 +93,7 @@ pub fn ingest(
     let committed = finished.and_then(|summary| {
         let locked = store.lock()?;
         // Another process may have written the same trace meanwhile.
-        identities.iter().try_for_each(|identity| store.refuse_known(identity))?;
+        refuse_known()?;
         Ok((summary, locked))
     });
     match committed {
@@ -113,13 +115,14 @@ struct Ingest<'a> {
     partitions: Partitions,
     /// By the addresses of the classes of the event and of its stream.
     kinds: HashMap<(usize, usize), KnownKind>,
+    /// By their names and layouts as text: traces of one program share them, and those that differ only in labels or places do not.
+    shared_kinds: HashMap<String, Arc<Kind>>,
     streams: Vec<StreamState>,
     /// By the address of the stream.
     known_streams: HashMap<usize, usize>,
     /// The stream of the packet that began last.
     current: usize,
     losses: HashMap<(Place, Option<i64>), TableWriter<LossRow>>,
-    days: Option<(i64, i64)>,
     summary: Ingested,
     failed: Option<StoreError>,
 }
@@ -138,11 +141,11 @@ impl<'a> Ingest<'a> {
             transaction,
             partitions: Partitions::new(options),
             kinds: HashMap::new(),
+            shared_kinds: HashMap::new(),
             streams: Vec::new(),
             known_streams: HashMap::new(),
             current: 0,
             losses: HashMap::new(),
-            days: None,
             summary: Ingested::default(),
             failed: None,
         }
@@ -164,7 +167,8 @@ impl<'a> Ingest<'a> {
         }
         let layout = Layout::of(class, stream);
         let name = self.store.event_name(&class.name, &layout.description())?;
-        let kind = Arc::new(Kind { name, layout: Arc::new(layout) });
+        let shared = self.shared_kinds.entry(format!("{name} {layout:?}"));
+        let kind = Arc::clone(shared.or_insert_with(|| Arc::new(Kind { name, layout: Arc::new(layout) })));
         let known = KnownKind { kind: Arc::clone(&kind), _class: Arc::clone(class), _stream: Arc::clone(stream) };
         self.kinds.insert(key, known);
         Ok(kind)
@@ -181,7 +185,7 @@ impl<'a> Ingest<'a> {
         let head = RowHead { ts, seq: state.seq, lost_before: state.lost };
         state.seq = state.seq.wrapping_add(1);
         state.lost = Some(0);
-        state.last_ns = event.time_ns();
+        state.last_ns = Some(event.time_ns());
         let day = ts.map(days::of);
         let Some(slot) = state.events.get_mut(&id) else { return Ok(()) };
         slot.stored += 1;
@@ -190,10 +194,7 @@ impl<'a> Ingest<'a> {
             _ => {
                 let index = self.partitions.find(&slot.kind, &state.place, day);
                 slot.last = Some((day, index));
-                if let Some(day) = day {
-                    let (first, last) = self.days.unwrap_or((day, day));
-                    self.days = Some((first.min(day), last.max(day)));
-                }
+                state.last_day = state.last_day.max(day);
                 index
             }
         };
@@ -211,7 +212,7 @@ impl<'a> Ingest<'a> {
     }
 
     /// Writes what is left, and the account.
-    fn finish(&mut self, trace: &Trace, identities: &[String]) -> Result<Ingested, StoreError> {
+    fn finish(&mut self, trace: &Trace, identities: &[(String, &Metadata)]) -> Result<Ingested, StoreError> {
         self.partitions.finish(&mut self.transaction)?;
         let mut summary = std::mem::take(&mut self.summary);
         debug_assert_eq!(self.partitions.written_rows, summary.events);
@@ -220,9 +221,9 @@ impl<'a> Ingest<'a> {
             summary.bytes += writer.finish(&mut self.transaction)?;
         }
         summary.bytes += self.account(trace)?;
-        let last = self.days.map(|(_, last)| days::text(last)).unwrap_or_default();
-        for identity in identities {
+        for (identity, metadata) in identities {
             let path: PathBuf = self.transaction.add_as(Store::trace_file(identity));
+            let last = self.last_day(metadata).map(days::text).unwrap_or_default();
             std::fs::write(&path, &last).map_err(StoreError::io(&path))?;
             crate::transaction::sync(&path)?;
         }
@@ -243,7 +244,7 @@ impl TraceVisitor for Ingest<'_> {
         let state = &mut self.streams[index];
         let (events, packets) = state.loss(loss.kind);
         match events {
-            Some(events) => self.summary.lost_events += events,
+            Some(events) => self.summary.lost_events = self.summary.lost_events.saturating_add(events),
             None => self.summary.losses_of_unknown_size += 1,
         }
         let what = match loss.kind {
@@ -252,6 +253,7 @@ impl TraceVisitor for Ingest<'_> {
             _ => "renumbered",
         };
         let (times, stream) = (state.has_clock.then_some((loss.from_ns, loss.to_ns)), Some(Arc::clone(&state.name)));
+        state.last_day = state.last_day.max(times.map(|(_, to)| days::of(to)));
         let place = state.place.clone();
         self.attempt(|this| this.missing(place, LossRow { times, stream, what, events, packets, reason: None }));
     }
@@ -270,7 +272,7 @@ impl TraceVisitor for Ingest<'_> {
     fn damage(&mut self, damage: &Damage) {
         self.summary.damage += 1;
         let state = self.streams.iter().find(|state| state.stream.file == damage.file);
-        let times = state.filter(|state| state.has_clock).map(|state| (state.last_ns, state.last_ns));
+        let times = state.filter(|state| state.has_clock).and_then(|state| state.last_ns.zip(state.last_ns));
         let place = state.map_or(Place { host: None, session: None }, |state| state.place.clone());
         let row = LossRow {
             times,

@@ -47,10 +47,13 @@ pub(crate) fn escape(value: &str) -> String {
     escaped
 }
 
-/// The name of an event without the number that the tracer adds where fields differ.
+/// The name of an event without the number that the tracer adds where fields differ. It is never empty.
 pub(crate) fn base(name: &str) -> &str {
-    let numbered = name.rsplit_once('#').filter(|(_, number)| {
-        !number.is_empty() && number.len() < 10 && number.bytes().all(|digit| digit.is_ascii_digit())
+    let numbered = name.rsplit_once('#').filter(|(base, number)| {
+        !base.is_empty()
+            && !number.is_empty()
+            && number.len() < 10
+            && number.bytes().all(|digit| digit.is_ascii_digit())
     });
     numbered.map_or(name, |(base, _)| base)
 }
@@ -107,7 +110,7 @@ mod tests {
     fn numbers_of_layouts_are_no_part_of_a_name() {
         assert_eq!(
             [base("a:b#2"), base("a:b"), base("a:b#"), base("#7"), base("a#b#3")],
-            ["a:b", "a:b", "a:b#", "", "a#b"]
+            ["a:b", "a:b", "a:b#", "#7", "a#b"]
         );
     }
 

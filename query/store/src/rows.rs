@@ -43,12 +43,24 @@ pub(crate) struct Rows {
     columns: Vec<Column>,
     /// About how much memory they take.
     pub(crate) bytes: usize,
+    /// About how much more the texts of their origins take in a batch, which has them once for each row.
+    origin_bytes: usize,
 }
 
 impl Rows {
     pub(crate) fn new(layout: Arc<Layout>, host: Option<String>) -> Self {
         let columns = layout.columns();
-        Self { layout, host, ts: vec![], seq: vec![], losses: vec![], origins: vec![], columns, bytes: 0 }
+        Self {
+            layout,
+            host,
+            ts: vec![],
+            seq: vec![],
+            losses: vec![],
+            origins: vec![],
+            columns,
+            bytes: 0,
+            origin_bytes: 0,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -69,7 +81,14 @@ impl Rows {
         }
         let bytes = 24 + self.layout.append(event, &mut self.columns);
         self.bytes += bytes;
+        let thread = origin.thread.as_ref().map_or(0, String::len);
+        self.origin_bytes += self.host.as_ref().map_or(0, String::len) + thread + origin.stream.len();
         bytes
+    }
+
+    /// About how much memory the batch of these rows takes.
+    pub(crate) fn batch_bytes(&self) -> usize {
+        self.bytes + self.origin_bytes
     }
 
     /// The rows as a batch; none are left then.
@@ -109,7 +128,7 @@ impl Rows {
             Arc::new(lost.finish()),
         ];
         let fields = self.columns.iter_mut().map(Column::finish);
-        self.bytes = 0;
+        (self.bytes, self.origin_bytes) = (0, 0);
         RecordBatch::try_new(Arc::clone(&self.layout.schema), common.into_iter().chain(fields).collect())
     }
 }

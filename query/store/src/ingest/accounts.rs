@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tracepoint_reader::account::{Account, EventAccount, StreamAccount, uuid_text};
-use tracepoint_reader::metadata::Metadata;
+use tracepoint_reader::metadata::{EnvValue, Metadata};
 use tracepoint_reader::{Trace, chunk_number};
 
 use super::Ingest;
@@ -14,13 +14,20 @@ use super::streams::{pid, place, stream_name};
 use crate::error::StoreError;
 use crate::table::{AccountRow, TableWriter};
 
-/// What identifies the traces: their UUIDs, each with the number of a chunk if it has any.
-pub(super) fn identities(trace: &Trace) -> Vec<String> {
-    let identity = |(path, metadata): (&Path, &Metadata)| {
-        let uuid = uuid_text(metadata.uuid()?);
-        Some(chunk_number(path).map_or(uuid.clone(), |number| format!("{uuid}.{number}")))
-    };
-    trace.metadata().filter_map(identity).collect()
+/// What identifies the traces: their UUIDs, each with the number of a chunk if it has any. An error if one of our own is there twice; chunks of
+/// other tracers have no numbers.
+pub(super) fn identities(trace: &Trace) -> Result<Vec<(String, &Metadata)>, StoreError> {
+    let (mut identities, mut paths) = (Vec::new(), HashMap::new());
+    for (path, metadata) in trace.metadata() {
+        let Some(uuid) = metadata.uuid().map(uuid_text) else { continue };
+        let identity = chunk_number(path).map_or(uuid.clone(), |number| format!("{uuid}.{number}"));
+        let is_own = matches!(metadata.env_value("tracer_name"), Some(EnvValue::String(name)) if name == "tracepoint");
+        if let Some(first) = paths.insert(identity.clone(), path).filter(|_| is_own) {
+            return Err(StoreError::GivenTwice { first: first.to_owned(), second: path.to_owned() });
+        }
+        identities.push((identity, metadata));
+    }
+    Ok(identities)
 }
 
 /// The account of a part of a trace, if it has one that can be read.
@@ -54,12 +61,18 @@ fn wholes(trace: &Trace) -> Vec<Whole<'_>> {
 }
 
 impl Ingest<'_> {
+    /// The last day of the events and losses of a trace.
+    pub(super) fn last_day(&self, metadata: &Metadata) -> Option<i64> {
+        let streams = self.streams.iter().filter(|state| state.stream.metadata.uuid() == metadata.uuid());
+        streams.filter_map(|state| state.last_day).max()
+    }
+
     /// Writes the account, and returns the size of its files.
     pub(super) fn account(&mut self, trace: &Trace) -> Result<u64, StoreError> {
         let mut writers: HashMap<Place, TableWriter<AccountRow>> = HashMap::new();
         for whole in wholes(trace) {
             let place = place(whole.metadata, Some(whole.path));
-            let day = self.days.map(|(first, _)| first);
+            let day = self.last_day(whole.metadata);
             let rows = self.rows_of(&whole)?;
             let writer = writers.entry(place).or_insert_with_key(|place| TableWriter::new(&place.directory(day)));
             rows.into_iter().try_for_each(|row| writer.push(row, &mut self.transaction))?;

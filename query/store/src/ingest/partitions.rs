@@ -57,7 +57,9 @@ struct Partition {
 pub(super) struct Partitions {
     options: IngestOptions,
     all: Vec<Partition>,
-    known: HashMap<PathBuf, usize>,
+    /// By the directory and the address of the kind: traces whose columns are the same, but not what their numbers mean, have files of their
+    /// own.
+    known: HashMap<(PathBuf, usize), usize>,
     /// About the memory of all rows.
     bytes: usize,
     open: usize,
@@ -78,10 +80,10 @@ impl Partitions {
     }
 
     /// The partition of a kind of event at a day.
-    pub(super) fn find(&mut self, kind: &Kind, place: &Place, day: Option<i64>) -> usize {
+    pub(super) fn find(&mut self, kind: &Arc<Kind>, place: &Place, day: Option<i64>) -> usize {
         let directory = place.directory(day).join(partition("event", Some(&kind.name)));
         let new = self.all.len();
-        let index = *self.known.entry(directory.clone()).or_insert(new);
+        let index = *self.known.entry((directory.clone(), Arc::as_ptr(kind) as usize)).or_insert(new);
         if index == new {
             let rows = Rows::new(Arc::clone(&kind.layout), place.host.clone());
             let event = kind.name.clone();
@@ -101,7 +103,7 @@ impl Partitions {
     ) -> Result<(), StoreError> {
         let rows = &mut self.all[index].rows;
         self.bytes += rows.push(head, origin, event);
-        if rows.len() >= self.options.row_group_rows || rows.bytes >= self.options.row_group_bytes {
+        if rows.len() >= self.options.row_group_rows || rows.batch_bytes() >= self.options.row_group_bytes {
             self.write(index, transaction)?;
         }
         if self.bytes > self.options.memory { self.relieve(transaction) } else { Ok(()) }

@@ -34,7 +34,10 @@ pub(super) struct StreamState {
     pub(super) seq: u64,
     /// How many events were lost before the next one; `None` if that is not known.
     pub(super) lost: Option<u64>,
-    pub(super) last_ns: i64,
+    /// The time of the last event.
+    pub(super) last_ns: Option<i64>,
+    /// The last day of an event or a loss.
+    pub(super) last_day: Option<i64>,
     /// What the packet says.
     pub(super) packet_origin: Arc<RowOrigin>,
     /// What the last event that said more has said.
@@ -80,7 +83,8 @@ impl StreamState {
             name,
             seq: 0,
             lost: Some(0),
-            last_ns: 0,
+            last_ns: None,
+            last_day: None,
             packet_origin: Arc::clone(&origin),
             event_origin: origin,
             events: HashMap::new(),

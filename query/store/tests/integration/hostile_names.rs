@@ -24,6 +24,7 @@ fn hostile_names_stay_inside_and_apart() {
         &long,
         &format!("{long}!"),
         "x:y",
+        "#7",
     ];
     let kind = |name: &&str| EventKind {
         name: (*name).to_owned(),

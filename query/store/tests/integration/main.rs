@@ -10,5 +10,6 @@ mod hostile_names;
 mod losses;
 mod maintenance;
 mod random_schemas;
+mod several_traces;
 mod transactions;
 mod versions;
