@@ -241,6 +241,9 @@ fn rotated_chunks_are_complete_traces() {
          lttng stop
          lttng destroy",
     );
+    // The mark of a session that is being received is removed when its last connection is closed, which `lttng destroy` does not wait for.
+    let (counts, messages) = collector.end();
+    assert_eq!(counts.late + counts.missing + counts.unwritten, 0, "{messages:?}");
     let chunks = walk(&output).into_iter().filter(|path| path.ends_with("metadata"));
     let chunks: Vec<Vec<u64>> = chunks.map(|path| stored(path.parent().expect("a directory"))).collect();
     assert_eq!(chunks.len(), 4);
