@@ -39,7 +39,7 @@ pub(crate) fn key(entry: &PrivateDir) -> Option<ProcessKey> {
 pub(crate) fn remove_stale(apps: &PrivateDir) -> io::Result<()> {
     for name in apps.names()?.into_iter().filter(|name| ProcessKey::of_directory(name).is_some()) {
         if let Some(entry) = apps.open_subdir(&name).ok().filter(|entry| !is_held(entry)) {
-            remove_locked(&entry, || !is_held(&entry), || remove(apps, &name, &entry));
+            remove_locked((apps, &name), &entry, || !is_held(&entry), || remove(apps, &name, &entry));
         }
     }
     Ok(())

@@ -68,7 +68,7 @@ pub(super) fn living_in_code(rings: &PrivateDir) -> Vec<(ProcessKey, PrivateDir,
 
 /// Removes the directory of a dead process.
 fn remove_dead(rings: &PrivateDir, name: &str, dir: &PrivateDir) {
-    remove_locked(dir, || !is_alive(dir), || remove(rings, name, dir));
+    remove_locked((rings, name), dir, || !is_alive(dir), || remove(rings, name, dir));
 }
 
 /// Removes the directory called `name`, unless its process still records or a consumer still drains it.
@@ -157,6 +157,19 @@ mod tests {
         assert_eq!(rings.names()?.len(), 2, "it lives");
         drop(alive);
         assert_eq!(left(KeepDead::NONE), [""; 0]);
+        Ok(())
+    }
+
+    /// A process that ends a session and starts another makes a directory of the same name, which is empty at first.
+    #[test]
+    fn a_directory_that_was_made_again_stays() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir()?;
+        let rings = PrivateDir::at(temp.path())?;
+        let before = rings.make_subdir("1-1")?;
+        remove(&rings, "1-1", &before);
+        rings.make_subdir("1-1")?;
+        remove_dead(&rings, "1-1", &before);
+        assert_eq!(rings.names()?, ["1-1"]);
         Ok(())
     }
 

@@ -51,15 +51,12 @@ pub(crate) fn is_turn_to_clean(directories: usize) -> bool {
 /// Locks `dir`, which this process has just made in `parent` as `name`, for as long as it lives; `false` if another process has removed it
 /// meanwhile.
 pub(crate) fn lock_own(parent: &PrivateDir, name: &str, dir: &PrivateDir) -> io::Result<bool> {
-    let is_there = || {
-        Ok::<_, io::Error>(parent.stamp(name).is_ok_and(|(inode, _)| dir.stat().is_ok_and(|own| own.st_ino == inode)))
-    };
     for _ in 0..=TIMEOUT.as_millis() / PAUSE.as_millis() {
         match flock(dir, FlockOperation::NonBlockingLockExclusive) {
             // Who held the lock before has removed the directory by now, or leaves it.
-            Ok(()) => return is_there(),
+            Ok(()) => return Ok(is_named(parent, name, dir)),
             // Another process is looking whether it is locked, or removes it.
-            Err(rustix::io::Errno::WOULDBLOCK) if is_there()? => std::thread::sleep(PAUSE),
+            Err(rustix::io::Errno::WOULDBLOCK) if is_named(parent, name, dir) => std::thread::sleep(PAUSE),
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(false),
             Err(errno) => return Err(errno.into()),
         }
@@ -67,10 +64,24 @@ pub(crate) fn lock_own(parent: &PrivateDir, name: &str, dir: &PrivateDir) -> io:
     Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds the lock for too long"))
 }
 
-/// Removes `dir` by `remove`, holding its lock. If another process holds it, removes it only if `is_dead` says that its owner is.
-pub(crate) fn remove_locked(dir: &PrivateDir, is_dead: impl FnOnce() -> bool, remove: impl FnOnce()) {
+/// Whether `dir` is still called `name` in `parent`.
+fn is_named(parent: &PrivateDir, name: &str, dir: &PrivateDir) -> bool {
+    parent.stamp(name).is_ok_and(|(inode, _)| dir.stat().is_ok_and(|own| own.st_ino == inode))
+}
+
+/// Removes `dir`, which was called `name` in `parent`, by `remove`, holding its lock. If another process holds it, removes it only if
+/// `is_dead` says that its owner is.
+///
+/// The owner may have removed it meanwhile, and made another one of the same name. That one stays: while the lock is held, the name of `dir`
+/// does not change, because its owner has it no longer.
+pub(crate) fn remove_locked(
+    (parent, name): (&PrivateDir, &str),
+    dir: &PrivateDir,
+    is_dead: impl FnOnce() -> bool,
+    remove: impl FnOnce(),
+) {
     let lock = Lock::take_within(dir, Duration::ZERO);
-    if lock.is_ok() || is_dead() {
+    if (lock.is_ok() || is_dead()) && is_named(parent, name, dir) {
         remove();
     }
 }
