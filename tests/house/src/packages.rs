@@ -38,12 +38,12 @@ impl Packages {
     pub fn read() -> Self {
         let metadata = |directory: &str, more: &[&str]| {
             let mut command = Command::new(env!("CARGO"));
-            command.args(["metadata", "--format-version=1", "--offline"]).args(more);
+            command.args(["metadata", "--format-version=1", "--locked"]).args(more);
             let output = command.current_dir(root().join(directory)).output().expect("cargo can be run");
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             serde_json::from_slice(&output.stdout).expect("JSON")
         };
-        // What that depends on need not have been fetched.
+        // Fetches what other platforms depend on, if that is not there yet. What `query/` depends on is not needed.
         Self(metadata("", &[]), metadata("query", &["--no-deps"]))
     }
 
