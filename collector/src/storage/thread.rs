@@ -52,6 +52,7 @@ impl Storage {
             quota,
             rate,
             busy: Instant::now(),
+            removing: Duration::ZERO,
             done,
         };
         let thread = std::thread::Builder::new().name("collect-write".into()).spawn(move || writer.run())?;

@@ -6,6 +6,7 @@ use crate::storage::{Done, Job, Numbered};
 use std::collections::{HashMap, VecDeque};
 use std::fs;
 use std::io;
+use std::mem;
 use std::path::Path;
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub(super) struct Writer {
     pub(super) rate: Option<u64>,
     /// Until when a disk of this rate has work.
     pub(super) busy: Instant,
+    /// The time that removals took during the present job.
+    pub(super) removing: Duration,
     pub(super) done: UnboundedSender<(u64, Done)>,
 }
 
@@ -43,12 +46,10 @@ impl Writer {
         let (mut bytes, mut busy) = (0, Duration::ZERO);
         while let Some((handle, job)) = self.later.pop_front().or_else(|| self.jobs.recv().ok()) {
             let begin = Instant::now();
-            let is_removal = matches!(job, Job::Remove { .. });
             let size = self.work(handle, job);
             self.shared.waiting.fetch_sub(size, Ordering::Relaxed);
-            if !is_removal {
-                (bytes, busy) = (bytes + size, busy + begin.elapsed());
-            }
+            // A removal says nothing about the speed of writing, also where packets of one batch are before and behind it.
+            (bytes, busy) = (bytes + size, busy + begin.elapsed().saturating_sub(mem::take(&mut self.removing)));
             if bytes >= PACE_BYTES || busy >= PACE_TIME && bytes > 0 {
                 let pace = busy.as_nanos() as u64 * (1 << 20) / bytes;
                 // Half of it is what was before.
@@ -121,7 +122,10 @@ impl Writer {
                     packets.push(next);
                 }
                 // No removal waits behind a packet.
-                Some((of, Job::Remove { directory, bytes })) => self.tell(of, self.remove(&directory, bytes)),
+                Some((of, Job::Remove { directory, bytes })) => {
+                    let done = self.remove(&directory, bytes);
+                    self.tell(of, done);
+                }
                 Some(other) => {
                     self.later.push_front(other);
                     break;
@@ -143,7 +147,8 @@ impl Writer {
     }
 
     /// Removes a trace, its metadata first.
-    fn remove(&self, directory: &Path, bytes: u64) -> Done {
+    fn remove(&mut self, directory: &Path, bytes: u64) -> Done {
+        let begin = Instant::now();
         let size = bytes_below(directory);
         let metadata = match fs::remove_file(directory.join(METADATA_CHANNEL)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -156,6 +161,7 @@ impl Writer {
             let again = if is_gone { "" } else { "; it is tried again in a minute" };
             format!("cannot remove {}: {error}{again}", directory.display())
         });
+        self.removing += begin.elapsed();
         Done::Removed { bytes, is_gone, failed }
     }
 
@@ -166,7 +172,8 @@ impl Writer {
             let left = until.saturating_duration_since(Instant::now());
             match self.jobs.recv_timeout(left) {
                 Ok((handle, Job::Remove { directory, bytes })) => {
-                    self.tell(handle, self.remove(&directory, bytes));
+                    let done = self.remove(&directory, bytes);
+                    self.tell(handle, done);
                     return true;
                 }
                 Ok(job) => self.later.push_back(job),
@@ -310,5 +317,35 @@ mod tests {
             fs::create_dir_all(old.join(METADATA_CHANNEL)).expect("a directory");
         }
         assert_eq!(storage.used(), 51);
+    }
+
+    #[test]
+    fn a_removal_within_a_batch_is_measured_apart() {
+        let place = tempfile::TempDir::new_in("/dev/shm").expect("a directory");
+        let old = place.path().join("old");
+        fs::create_dir(&old).and_then(|()| fs::write(old.join(METADATA_CHANNEL), [1; 60])).expect("a file");
+        let packet =
+            |sequence| Job::Packet(Numbered { sequence, packet: Packet::new(vec![7; 10], 0, None), index: None });
+        let ((jobs, receiver), (done, _answers)) = (std::sync::mpsc::channel(), unbounded_channel());
+        let mut writer = Writer {
+            jobs: receiver,
+            later: VecDeque::new(),
+            streams: HashMap::new(),
+            shared: Arc::default(),
+            quota: None,
+            rate: None,
+            busy: Instant::now(),
+            removing: Duration::ZERO,
+            done,
+        };
+        let path = place.path().join("stream");
+        let files = Files::create(&path, IndexFile { is_long: true }, false).expect("a file");
+        writer.work(7, Job::Open { files, from: None });
+        assert_eq!((writer.work(7, packet(0)), writer.removing), (10, Duration::ZERO));
+        for job in [Job::Remove { directory: old.clone(), bytes: 60 }, packet(2)] {
+            jobs.send((7, job)).expect("the writer has the receiver");
+        }
+        assert_eq!((writer.work(7, packet(1)), old.exists()), (20, false), "one batch, and a removal in it");
+        assert!(writer.removing > Duration::ZERO);
     }
 }
