@@ -12,7 +12,8 @@
 //!
 //! A file is known by its inode, because a rotation moves a trace into its first chunk. The files of a stream in all chunks are one stream. A
 //! trace has ended when each of its directories has an account. Accounts are looked for before directories are: the other way round, a rotation
-//! between the two would look like the end.
+//! between the two would look like the end. Metadata that cannot be read for some seconds is reported as damage; what it describes so far is
+//! still shown.
 
 mod directory;
 mod files;
@@ -25,7 +26,7 @@ use std::time::{Duration, Instant};
 use crate::error::ReadError;
 use crate::loss::Damage;
 use crate::merge::{IncrementalMerge, Item, Polled, Watermark, traces};
-use directory::Directory;
+use directory::{Directory, Renewed};
 use files::{Files, StreamKey};
 use rings::{Known, Rings};
 
@@ -44,7 +45,7 @@ pub struct Follow {
     canonical: Vec<PathBuf>,
     since: i64,
     directories: BTreeMap<PathBuf, Directory>,
-    /// Whether a directory was found whose metadata could not be read yet.
+    /// Whether there is metadata that is just being written.
     is_unread: bool,
     /// The numbers of streams in the merge.
     numbers: HashMap<StreamKey, u64>,
@@ -76,7 +77,7 @@ impl Follow {
                 return Err(ReadError::NotATrace { path: path.clone(), reason });
             }
             for directory in traces(path)? {
-                Directory::open(&directory)?;
+                Directory::open(&directory)?.read()?;
             }
         }
         let canonical = paths.iter().map(|path| path.canonicalize().map_err(|error| ReadError::io(path, error)));
@@ -166,8 +167,8 @@ impl Follow {
             let Some(stream) = self.streams.get_mut(&number) else { continue };
             match stream.next() {
                 Some(Ok((directory, bytes))) => {
-                    if let Some(directory) = self.directories.get(&directory) {
-                        self.merge.feed(number, &directory.metadata, bytes);
+                    if let Some(metadata) = self.directories.get(&directory).and_then(|it| it.metadata.as_ref()) {
+                        self.merge.feed(number, metadata, bytes);
                     }
                     has_gained = true;
                 }
@@ -235,7 +236,7 @@ impl Follow {
     /// Finds what is new in a directory; `has_ended`: whether it had its account before the directories were searched.
     fn look_into(&mut self, path: &Path, has_ended: bool) {
         if !self.directories.contains_key(path) {
-            // Metadata that is just being written is read at the next look.
+            // It was removed since it was found.
             let Ok(directory) = Directory::open(path) else {
                 self.is_unread = true;
                 return;
@@ -247,19 +248,24 @@ impl Follow {
         directory.has_ended |= has_ended;
         // The lengths of files come before metadata, which is written before the events that it describes.
         let files = directory.files();
-        if !directory.renew() {
-            return;
+        match directory.renew() {
+            Renewed::Current => {}
+            Renewed::Waiting => {
+                self.is_unread = true;
+                return;
+            }
+            Renewed::Damaged(damage) => self.damage.extend(damage),
         }
         for file in files {
-            let Some(key) = directory.key(&file) else { continue };
+            let (Some(key), Some(metadata)) = (directory.key(&file), &directory.metadata) else { continue };
             let number = self.numbers.len() as u64;
             let number = *self.numbers.entry(key).or_insert(number);
             let is_new = !self.streams.contains_key(&number);
             let root = &directory.root;
             let stream = self.streams.entry(number).or_insert_with(|| Files::new(root.clone()));
-            stream.grow(&directory.metadata, path, &file, self.since);
+            stream.grow(metadata, path, &file, self.since);
             if is_new {
-                self.merge.add(number, &directory.metadata, file.path, stream.discarded_before);
+                self.merge.add(number, metadata, file.path, stream.discarded_before);
             }
         }
     }

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::mem;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::files::{File, StreamKey};
 use crate::account::ACCOUNT_PATH;
@@ -11,17 +13,25 @@ use crate::chunk::root;
 use crate::clock_alignment;
 use crate::error::ReadError;
 use crate::headers::Headers;
+use crate::loss::Damage;
 use crate::merge::stream_files;
 use crate::metadata::Metadata;
+
+/// How long metadata may be unreadable because it is just being written.
+const METADATA_DELAY: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct Directory {
     /// The directory of the whole trace, without links.
     pub(super) root: PathBuf,
-    pub(super) metadata: Metadata,
-    /// The offset of its clock, if that was aligned when the directory was found.
-    offset: Option<i64>,
+    /// `None` until it can be read.
+    pub(super) metadata: Option<Metadata>,
     pub(super) has_ended: bool,
+    /// Since when the metadata, or what was added to it, cannot be read.
+    unreadable: Option<Instant>,
+    is_reported: bool,
+    /// The offset of its clock, if that was aligned when the metadata was first read.
+    offset: Option<i64>,
     path: PathBuf,
     /// The length of the metadata when it was read, in bytes.
     length: u64,
@@ -29,15 +39,30 @@ pub(super) struct Directory {
     keys: HashMap<(u64, u64), StreamKey>,
 }
 
+/// What looking at the metadata of a directory has found.
+pub(super) enum Renewed {
+    /// It is as it was when the files had their lengths, or newer.
+    Current,
+    /// It ends within a declaration, and is read again at the next look.
+    Waiting,
+    /// It has stayed unreadable for so long that it is not waited for. The damage comes once.
+    Damaged(Option<Damage>),
+}
+
 impl Directory {
     pub(super) fn open(path: &Path) -> Result<Self, ReadError> {
-        let file = path.join("metadata");
-        let length = file.metadata().map_or(0, |file| file.len());
-        // Later estimates would make time go back.
-        let offset = clock_alignment::read(path).map(|(offset, _)| offset);
-        let metadata = open(&file, offset)?;
         let root = root(path).canonicalize().map_err(|error| ReadError::io(path, error))?;
-        Ok(Self { root, metadata, offset, has_ended: false, path: path.to_owned(), length, keys: HashMap::new() })
+        Ok(Self {
+            root,
+            metadata: None,
+            has_ended: false,
+            unreadable: None,
+            is_reported: false,
+            offset: None,
+            path: path.to_owned(),
+            length: 0,
+            keys: HashMap::new(),
+        })
     }
 
     /// Its stream files, with their present lengths.
@@ -54,27 +79,46 @@ impl Directory {
         path.join(ACCOUNT_PATH).exists()
     }
 
-    /// Reads metadata that has grown; whether it is as it was when the files had their lengths, or newer.
-    pub(super) fn renew(&mut self) -> bool {
-        let file = self.path.join("metadata");
-        let length = file.metadata().map_or(self.length, |file| file.len());
-        if length == self.length {
-            return true;
+    /// Reads metadata that is new or has grown.
+    pub(super) fn renew(&mut self) -> Renewed {
+        let Err(error) = self.read() else {
+            self.unreadable = None;
+            return Renewed::Current;
+        };
+        if self.unreadable.get_or_insert_with(Instant::now).elapsed() < METADATA_DELAY {
+            return Renewed::Waiting;
         }
-        // It may end within a declaration.
-        if let Ok(metadata) = open(&file, self.offset) {
-            (self.metadata, self.length) = (metadata, length);
-            return true;
-        }
-        false
+        let is_new = !mem::replace(&mut self.is_reported, true);
+        Renewed::Damaged(is_new.then(|| damage(&self.path.join("metadata"), error)))
     }
 
-    /// The stream of a file; `None` before it has a whole packet.
+    /// The same; what cannot be read is an error at once.
+    ///
+    /// # Errors
+    /// [`ReadError::Io`], [`ReadError::Metadata`].
+    pub(super) fn read(&mut self) -> Result<(), ReadError> {
+        let file = self.path.join("metadata");
+        let length = file.metadata().map_or(self.length, |file| file.len());
+        if self.metadata.is_some() && length == self.length {
+            return Ok(());
+        }
+        if self.metadata.is_none() {
+            // Later estimates would make time go back.
+            self.offset = clock_alignment::read(&self.path).map(|(offset, _)| offset);
+        }
+        let metadata = Metadata::open(&file)?;
+        let offset = self.offset;
+        self.metadata = Some(offset.map(|offset| metadata.with_offset(offset)).unwrap_or(metadata));
+        self.length = length;
+        Ok(())
+    }
+
+    /// The stream of a file; `None` before it has a whole packet that the metadata describes.
     pub(super) fn key(&mut self, file: &File) -> Option<StreamKey> {
         if let Some(known) = self.keys.get(&file.id) {
             return Some(known.clone());
         }
-        let packet = Headers::open(&self.metadata, &file.path, 0, 0)?.next()?;
+        let packet = Headers::open(self.metadata.as_ref()?, &file.path, 0, 0)?.next()?;
         // A file without an instance is a stream of its own.
         let alone = packet.instance.is_none().then(|| file.path.clone());
         let key = StreamKey { root: self.root.clone(), class: packet.class.id, instance: packet.instance, alone };
@@ -83,7 +127,16 @@ impl Directory {
     }
 }
 
-fn open(file: &Path, offset: Option<i64>) -> Result<Metadata, ReadError> {
-    let metadata = Metadata::open(file)?;
-    Ok(offset.map(|offset| metadata.with_offset(offset)).unwrap_or(metadata))
+/// Metadata that cannot be read, as damage.
+fn damage(file: &Path, error: ReadError) -> Damage {
+    let (offset, reason) = match error {
+        ReadError::Metadata { line, offset, reason, .. } => (offset, format!("line {line}: {reason}")),
+        ReadError::Io { source, .. } => (0, source.to_string()),
+        other => (0, other.to_string()),
+    };
+    Damage::new(
+        file,
+        offset,
+        format!("the metadata cannot be read; events that it does not describe are left out: {reason}"),
+    )
 }

@@ -180,3 +180,47 @@ fn a_trace_does_not_end_between_two_chunks() {
     assert_eq!((shown, follow.late()), (8, 0));
     assert!(matches!(follow.poll().unwrap(), Polled::Ended));
 }
+
+#[test]
+fn metadata_that_stays_unreadable_is_reported_once_and_not_waited_for() {
+    let (directory, metadata) = (tempfile::tempdir().unwrap(), metadata());
+    let (mut tracer, mut packets) = (tracer(0), Vec::new());
+    for number in 1..=3 {
+        let before = tracer.output(0).len();
+        tracer.fire(8);
+        tracer.flush();
+        tracer.drain(Consumer::Keeps);
+        let chunk = directory.path().join(format!("chunk-{number:06}"));
+        fs::create_dir_all(&chunk).unwrap();
+        fs::write(chunk.join("metadata"), &metadata).unwrap();
+        packets = tracer.output(0)[before..].to_vec();
+        if number < 3 {
+            fs::write(chunk.join("channel0_0"), &packets).unwrap();
+        }
+        end(&chunk);
+    }
+    let mut follow = Follow::open(&[directory.path().to_owned()], i64::MIN).unwrap();
+    let mut events = usize::from(matches!(follow.poll().unwrap(), Polled::Item(Item::Event(_))));
+    // The third chunk gets its event afterwards, which what was read before describes. Of the fourth nothing can be read.
+    let [torn, unread] = [3, 4].map(|number| directory.path().join(format!("chunk-{number:06}/metadata")));
+    fs::write(&torn, format!("{metadata}event {{")).unwrap();
+    fs::write(torn.with_file_name("channel0_0"), &packets).unwrap();
+    fs::create_dir(unread.parent().unwrap()).unwrap();
+    fs::write(&unread, &metadata[..metadata.len() - 4]).unwrap();
+    end(unread.parent().unwrap());
+    let (mut damaged, began) = (Vec::new(), Instant::now());
+    loop {
+        match follow.poll().unwrap() {
+            Polled::Item(Item::Event(_)) => events += 1,
+            Polled::Item(Item::Damage(damage)) => {
+                assert!(damage.reason.starts_with("the metadata cannot be read"), "{damage}");
+                damaged.push(damage.file);
+            }
+            Polled::Ended => break,
+            polled => assert!(began.elapsed() < DEADLINE, "{polled:?} after {events} events and {damaged:?}"),
+        }
+        sleep(Duration::from_millis(10));
+    }
+    damaged.sort();
+    assert_eq!((events, damaged), (3, vec![torn, unread]));
+}
