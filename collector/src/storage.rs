@@ -65,7 +65,7 @@ impl Packet {
 
 /// A packet with its number in its stream.
 #[derive(Debug)]
-pub(crate) struct Numbered {
+pub(crate) struct SequencedPacket {
     pub(crate) sequence: u64,
     pub(crate) packet: Packet,
     /// Its entry in the index, if it has one.
@@ -78,7 +78,7 @@ pub(crate) enum Job {
     /// The stream goes on in these files, from this packet on: those of the previous file whose `packet_number` is at least `from` are moved.
     Open { files: Files, from: Option<u64> },
     /// Appends a packet, and its entry in the index.
-    Packet(Numbered),
+    Packet(SequencedPacket),
     /// Appends metadata.
     Metadata { packet: Packet },
     /// Passes a beacon on behind what was stored before.
@@ -99,7 +99,7 @@ impl Job {
     /// The bytes that are written.
     fn size(&self) -> u64 {
         match self {
-            Self::Packet(Numbered { packet, .. }) | Self::Metadata { packet } => packet.size(),
+            Self::Packet(SequencedPacket { packet, .. }) | Self::Metadata { packet } => packet.size(),
             _ => 0,
         }
     }

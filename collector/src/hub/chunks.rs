@@ -138,7 +138,7 @@ impl Chunks {
     }
 
     /// The storage has removed the chunk that leaves, or, if it is not gone, could not: then that stays the oldest one.
-    pub(super) fn left(&mut self, is_gone: bool, now: Instant) {
+    pub(super) fn removal_done(&mut self, is_gone: bool, now: Instant) {
         let Some((number, ended, content)) = self.leaving.take() else { return };
         if !is_gone {
             self.unremoved = Some(now);

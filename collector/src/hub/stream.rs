@@ -3,7 +3,7 @@
 use super::ordered::Ordered;
 use super::place::Place;
 use crate::pairing::{Paired, Pairing};
-use crate::storage::{Done, Files, Job, Numbered, Packet};
+use crate::storage::{Done, Files, Job, Packet, SequencedPacket};
 use crate::view::View;
 use std::io;
 use std::path::PathBuf;
@@ -168,7 +168,7 @@ impl Stream {
         let mut result = Ok(());
         if let Some(ordered) = &mut self.ordered {
             while let Some((packet, index)) = ordered.pop(now) {
-                give(Job::Packet(Numbered { sequence: index.sequence, packet, index: Some(index) }));
+                give(Job::Packet(SequencedPacket { sequence: index.sequence, packet, index: Some(index) }));
             }
             if let Some(time) = ordered.fulfilled() {
                 give(Job::Beacon { time });
@@ -204,7 +204,7 @@ impl Stream {
         if let Some(ordered) = &mut self.ordered {
             // What was given up was counted; what waits behind it is stored.
             for (packet, index) in ordered.finish() {
-                give(Job::Packet(Numbered { sequence: index.sequence, packet, index: Some(index) }));
+                give(Job::Packet(SequencedPacket { sequence: index.sequence, packet, index: Some(index) }));
             }
             give(Job::Release { upto: u64::MAX });
         }
@@ -229,7 +229,7 @@ impl Stream {
                 }
                 self.next_beacon = None;
                 result = self.make_room(packet.size(), &mut give);
-                give(Job::Packet(Numbered { sequence, packet, index }));
+                give(Job::Packet(SequencedPacket { sequence, packet, index }));
             }
             // One more waits while the storage has not come to the last one, however long that takes.
             Paired::Beacon { time } if self.has_beacon => self.next_beacon = Some(time),

@@ -1,6 +1,6 @@
 //! The files of one stream.
 
-use super::{Numbered, Packet};
+use super::{Packet, SequencedPacket};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -182,9 +182,9 @@ impl OpenFiles {
     }
 
     /// Appends packets and their entries, all or none.
-    pub(super) fn packets(&mut self, packets: &[Numbered]) -> io::Result<()> {
+    pub(super) fn packets(&mut self, packets: &[SequencedPacket]) -> io::Result<()> {
         let mut slices = Vec::new();
-        for Numbered { packet, .. } in packets {
+        for SequencedPacket { packet, .. } in packets {
             slices.push(IoSlice::new(packet.content()));
             let padding = packet.padding as usize;
             slices.extend(
@@ -195,7 +195,7 @@ impl OpenFiles {
         self.write(&mut slices)?;
         let Some((file, _)) = &self.files.index else { return Ok(()) };
         let (mut offset, mut entries, mut count) = (begin, Vec::new(), 0);
-        for Numbered { packet, index, .. } in packets {
+        for SequencedPacket { packet, index, .. } in packets {
             if let Some(index) = index {
                 // The index has the size that the packet has in the file, so that the sizes add up for viewers.
                 let index = Index { packet_size: packet.size() * 8, ..*index };
@@ -235,7 +235,7 @@ impl OpenFiles {
             let (offset, index) = segment.entry(number)?;
             let mut bytes = vec![0; usize::try_from(index.packet_size / 8).unwrap_or(usize::MAX)];
             segment.data.read_exact_at(&mut bytes, offset)?;
-            self.packets(&[Numbered { sequence: 0, packet: Packet::new(bytes, 0, None), index: Some(index) }])?;
+            self.packets(&[SequencedPacket { sequence: 0, packet: Packet::new(bytes, 0, None), index: Some(index) }])?;
         }
         if moved > 0 {
             old.bytes = segment.entry(kept)?.0;

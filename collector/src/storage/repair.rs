@@ -131,13 +131,13 @@ fn whole_metadata(file: &File, size: u64) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Files, Numbered, Packet};
+    use super::super::{Files, Packet, SequencedPacket};
     use super::*;
     use crate::storage::file::OpenFiles;
     use tracepoint_reader::net::relay::Index;
 
-    fn packet(size: usize) -> Numbered {
-        Numbered { sequence: 0, packet: Packet::new(vec![7; size], 0, None), index: Some(Index::default()) }
+    fn packet(size: usize) -> SequencedPacket {
+        SequencedPacket { sequence: 0, packet: Packet::new(vec![7; size], 0, None), index: Some(Index::default()) }
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
         let mut old = OpenFiles::new(create("old")?);
         for number in 0..4_u8 {
             let index = Some(Index { packet_number: number.into(), ..Index::default() });
-            old.packets(&[Numbered { sequence: 0, packet: Packet::new(vec![number; 10], 6, None), index }])?;
+            old.packets(&[SequencedPacket { sequence: 0, packet: Packet::new(vec![number; 10], 6, None), index }])?;
         }
         let mut new = OpenFiles::new(create("new")?);
         assert_eq!(new.take_tail(&mut old, 2)?, 2);

@@ -235,7 +235,7 @@ impl Hub {
         let Some((directory, streamed)) = directory.zip(self.streamed(id)) else { return };
         let is_written = streamed.is_account_written();
         let Some(chunks) = &mut streamed.chunks else { return };
-        chunks.left(is_gone, now);
+        chunks.removal_done(is_gone, now);
         let chunk = chunks::chunk(chunks.number, true, chunks.removed);
         if is_written {
             // It was written while the storage had the job.
