@@ -40,8 +40,8 @@ pub trait Aggregate: Send + Sync {
     /// Takes one event, at `time` nanoseconds on the clock of the process (see [`tracepoint_ring::clock`]).
     fn observe(&self, time: u64, event: FieldView<'_>);
 
-    /// Whether [`observe`](Self::observe) uses the time; asked when the aggregate is subscribed. While no subscriber of a marker does, the
-    /// clock is not read and `time` is 0. Channels and filters always use it.
+    /// Whether [`observe`](Self::observe) uses the time; asked when the aggregate is subscribed, and at each later change of the marker's
+    /// subscribers. While no subscriber of a marker does, the clock is not read and `time` is 0. Channels and filters always use it.
     fn needs_time(&self) -> bool {
         true
     }
