@@ -121,7 +121,7 @@ fn mend(event: &str, error: &io::Error) -> String {
         Some(nix::libc::EPERM) if geteuid().is_root() => {
             return format!(
                 "it allows that to no user, not even root: exclude the event with `!{event}`; if it refuses every event, a seccomp filter \
-                 forbids `perf_event_open`, as containers have it"
+                 forbids `perf_event_open`: many containers run under such a filter"
             );
         }
         Some(nix::libc::EPERM | nix::libc::EACCES) => RIGHTS,
