@@ -181,35 +181,6 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// A trace of everything, small.
-    #[allow(dead_code, reason = "not every test is of any schema")]
-    pub(crate) fn random(random: &mut Random) -> Self {
-        let mut kinds = Vec::new();
-        for number in 0..=random.below(3) {
-            let mut fields: Vec<_> =
-                (0..random.below(7)).map(|at| (format!("f{at}"), Field::random(random, 0))).collect();
-            if random.below(3) == 0 {
-                let taken = ["pid", "TS", "event", "lost_before"][random.below(4) as usize];
-                fields.push((taken.to_owned(), Field::random(random, 0)));
-            }
-            kinds.push(EventKind { name: format!("made:e{number}"), fields });
-        }
-        let uuid = std::array::from_fn(|_| random.next() as u8);
-        Self {
-            uuid,
-            host: "host-1".to_owned(),
-            session: "made".to_owned(),
-            begin_ns: 1_795_430_400_000_000_000 + random.below(86_400_000_000_000),
-            step_ns: [1_000, 10_000_000_000, 3_600_000_000_000][random.below(3) as usize],
-            kinds,
-            streams: 1 + random.below(3),
-            packets: 1 + random.below(5),
-            packet_events: 1 + random.below(60),
-            loses: random.below(2) == 0,
-            contexts: random.below(2) == 0,
-        }
-    }
-
     fn metadata(&self) -> String {
         let hex = format!("{:032x}", u128::from_be_bytes(self.uuid));
         let uuid = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-");

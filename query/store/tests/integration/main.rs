@@ -6,6 +6,7 @@ mod read_back;
 #[path = "../../../../tests/support/seed.rs"]
 mod seed;
 
+mod any_trace;
 mod hostile_names;
 mod losses;
 mod maintenance;
