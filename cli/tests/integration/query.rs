@@ -4,9 +4,27 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
+use tempfile::TempDir;
 
-fn run(path: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tracectl")).args(arguments).env("PATH", path).output().unwrap()
+/// A directory with `tracectl` and an empty trace. A `tracectl-query` beside the program that was built is not found from here.
+struct Place {
+    directory: TempDir,
+    trace: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        fs::hard_link(env!("CARGO_BIN_EXE_tracectl"), directory.path().join("tracectl")).unwrap();
+        let trace = empty_trace(directory.path());
+        Self { directory, trace }
+    }
+
+    /// Runs `tracectl` with this directory as `PATH`.
+    fn run(&self, arguments: &[&str]) -> Output {
+        let path = self.directory.path();
+        Command::new(path.join("tracectl")).args(arguments).env("PATH", path).output().unwrap()
+    }
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -27,10 +45,9 @@ fn empty_trace(directory: &Path) -> String {
 
 #[test]
 fn a_program_that_is_not_installed_is_named_with_the_command_that_installs_it() {
-    let place = tempfile::tempdir().unwrap();
-    let trace = empty_trace(place.path());
-    for arguments in [&["query", "compact", "/store"][..], &["export", "--parquet", "/store", &trace]] {
-        let output = run(place.path(), arguments);
+    let place = Place::new();
+    for arguments in [&["query", "compact", "/store"][..], &["export", "--parquet", "/store", &place.trace]] {
+        let output = place.run(arguments);
         assert_eq!(output.status.code(), Some(3));
         let told = text(&output.stderr);
         assert!(told.contains("tracectl-query") && told.contains("cargo install --path query/program"), "{told}");
@@ -39,29 +56,27 @@ fn a_program_that_is_not_installed_is_named_with_the_command_that_installs_it() 
 
 #[test]
 fn arguments_and_the_exit_code_are_passed_on() {
-    let place = tempfile::tempdir().unwrap();
-    let trace = empty_trace(place.path());
-    let program = place.path().join("tracectl-query");
+    let place = Place::new();
+    let program = place.directory.path().join("tracectl-query");
     fs::write(&program, "#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 1\n").unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let exported = format!("<export><--json><--></a store><{trace}>");
+    let exported = format!("<export><--json><--></a store><{}>", place.trace);
     for (arguments, expected) in [
         (&["query", "retain", "/srv/t", "--days", "3"][..], "<retain></srv/t><--days><3>"),
         (&["query", "compact", "--help"], "<compact><--help>"),
-        (&["export", "--json", "--parquet", "/a store", &trace], &exported),
+        (&["export", "--json", "--parquet", "/a store", &place.trace], &exported),
     ] {
-        let output = run(place.path(), arguments);
+        let output = place.run(arguments);
         assert_eq!((text(&output.stdout), output.status.code()), (expected, Some(1)));
     }
 }
 
 #[test]
 fn a_store_has_all_events() {
-    let place = tempfile::tempdir().unwrap();
-    let trace = empty_trace(place.path());
+    let place = Place::new();
     for option in [&["-e", "a:b"][..], &["--since", "-5s"], &["--fields", "x"]] {
-        let all = [&["export", "--parquet", "/store"], option, &[trace.as_str()]].concat();
-        assert_eq!(run(place.path(), &all).status.code(), Some(2), "{option:?}");
+        let all = [&["export", "--parquet", "/store"], option, &[place.trace.as_str()]].concat();
+        assert_eq!(place.run(&all).status.code(), Some(2), "{option:?}");
     }
-    assert_eq!(run(place.path(), &["export", "--parquet", "-", &trace]).status.code(), Some(2));
+    assert_eq!(place.run(&["export", "--parquet", "-", &place.trace]).status.code(), Some(2));
 }
