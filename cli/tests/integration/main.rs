@@ -6,6 +6,8 @@
 mod fixture;
 #[path = "../../../reader/tests/hand/mod.rs"]
 mod hand;
+#[path = "../../../tests/support/lttng.rs"]
+mod lttng;
 #[path = "../prometheus/mod.rs"]
 mod prometheus;
 #[path = "../../../reader/tests/ring_file/mod.rs"]

@@ -1,6 +1,8 @@
 //! A collector with sockets: stock senders and viewers of LTTng, senders made from the tables of the protocol, and hostile peers.
 #![forbid(unsafe_code)]
 
+#[path = "../../../tests/support/lttng.rs"]
+mod lttng;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 

@@ -1,106 +1,16 @@
 //! Stock senders and viewers: programs traced by LTTng-UST, `lttng-sessiond` and its consumer daemon, `babeltrace2`.
-//!
-//! `lttng-sessiond` meets no other: root's runs in a mount namespace with a `/run` of its own, another user's has a home of its own.
 
+use super::lttng::Lttng;
 use super::running::Running;
-use super::skip::skip;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use tempfile::TempDir;
+use std::process::Command;
 
-/// A traced program: events with the numbers `FROM` to `TO`, with a pause after each in microseconds.
-const PROGRAM: &str = r#"
-#include <lttng/tracef.h>
-#include <stdlib.h>
-#include <unistd.h>
-int main(int argc, char **argv) {
-    for (int n = atoi(argv[1]); n < atoi(argv[2]); n++) {
-        lttng_ust_tracef("n=%d", n);
-        if (atoi(argv[3])) usleep(atoi(argv[3]));
-    }
-    return 0;
-}
-"#;
-
-/// Runs before each script. `wait_for FILE LINES` waits until a file has so many lines.
-const PREAMBLE: &str = r#"
-set -e
-if [ "$(id -u)" = 0 ]; then mount -t tmpfs none /run; fi
-mkdir home
-export HOME=$PWD/home LTTNG_HOME=$PWD/home LTTNG_UST_REGISTER_TIMEOUT=30000
-lttng-sessiond --no-kernel --daemonize --pidfile="$HOME/pid"
-trap 'kill "$(cat "$HOME/pid")"' EXIT
-wait_for() {
-    for _ in $(seq 600); do
-        [ "$(wc -l <"$1")" -lt "$2" ] || return 0
-        sleep 0.1
-    done
-    echo "$1 has $(wc -l <"$1") lines, not $2" >&2
-    exit 1
-}
-"#;
-
-struct Place {
-    directory: TempDir,
-}
-
-/// A place with the traced program; `None` where tests may be skipped and LTTng is not there.
-fn place() -> Option<Place> {
-    let works = |program: &str, arguments: &[&str]| {
-        Command::new(program)
-            .args(arguments)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|it| it.success())
-    };
-    for (program, version) in [("lttng", "--version"), ("lttng-sessiond", "--version"), ("babeltrace2", "--version")] {
-        if !works(program, &[version]) {
-            skip(&format!("there is no {program}"), "Run scripts/setup.sh");
-            return None;
-        }
-    }
-    if is_root() && !works("unshare", &["--mount", "mount", "-t", "tmpfs", "none", "/run"]) {
-        skip("`unshare --mount` cannot mount a tmpfs", "Run as another user, or with CAP_SYS_ADMIN");
-        return None;
-    }
-    let directory = TempDir::new_in("/dev/shm").expect("a directory");
-    std::fs::write(directory.path().join("app.c"), PROGRAM).expect("a file");
-    let mut compile = Command::new("cc");
-    compile.current_dir(directory.path()).args(["-o", "app", "app.c", "-llttng-ust", "-ldl"]);
-    if !compile.status().is_ok_and(|status| status.success()) {
-        skip("a program with LTTng-UST cannot be built", "Run scripts/setup.sh, which installs liblttng-ust-dev");
-        return None;
-    }
-    Some(Place { directory })
-}
-
-fn is_root() -> bool {
-    rustix::process::getuid().is_root()
-}
-
-impl Place {
-    fn path(&self) -> &Path {
-        self.directory.path()
-    }
-
-    /// Runs a script; `$URLS` are the options of `lttng create`, `$LIVE` is where viewers connect.
-    fn run(&self, collector: &Running, script: &str) {
-        let addresses = collector.addresses;
-        let urls = format!("--ctrl-url=tcp://{} --data-url=tcp://{}", addresses.control, addresses.data);
-        let mut command = Command::new(if is_root() { "unshare" } else { "bash" });
-        command.args(if is_root() { &["--mount", "bash"][..] } else { &[] }).args(["-c", &[PREAMBLE, script].concat()]);
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a host name");
-        command.env("URLS", urls).env("LIVE", format!("net://{}/host/{}", addresses.live, host.trim()));
-        let output = command.current_dir(self.path()).output().expect("unshare runs");
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stdout));
-    }
-
-    fn file(&self, name: &str) -> String {
-        std::fs::read_to_string(self.path().join(name)).expect("a file")
-    }
+/// Runs a script; `$URLS` are the options of `lttng create`, `$LIVE` is where viewers connect.
+fn run(place: &Lttng, collector: &Running, script: &str) {
+    let addresses = collector.addresses;
+    let urls = format!("--ctrl-url=tcp://{} --data-url=tcp://{}", addresses.control, addresses.data);
+    place.run(&[("URLS", urls), ("LIVE", format!("net://{}", addresses.live))], script);
 }
 
 /// The numbers in the text of babeltrace2.
@@ -127,10 +37,11 @@ fn assert_each_once(numbers: &[u64], expected: impl Iterator<Item = u64>) {
 
 #[test]
 fn what_lttng_sends_is_stored() {
-    let Some(place) = place() else { return };
+    let Some(place) = Lttng::new(&[]) else { return };
     let output = place.path().join("out");
     let collector = Running::below(&output);
-    place.run(
+    run(
+        &place,
         &collector,
         "lttng create shop $URLS
          lttng enable-channel -u c --subbuf-size=65536 --num-subbuf=64
@@ -149,10 +60,11 @@ fn what_lttng_sends_is_stored() {
 
 #[test]
 fn per_process_buffers_and_limited_files_are_stored() {
-    let Some(place) = place() else { return };
+    let Some(place) = Lttng::new(&[]) else { return };
     let output = place.path().join("out");
     let collector = Running::below(&output);
-    place.run(
+    run(
+        &place,
         &collector,
         "lttng create shop $URLS
          lttng enable-channel -u c --buffers-pid --subbuf-size=4096 --num-subbuf=64 --tracefile-size=16384
@@ -183,29 +95,30 @@ fn walk(directory: &Path) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn several_viewers_see_events_live() {
-    let Some(place) = place() else { return };
+    let Some(place) = Lttng::new(&[]) else { return };
     let output = place.path().join("out");
     let collector = Running::below(&output);
     // A viewer that is killed in between disturbs neither senders nor other viewers. The first events come before the viewers.
-    place.run(
+    run(
+        &place,
         &collector,
         "lttng create live --live=100000 $URLS
          lttng enable-event -u 'lttng_ust_tracef:*'
          lttng start
          ./app 0 10 0
          sleep 0.5
-         babeltrace2 -i lttng-live ${LIVE%/host/*} >list
+         babeltrace2 -i lttng-live $LIVE >list
          for viewer in 1 2 3; do
-             babeltrace2 -i lttng-live $LIVE/live >viewer$viewer 2>errors$viewer & eval v$viewer=$!
+             babeltrace2 -i lttng-live $LIVE/host/$HOST/live >viewer$viewer 2>errors$viewer & eval v$viewer=$!
          done
          sleep 1
          ./app 10 1010 100
-         wait_for viewer1 1000
-         wait_for viewer2 1000
+         await has_lines viewer1 1000
+         await has_lines viewer2 1000
          kill -9 $v3
          ./app 1010 2010 0
-         wait_for viewer1 2000
-         wait_for viewer2 2000
+         await has_lines viewer1 2000
+         await has_lines viewer2 2000
          cp viewer1 live1
          lttng stop
          lttng destroy
@@ -226,10 +139,11 @@ fn several_viewers_see_events_live() {
 
 #[test]
 fn rotated_chunks_are_complete_traces() {
-    let Some(place) = place() else { return };
+    let Some(place) = Lttng::new(&[]) else { return };
     let output = place.path().join("out");
     let collector = Running::below(&output);
-    place.run(
+    run(
+        &place,
         &collector,
         "lttng create rotated $URLS
          lttng enable-channel -u c --subbuf-size=4096 --num-subbuf=64
