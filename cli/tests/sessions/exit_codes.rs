@@ -1,7 +1,7 @@
 //! How `tracectl record` ends: the exit code tells losses, processes that were not recorded, and processes that were killed.
 
-use super::remote_recording::{busy, until, written};
-use super::{DIES, EXITS, Outcome, Place, TRACED, is_traced, kill, program};
+use super::remote_recording::{busy, written};
+use super::{DIES, EXITS, Outcome, Place, TRACED, is_traced, kill, program, until};
 use std::env;
 use std::fs;
 use std::path::Path;
@@ -155,7 +155,7 @@ fn a_process_that_calls_exit_is_not_killed() -> Outcome {
     let test = "exit_codes::a_process_that_calls_exit_is_not_killed";
     let mut record = place.command(&["record", "-e", "shop:paid", "--wait", "-o", "out", "--json"]);
     let record = record.stdout(Stdio::piped()).spawn()?;
-    while fs::read_dir(place.path("run/sessions"))?.count() < 2 {}
+    until(|| fs::read_dir(place.path("run/sessions")).is_ok_and(|sessions| sessions.count() == 2));
     let mut exits = program(test, 2000);
     let status = exits.env(EXITS, "0").env("TRACEPOINT_RUN_DIR", place.path("run")).stdout(Stdio::null()).status()?;
     assert!(status.success());

@@ -1,6 +1,6 @@
 //! `record --kernel`: the kernel's own events in the trace. These tests need root, and a kernel with perf and tracefs.
 
-use super::{Outcome, PAUSE, Place, is_traced, kill, program};
+use super::{Outcome, PAUSE, Place, is_traced, kill, program, until};
 use crate::skip::skip;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -157,9 +157,7 @@ fn the_kernel_alone_is_recorded_until_it_is_interrupted_into_a_circular_file_and
     let place = Place::new();
     let record = ["record", "--kernel", "sched:sched_switch", "--dt", "file.dt", "--text", "lines", "--json"];
     let record = place.command(&record).stdout(std::process::Stdio::piped()).spawn()?;
-    while fs::metadata(place.path("lines")).map_or(0, |file| file.len()) < 1000 {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    until(|| fs::metadata(place.path("lines")).is_ok_and(|file| file.len() >= 1000));
     kill(&record, "INT")?;
     let output = record.wait_with_output()?;
     let report: Value = serde_json::from_slice(&output.stdout)?;

@@ -1,7 +1,7 @@
 //! Rings that a killed `record` has left in memory: they are shown, can be recovered, and are removed on request, but never those in use.
 
-use super::remote_recording::{busy, record, until, verified, written};
-use super::{BECOMES, Outcome, Place, is_traced, kill, program};
+use super::remote_recording::{busy, record, verified, written};
+use super::{BECOMES, Outcome, Place, is_traced, kill, program, until};
 use std::fs;
 
 #[test]

@@ -36,7 +36,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 use tracepoint_control::Agent;
 
@@ -297,14 +297,25 @@ fn a_command_is_recorded_from_its_first_event() -> Outcome {
     assert_eq!(viewed(&place.path("out"), " shop:paid: "), 100);
 
     let mut record = place.command(&["record", "-e", "shop:paid", "--duration", "10s", "-o", "soon"]).spawn()?;
-    while !place.on().contains(&"shop:paid".to_owned()) {
-        assert!(record.try_wait()?.is_none(), "it ended");
-    }
+    until(|| {
+        assert!(record.try_wait().is_ok_and(|status| status.is_none()), "it ended");
+        place.on().contains(&"shop:paid".to_owned())
+    });
     kill(&record, "INT")?;
     assert!(record.wait()?.success());
     assert_eq!(place.on(), [""; 0]);
     assert!(viewed(&place.path("soon"), " shop:paid: ") > 0);
     Ok(())
+}
+
+/// Waits until something is so, for as long as a busy machine may take.
+#[track_caller]
+fn until(mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(300), "it did not happen");
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 fn kill(process: &Child, signal: &str) -> Outcome {
@@ -323,13 +334,14 @@ fn a_killed_controller_or_process_loses_no_event() -> Outcome {
     let test = "a_killed_controller_or_process_loses_no_event";
     let stays = place.start(test);
     let mut record = place.command(&["record", "-e", "shop:paid", "-o", "killed"]).spawn()?;
-    while place.on().is_empty() {
-        assert!(record.try_wait()?.is_none(), "it ended");
-    }
+    until(|| {
+        assert!(record.try_wait().is_ok_and(|status| status.is_none()), "it ended");
+        !place.on().is_empty()
+    });
     record.kill()?;
     record.wait()?;
     // The agent learns from the kernel that the controller has died.
-    while place.on() != [""; 0] {}
+    until(|| place.on().is_empty());
     assert!(place.well(&["status"]).contains(&format!("\n  record-{} ", record.id())));
     // The recorded events are still in the rings of the running process.
     let left = place.path("run/sessions");
@@ -344,7 +356,7 @@ fn a_killed_controller_or_process_loses_no_event() -> Outcome {
         .command(&["record", "-e", "shop:paid", "-p", &dies.0.id().to_string(), "-o", "died", "--json"])
         .stdout(Stdio::piped())
         .spawn()?;
-    while place.on().is_empty() {}
+    until(|| !place.on().is_empty());
     std::thread::sleep(Duration::from_millis(100));
     drop(dies);
     let output = record.wait_with_output()?;
@@ -536,7 +548,7 @@ fn a_stopped_process_is_named_and_does_not_hang_the_command() -> Outcome {
     let expected = format!("process {} ", traced.0.id());
     assert!(err.contains(&expected) && err.contains("has not acknowledged"), "{err}");
     kill(&traced.0, "CONT")?;
-    while place.on() != ["shop:paid"] {}
+    until(|| place.on() == ["shop:paid"]);
     Ok(())
 }
 

@@ -2,8 +2,7 @@
 //!
 //! `TRACEPOINT_FLEET` says how many there are. A thousand need 12 GiB of free memory and, in a debug build on two processors, a minute.
 
-use super::remote_recording::until;
-use super::{Outcome, PAUSE, Place, Traced, is_traced, kill, program};
+use super::{Outcome, PAUSE, Place, Traced, is_traced, kill, program, until};
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;

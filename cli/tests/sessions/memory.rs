@@ -1,6 +1,6 @@
 //! Recording takes the memory that a process can spare: one under a limit is not killed.
 
-use super::{BALLAST, BUSY, Outcome, Place, Traced, is_traced, kill, program, skip};
+use super::{BALLAST, BUSY, Outcome, Place, Traced, is_traced, kill, program, skip, until};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -137,9 +137,7 @@ fn a_process_that_is_attached_and_idle_takes_little_more_than_two_rings() -> Out
         } else {
             record = Some(place.command(&["record", "-e", "shop:paid", "-p", &pid, "-o", "out"]).spawn()?);
         }
-        while place.on().is_empty() {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        until(|| !place.on().is_empty());
         // The threads of the drain have begun, and what no thread has taken is given back.
         std::thread::sleep(Duration::from_secs(1));
         let began = Instant::now();

@@ -1,11 +1,10 @@
 //! A recorder and a traced process in different pid namespaces, as on both sides of a container: no process id of one means anything to the
 //! other.
 
-use super::remote_recording::{until, written};
+use super::remote_recording::written;
 use super::skip::skip;
-use super::{Outcome, Place, TRACED, is_traced, program};
+use super::{Outcome, Place, TRACED, is_traced, program, until};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// This command in a pid namespace of its own; `None` where that cannot be had, and tests may be skipped.
 fn apart(command: &Command) -> Option<Command> {
@@ -53,10 +52,7 @@ fn a_killed_recorder_of_another_namespace_leaves_nothing_on() -> Outcome {
         // With `unshare`, which is killed, ends what runs below it.
         record.kill()?;
         record.wait()?;
-        let patience = Instant::now() + Duration::from_secs(10);
-        while !place.on().is_empty() {
-            assert!(Instant::now() < patience, "apart: {recorder_is_apart}");
-        }
+        until(|| place.on().is_empty());
         let report: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json"]))?;
         assert_eq!(
             (&report["sessions"], report["leftovers"].as_array().map(Vec::len)),

@@ -1,6 +1,6 @@
 //! Outputs of sessions: files, servers, lines of text, and chunks.
 
-use super::{Outcome, Place, is_traced, program};
+use super::{Outcome, Place, is_traced, program, until};
 use std::fs;
 use std::io::pipe;
 use std::path::{Path, PathBuf};
@@ -78,9 +78,7 @@ fn a_process_killed_while_it_writes_a_file_is_recovered() -> Outcome {
     let pid = traced.0.id().to_string();
     let arguments = ["record", "-e", "shop:paid", "-p", &pid, "--dt", "died.dt", "--json"];
     let record = place.command(&arguments).stdout(std::process::Stdio::piped()).spawn()?;
-    while !place.path("died.dt").exists() || place.on().is_empty() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until(|| place.path("died.dt").exists() && !place.on().is_empty());
     std::thread::sleep(Duration::from_millis(300));
     traced.0.kill()?;
     traced.0.wait()?;
@@ -159,10 +157,11 @@ fn a_session_continues_in_chunks() -> Outcome {
     assert!(place.refused(&["rotate", "cut"]).contains("start it with `tracectl start cut`"));
     place.well(&["start", "cut"]);
     let mut chunks = Vec::new();
-    while chunks.len() < 2 {
+    until(|| {
         std::thread::sleep(Duration::from_millis(50));
         chunks.extend(place.well(&["rotate", "cut"]).lines().map(str::to_owned));
-    }
+        chunks.len() >= 2
+    });
     let shown = |paths: &[&str]| {
         let text = place.tracectl(&[&["view"], paths].concat());
         assert_eq!((text.0, text.2.as_str()), (Some(0), ""));
@@ -206,9 +205,7 @@ fn a_sink_that_blocks_is_reported() -> Outcome {
     command.stderr(writer);
     let _traced = place.start_as(command);
     place.well(&["create", "live", "-e", "shop:*", "--text", "--start"]);
-    while !place.well(&["status"]).contains("one of them blocks") {
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    until(|| place.well(&["status"]).contains("one of them blocks"));
     for command in ["stop", "destroy"] {
         let (code, _, err) = place.tracectl(&[command, "live"]);
         assert_eq!(code, Some(1), "{command}: {err}");

@@ -1,7 +1,7 @@
 //! `tracectl record` under load, and without any: a disk that is late, a burst after a rest, and how often an idle recorder wakes up.
 
-use super::remote_recording::{until, verified};
-use super::{Outcome, PAUSE, Place, is_traced, kill, program};
+use super::remote_recording::verified;
+use super::{Outcome, PAUSE, Place, is_traced, kill, program, until};
 use std::env;
 use std::fs;
 use std::process::{Child, Command, Stdio, exit};

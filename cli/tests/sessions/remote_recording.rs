@@ -1,7 +1,7 @@
 //! `tracectl record` reads the rings of other processes: whichever process is killed or stopped, no committed event is missing, and none is
 //! there twice.
 
-use super::{BUSY, Outcome, Place, Traced, is_traced, kill, program, seed};
+use super::{BUSY, Outcome, Place, Traced, is_traced, kill, program, seed, until};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,12 +39,6 @@ fn viewed(place: &Place, trace: &str) -> u64 {
     let (code, out, err) = place.tracectl(&["view", trace]);
     assert_eq!(code, Some(0), "{err}");
     out.lines().filter(|line| line.contains(" shop:paid ")).count() as u64
-}
-
-pub(super) fn until(mut is_so: impl FnMut() -> bool) {
-    while !is_so() {
-        sleep(Duration::from_millis(2));
-    }
 }
 
 /// Checks that the account of the trace balances.

@@ -1,7 +1,7 @@
 //! `tracectl top` of running programs, in a terminal.
 
 use super::tmux::Tmux;
-use super::{Outcome, Place, is_traced};
+use super::{Outcome, Place, is_traced, until};
 use std::fs;
 
 fn top(place: &Place, arguments: &str) -> Tmux {
@@ -118,7 +118,7 @@ fn a_killed_top_leaves_nothing() -> Outcome {
     let children = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children"))?;
     let pid = nix::unistd::Pid::from_raw(children.trim().parse()?);
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL)?;
-    while place.on() != [""; 0] {}
+    until(|| place.on().is_empty());
     place.well(&["status"]);
     assert_eq!(fs::read_dir(place.path("run/sessions"))?.count(), 0);
     Ok(())
