@@ -12,7 +12,7 @@ use tracepoint_reader::metadata::types::EnumType;
 use tracepoint_reader::{EventView, Value};
 use tracepoint_ring::field;
 
-use crate::kind::{Kind, Member, Source, element_field, fields};
+use crate::column_type::{ColumnType, Member, Source, element_field, fields};
 
 /// The values of a column in one row group.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) enum Column {
     Text(StringBuilder),
     Label(Arc<EnumType>, StringBuilder),
     Bytes(BinaryBuilder),
-    List { element: Kind, ends: Vec<i32>, nulls: NullBufferBuilder, values: Box<Self> },
+    List { element: ColumnType, ends: Vec<i32>, nulls: NullBufferBuilder, values: Box<Self> },
     Struct { members: Vec<Member>, nulls: NullBufferBuilder, columns: Vec<Self> },
 }
 
@@ -70,32 +70,32 @@ impl<'a> Scalar<'a> {
 }
 
 impl Column {
-    pub(crate) fn new(kind: &Kind) -> Self {
-        match kind {
-            Kind::Bool => Self::Bool(BooleanBuilder::with_capacity(0)),
-            Kind::Integer { bits: 8, signed: false } => Self::U8(UInt8Builder::with_capacity(0)),
-            Kind::Integer { bits: 16, signed: false } => Self::U16(UInt16Builder::with_capacity(0)),
-            Kind::Integer { bits: 32, signed: false } => Self::U32(UInt32Builder::with_capacity(0)),
-            Kind::Integer { signed: false, .. } => Self::U64(UInt64Builder::with_capacity(0)),
-            Kind::Integer { bits: 8, .. } => Self::I8(Int8Builder::with_capacity(0)),
-            Kind::Integer { bits: 16, .. } => Self::I16(Int16Builder::with_capacity(0)),
-            Kind::Integer { bits: 32, .. } => Self::I32(Int32Builder::with_capacity(0)),
-            Kind::Integer { .. } => Self::I64(Int64Builder::with_capacity(0)),
-            Kind::F32 => Self::F32(Float32Builder::with_capacity(0)),
-            Kind::F64 => Self::F64(Float64Builder::with_capacity(0)),
-            Kind::Text => Self::Text(StringBuilder::with_capacity(0, 0)),
-            Kind::Label(labels) => Self::Label(Arc::clone(labels), StringBuilder::with_capacity(0, 0)),
-            Kind::Bytes => Self::Bytes(BinaryBuilder::with_capacity(0, 0)),
-            Kind::List(element) => Self::List {
+    pub(crate) fn new(ty: &ColumnType) -> Self {
+        match ty {
+            ColumnType::Bool => Self::Bool(BooleanBuilder::with_capacity(0)),
+            ColumnType::Integer { bits: 8, signed: false } => Self::U8(UInt8Builder::with_capacity(0)),
+            ColumnType::Integer { bits: 16, signed: false } => Self::U16(UInt16Builder::with_capacity(0)),
+            ColumnType::Integer { bits: 32, signed: false } => Self::U32(UInt32Builder::with_capacity(0)),
+            ColumnType::Integer { signed: false, .. } => Self::U64(UInt64Builder::with_capacity(0)),
+            ColumnType::Integer { bits: 8, .. } => Self::I8(Int8Builder::with_capacity(0)),
+            ColumnType::Integer { bits: 16, .. } => Self::I16(Int16Builder::with_capacity(0)),
+            ColumnType::Integer { bits: 32, .. } => Self::I32(Int32Builder::with_capacity(0)),
+            ColumnType::Integer { .. } => Self::I64(Int64Builder::with_capacity(0)),
+            ColumnType::F32 => Self::F32(Float32Builder::with_capacity(0)),
+            ColumnType::F64 => Self::F64(Float64Builder::with_capacity(0)),
+            ColumnType::Text => Self::Text(StringBuilder::with_capacity(0, 0)),
+            ColumnType::Label(labels) => Self::Label(Arc::clone(labels), StringBuilder::with_capacity(0, 0)),
+            ColumnType::Bytes => Self::Bytes(BinaryBuilder::with_capacity(0, 0)),
+            ColumnType::List(element) => Self::List {
                 element: (**element).clone(),
                 ends: vec![0],
                 nulls: NullBufferBuilder::new(0),
                 values: Box::new(Self::new(element)),
             },
-            Kind::Struct(members) => Self::Struct {
+            ColumnType::Struct(members) => Self::Struct {
                 members: members.clone(),
                 nulls: NullBufferBuilder::new(0),
-                columns: members.iter().map(|member| Self::new(&member.kind)).collect(),
+                columns: members.iter().map(|member| Self::new(&member.ty)).collect(),
             },
         }
     }

@@ -9,7 +9,7 @@ use tracepoint_reader::metadata::{EventClass, StreamClass};
 use tracepoint_reader::{Event, EventView, StructValue, Value};
 
 use crate::column::{Column, Scalar};
-use crate::kind::Kind;
+use crate::column_type::ColumnType;
 use crate::names::unique;
 
 /// The names of the keys of partitions, which no column has.
@@ -57,7 +57,7 @@ impl Part {
 /// A column of a field.
 #[derive(Debug)]
 struct FieldColumn {
-    kind: Kind,
+    ty: ColumnType,
     /// Its number in an [`EventView`].
     number: usize,
     /// Its place in a decoded event.
@@ -112,9 +112,9 @@ impl Layout {
                 }
                 let is_reserved = reserved.iter().any(|other| other.eq_ignore_ascii_case(name));
                 let name = if is_reserved { format!("field.{name}") } else { name.to_owned() };
-                let kind = Kind::of(&member.ty);
-                schema.push(Field::new(unique(&name, &mut taken), kind.data_type(), true));
-                fields.push(FieldColumn { kind, number, place: (part, index) });
+                let ty = ColumnType::of(&member.ty);
+                schema.push(Field::new(unique(&name, &mut taken), ty.data_type(), true));
+                fields.push(FieldColumn { ty, number, place: (part, index) });
             }
             before += members.len();
         }
@@ -133,7 +133,7 @@ impl Layout {
 
     /// Empty columns of the fields.
     pub(crate) fn columns(&self) -> Vec<Column> {
-        self.fields.iter().map(|field| Column::new(&field.kind)).collect()
+        self.fields.iter().map(|field| Column::new(&field.ty)).collect()
     }
 
     /// Appends the fields of an event to its columns, and returns about how many bytes of memory they take.

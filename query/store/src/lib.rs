@@ -16,12 +16,12 @@
 //! ```
 
 mod column;
+mod column_type;
 mod compact;
 mod days;
 mod error;
 mod files;
 mod ingest;
-mod kind;
 mod layout;
 mod names;
 mod part;

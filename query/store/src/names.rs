@@ -25,9 +25,9 @@ pub(crate) fn partition(key: &str, value: Option<&str>) -> String {
 pub(crate) fn escape(value: &str) -> String {
     let mut escaped = String::new();
     for (index, byte) in value.bytes().enumerate() {
-        let stands = byte.is_ascii_alphanumeric() || byte == b'-' || (matches!(byte, b'.' | b'_') && index > 0);
+        let is_literal = byte.is_ascii_alphanumeric() || byte == b'-' || (matches!(byte, b'.' | b'_') && index > 0);
         // No value is taken for one that is not known, or for a parent directory: a `_` or `.` in front is escaped.
-        if stands {
+        if is_literal {
             escaped.push(char::from(byte));
         } else {
             _ = write!(escaped, "%{byte:02X}");

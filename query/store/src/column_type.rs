@@ -10,7 +10,7 @@ use crate::names::unique;
 
 /// The type of a column.
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ColumnType {
     Bool,
     Integer {
         bits: u8,
@@ -31,7 +31,7 @@ pub(crate) enum Kind {
 pub(crate) struct Member {
     name: String,
     pub(crate) source: Source,
-    pub(crate) kind: Kind,
+    pub(crate) ty: ColumnType,
 }
 
 /// Where the value of a member is.
@@ -43,7 +43,7 @@ pub(crate) enum Source {
     Option(String),
 }
 
-impl Kind {
+impl ColumnType {
     pub(crate) fn of(ty: &Type) -> Self {
         match ty {
             Type::Integer(ty) => Self::integer(*ty),
@@ -95,7 +95,7 @@ impl Kind {
         let member = |(field, source): (&types::Field, Source)| Member {
             name: unique(field.name(), &mut taken),
             source,
-            kind: Self::of(&field.ty),
+            ty: Self::of(&field.ty),
         };
         let members: Vec<_> = members.map(member).collect();
         if members.is_empty() { Self::Bool } else { Self::Struct(members) }
@@ -122,10 +122,10 @@ impl Kind {
     }
 }
 
-pub(crate) fn element_field(element: &Kind) -> Field {
+pub(crate) fn element_field(element: &ColumnType) -> Field {
     Field::new("element", element.data_type(), true)
 }
 
 pub(crate) fn fields(members: &[Member]) -> Fields {
-    members.iter().map(|member| Field::new(&member.name, member.kind.data_type(), true)).collect()
+    members.iter().map(|member| Field::new(&member.name, member.ty.data_type(), true)).collect()
 }
