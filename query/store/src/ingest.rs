@@ -24,7 +24,7 @@ use crate::rows::RowHead;
 use crate::store::Store;
 use crate::table::{LossRow, TableWriter};
 use crate::transaction::Transaction;
-use partitions::{Kind, Partitions, Place};
+use partitions::{HostSession, Kind, Partitions};
 use streams::{StreamEvent, StreamState};
 
 /// How much is kept in memory.
@@ -122,7 +122,7 @@ struct Ingest<'a> {
     known_streams: HashMap<usize, usize>,
     /// The stream of the packet that began last.
     current: usize,
-    losses: HashMap<(Place, Option<i64>), TableWriter<LossRow>>,
+    losses: HashMap<(HostSession, Option<i64>), TableWriter<LossRow>>,
     summary: Ingested,
     failed: Option<StoreError>,
 }
@@ -204,7 +204,7 @@ impl<'a> Ingest<'a> {
         self.partitions.push(index, (head, origin), event, &mut self.transaction)
     }
 
-    fn missing(&mut self, place: Place, row: LossRow) -> Result<(), StoreError> {
+    fn missing(&mut self, place: HostSession, row: LossRow) -> Result<(), StoreError> {
         let day = row.times.map(|(_, to)| days::of(to));
         let writer = self.losses.entry((place, day));
         let writer = writer.or_insert_with_key(|(place, day)| TableWriter::new(&place.directory(*day)));
@@ -273,7 +273,7 @@ impl TraceVisitor for Ingest<'_> {
         self.summary.damage += 1;
         let state = self.streams.iter().find(|state| state.stream.file == damage.file);
         let times = state.filter(|state| state.has_clock).and_then(|state| state.last_ns.zip(state.last_ns));
-        let place = state.map_or(Place { host: None, session: None }, |state| state.place.clone());
+        let place = state.map_or(HostSession { host: None, session: None }, |state| state.place.clone());
         let row = LossRow {
             times,
             stream: state.map(|state| Arc::clone(&state.name)),

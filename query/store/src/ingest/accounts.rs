@@ -9,7 +9,7 @@ use tracepoint_reader::metadata::{EnvValue, Metadata};
 use tracepoint_reader::{Trace, chunk_number};
 
 use super::Ingest;
-use super::partitions::Place;
+use super::partitions::HostSession;
 use super::streams::{pid, place, stream_name};
 use crate::error::StoreError;
 use crate::table::{AccountRow, TableWriter};
@@ -39,25 +39,27 @@ fn account(trace: &Trace, path: &Path) -> Option<Account> {
 }
 
 /// A trace, with the newest account of its parts.
-struct Whole<'a> {
+struct TraceAccount<'a> {
     path: &'a Path,
     metadata: &'a Metadata,
     account: Option<Account>,
 }
 
-fn wholes(trace: &Trace) -> Vec<Whole<'_>> {
-    let mut wholes: BTreeMap<_, Whole<'_>> = BTreeMap::new();
+fn trace_accounts(trace: &Trace) -> Vec<TraceAccount<'_>> {
+    let mut trace_accounts: BTreeMap<_, TraceAccount<'_>> = BTreeMap::new();
     for (path, metadata) in trace.metadata() {
-        let new = Whole { path, metadata, account: account(trace, path) };
+        let new = TraceAccount { path, metadata, account: account(trace, path) };
         // Chunks come in any order; the last one has the counts of all.
-        let chunk = |whole: &Whole<'_>| whole.account.as_ref().and_then(|account| Some(account.chunk.as_ref()?.number));
+        let chunk = |of_trace: &TraceAccount<'_>| {
+            of_trace.account.as_ref().and_then(|account| Some(account.chunk.as_ref()?.number))
+        };
         let key = (metadata.uuid(), metadata.uuid().is_none().then_some(path));
-        match wholes.get(&key) {
+        match trace_accounts.get(&key) {
             Some(known) if chunk(known) >= chunk(&new) => {}
-            _ => _ = wholes.insert(key, new),
+            _ => _ = trace_accounts.insert(key, new),
         }
     }
-    wholes.into_values().collect()
+    trace_accounts.into_values().collect()
 }
 
 impl Ingest<'_> {
@@ -69,19 +71,19 @@ impl Ingest<'_> {
 
     /// Writes the account, and returns the size of its files.
     pub(super) fn account(&mut self, trace: &Trace) -> Result<u64, StoreError> {
-        let mut writers: HashMap<Place, TableWriter<AccountRow>> = HashMap::new();
-        for whole in wholes(trace) {
-            let place = place(whole.metadata, Some(whole.path));
-            let day = self.last_day(whole.metadata);
-            let rows = self.rows_of(&whole)?;
+        let mut writers: HashMap<HostSession, TableWriter<AccountRow>> = HashMap::new();
+        for of_trace in trace_accounts(trace) {
+            let place = place(of_trace.metadata, Some(of_trace.path));
+            let day = self.last_day(of_trace.metadata);
+            let rows = self.rows_of(&of_trace)?;
             let writer = writers.entry(place).or_insert_with_key(|place| TableWriter::new(&place.directory(day)));
             rows.into_iter().try_for_each(|row| writer.push(row, &mut self.transaction))?;
         }
         writers.into_values().map(|writer| writer.finish(&mut self.transaction)).sum()
     }
 
-    fn rows_of(&mut self, whole: &Whole<'_>) -> Result<Vec<AccountRow>, StoreError> {
-        let Whole { metadata, account, path } = whole;
+    fn rows_of(&mut self, of_trace: &TraceAccount<'_>) -> Result<Vec<AccountRow>, StoreError> {
+        let TraceAccount { metadata, account, path } = of_trace;
         let trace = metadata.uuid().map(uuid_text);
         let row = |scope, what: &str, count| AccountRow {
             trace: trace.clone(),
@@ -94,7 +96,7 @@ impl Ingest<'_> {
             reason: None,
             count,
         };
-        let mut rows = self.stored(whole, &row);
+        let mut rows = self.stored(of_trace, &row);
         let stored: HashSet<_> = rows.iter().map(|row| (row.channel, row.event.clone())).collect();
         let Some(account) = account else { return Ok(rows) };
         rows.push(row("trace", "complete", account.complete.into()));
@@ -131,14 +133,18 @@ impl Ingest<'_> {
     }
 
     /// What was stored: by event, and by stream.
-    fn stored(&self, whole: &Whole<'_>, row: &dyn Fn(&'static str, &str, u64) -> AccountRow) -> Vec<AccountRow> {
+    fn stored(
+        &self,
+        of_trace: &TraceAccount<'_>,
+        row: &dyn Fn(&'static str, &str, u64) -> AccountRow,
+    ) -> Vec<AccountRow> {
         let (mut rows, mut events) = (Vec::new(), BTreeMap::new());
         let is_of = |metadata: &Metadata| match metadata.uuid() {
-            Some(uuid) => whole.metadata.uuid() == Some(uuid),
-            None => whole.metadata.uuid().is_none(),
+            Some(uuid) => of_trace.metadata.uuid() == Some(uuid),
+            None => of_trace.metadata.uuid().is_none(),
         };
         for state in self.streams.iter().filter(|state| is_of(&state.stream.metadata)) {
-            if whole.metadata.uuid().is_none() && state.stream.file.parent() != Some(whole.path) {
+            if of_trace.metadata.uuid().is_none() && state.stream.file.parent() != Some(of_trace.path) {
                 continue;
             }
             let channel = state.stream.class.id;

@@ -28,12 +28,12 @@ pub(super) struct Kind {
 
 /// Which host and session events are from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct HostSession {
     pub(super) host: Option<String>,
     pub(super) session: Option<String>,
 }
 
-impl Place {
+impl HostSession {
     /// The directory of a day.
     pub(super) fn directory(&self, day: Option<i64>) -> PathBuf {
         let day = partition("day", day.map(days::text).as_deref());
@@ -80,7 +80,7 @@ impl Partitions {
     }
 
     /// The partition of a kind of event at a day.
-    pub(super) fn find(&mut self, kind: &Arc<Kind>, place: &Place, day: Option<i64>) -> usize {
+    pub(super) fn find(&mut self, kind: &Arc<Kind>, place: &HostSession, day: Option<i64>) -> usize {
         let directory = place.directory(day).join(partition("event", Some(&kind.name)));
         let new = self.all.len();
         let index = *self.known.entry((directory.clone(), Arc::as_ptr(kind) as usize)).or_insert(new);
@@ -106,11 +106,11 @@ impl Partitions {
         if rows.len() >= self.options.row_group_rows || rows.batch_bytes() >= self.options.row_group_bytes {
             self.write(index, transaction)?;
         }
-        if self.bytes > self.options.memory { self.relieve(transaction) } else { Ok(()) }
+        if self.bytes > self.options.memory { self.flush_largest(transaction) } else { Ok(()) }
     }
 
     /// Writes the rows of the partitions that have most, until half of the memory is free.
-    fn relieve(&mut self, transaction: &mut Transaction) -> Result<(), StoreError> {
+    fn flush_largest(&mut self, transaction: &mut Transaction) -> Result<(), StoreError> {
         let mut largest: Vec<_> = (0..self.all.len()).collect();
         largest.sort_by_key(|index| std::cmp::Reverse(self.all[*index].rows.bytes));
         for index in largest {

@@ -8,7 +8,7 @@ use tracepoint_reader::account::uuid_text;
 use tracepoint_reader::metadata::{EnvValue, Metadata};
 use tracepoint_reader::{LossKind, Packet, Stream, Value};
 
-use super::partitions::{Kind, Place};
+use super::partitions::{HostSession, Kind};
 use crate::layout::EventOrigin;
 use crate::rows::RowOrigin;
 
@@ -28,7 +28,7 @@ pub(super) struct StreamState {
     pub(super) stream: Arc<Stream>,
     /// `TRACE/CHANNEL/INSTANCE`, unique among all traces that have a UUID.
     pub(super) name: Arc<str>,
-    pub(super) place: Place,
+    pub(super) place: HostSession,
     pub(super) has_clock: bool,
     /// The number of the next event.
     pub(super) seq: u64,
@@ -46,13 +46,13 @@ pub(super) struct StreamState {
 }
 
 /// Host and session of a trace; `path` is its directory or file.
-pub(super) fn place(metadata: &Metadata, path: Option<&Path>) -> Place {
+pub(super) fn place(metadata: &Metadata, path: Option<&Path>) -> HostSession {
     let text = |name: &str| match metadata.env_value(name) {
         Some(EnvValue::String(text)) if !text.is_empty() => Some(text.clone()),
         _ => None,
     };
     let directory = || Some(path?.file_name()?.to_string_lossy().into_owned());
-    Place { host: text("hostname"), session: text("trace_name").or_else(directory) }
+    HostSession { host: text("hostname"), session: text("trace_name").or_else(directory) }
 }
 
 /// The id of the process of a trace.
