@@ -14,8 +14,11 @@ assert len(names) == len(set(names)), names
 assert all(family.type in ('counter', 'gauge', 'histogram') and family.documentation for family in families), families
 print(json.dumps([[s.name, dict(sorted(s.labels.items())), s.value] for family in families for s in family.samples]))";
 
+/// A sample: its name, labels and value.
+pub(crate) type Sample = (String, Value, Value);
+
 /// The samples by name and labels.
-pub(crate) fn parsed(metrics: &str) -> Vec<(String, Value, Value)> {
+pub(crate) fn parsed(metrics: &str) -> Vec<Sample> {
     let mut parser = Command::new("/usr/bin/python3");
     let parser = parser.args(["-c", PARSE]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut parser = parser.spawn().expect("python3, and python3-prometheus-client: scripts/setup.sh installs it");
@@ -26,7 +29,7 @@ pub(crate) fn parsed(metrics: &str) -> Vec<(String, Value, Value)> {
 }
 
 /// The value of the only sample with this name and these labels.
-pub(crate) fn value(samples: &[(String, Value, Value)], name: &str, labels: &Value) -> Value {
+pub(crate) fn value(samples: &[Sample], name: &str, labels: &Value) -> Value {
     let mut found = samples.iter().filter(|(other, others, _)| other == name && others == labels);
     let (Some((_, _, value)), None) = (found.next(), found.next()) else { panic!("{name} {labels} in {samples:?}") };
     value.clone()

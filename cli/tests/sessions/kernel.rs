@@ -50,7 +50,7 @@ fn one_view_has_the_kernel_between_the_events_of_a_process() -> Outcome {
     let pid = traced.0.id().to_string();
     let arguments =
         ["record", "-e", "shop:*", "-p", &pid, "--kernel", "sched:sched_switch,sched:sched_wak*,!*_new,!*_ipi"];
-    let report = place.well(&[&arguments[..], &["--duration", "500ms", "-o", "out", "--json"]].concat());
+    let report = place.well(&[&arguments[..], &["--duration", "2s", "-o", "out", "--json"]].concat());
     let report: Value = serde_json::from_str(&report)?;
     let counts: HashMap<_, _> =
         report["kernel"]["events"].as_array().ok_or("no events")?.iter().map(|e| (e["name"].as_str(), e)).collect();
