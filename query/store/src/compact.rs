@@ -1,6 +1,7 @@
 //! Makes few large files of many small ones.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use arrow_array::RecordBatch;
@@ -67,9 +68,15 @@ fn replace(store: &Store, directory: &Path, files: &[PartFile], done: &mut Compa
     let mut change = store.begin(&store.lock()?)?;
     match merge(store, directory, files, &mut change) {
         Ok((replaced, before, after)) if replaced > 1 => {
-            store.commit(&store.lock()?, change)?;
-            (done.files_before, done.files_after) = (done.files_before + replaced, done.files_after + 1);
-            (done.bytes_before, done.bytes_after) = (done.bytes_before + before, done.bytes_after + after);
+            // Otherwise another process has completed a change of one that died: the files that are there now are for the next time.
+            if store.commit_replacement(&store.lock()?, change)? {
+                (done.files_before, done.files_after) = (done.files_before + replaced, done.files_after + 1);
+                (done.bytes_before, done.bytes_after) = (done.bytes_before + before, done.bytes_after + after);
+            }
+            Ok(())
+        }
+        Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            change.abandon();
             Ok(())
         }
         other => {

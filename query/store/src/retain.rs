@@ -44,12 +44,15 @@ struct Day {
 }
 
 /// Removes the oldest days, of all tables: all or, after an error, none of them. Events without a time are in no day, and stay. Waits for another
-/// process that compacts or removes.
+/// process that compacts or removes, and has processes that complete a trace wait.
 ///
 /// # Errors
 /// [`StoreError::Io`].
 pub fn retain(store: &Store, retention: Retention) -> Result<Retained, StoreError> {
     let _alone = store.maintain()?;
+    // From the first look to the last change: a trace that is written meanwhile is removed as a whole, or not at all.
+    let locked = store.lock()?;
+    store.recover(&locked)?;
     let mut all: BTreeMap<String, Day> = BTreeMap::new();
     for (directory, files) in parts(store.path())? {
         let relative = directory.strip_prefix(store.path()).unwrap_or(&directory);
@@ -69,7 +72,7 @@ pub fn retain(store: &Store, retention: Retention) -> Result<Retained, StoreErro
     let mut retained = Retained { bytes: all.values().map(|day| day.bytes).sum(), ..Retained::default() };
     let newest = all.keys().next_back().cloned().unwrap_or_default();
     let first = first_day(retention);
-    let mut change = store.begin(&store.lock()?)?;
+    let mut change = store.begin(&locked)?;
     for (name, day) in all {
         let stays = match retention {
             Retention::Days(_) => name >= first,
@@ -91,7 +94,7 @@ pub fn retain(store: &Store, retention: Retention) -> Result<Retained, StoreErro
     // A trace that is gone as a whole may be stored again.
     let begin = retained.removed_days.last().map(|day| format!("{day}~")).unwrap_or_default();
     store.traces_before(&begin)?.into_iter().for_each(|trace| change.remove(trace));
-    store.commit(&store.lock()?, change)?;
+    store.commit(&locked, change)?;
     Ok(retained)
 }
 

@@ -24,6 +24,8 @@ use crate::transaction::{Transaction, lock_exclusively, recover, sync};
 
 /// The directory of what is no data.
 const OWN: &str = ".tracepoint";
+/// The file that says that a directory is a store.
+const STORE: &str = "store.json";
 /// The value of [`Identity::format`].
 const FORMAT: &str = "tracepoint-parquet";
 /// The version that is written and read.
@@ -54,20 +56,22 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotAStore`] if something else is in the directory; [`StoreError::Io`].
     pub fn create(root: &Path) -> Result<Self, StoreError> {
-        let own = root.join(OWN);
-        if !own.join("store.json").exists() {
-            fs::create_dir_all(root).map_err(StoreError::io(root))?;
-            let others = fs::read_dir(root).map_err(StoreError::io(root))?.filter_map(Result::ok);
-            if others.into_iter().any(|entry| entry.file_name() != OWN) {
-                return Err(not_a_store(root, "it has other files"));
+        if !is_store(root)? {
+            create_synced(root)?;
+            refuse_others(root)?;
+            let own = root.join(OWN);
+            create_synced(&own)?;
+            let _locked = lock_file(&own.join("lock"))?;
+            // Another process may have made it meanwhile.
+            refuse_others(root)?;
+            if !is_store(root)? {
+                for directory in ["layouts", "traces", "transactions"] {
+                    create_synced(&own.join(directory))?;
+                }
+                let identity = Identity { format: FORMAT.to_owned(), version: VERSION };
+                let json = serde_json::to_vec(&identity).map_err(|error| StoreError::io(&own)(error.into()))?;
+                publish(&own, STORE, &json)?;
             }
-            for directory in ["layouts", "traces", "transactions"] {
-                let directory = own.join(directory);
-                fs::create_dir_all(&directory).map_err(StoreError::io(&directory))?;
-            }
-            let identity = Identity { format: FORMAT.to_owned(), version: VERSION };
-            let json = serde_json::to_vec(&identity).map_err(|error| StoreError::io(&own)(error.into()))?;
-            publish(&own, "store.json", &json)?;
         }
         Self::open(root)
     }
@@ -77,7 +81,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotAStore`] if it is none, or one of another version; [`StoreError::Io`].
     pub fn open(root: &Path) -> Result<Self, StoreError> {
-        let path = root.join(OWN).join("store.json");
+        let path = root.join(OWN).join(STORE);
         let json = match fs::read(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(not_a_store(root, "it has no `.tracepoint/store.json`"));
@@ -92,8 +96,7 @@ impl Store {
             Err(error) => return Err(not_a_store(root, &format!("`store.json`: {error}"))),
         }
         let store = Self { root: root.to_owned() };
-        let _locked = store.lock()?;
-        recover(&store.root, &store.transactions())?;
+        store.recover(&store.lock()?)?;
         Ok(store)
     }
 
@@ -112,19 +115,12 @@ impl Store {
 
     /// Waits for the lock on the names in the store, which is held for a short time.
     pub(crate) fn lock(&self) -> Result<Locked, StoreError> {
-        self.lock_file("lock")
+        lock_file(&self.own("lock"))
     }
 
     /// Waits for the lock of what replaces or removes files.
     pub(crate) fn maintain(&self) -> Result<Locked, StoreError> {
-        self.lock_file("maintenance")
-    }
-
-    fn lock_file(&self, name: &str) -> Result<Locked, StoreError> {
-        let path = self.own(name);
-        let file = File::options().create(true).append(true).open(&path).map_err(StoreError::io(&path))?;
-        lock_exclusively(&file).map_err(StoreError::io(&path))?;
-        Ok(Locked { _file: file })
+        lock_file(&self.own("maintenance"))
     }
 
     /// Begins a change.
@@ -132,10 +128,25 @@ impl Store {
         Transaction::begin(&self.root, &self.transactions())
     }
 
+    /// Completes or deletes the changes of processes that died.
+    pub(crate) fn recover(&self, _locked: &Locked) -> Result<(), StoreError> {
+        recover(&self.root, &self.transactions())
+    }
+
     /// Makes a change, after those of processes that died: it may change what they do.
-    pub(crate) fn commit(&self, _locked: &Locked, change: Transaction) -> Result<(), StoreError> {
-        recover(&self.root, &self.transactions())?;
+    pub(crate) fn commit(&self, locked: &Locked, change: Transaction) -> Result<(), StoreError> {
+        self.recover(locked)?;
         change.commit()
+    }
+
+    /// The same, but changes nothing and returns `false` if a file that would be removed is gone: another change has replaced or removed it.
+    pub(crate) fn commit_replacement(&self, locked: &Locked, change: Transaction) -> Result<bool, StoreError> {
+        self.recover(locked)?;
+        if !change.removes_what_exists()? {
+            change.abandon();
+            return Ok(false);
+        }
+        change.commit().map(|()| true)
     }
 
     /// The name of events that are called `name` and have these columns: the first is called as the event, and others `name#2`, `name#3` ….
@@ -166,7 +177,8 @@ impl Store {
 
     /// Refuses a trace that is in the store.
     pub(crate) fn refuse_known(&self, trace: &str) -> Result<(), StoreError> {
-        if self.root.join(Self::trace_file(trace)).exists() {
+        let path = self.root.join(Self::trace_file(trace));
+        if path.try_exists().map_err(StoreError::io(&path))? {
             return Err(StoreError::AlreadyStored { path: self.root.clone(), trace: trace.to_owned() });
         }
         Ok(())
@@ -189,6 +201,42 @@ impl Store {
 
 fn not_a_store(path: &Path, reason: &str) -> StoreError {
     StoreError::NotAStore { path: path.to_owned(), reason: reason.to_owned() }
+}
+
+fn is_store(root: &Path) -> Result<bool, StoreError> {
+    let path = root.join(OWN).join(STORE);
+    path.try_exists().map_err(StoreError::io(&path))
+}
+
+/// Refuses a directory that has files, and is no store.
+fn refuse_others(root: &Path) -> Result<(), StoreError> {
+    for entry in fs::read_dir(root).map_err(StoreError::io(root))? {
+        let name = entry.map_err(StoreError::io(root))?.file_name();
+        // Another process may have made a store of it, and written files, since the last look.
+        if name != OWN && !is_store(root)? {
+            return Err(not_a_store(root, "it has other files"));
+        }
+    }
+    Ok(())
+}
+
+/// Creates a directory, and those above it, so that they are there after a power failure.
+fn create_synced(directory: &Path) -> Result<(), StoreError> {
+    let missing = |path: &&Path| !path.as_os_str().is_empty() && !path.is_dir();
+    let new: Vec<_> = directory.ancestors().take_while(missing).collect();
+    fs::create_dir_all(directory).map_err(StoreError::io(directory))?;
+    for path in new.iter().rev() {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        sync(parent.unwrap_or(Path::new(".")))?;
+    }
+    Ok(())
+}
+
+/// Waits for the lock on a file, which is created.
+fn lock_file(path: &Path) -> Result<Locked, StoreError> {
+    let file = File::options().create(true).append(true).open(path).map_err(StoreError::io(path))?;
+    lock_exclusively(&file).map_err(StoreError::io(path))?;
+    Ok(Locked { _file: file })
 }
 
 /// Writes a file that is complete when it has its name.

@@ -52,6 +52,7 @@ impl Transaction {
         let id = format!("{time:012x}{random:016x}");
         let directory = transactions.join(&id);
         fs::create_dir(&directory).map_err(StoreError::io(&directory))?;
+        sync(transactions)?;
         let lock = directory.join(LOCK);
         let lock = File::create(&lock)
             .and_then(|file| lock_exclusively(&file).map(|()| file))
@@ -79,21 +80,46 @@ impl Transaction {
         self.commit.remove.push(path);
     }
 
-    /// Makes the change. The store is locked meanwhile.
+    /// Whether all files that will be removed are there.
+    pub(crate) fn removes_what_exists(&self) -> Result<bool, StoreError> {
+        for path in &self.commit.remove {
+            let path = self.root.join(path);
+            if !path.try_exists().map_err(StoreError::io(&path))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes the change. The store is locked meanwhile. After an error nothing is changed, or the transaction is valid, and [`recover`]
+    /// completes it.
     pub(crate) fn commit(self) -> Result<(), StoreError> {
-        sync(&self.directory)?;
+        if let Err(error) = self.make_valid() {
+            self.abandon();
+            return Err(error);
+        }
+        apply(&self.root, &self.directory, &self.commit)
+    }
+
+    /// Writes `commit.json`, behind everything that can fail for want of space.
+    fn make_valid(&self) -> Result<(), StoreError> {
+        for (_, path) in &self.commit.add {
+            let path = self.root.join(path);
+            let parent = path.parent().unwrap_or(&self.root);
+            fs::create_dir_all(parent).map_err(StoreError::io(parent))?;
+        }
         let (partial, path) = (self.directory.join("commit.partial"), self.directory.join(COMMIT));
         let json = serde_json::to_vec(&self.commit).map_err(|error| StoreError::io(&partial)(error.into()))?;
         fs::write(&partial, json).map_err(StoreError::io(&partial))?;
         sync(&partial)?;
-        fs::rename(&partial, &path).map_err(StoreError::io(&path))?;
         sync(&self.directory)?;
-        apply(&self.root, &self.directory, &self.commit)
+        fs::rename(&partial, &path).map_err(StoreError::io(&path))?;
+        sync(&self.directory)
     }
 
     /// Deletes what was written. What cannot be deleted, the next one that opens the store deletes.
     pub(crate) fn abandon(self) {
-        drop(fs::remove_dir_all(&self.directory));
+        drop(delete(&self.directory));
     }
 }
 
@@ -103,6 +129,7 @@ pub(crate) fn recover(root: &Path, transactions: &Path) -> Result<(), StoreError
         let directory = entry.map_err(StoreError::io(transactions))?.path();
         let lock = match File::open(directory.join(LOCK)) {
             Ok(lock) => Some(lock),
+            // It is being deleted by its process, or that died before it had a lock.
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(StoreError::io(&directory)(error)),
         };
@@ -145,10 +172,12 @@ fn apply(root: &Path, directory: &Path, commit: &Commit) -> Result<(), StoreErro
     delete(directory)
 }
 
-/// Deletes the directory of a transaction, `commit.json` first: what is done is not done again to files that got the same names since.
+/// Deletes the directory of a transaction, `commit.json` first: what is done is not done again to files that got the same names since, not even
+/// after a power failure. Another process may delete it at the same time.
 fn delete(directory: &Path) -> Result<(), StoreError> {
-    done_before(fs::remove_file(directory.join(COMMIT))).map_err(StoreError::io(directory))?;
-    fs::remove_dir_all(directory).map_err(StoreError::io(directory))
+    let removed = fs::remove_file(directory.join(COMMIT)).and_then(|()| File::open(directory)?.sync_all());
+    done_before(removed).map_err(StoreError::io(directory))?;
+    done_before(fs::remove_dir_all(directory)).map_err(StoreError::io(directory))
 }
 
 /// A step that was done by a process that died is not repeated.

@@ -1,9 +1,14 @@
 //! Compaction keeps all rows, and retention removes days.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
-use tracepoint_store::{IngestOptions, Retention, Store, compact, retain};
+use tracepoint_reader::Trace;
+use tracepoint_store::{IngestOptions, Retention, Store, compact, ingest, retain};
 
 use crate::made::{Made, Random};
 use crate::read_back::{event_files, files, rows, stored};
@@ -14,7 +19,7 @@ const DAY: u64 = 86_400_000_000_000;
 /// All rows of a store, with the directory that each is in.
 fn contents(store: &Path) -> BTreeSet<String> {
     let files = files(store);
-    let row = |file: &std::path::PathBuf| {
+    let row = |file: &PathBuf| {
         let directory = file.parent().expect("a directory").display().to_string();
         rows(file).into_iter().map(move |row| format!("{directory} {row:?}"))
     };
@@ -80,4 +85,83 @@ fn retention_removes_the_oldest_days_of_all_tables() {
         "{stay:?}"
     );
     assert!(!event_files(&path).is_empty());
+}
+
+/// Copies a directory.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a directory");
+    for entry in fs::read_dir(from).expect("a directory").map(|entry| entry.expect("an entry")) {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() { copy(&from, &to) } else { _ = fs::copy(from, to).expect("a file") }
+    }
+}
+
+#[test]
+fn a_compaction_that_died_is_not_done_twice() {
+    let mut random = Random(seed::seed());
+    let place = tempfile::tempdir().expect("a directory");
+    let (path, other) = (place.path().join("store"), place.path().join("other"));
+    filled(&path, &mut random);
+    let store = Store::open(&path).expect("a store");
+    let before = contents(&path);
+    let count = |path: &Path| files(path).iter().map(|file| rows(file).len()).sum::<usize>();
+    let all = count(&path);
+    // What a compaction does, in a copy.
+    copy(&path, &other);
+    compact(&Store::open(&other).expect("a store"), 1 << 20).expect("it is compacted");
+    let relative = |root: &Path| -> BTreeSet<PathBuf> {
+        files(root).iter().filter_map(|file| Some(file.strip_prefix(root).ok()?.to_owned())).collect()
+    };
+    let (old, new) = (relative(&path), relative(&other));
+    // One that had committed the same died before it was applied, after the store was opened here.
+    let transaction = path.join(".tracepoint/transactions/dead");
+    fs::create_dir(&transaction).expect("a directory");
+    fs::write(transaction.join("lock"), "").expect("a file");
+    let add: Vec<_> = new.difference(&old).enumerate().map(|(number, file)| (number.to_string(), file)).collect();
+    for (number, file) in &add {
+        fs::copy(other.join(file), transaction.join(number)).expect("a file");
+    }
+    let remove: Vec<_> = old.difference(&new).collect();
+    assert!(remove.len() > add.len() && !add.is_empty());
+    let commit = serde_json::json!({ "add": add, "remove": remove });
+    fs::write(transaction.join("commit.json"), commit.to_string()).expect("a file");
+    compact(&store, 1 << 20).expect("nothing is left to do");
+    assert_eq!((count(&path), contents(&path)), (all, before));
+}
+
+#[test]
+fn a_trace_that_is_written_while_days_are_removed_is_there_or_can_be_written() {
+    let mut random = Random(seed::seed());
+    let place = tempfile::tempdir_in("/dev/shm").expect("a directory");
+    let store = Store::create(&place.path().join("store")).expect("a store");
+    let write = |trace: &Path| {
+        let trace = Trace::open(trace).expect("a trace");
+        ingest(&store, &trace, IngestOptions::default(), &mut |_, _| {})
+    };
+    for number in 0..60 {
+        // Both of one day of 2020, which is removed.
+        let [first, second] = [0, 1].map(|one| {
+            let path = place.path().join(format!("{number}.{one}"));
+            let made = Made::random(&mut random);
+            Made { begin_ns: 1_600_000_000_000_000_000, step_ns: 1000, ..made }.write(&path, &mut random);
+            path
+        });
+        write(&first).expect("it is written");
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    retain(&store, Retention::Days(1)).expect("old days are removed");
+                    thread::sleep(Duration::from_micros(100));
+                }
+            });
+            let result = write(&second);
+            is_over.store(true, Ordering::Relaxed);
+            result.expect("it is written");
+        });
+        let rows: usize = event_files(store.path()).iter().map(|file| rows(file).len()).sum();
+        let again = write(&second);
+        assert_eq!(again.is_err(), rows > 0, "{rows} rows; {again:?}");
+        retain(&store, Retention::Days(1)).expect("old days are removed");
+    }
 }

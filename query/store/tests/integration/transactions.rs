@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use tracepoint_reader::Trace;
 use tracepoint_store::{IngestOptions, Store, ingest};
@@ -91,4 +94,73 @@ fn what_a_dead_writer_left_is_completed_or_deleted() {
     assert_eq!(files(&store), [store.join("day=2026-11-23/host=h/part-a.parquet")]);
     assert_eq!(fs::read_to_string(&files(&store)[0]).expect("a file"), "valid");
     assert_eq!(count(&transactions(&store)), 0);
+}
+
+#[test]
+fn what_cannot_be_placed_is_not_committed() {
+    let mut random = Random(seed::seed());
+    let place = tempfile::tempdir().expect("a directory");
+    let (trace, store) = (place.path().join("trace"), place.path().join("store"));
+    let (begin_ns, step_ns) = (1_795_430_400_000_000_000, 1000);
+    let events = Made { loses: false, begin_ns, step_ns, ..Made::random(&mut random) }.write(&trace, &mut random);
+    Store::create(&store).expect("a store");
+    // No directory of that day can be made, as on a full disk.
+    let in_the_way = store.join("day=2026-11-23");
+    fs::write(&in_the_way, "").expect("a file");
+    assert!(stored(&store, &trace, IngestOptions::default()).is_err());
+    assert_eq!((files(&store), count(&transactions(&store))), (vec![in_the_way.clone()], 0));
+    Store::open(&store).expect("nothing is left to complete");
+    fs::remove_file(in_the_way).expect("a file");
+    stored(&store, &trace, IngestOptions::default()).expect("it is written now");
+    assert_eq!(event_files(&store).iter().map(|file| rows(file).len() as u64).sum::<u64>(), events);
+}
+
+#[test]
+fn a_store_is_opened_while_others_give_up() {
+    let mut random = Random(seed::seed());
+    let place = tempfile::tempdir_in("/dev/shm").expect("a directory");
+    let (trace, _) = made(place.path(), &mut random);
+    let path = place.path().join("store");
+    let store = Store::create(&path).expect("a store");
+    fs::remove_dir(path.join(".tracepoint/layouts")).expect("it is empty");
+    let trace = Trace::open(&trace).expect("a trace");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    Store::open(&path).expect("what is being deleted is no error");
+                }
+            });
+        }
+        for _ in 0..300 {
+            assert!(ingest(&store, &trace, IngestOptions::default(), &mut |_, _| {}).is_err());
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(count(&transactions(&path)), 0);
+}
+
+#[test]
+fn many_make_a_store_at_once() {
+    let mut random = Random(seed::seed());
+    for _ in 0..50 {
+        let place = tempfile::tempdir_in("/dev/shm").expect("a directory");
+        let store = place.path().join("new/store");
+        let traces: Vec<_> = (0..4).map(|number| place.path().join(number.to_string())).collect();
+        let events: u64 =
+            traces.iter().map(|path| Made { loses: false, ..Made::random(&mut random) }.write(path, &mut random)).sum();
+        let start = Barrier::new(traces.len());
+        thread::scope(|scope| {
+            for trace in &traces {
+                scope.spawn(|| {
+                    let trace = Trace::open(trace).expect("a trace");
+                    start.wait();
+                    let made = Store::create(&store).expect("a store");
+                    ingest(&made, &trace, IngestOptions::default(), &mut |_, _| {}).expect("it is written");
+                });
+            }
+        });
+        assert_eq!(event_files(&store).iter().map(|file| rows(file).len() as u64).sum::<u64>(), events);
+    }
 }
