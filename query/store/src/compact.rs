@@ -1,6 +1,5 @@
 //! Makes few large files of many small ones.
 
-use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -8,13 +7,14 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::file::reader::ChunkReader;
 use serde::Serialize;
 
+use crate::backend::{Contents, Maintenance, Output, Transaction};
 use crate::error::StoreError;
-use crate::files::{PartFile, parts};
+use crate::files::PartFile;
 use crate::part::{EVENT, PartWriter};
 use crate::store::Store;
-use crate::transaction::Transaction;
 
 /// The rows of a row group.
 const ROWS: usize = 122_880;
@@ -37,39 +37,46 @@ pub struct Compacted {
 
 /// Replaces files that are smaller than `target` bytes, in each partition with several of them, by files of about that size. The rows stay the
 /// same, in the order in which they were written. Partitions are replaced one by one; a reader that runs meanwhile may see the rows of one of
-/// them twice. Holds one row group in memory, and waits for another process that compacts or removes.
+/// them twice. Holds one row group in memory, of a store in S3 also one
+/// of the small files, and waits for another process that compacts or removes.
 ///
 /// # Errors
 /// [`StoreError::Io`] and [`StoreError::Parquet`]. What was compacted before stays so.
 pub fn compact(store: &Store, target: u64) -> Result<Compacted, StoreError> {
-    let _alone = store.maintain()?;
+    let mut alone = store.backend.maintain()?;
     let mut compacted = Compacted::default();
-    for (directory, files) in parts(store.path())? {
+    for (directory, files) in store.backend.parts()? {
         let mut group: Vec<PartFile> = Vec::new();
         let small = files.into_iter().filter(|file| file.bytes < target);
         let before = compacted.files_before;
         for file in small {
             group.push(file);
             if group.iter().map(|file| file.bytes).sum::<u64>() >= target {
-                replace(store, &directory, &std::mem::take(&mut group), &mut compacted)?;
+                replace(store, &mut *alone, &directory, &std::mem::take(&mut group), &mut compacted)?;
             }
         }
-        replace(store, &directory, &group, &mut compacted)?;
+        replace(store, &mut *alone, &directory, &group, &mut compacted)?;
         compacted.partitions += u64::from(compacted.files_before > before);
     }
     Ok(compacted)
 }
 
 /// Replaces files by one.
-fn replace(store: &Store, directory: &Path, files: &[PartFile], done: &mut Compacted) -> Result<(), StoreError> {
+fn replace(
+    store: &Store,
+    alone: &mut dyn Maintenance,
+    directory: &Path,
+    files: &[PartFile],
+    done: &mut Compacted,
+) -> Result<(), StoreError> {
     if files.len() < 2 {
         return Ok(());
     }
-    let mut change = store.begin(&store.lock()?)?;
+    let mut change = alone.begin()?;
     match merge(store, directory, files, &mut change) {
         Ok((replaced, before, after)) if replaced > 1 => {
             // Otherwise another process has completed a change of one that died: the files that are there now are for the next time.
-            if store.commit_replacement(&store.lock()?, change)? {
+            if change.replace()? {
                 (done.files_before, done.files_after) = (done.files_before + replaced, done.files_after + 1);
                 (done.bytes_before, done.bytes_after) = (done.bytes_before + before, done.bytes_after + after);
             }
@@ -93,24 +100,26 @@ fn merge(
     files: &[PartFile],
     change: &mut Transaction,
 ) -> Result<(u64, u64, u64), StoreError> {
-    let relative = |path: &Path| path.strip_prefix(store.path()).unwrap_or(path).to_owned();
-    let output = change.add(&relative(directory), "parquet");
-    let (mut merged, mut replaced, mut bytes): (Option<Merged>, u64, u64) = (None, 0, 0);
+    let (mut merged, mut replaced, mut bytes): (Option<Merged<'_>>, u64, u64) = (None, 0, 0);
     for file in files {
-        let (reader, event) = open(&file.path)?;
+        let (reader, event) = open(store, file)?;
         let schema = reader_schema(&reader);
-        let merged = merged.get_or_insert_with(|| Merged { schema, event, rows: Vec::new(), count: 0, writer: None });
+        if merged.is_none() {
+            let output = Some(change.add(directory, "parquet")?);
+            merged = Some(Merged { directory, output, schema, event, rows: Vec::new(), count: 0, writer: None });
+        }
+        let Some(merged) = &mut merged else { continue };
         if reader_schema(&reader) != merged.schema {
             continue;
         }
         for batch in reader {
-            merged.push(batch.map_err(|error| StoreError::parquet(&file.path)(error.into()))?, &output)?;
+            merged.push(batch.map_err(|error| StoreError::parquet(&file.path)(error.into()))?)?;
         }
-        change.remove(relative(&file.path));
+        change.remove(file.path.clone());
         (replaced, bytes) = (replaced + 1, bytes + file.bytes);
     }
     let Some(mut merged) = merged else { return Ok((0, 0, 0)) };
-    merged.flush(&output)?;
+    merged.flush()?;
     let after = merged.writer.map_or(Ok(0), |writer| Ok(writer.finish()?.bytes))?;
     Ok((replaced, bytes, after))
 }
@@ -121,16 +130,28 @@ fn reader_schema(reader: &ParquetRecordBatchReader) -> SchemaRef {
 }
 
 /// A file, and the name of its event.
-fn open(path: &Path) -> Result<(ParquetRecordBatchReader, Option<String>), StoreError> {
-    let file = File::open(path).map_err(StoreError::io(path))?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(StoreError::parquet(path))?;
+fn open(store: &Store, file: &PartFile) -> Result<(ParquetRecordBatchReader, Option<String>), StoreError> {
+    match store.backend.contents(file)? {
+        Contents::File(contents) => reader(contents, &file.path),
+        Contents::Bytes(contents) => reader(contents, &file.path),
+    }
+}
+
+fn reader(
+    contents: impl ChunkReader + 'static,
+    path: &Path,
+) -> Result<(ParquetRecordBatchReader, Option<String>), StoreError> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(contents).map_err(StoreError::parquet(path))?;
     let metadata = builder.metadata().file_metadata().key_value_metadata();
     let event = metadata.and_then(|pairs| pairs.iter().find(|pair| pair.key == EVENT)?.value.clone());
     Ok((builder.with_batch_size(ROWS).build().map_err(StoreError::parquet(path))?, event))
 }
 
 /// The file that is written.
-struct Merged {
+struct Merged<'a> {
+    directory: &'a Path,
+    /// Until rows are written.
+    output: Option<Box<dyn Output>>,
     schema: SchemaRef,
     event: Option<String>,
     rows: Vec<RecordBatch>,
@@ -138,30 +159,28 @@ struct Merged {
     writer: Option<PartWriter>,
 }
 
-impl Merged {
-    fn push(&mut self, batch: RecordBatch, output: &Path) -> Result<(), StoreError> {
+impl Merged<'_> {
+    fn push(&mut self, batch: RecordBatch) -> Result<(), StoreError> {
         if self.count + batch.num_rows() > ROWS {
-            self.flush(output)?;
+            self.flush()?;
         }
         self.count += batch.num_rows();
         self.rows.push(batch);
         Ok(())
     }
 
-    fn flush(&mut self, output: &Path) -> Result<(), StoreError> {
+    fn flush(&mut self) -> Result<(), StoreError> {
         if self.count == 0 {
             return Ok(());
         }
-        let rows =
-            concat_batches(&self.schema, &self.rows).map_err(|error| StoreError::parquet(output)(error.into()))?;
+        let rows = concat_batches(&self.schema, &self.rows);
+        let rows = rows.map_err(|error| StoreError::parquet(self.directory)(error.into()))?;
         self.rows.clear();
         self.count = 0;
-        let writer = if let Some(writer) = &mut self.writer {
-            writer
-        } else {
+        if let Some(output) = self.output.take() {
             let metadata: Vec<_> = self.event.iter().map(|event| (EVENT, event.clone())).collect();
-            self.writer.insert(PartWriter::create(output, &rows, &metadata)?)
-        };
-        writer.row_group(&rows)
+            self.writer = Some(PartWriter::create(self.directory, output, &rows, &metadata)?);
+        }
+        self.writer.as_mut().map_or(Ok(()), |writer| writer.row_group(&rows))
     }
 }

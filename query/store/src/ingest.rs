@@ -10,20 +10,19 @@ mod streams;
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tracepoint_reader::metadata::{EventClass, Metadata, StreamClass};
+use tracepoint_reader::metadata::{EventClass, StreamClass};
 use tracepoint_reader::{Damage, EventView, Loss, LossKind, Packet, Stream, Trace, TraceVisitor};
 
+use crate::backend::Transaction;
 use crate::days;
 use crate::error::StoreError;
 use crate::layout::Layout;
 use crate::rows::RowHead;
 use crate::store::Store;
 use crate::table::{LossRow, TableWriter};
-use crate::transaction::Transaction;
 use partitions::{HostSession, Kind, Partitions};
 use streams::{StreamEvent, StreamState};
 
@@ -81,24 +80,19 @@ pub fn ingest(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Ingested, StoreError> {
     let identities = accounts::identities(trace)?;
-    let refuse_known = || identities.iter().try_for_each(|(identity, _)| store.refuse_known(identity));
-    refuse_known()?;
-    let transaction = store.begin(&store.lock()?)?;
-    let mut ingest = Ingest::new(store, transaction, options);
+    identities.iter().try_for_each(|(identity, _)| store.refuse_known(identity))?;
+    let mut ingest = Ingest::new(store, store.backend.begin()?, options);
     let unchecked = trace.visit_packets(&mut ingest, progress);
     let finished = match ingest.failed.take() {
         Some(error) => Err(error),
-        None => ingest.finish(trace, &identities),
+        None => ingest.finish(trace),
     };
-    let committed = finished.and_then(|summary| {
-        let locked = store.lock()?;
-        // Another process may have written the same trace meanwhile.
-        refuse_known()?;
-        Ok((summary, locked))
-    });
-    match committed {
-        Ok((summary, locked)) => {
-            store.commit(&locked, ingest.transaction)?;
+    match finished {
+        Ok(summary) => {
+            let last_day = |metadata| ingest.last_day(metadata).map(days::text).unwrap_or_default();
+            let traces: Vec<_> =
+                identities.iter().map(|(identity, metadata)| (identity.clone(), last_day(metadata))).collect();
+            ingest.transaction.commit(&traces)?;
             Ok(Ingested { unchecked, ..summary })
         }
         Err(error) => {
@@ -212,7 +206,7 @@ impl<'a> Ingest<'a> {
     }
 
     /// Writes what is left, and the account.
-    fn finish(&mut self, trace: &Trace, identities: &[(String, &Metadata)]) -> Result<Ingested, StoreError> {
+    fn finish(&mut self, trace: &Trace) -> Result<Ingested, StoreError> {
         self.partitions.finish(&mut self.transaction)?;
         let mut summary = std::mem::take(&mut self.summary);
         debug_assert_eq!(self.partitions.written_rows, summary.events);
@@ -221,12 +215,6 @@ impl<'a> Ingest<'a> {
             summary.bytes += writer.finish(&mut self.transaction)?;
         }
         summary.bytes += self.account(trace)?;
-        for (identity, metadata) in identities {
-            let path: PathBuf = self.transaction.add_as(Store::trace_file(identity));
-            let last = self.last_day(metadata).map(days::text).unwrap_or_default();
-            std::fs::write(&path, &last).map_err(StoreError::io(&path))?;
-            crate::transaction::sync(&path)?;
-        }
         Ok(summary)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! [`ingest`] writes a trace: a row for each event, in a directory for each day, host, session and kind of event, and tables of what is
 //! missing and of the tracer's account. A trace is in the store as a whole or not at all. [`compact`] makes few large files of many small ones,
-//! and [`retain`] removes the oldest days. `docs/parquet.md` specifies the layout, and shows how to query it.
+//! and [`retain`] removes the oldest days. A store is a local directory, or in S3. `docs/parquet.md` specifies the layout, and shows how to query it.
 //!
 //! ```no_run
 //! use tracepoint_reader::Trace;
@@ -15,6 +15,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod backend;
 mod column;
 mod column_type;
 mod compact;
@@ -23,16 +24,20 @@ mod error;
 mod files;
 mod ingest;
 mod layout;
+mod local;
 mod names;
+mod object;
 mod part;
+mod plan;
 mod retain;
 mod rows;
 mod store;
 mod table;
-mod transaction;
 
+pub use backend::Objects;
 pub use compact::{Compacted, compact};
 pub use error::StoreError;
 pub use ingest::{IngestOptions, Ingested, ingest};
-pub use retain::{Retained, Retention, retain};
+pub use plan::{Retained, Retention};
+pub use retain::retain;
 pub use store::Store;

@@ -1,7 +1,6 @@
 //! One Parquet file that is being written.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +14,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
+use crate::backend::Output;
 use crate::error::StoreError;
 
 /// The key of the metadata of a file that has the name of its event in full.
@@ -24,8 +24,9 @@ const SAMPLE: usize = 1024;
 
 /// A file that is being written.
 pub(crate) struct PartWriter {
-    path: PathBuf,
-    writer: ArrowWriter<File>,
+    /// The directory of the file, for messages.
+    partition: PathBuf,
+    writer: ArrowWriter<Box<dyn Output>>,
     rows: u64,
 }
 
@@ -37,27 +38,30 @@ pub(crate) struct Written {
 }
 
 impl PartWriter {
-    /// Creates a file, whose first rows will be these.
-    pub(crate) fn create(path: &Path, first: &RecordBatch, metadata: &[(&str, String)]) -> Result<Self, StoreError> {
-        let file = File::create_new(path).map_err(StoreError::io(path))?;
+    /// Begins a file of a partition, whose first rows will be these.
+    pub(crate) fn create(
+        partition: &Path,
+        output: Box<dyn Output>,
+        first: &RecordBatch,
+        metadata: &[(&str, String)],
+    ) -> Result<Self, StoreError> {
         let options =
             ArrowWriterOptions::new().with_properties(properties(first, metadata)).with_skip_arrow_metadata(true);
-        let writer =
-            ArrowWriter::try_new_with_options(file, first.schema(), options).map_err(StoreError::parquet(path))?;
-        Ok(Self { path: path.to_owned(), writer, rows: 0 })
+        let writer = ArrowWriter::try_new_with_options(output, first.schema(), options)
+            .map_err(StoreError::parquet(partition))?;
+        Ok(Self { partition: partition.to_owned(), writer, rows: 0 })
     }
 
     /// Writes rows as a row group.
     pub(crate) fn row_group(&mut self, rows: &RecordBatch) -> Result<(), StoreError> {
         self.rows += rows.num_rows() as u64;
-        self.writer.write(rows).and_then(|()| self.writer.flush()).map_err(StoreError::parquet(&self.path))
+        self.writer.write(rows).and_then(|()| self.writer.flush()).map_err(StoreError::parquet(&self.partition))
     }
 
-    /// Completes the file, on the disk.
+    /// Completes the file, so that it is kept.
     pub(crate) fn finish(self) -> Result<Written, StoreError> {
-        let file = self.writer.into_inner().map_err(StoreError::parquet(&self.path))?;
-        let size = file.sync_all().and_then(|()| file.metadata()).map_err(StoreError::io(&self.path))?;
-        Ok(Written { rows: self.rows, bytes: size.len() })
+        let output = self.writer.into_inner().map_err(StoreError::parquet(&self.partition))?;
+        Ok(Written { rows: self.rows, bytes: output.finish()? })
     }
 }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, StringArray, TimestampNanosecondArray, UInt32Array, UInt64Array};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
+use crate::backend::Transaction;
 use crate::error::StoreError;
 use crate::layout::time_type;
 use crate::part::PartWriter;
-use crate::transaction::Transaction;
 
 /// A table that is written by rows of this type.
 pub(crate) trait Row: Sized {
@@ -121,8 +121,8 @@ impl<R: Row> TableWriter<R> {
         let part = if let Some(part) = &mut self.part {
             part
         } else {
-            let path = transaction.add(&self.partition, "parquet");
-            self.part.insert(PartWriter::create(&path, &batch, &[])?)
+            let output = transaction.add(&self.partition, "parquet")?;
+            self.part.insert(PartWriter::create(&self.partition, output, &batch, &[])?)
         };
         part.row_group(&batch)
     }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use tracepoint_reader::EventView;
 
 use super::IngestOptions;
+use crate::backend::Transaction;
 use crate::days;
 use crate::error::StoreError;
 use crate::layout::Layout;
 use crate::names::partition;
 use crate::part::{EVENT, PartWriter};
 use crate::rows::{RowHead, RowOrigin, Rows};
-use crate::transaction::Transaction;
 
 /// A file has at most so many row groups, because they are all described in memory until it is complete.
 const ROW_GROUPS: u32 = 256;
@@ -133,9 +133,10 @@ impl Partitions {
         let part = if let Some(part) = &mut partition.part {
             part
         } else {
-            let path = transaction.add(&partition.directory, "parquet");
+            let output = transaction.add(&partition.directory, "parquet")?;
             self.open += 1;
-            partition.part.insert(PartWriter::create(&path, &batch, &[(EVENT, partition.event.clone())])?)
+            let metadata = [(EVENT, partition.event.clone())];
+            partition.part.insert(PartWriter::create(&partition.directory, output, &batch, &metadata)?)
         };
         part.row_group(&batch)?;
         self.row_groups += 1;

@@ -11,13 +11,15 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
+use super::{Local, Locked};
+use crate::backend::{Backend, Change, Output};
 use crate::error::StoreError;
 
 /// The lock of a transaction whose process lives.
@@ -36,7 +38,8 @@ struct Commit {
 
 /// A change of a store.
 #[derive(Debug)]
-pub(crate) struct Transaction {
+pub(super) struct LocalTransaction {
+    store: Local,
     root: PathBuf,
     directory: PathBuf,
     id: String,
@@ -44,9 +47,9 @@ pub(crate) struct Transaction {
     _lock: File,
 }
 
-impl Transaction {
+impl LocalTransaction {
     /// Begins one. The store is locked meanwhile.
-    pub(crate) fn begin(root: &Path, transactions: &Path) -> Result<Self, StoreError> {
+    pub(super) fn begin(store: &Local, transactions: &Path) -> Result<Self, StoreError> {
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
         let random = RandomState::new().hash_one(std::process::id());
         let id = format!("{time:012x}{random:016x}");
@@ -57,18 +60,18 @@ impl Transaction {
         let lock = File::create(&lock)
             .and_then(|file| lock_exclusively(&file).map(|()| file))
             .map_err(StoreError::io(&lock))?;
-        Ok(Self { root: root.to_owned(), directory, id, commit: Commit::default(), _lock: lock })
+        Ok(Self {
+            store: store.clone(),
+            root: store.root.clone(),
+            directory,
+            id,
+            commit: Commit::default(),
+            _lock: lock,
+        })
     }
 
-    /// Where a new file of the store is written, which will be at `path` in it. Its name is unique, and ends with `extension`.
-    pub(crate) fn add(&mut self, partition: &Path, extension: &str) -> PathBuf {
-        let number = self.commit.add.len();
-        let path = partition.join(format!("part-{}-{number:04}.{extension}", self.id));
-        self.add_as(path)
-    }
-
-    /// The same for a file with this path.
-    pub(crate) fn add_as(&mut self, path: PathBuf) -> PathBuf {
+    /// Where a new file of the store is written, which will have this path.
+    fn stage(&mut self, path: PathBuf) -> PathBuf {
         let staged = self.commit.add.len().to_string();
         let file = self.directory.join(&staged);
         self.commit.add.push((staged, path));
@@ -76,12 +79,12 @@ impl Transaction {
     }
 
     /// A file or a directory of the store will be removed.
-    pub(crate) fn remove(&mut self, path: PathBuf) {
+    pub(super) fn will_remove(&mut self, path: PathBuf) {
         self.commit.remove.push(path);
     }
 
     /// Whether all files that will be removed are there.
-    pub(crate) fn removes_what_exists(&self) -> Result<bool, StoreError> {
+    fn removes_what_exists(&self) -> Result<bool, StoreError> {
         for path in &self.commit.remove {
             let path = self.root.join(path);
             if !path.try_exists().map_err(StoreError::io(&path))? {
@@ -93,9 +96,9 @@ impl Transaction {
 
     /// Makes the change. The store is locked meanwhile. After an error nothing is changed, or the transaction is valid, and [`recover`]
     /// completes it.
-    pub(crate) fn commit(self) -> Result<(), StoreError> {
+    pub(super) fn apply_all(self, _locked: &Locked) -> Result<(), StoreError> {
         if let Err(error) = self.make_valid() {
-            self.abandon();
+            self.delete();
             return Err(error);
         }
         apply(&self.root, &self.directory, &self.commit)
@@ -117,14 +120,96 @@ impl Transaction {
         sync(&self.directory)
     }
 
-    /// Deletes what was written. What cannot be deleted, the next one that opens the store deletes.
-    pub(crate) fn abandon(self) {
+    /// Notes that traces are in the store.
+    fn add_traces(&mut self, traces: &[(String, String)]) -> Result<(), StoreError> {
+        for (trace, last_day) in traces {
+            let path = self.stage(Local::trace_file(trace));
+            fs::write(&path, last_day).map_err(StoreError::io(&path))?;
+            sync(&path)?;
+        }
+        Ok(())
+    }
+
+    fn delete(&self) {
         drop(delete(&self.directory));
     }
 }
 
+impl Change for LocalTransaction {
+    fn add(&mut self, partition: &Path, extension: &str) -> Result<Box<dyn Output>, StoreError> {
+        let number = self.commit.add.len();
+        let path = self.stage(partition.join(format!("part-{}-{number:04}.{extension}", self.id)));
+        let file = File::create_new(&path).map_err(StoreError::io(&path))?;
+        Ok(Box::new(LocalOutput { path, file }))
+    }
+
+    fn remove(&mut self, path: PathBuf) {
+        self.will_remove(path);
+    }
+
+    fn commit(mut self: Box<Self>, traces: &[(String, String)]) -> Result<(), StoreError> {
+        let store = self.store.clone();
+        let prepared = self.add_traces(traces).and_then(|()| {
+            let locked = store.lock()?;
+            // After those of processes that died: they may change what this one does.
+            store.recover(&locked)?;
+            for (trace, _) in traces {
+                if store.has_trace(trace)? {
+                    return Err(StoreError::AlreadyStored { path: store.root.clone(), trace: trace.clone() });
+                }
+            }
+            Ok(locked)
+        });
+        match prepared {
+            Ok(locked) => self.apply_all(&locked),
+            Err(error) => {
+                self.delete();
+                Err(error)
+            }
+        }
+    }
+
+    fn replace(self: Box<Self>) -> Result<bool, StoreError> {
+        let store = self.store.clone();
+        let locked = store.lock()?;
+        store.recover(&locked)?;
+        if !self.removes_what_exists()? {
+            self.delete();
+            return Ok(false);
+        }
+        self.apply_all(&locked).map(|()| true)
+    }
+
+    fn abandon(self: Box<Self>) {
+        self.delete();
+    }
+}
+
+/// A file that is written in the directory of a transaction.
+struct LocalOutput {
+    path: PathBuf,
+    file: File,
+}
+
+impl Write for LocalOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Output for LocalOutput {
+    fn finish(self: Box<Self>) -> Result<u64, StoreError> {
+        let size = self.file.sync_all().and_then(|()| self.file.metadata());
+        size.map(|metadata| metadata.len()).map_err(StoreError::io(&self.path))
+    }
+}
+
 /// Completes or deletes the transactions of processes that died. The store is locked meanwhile.
-pub(crate) fn recover(root: &Path, transactions: &Path) -> Result<(), StoreError> {
+pub(super) fn recover(root: &Path, transactions: &Path) -> Result<(), StoreError> {
     for entry in fs::read_dir(transactions).map_err(StoreError::io(transactions))? {
         let directory = entry.map_err(StoreError::io(transactions))?.path();
         let lock = match File::open(directory.join(LOCK)) {
@@ -189,12 +274,12 @@ fn done_before(step: io::Result<()>) -> io::Result<()> {
 }
 
 /// Has the contents of a file, or the names in a directory, on the disk.
-pub(crate) fn sync(path: &Path) -> Result<(), StoreError> {
+pub(super) fn sync(path: &Path) -> Result<(), StoreError> {
     File::open(path).and_then(|file| file.sync_all()).map_err(StoreError::io(path))
 }
 
 /// Waits for the lock on a file.
-pub(crate) fn lock_exclusively(file: &File) -> io::Result<()> {
+pub(super) fn lock_exclusively(file: &File) -> io::Result<()> {
     loop {
         match flock(file, FlockOperation::LockExclusive) {
             Err(rustix::io::Errno::INTR) => {}

@@ -1,0 +1,171 @@
+//! A store in S3: below `s3://BUCKET/PREFIX`.
+//!
+//! S3 has no rename and no lock. It has uploads in parts, of which nothing is visible until they are completed, and requests that fail if an object
+//! exists, or has changed. That is enough:
+//!
+//! ```text
+//! .tracepoint/layouts/NAME           created once, by the first who needs it
+//!             uploads/ID/NUMBER      an upload that was begun, so that it can be aborted
+//!             transactions/ID.json   what became of the transaction: created once, as committed or as aborted
+//!             traces/UUID            the transaction that writes the trace; later, its last day
+//!             maintenance            the process that may replace and remove files, and what it replaces
+//! ```
+//!
+//! A writer uploads the files of a trace under their final names, but does not complete the uploads. Then it claims the trace, by creating
+//! `traces/UUID`, and creates `transactions/ID.json`, with the list of uploads, as committed. From then on the trace is in the store: its uploads
+//! are completed, by the writer or by the next process that opens the store, and the list is deleted. Each of these steps can be repeated, and be
+//! done by several processes at the same time.
+//!
+//! No writer waits for another. One that finds a claim whose transaction has not been committed creates `transactions/ID.json` of that one as
+//! aborted, and takes over the claim: of the two only one can have created it. So a trace is stored once, and no clock is needed to tell whether
+//! a writer is dead.
+//!
+//! Files are replaced and removed by one process at a time, which has a [lease](lease). It leaves files alone whose transaction is not over, so
+//! that a file that is missing while `transactions/ID.json` exists was never visible.
+
+mod change;
+mod client;
+mod failure;
+mod lease;
+mod record;
+mod retain;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::backend::{Backend, Contents, Maintenance, OWN, Objects, Transaction};
+use crate::error::StoreError;
+use crate::files::{PartFile, Parts};
+use crate::plan::{Plan, Retained};
+use change::ObjectChange;
+pub(crate) use client::Client;
+use lease::Lease;
+use record::Record;
+
+/// A store in S3.
+#[derive(Debug)]
+pub(crate) struct ObjectBackend {
+    client: Client,
+}
+
+impl ObjectBackend {
+    /// The store at a URL. Makes no request.
+    pub(crate) fn connect(url: &str) -> Result<Self, StoreError> {
+        Ok(Self { client: Client::connect(url)? })
+    }
+}
+
+/// The key of a path in the store.
+fn key(path: &Path) -> String {
+    let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
+    parts.join("/")
+}
+
+impl Client {
+    /// Completes the transactions and replacements that are committed.
+    async fn recover(&self) -> Result<(), StoreError> {
+        for (id, record) in self.records().await? {
+            self.finish(&id, &record).await?;
+        }
+        lease::recover(self).await
+    }
+
+    /// The Parquet files of transactions that are over, and whether there are others.
+    async fn parts(&self) -> Result<(Parts, bool), StoreError> {
+        let listed = self.list("").await?;
+        // Looked for later than the files: a transaction that has files, and is not found, is over.
+        let records = self.records().await?;
+        let unfinished = records.into_iter().filter(|(_, record)| matches!(record, Record::Committed { .. }));
+        let unfinished: HashSet<_> = unfinished.map(|(id, _)| id).collect();
+        let (mut found, mut others) = (BTreeMap::<PathBuf, Vec<PartFile>>::new(), false);
+        for (path, meta) in listed {
+            let Some((directory, name)) = path.rsplit_once('/').filter(|_| path.ends_with(".parquet")) else {
+                continue;
+            };
+            if path.split('/').any(|part| part.starts_with('.')) {
+                continue;
+            }
+            let id = name.strip_prefix("part-").and_then(|name| name.split('-').next());
+            if id.is_some_and(|id| unfinished.contains(id)) {
+                others = true;
+            } else {
+                let file = PartFile { path: PathBuf::from(&path), bytes: meta.size };
+                found.entry(PathBuf::from(directory)).or_default().push(file);
+            }
+        }
+        for files in found.values_mut() {
+            files.sort_by(|a, b| a.path.cmp(&b.path));
+        }
+        Ok((found.into_iter().collect(), others))
+    }
+}
+
+impl Backend for ObjectBackend {
+    fn has_others(&self) -> Result<bool, StoreError> {
+        self.client.block(self.client.has_others(OWN))
+    }
+
+    fn prepare(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = key(path);
+        let found = self.client.block(self.client.get(&path))?;
+        Ok(found.map(|(contents, _)| contents.to_vec()))
+    }
+
+    fn create(&self, path: &Path, contents: &[u8]) -> Result<bool, StoreError> {
+        let path = key(path);
+        self.client.block(self.client.create(&path, contents))
+    }
+
+    fn recover(&self) -> Result<(), StoreError> {
+        self.client.block(self.client.recover())
+    }
+
+    fn has_trace(&self, trace: &str) -> Result<bool, StoreError> {
+        self.client.block(self.client.has_trace(trace))
+    }
+
+    fn begin(&self) -> Result<Transaction, StoreError> {
+        Ok(Box::new(ObjectChange::new(&self.client, None)))
+    }
+
+    fn parts(&self) -> Result<Parts, StoreError> {
+        self.client.block(self.client.parts()).map(|(parts, _)| parts)
+    }
+
+    fn contents(&self, file: &PartFile) -> Result<Contents, StoreError> {
+        let path = key(&file.path);
+        self.client.block(self.client.contents(&path)).map(Contents::Bytes)
+    }
+
+    fn maintain(&self) -> Result<Box<dyn Maintenance + '_>, StoreError> {
+        let lease = Arc::new(self.client.block(Lease::acquire(&self.client))?);
+        Ok(Box::new(ObjectMaintenance { client: &self.client, lease }))
+    }
+
+    fn objects(&self) -> Option<Objects> {
+        Some(self.client.objects())
+    }
+}
+
+/// The right to replace and remove files.
+struct ObjectMaintenance<'a> {
+    client: &'a Client,
+    lease: Arc<Lease>,
+}
+
+impl Maintenance for ObjectMaintenance<'_> {
+    fn begin(&mut self) -> Result<Transaction, StoreError> {
+        Ok(Box::new(ObjectChange::new(self.client, Some(Arc::clone(&self.lease)))))
+    }
+
+    fn retain(&mut self, plan: &dyn Fn(&Parts) -> Plan) -> Result<Retained, StoreError> {
+        self.client.block(retain::retain(self.client, &self.lease, plan))
+    }
+}
