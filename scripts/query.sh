@@ -3,8 +3,8 @@
 #
 #   scripts/query.sh [ARGUMENT...]
 #
-# In the profile of development, without debug information. Arguments go to `cargo test`. DuckDB reads what is written; scripts/setup.sh
-# installs it.
+# In the profile of development, without debug information. Arguments go to `cargo test`. DuckDB reads what is written, and
+# moto serves S3; scripts/setup.sh installs both.
 set -euo pipefail
 cd "$(dirname "$0")/../query"
 

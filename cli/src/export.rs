@@ -63,7 +63,7 @@ pub(crate) struct Export {
     /// The same as protobuf: each `ExportTraceServiceRequest` behind its length as a varint
     #[arg(long, value_name = "OUT", group = "format")]
     otlp_protobuf: Option<PathBuf>,
-    /// A store of Parquet files, for DuckDB and other engines: all events, in a directory that may have other traces. Runs `tracectl-query`
+    /// A store of Parquet files, for DuckDB and other engines: all events, in a directory or `s3://BUCKET/PREFIX` that may have other traces. Runs `tracectl-query`
     #[arg(long, value_name = "STORE", group = "format", conflicts_with_all = ["events", "level", "filter", "since", "until", "fields", "counter", "stacks"])]
     parquet: Option<PathBuf>,
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged. OUT is a file that does not exist, or `-`

@@ -20,9 +20,10 @@ use crate::{Outcome, VerbResult};
 Examples:
   tracectl query export /srv/traces /tmp/trace
   tracectl query export --json /srv/traces /tmp/trace /var/tmp/shop.dt | jq .events
+  tracectl query export s3://bucket/traces /tmp/trace
   tracectl export --parquet /srv/traces /tmp/trace")]
 pub(crate) struct Export {
-    /// A store, or a directory that is empty or does not exist
+    /// A store, or a directory that is empty or does not exist; or `s3://BUCKET/PREFIX`, with credentials in the environment
     #[arg(value_name = "STORE")]
     store: PathBuf,
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged

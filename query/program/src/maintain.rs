@@ -19,7 +19,7 @@ Examples:
   tracectl query compact /srv/traces
   tracectl query compact /srv/traces --target 32MiB --json")]
 pub(crate) struct Compact {
-    /// The store
+    /// The store: a directory, or `s3://BUCKET/PREFIX`
     #[arg(value_name = "STORE")]
     store: PathBuf,
     /// The size of files that stay as they are, such as 32MiB
@@ -55,7 +55,7 @@ Examples:
   tracectl query retain /srv/traces --days 30
   tracectl query retain /srv/traces --size 500GiB --json")]
 pub(crate) struct Retain {
-    /// The store
+    /// The store: a directory, or `s3://BUCKET/PREFIX`
     #[arg(value_name = "STORE")]
     store: PathBuf,
     /// Keep today and N days before it

@@ -9,7 +9,7 @@ use crate::recorded::record;
 use crate::{run, skip::skip, text};
 
 /// What DuckDB finds in a store; `None` if it is not installed and that is allowed.
-fn read(store: &Path, arguments: &[&str]) -> Option<Value> {
+pub(crate) fn read(store: &Path, arguments: &[&str]) -> Option<Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let packages = root.join("../../target/tools/duckdb");
     if !packages.join("duckdb").is_dir() {

@@ -1,7 +1,7 @@
 //! A writer that is killed at any moment leaves a trace in the store as a whole, or not at all.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::made::{EventKind, Field, Made, Random};
 use crate::{run, seed, text};
 
 /// The files of events, and whether the account is there.
-fn visible(store: &Path) -> (usize, bool) {
+pub(crate) fn visible(store: &Path) -> (usize, bool) {
     fn count(directory: &Path) -> usize {
         let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
         entries
@@ -33,14 +33,12 @@ fn has_transaction(store: &Path) -> bool {
     fs::read_dir(store.join(".tracepoint/transactions")).is_ok_and(|transactions| transactions.count() > 0)
 }
 
-#[test]
-fn a_killed_writer_leaves_all_or_nothing() {
-    let mut random = Random(seed::seed());
-    let place = tempfile::tempdir_in("/dev/shm").expect("a directory");
+/// A trace of 2020 with so many kinds of events.
+pub(crate) fn large_trace(place: &Path, random: &mut Random, kinds: u64) -> (PathBuf, u64) {
     let fields = || (0..6).map(|at| (format!("f{at}"), Field::random(&mut Random(at + 1), 1))).collect();
-    let kinds: Vec<_> = (0..40).map(|at| EventKind { name: format!("killed:e{at}"), fields: fields() }).collect();
+    let kinds: Vec<_> = (0..kinds).map(|at| EventKind { name: format!("killed:e{at}"), fields: fields() }).collect();
     let (uuid, host, session) = ([3; 16], "h".to_owned(), "s".to_owned());
-    let (begin_ns, step_ns) = (1_795_430_400_000_000_000, 10_000_000_000);
+    let (begin_ns, step_ns) = (1_600_000_000_000_000_000, 10_000_000_000);
     let made = Made {
         uuid,
         host,
@@ -54,8 +52,16 @@ fn a_killed_writer_leaves_all_or_nothing() {
         loses: false,
         contexts: false,
     };
-    let trace = place.path().join("trace");
-    let events = made.write(&trace, &mut random);
+    let trace = place.join("trace");
+    let events = made.write(&trace, random);
+    (trace, events)
+}
+
+#[test]
+fn a_killed_writer_leaves_all_or_nothing() {
+    let mut random = Random(seed::seed());
+    let place = tempfile::tempdir_in("/dev/shm").expect("a directory");
+    let (trace, events) = large_trace(place.path(), &mut random, 40);
     let kills = std::env::var("TRACEPOINT_KILLS").map_or(12, |kills| kills.parse().expect("a number"));
     // How long a run takes here.
     let began = std::time::Instant::now();

@@ -10,6 +10,7 @@ mod skip;
 mod duckdb;
 mod killed;
 mod recorded;
+mod s3;
 mod verbs;
 
 use std::path::Path;
