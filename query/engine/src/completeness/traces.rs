@@ -1,0 +1,53 @@
+//! The traces in what a query reads whose counts are not final: of sessions that go on, and of programs that were killed.
+
+use std::collections::HashSet;
+
+use datafusion::arrow::array::types::Date32Type;
+use datafusion::arrow::compute::kernels::cast_utils::Parser;
+use datafusion::common::ScalarValue;
+use datafusion::object_store::ObjectStoreExt;
+use datafusion::object_store::path::Path;
+
+use super::rows::Rows;
+use super::{Channels, Read, Span, times_of_days};
+use crate::error::QueryError;
+use crate::planner::Planner;
+
+/// The number of such traces that may have events of what was read.
+pub(super) async fn not_final(planner: &Planner, reads: &[Read], channels: &Channels) -> Result<u64, QueryError> {
+    let sql = "SELECT trace, day, host, session FROM account WHERE scope = 'trace' AND what = 'complete' AND count = 0";
+    let (mut rows, mut open) = (Rows::of(planner, sql).await?, HashSet::new());
+    while let Some(batch) = rows.next().await? {
+        for row in 0..batch.len() {
+            let trace = batch.text("trace", row);
+            let first = batch.day("day", row);
+            let last = match &trace {
+                Some(trace) => last_day(planner, trace).await,
+                None => None,
+            };
+            let span = Span {
+                days: (ScalarValue::Date32(first), ScalarValue::Date32(last)),
+                times: times_of_days(first, last),
+                host: batch.text("host", row),
+                session: batch.text("session", row),
+                stream: None,
+            };
+            let of_trace = format!("{}/", trace.as_deref().unwrap_or("-"));
+            let events = channels.iter().filter(|(channel, _)| channel.starts_with(&of_trace));
+            let events: HashSet<_> = events.flat_map(|(_, events)| events.iter().cloned()).collect();
+            for read in reads.iter().filter(|read| read.has_any(Some(&events))) {
+                if read.may_match(std::slice::from_ref(&span))? == [true] {
+                    open.insert((trace.clone(), span.host.clone(), span.session.clone()));
+                }
+            }
+        }
+    }
+    Ok(open.len() as u64)
+}
+
+/// The last day of a trace that is stored as a whole; `None` if it is not known, as that of a trace in chunks.
+async fn last_day(planner: &Planner, trace: &str) -> Option<i32> {
+    let path = Path::from_iter([".tracepoint", "traces", trace]);
+    let day = planner.catalog.objects().get(&path).await.ok()?.bytes().await.ok()?;
+    Date32Type::parse(std::str::from_utf8(&day).ok()?)
+}

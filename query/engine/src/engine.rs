@@ -1,0 +1,190 @@
+//! Opens a store, and runs queries.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::TableProvider;
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::object_store::local::LocalFileSystem;
+use datafusion::object_store::prefix::PrefixStore;
+use datafusion::object_store::{self, ObjectStore, ObjectStoreExt};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::TryStreamExt;
+use serde::Deserialize;
+
+use crate::catalog::Catalog;
+use crate::completeness::{self, Read};
+use crate::error::QueryError;
+use crate::planner::Planner;
+
+/// The file that says that a directory is a store.
+const IDENTITY: &str = ".tracepoint/store.json";
+/// The format and its version that are read.
+const FORMAT: (&str, u32) = ("tracepoint-parquet", 1);
+/// The place of the files in `DataFusion`'s registry of object stores.
+const URL: &str = "tracepoint://store";
+
+/// What a query may use.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EngineOptions {
+    /// The bytes of memory for what is sorted, grouped and joined; beyond that, it is spilled to the directory for temporary files. What is
+    /// read and decoded at a time comes on top: a few row groups.
+    pub memory: usize,
+    /// How many threads' worth of work a query is divided into.
+    pub parallelism: usize,
+}
+
+impl Default for EngineOptions {
+    /// 1 GiB, and all processors.
+    fn default() -> Self {
+        Self { memory: 1 << 30, parallelism: std::thread::available_parallelism().map_or(1, usize::from) }
+    }
+}
+
+/// The contents of [`IDENTITY`].
+#[derive(Deserialize)]
+struct Identity {
+    format: String,
+    version: u32,
+}
+
+/// A store that is open for queries.
+///
+/// The files are listed when it is opened: what is written later is not seen.
+pub struct Engine {
+    planner: Planner,
+}
+
+/// The columns of a table.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TableColumns {
+    /// The name of the table.
+    pub name: String,
+    /// Its columns, those of partitions last.
+    pub columns: SchemaRef,
+}
+
+/// The rows of an answer, which are computed as they are read.
+pub struct Answer {
+    stream: SendableRecordBatchStream,
+    reads: Vec<Read>,
+}
+
+impl Engine {
+    /// Opens a store in a local directory.
+    ///
+    /// # Errors
+    /// [`QueryError::NotAStore`], or that files cannot be listed.
+    pub async fn open(directory: &Path, options: EngineOptions) -> Result<Self, QueryError> {
+        let location = directory.display().to_string();
+        let objects = LocalFileSystem::new_with_prefix(directory)
+            .map_err(|error| QueryError::NotAStore { location: location.clone(), reason: error.to_string() })?;
+        Self::open_objects(Arc::new(objects), &location, options).await
+    }
+
+    /// Opens a store whose files have this prefix in an object store.
+    ///
+    /// # Errors
+    /// As of [`Self::open`].
+    pub async fn open_in(
+        objects: Arc<dyn ObjectStore>,
+        prefix: object_store::path::Path,
+        options: EngineOptions,
+    ) -> Result<Self, QueryError> {
+        let location = format!("{objects}/{prefix}");
+        Self::open_objects(Arc::new(PrefixStore::new(objects, prefix)), &location, options).await
+    }
+
+    async fn open_objects(
+        objects: Arc<dyn ObjectStore>,
+        location: &str,
+        options: EngineOptions,
+    ) -> Result<Self, QueryError> {
+        check_identity(&*objects, location).await?;
+        let url = ObjectStoreUrl::parse(URL)?;
+        let runtime =
+            RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(options.memory))).build_arc()?;
+        runtime.register_object_store(url.as_ref(), Arc::clone(&objects));
+        let mut config = SessionConfig::new().with_target_partitions(options.parallelism.max(1));
+        config.options_mut().sql_parser.collect_spans = true;
+        let context = SessionContext::new_with_config_rt(config, runtime);
+        let catalog = Catalog::list(objects, url).await?;
+        Ok(Self { planner: Planner { context, catalog } })
+    }
+
+    /// All tables and their columns. Reads the description of one file of each kind of event.
+    ///
+    /// # Errors
+    /// That a file cannot be read.
+    pub async fn tables(&self) -> Result<Vec<TableColumns>, QueryError> {
+        let Planner { context, catalog } = &self.planner;
+        let (state, mut tables) = (context.state(), Vec::new());
+        for name in catalog.names() {
+            if let Some(table) = catalog.table(&state, &name).await? {
+                tables.push(TableColumns { name, columns: table.schema() });
+            }
+        }
+        Ok(tables)
+    }
+
+    /// Plans a query and begins to run it. Only queries are run: no statement changes the store or reads other files.
+    ///
+    /// # Errors
+    /// [`QueryError::UnknownTable`], [`QueryError::Invalid`]; that a file cannot be read.
+    pub async fn query(&self, sql: &str) -> Result<Answer, QueryError> {
+        let plan = self.planner.plan(sql).await?;
+        let state = self.planner.context.state();
+        let reads = completeness::reads(&state, &state.optimize(&plan)?)?;
+        Ok(Answer { stream: DataFrame::new(state, plan).execute_stream().await?, reads })
+    }
+
+    /// What may be missing in an answer, in sentences: events that were lost in the times and partitions that the query reads, and traces whose
+    /// counts are not final. Empty if nothing is known to be missing. Reads the tables `losses` and `account`.
+    ///
+    /// # Errors
+    /// That a file cannot be read.
+    pub fn missing<'a>(
+        &'a self,
+        answer: &'a Answer,
+    ) -> impl Future<Output = Result<Vec<String>, QueryError>> + Send + 'a {
+        // Of the answer, only this goes to another thread: its stream cannot be shared.
+        let reads = &answer.reads;
+        async move { completeness::missing(&self.planner, reads).await }
+    }
+}
+
+async fn check_identity(objects: &dyn ObjectStore, location: &str) -> Result<(), QueryError> {
+    let not_a_store = |reason: String| QueryError::NotAStore { location: location.to_owned(), reason };
+    let json = match objects.get(&object_store::path::Path::from(IDENTITY)).await {
+        Err(object_store::Error::NotFound { .. }) => return Err(not_a_store(format!("it has no `{IDENTITY}`"))),
+        read => read?.bytes().await?,
+    };
+    match serde_json::from_slice::<Identity>(&json) {
+        Ok(Identity { format, version }) if (&*format, version) == FORMAT => Ok(()),
+        Ok(Identity { version, .. }) => Err(not_a_store(format!("its version {version} is not supported"))),
+        Err(error) => Err(not_a_store(format!("`store.json`: {error}"))),
+    }
+}
+
+impl Answer {
+    /// The columns of the answer.
+    pub fn schema(&self) -> SchemaRef {
+        self.stream.schema()
+    }
+
+    /// The next rows; `None` at the end.
+    ///
+    /// # Errors
+    /// That a file cannot be read, that memory does not suffice, or that a value cannot be computed.
+    pub async fn next(&mut self) -> Result<Option<RecordBatch>, QueryError> {
+        Ok(self.stream.try_next().await?)
+    }
+}

@@ -1,0 +1,150 @@
+//! Why a query could not be answered.
+
+use std::error::Error;
+use std::fmt;
+
+use datafusion::common::{DataFusionError, SchemaError};
+use datafusion::object_store;
+use datafusion::sql::sqlparser::parser::ParserError;
+
+/// A place in the text of a query; both numbers begin with 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The line.
+    pub line: u64,
+    /// The column, in characters.
+    pub column: u64,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, " at line {}, column {}", self.line, self.column)
+    }
+}
+
+/// Why a query could not be answered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueryError {
+    /// The directory or prefix has no store that can be read.
+    #[error("{location} is not a store: {reason}; `tracectl export --parquet STORE TRACE` makes one")]
+    NotAStore {
+        /// The path or the URL.
+        location: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The query names a table that the store does not have.
+    #[error("there is no table {name:?} in the store{}", hint(nearest))]
+    UnknownTable {
+        /// The name.
+        name: String,
+        /// The names that are most like it.
+        nearest: Vec<String>,
+    },
+    /// The query is not valid.
+    #[error("{message}{}", position.map(|position| position.to_string()).unwrap_or_default())]
+    Invalid {
+        /// What is wrong with it, and what to write instead where that is known.
+        message: String,
+        /// Where.
+        position: Option<Position>,
+    },
+    /// A query needs more memory than it may have, and what needs it cannot be spilled to the disk.
+    #[error(
+        "the query needs more memory than it may have, for what cannot be spilled to the disk: {0}; allow more by `--memory`"
+    )]
+    Memory(String),
+    /// A file was removed while the query ran.
+    #[error("{0} was removed while the query ran, by `compact` or `retain`: repeat the query")]
+    Removed(String),
+    /// A file cannot be read, or the query failed otherwise.
+    #[error("{0}")]
+    Failed(String),
+}
+
+fn hint(nearest: &[String]) -> String {
+    if nearest.is_empty() {
+        return "; `tracectl query --tables STORE` lists them".to_owned();
+    }
+    let names: Vec<_> = nearest.iter().map(|name| format!("\"{name}\"")).collect();
+    format!(": did you mean {}? `tracectl query --tables STORE` lists them", names.join(" or "))
+}
+
+impl QueryError {
+    /// An error in the text of a query.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::Invalid { message: message.into(), position: None }
+    }
+
+    /// An error of `DataFusion` that came while a query was planned or run.
+    pub(crate) fn of(error: &DataFusionError) -> Self {
+        let diagnostic = error.diagnostic();
+        let start = diagnostic.and_then(|diagnostic| diagnostic.span).map(|span| span.start);
+        let position = start.map(|start| Position { line: start.line, column: start.column });
+        if let Some(error) = object_error(error) {
+            return Self::of_objects(error);
+        }
+        match error.find_root() {
+            DataFusionError::SQL(error, _) => Self::of_parser(error),
+            DataFusionError::ResourcesExhausted(message) => Self::Memory(message.clone()),
+            DataFusionError::SchemaError(error, _) => {
+                let message = match **error {
+                    SchemaError::FieldNotFound { .. } => error.to_string().trim_end_matches('.').to_owned(),
+                    _ => error.to_string(),
+                };
+                Self::Invalid { message, position }
+            }
+            DataFusionError::Plan(message) | DataFusionError::NotImplemented(message) => {
+                Self::Invalid { message: message.clone(), position }
+            }
+            root => Self::Failed(root.strip_backtrace()),
+        }
+    }
+
+    /// An error of the parser, which has the position in its text.
+    fn of_parser(error: &ParserError) -> Self {
+        let (ParserError::ParserError(text) | ParserError::TokenizerError(text)) = error else {
+            return Self::invalid(error.to_string());
+        };
+        let Some((message, place)) = text.split_once(" at Line: ") else { return Self::invalid(text) };
+        let mut numbers = place.split(", Column: ").map(|number| number.trim().parse());
+        let position = match (numbers.next(), numbers.next()) {
+            (Some(Ok(line)), Some(Ok(column))) => Some(Position { line, column }),
+            _ => None,
+        };
+        let message = if position.is_some() { message } else { text };
+        Self::Invalid { message: message.to_owned(), position }
+    }
+
+    pub(crate) fn of_objects(error: &object_store::Error) -> Self {
+        match error {
+            object_store::Error::NotFound { path, .. } => Self::Removed(path.clone()),
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}
+
+/// The error of the object store that is the reason, which may be wrapped in errors of Parquet and Arrow.
+fn object_error(error: &DataFusionError) -> Option<&object_store::Error> {
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        next = error.source();
+    }
+    None
+}
+
+impl From<DataFusionError> for QueryError {
+    fn from(error: DataFusionError) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<object_store::Error> for QueryError {
+    fn from(error: object_store::Error) -> Self {
+        Self::of_objects(&error)
+    }
+}

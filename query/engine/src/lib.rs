@@ -1,0 +1,36 @@
+//! Queries a store of traces by SQL.
+//!
+//! [`Engine`] opens a store in the layout of `docs/parquet.md`, in a local directory or in any object store, and plans and runs queries by
+//! `DataFusion`. Each event is a table that is called by its name; `events` has the common columns of all of them, `account` and `losses` are
+//! the tables of what is missing. `docs/query.md` describes the tables, the functions for traces, and the memory that a query takes.
+//!
+//! ```no_run
+//! use tracepoint_query::{Engine, EngineOptions};
+//!
+//! # async fn print() -> Result<(), tracepoint_query::QueryError> {
+//! let engine = Engine::open("/srv/traces".as_ref(), EngineOptions::default()).await?;
+//! let mut answer = engine.query(r#"SELECT path, count(*) FROM "shop:answered" GROUP BY path"#).await?;
+//! while let Some(rows) = answer.next().await? {
+//!     println!("{} rows", rows.num_rows());
+//! }
+//! for note in engine.missing(&answer).await? {
+//!     eprintln!("note: {note}");
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod catalog;
+mod completeness;
+mod engine;
+mod error;
+mod functions;
+mod nearest;
+mod planner;
+mod pruning;
+mod stored_file;
+mod table;
+
+pub use datafusion::{arrow, object_store};
+pub use engine::{Answer, Engine, EngineOptions, TableColumns};
+pub use error::{Position, QueryError};

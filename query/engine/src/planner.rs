@@ -1,0 +1,91 @@
+//! Plans queries: expands the functions for traces, and registers the tables that a query names.
+
+use std::sync::Arc;
+
+use datafusion::common::{DataFusionError, TableReference};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::{SQLOptions, SessionContext};
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
+
+use crate::catalog::Catalog;
+use crate::error::{Position, QueryError};
+use crate::functions;
+
+/// A session of `DataFusion`, and the tables of a store.
+pub(crate) struct Planner {
+    pub(crate) context: SessionContext,
+    pub(crate) catalog: Catalog,
+}
+
+impl Planner {
+    /// Plans a query, which neither changes anything nor reads other files.
+    pub(crate) async fn plan(&self, sql: &str) -> Result<LogicalPlan, QueryError> {
+        let state = self.context.state();
+        let dialect = state.config_options().sql_parser.dialect;
+        let mut statement = state.sql_to_statement(sql, &dialect).map_err(|error| self.explained(sql, &error))?;
+        if !is_query(&statement) {
+            return Err(QueryError::invalid("only queries are run: SELECT, WITH, VALUES, DESCRIBE and EXPLAIN"));
+        }
+        functions::expand(&mut statement, &self.catalog)?;
+        for reference in state.resolve_table_references(&statement)? {
+            if !state.table_functions().contains_key(reference.table()) {
+                self.register(&reference).await?;
+            }
+        }
+        let plan = state.statement_to_plan(statement).await?;
+        SQLOptions::new()
+            .with_allow_ddl(false)
+            .with_allow_dml(false)
+            .with_allow_statements(false)
+            .verify_plan(&plan)?;
+        Ok(plan)
+    }
+
+    async fn register(&self, reference: &TableReference) -> Result<(), QueryError> {
+        let name = reference.table();
+        let known = TableReference::bare(name);
+        if reference.schema().is_none() && self.context.table_exist(known.clone())? {
+            return Ok(());
+        }
+        let table = match reference.schema() {
+            None => self.catalog.table(&self.context.state(), name).await?,
+            Some(_) => None,
+        };
+        let Some(table) = table else { return Err(self.catalog.unknown(&reference.to_string())) };
+        match self.context.register_table(known.clone(), Arc::new(table)) {
+            // Another query has registered it meanwhile.
+            Err(error) if !self.context.table_exist(known)? => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// An error of the parser. That the name of an event is not quoted is the usual one, and what it says does not tell.
+    fn explained(&self, sql: &str, error: &DataFusionError) -> QueryError {
+        let QueryError::Invalid { mut message, position } = QueryError::of(error) else { return QueryError::of(error) };
+        let is_bare =
+            |name: &String| name.contains(':') && sql.contains(&**name) && !sql.contains(&format!("\"{name}\""));
+        if let Some(name) = self.catalog.names().iter().find(|name| is_bare(name)) {
+            message = format!("{message}; write the names of events in double quotes: \"{name}\"");
+        }
+        // The parser has no position for the end of the text.
+        QueryError::Invalid { message, position: position.or(Some(end(sql))) }
+    }
+}
+
+/// Whether a statement only reads.
+fn is_query(statement: &Statement) -> bool {
+    match statement {
+        Statement::Statement(statement) => {
+            matches!(**statement, SqlStatement::Query(_) | SqlStatement::ExplainTable { .. })
+        }
+        Statement::Explain(explain) => is_query(&explain.statement),
+        _ => false,
+    }
+}
+
+/// The position of the end of a text.
+fn end(text: &str) -> Position {
+    let last = text.rsplit('\n').next().unwrap_or_default();
+    Position { line: text.matches('\n').count() as u64 + 1, column: last.chars().count() as u64 + 1 }
+}

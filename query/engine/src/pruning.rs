@@ -1,0 +1,78 @@
+//! Which files, or rows that stand for a range of times, a predicate cannot be true of: by the least and greatest values of columns.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, BooleanArray};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::pruning::PruningStatistics;
+use datafusion::common::{Column, ScalarValue};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
+
+/// The least and greatest values of columns, for each of a number of files or rows. NULL: not known.
+#[derive(Debug, Default)]
+pub(crate) struct Ranges {
+    count: usize,
+    columns: HashMap<String, (ArrayRef, ArrayRef)>,
+}
+
+impl Ranges {
+    pub(crate) fn new(count: usize) -> Self {
+        Self { count, columns: HashMap::new() }
+    }
+
+    /// Adds the values of a column, which has this type in the table.
+    pub(crate) fn add(
+        &mut self,
+        schema: &SchemaRef,
+        name: &str,
+        values: impl IntoIterator<Item = (ScalarValue, ScalarValue)>,
+    ) -> datafusion::common::Result<()> {
+        let Ok(field) = schema.field_with_name(name) else { return Ok(()) };
+        let (least, greatest): (Vec<_>, Vec<_>) = values.into_iter().unzip();
+        let array = |values: Vec<ScalarValue>| -> datafusion::common::Result<ArrayRef> {
+            let values = values.into_iter().map(|value| value.cast_to(field.data_type()));
+            ScalarValue::iter_to_array(values.collect::<Result<Vec<_>, _>>()?)
+        };
+        if self.count > 0 {
+            self.columns.insert(name.to_owned(), (array(least)?, array(greatest)?));
+        }
+        Ok(())
+    }
+
+    /// For each file or row, whether the predicate may be true of it. All, if the predicate cannot be decided by ranges.
+    pub(crate) fn may_match(&self, predicate: Option<&Arc<dyn PhysicalExpr>>, schema: &SchemaRef) -> Vec<bool> {
+        let all = || vec![true; self.count];
+        let Some(predicate) = predicate else { return all() };
+        let pruning =
+            PruningPredicateBuilder::new().with_file_schema(Arc::clone(schema)).try_build(Arc::clone(predicate));
+        pruning.and_then(|pruning| pruning.prune(self)).unwrap_or_else(|_| all())
+    }
+}
+
+impl PruningStatistics for Ranges {
+    fn min_values(&self, column: &Column) -> Option<ArrayRef> {
+        Some(Arc::clone(&self.columns.get(&column.name)?.0))
+    }
+
+    fn max_values(&self, column: &Column) -> Option<ArrayRef> {
+        Some(Arc::clone(&self.columns.get(&column.name)?.1))
+    }
+
+    fn num_containers(&self) -> usize {
+        self.count
+    }
+
+    fn null_counts(&self, _: &Column) -> Option<ArrayRef> {
+        None
+    }
+
+    fn row_counts(&self) -> Option<ArrayRef> {
+        None
+    }
+
+    fn contained(&self, _: &Column, _: &HashSet<ScalarValue>) -> Option<BooleanArray> {
+        None
+    }
+}

@@ -1,0 +1,136 @@
+//! The files of a store: which table each belongs to and which values of partitions it has, both by its path.
+
+use std::str::FromStr;
+
+use datafusion::arrow::array::types::Date32Type;
+use datafusion::arrow::compute::kernels::cast_utils::Parser;
+use datafusion::common::ScalarValue;
+use datafusion::object_store::ObjectMeta;
+use datafusion::object_store::path::Path;
+use percent_encoding::percent_decode_str;
+
+/// The value of a directory that stands for NULL.
+const UNKNOWN: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// A key of the partitions of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    Day,
+    Host,
+    Session,
+    Event,
+}
+
+impl Key {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Host => "host",
+            Self::Session => "session",
+            Self::Event => "event",
+        }
+    }
+}
+
+impl FromStr for Key {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        [Self::Day, Self::Host, Self::Session, Self::Event].into_iter().find(|key| key.name() == name).ok_or(())
+    }
+}
+
+/// The values of the directories that a file is in; `None` is NULL.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Partition {
+    /// Days since the epoch.
+    pub(crate) day: Option<i32>,
+    pub(crate) host: Option<String>,
+    pub(crate) session: Option<String>,
+    pub(crate) event: Option<String>,
+    /// The name of the directory of the host is cut: `host` is not the value of the column.
+    pub(crate) is_host_cut: bool,
+}
+
+impl Partition {
+    pub(crate) fn value(&self, key: Key) -> ScalarValue {
+        match key {
+            Key::Day => ScalarValue::Date32(self.day),
+            Key::Host => ScalarValue::Utf8(self.host.clone()),
+            Key::Session => ScalarValue::Utf8(self.session.clone()),
+            Key::Event => ScalarValue::Utf8(self.event.clone()),
+        }
+    }
+
+    fn set(&mut self, key: Key, escaped: &str) {
+        let value = (escaped != UNKNOWN).then(|| percent_decode_str(escaped).decode_utf8_lossy().into_owned());
+        match key {
+            Key::Day => self.day = value.as_deref().and_then(Date32Type::parse),
+            Key::Host => (self.host, self.is_host_cut) = (value, escaped.contains('~')),
+            Key::Session => self.session = value,
+            Key::Event => self.event = value,
+        }
+    }
+}
+
+/// Which tables a file has rows of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    Events,
+    Account,
+    Losses,
+}
+
+/// A Parquet file of a store.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredFile {
+    pub(crate) object: ObjectMeta,
+    pub(crate) partition: Partition,
+}
+
+/// The family and the partition of an object, if it is a file of one of the tables.
+pub(crate) fn parse(path: &Path) -> Option<(Family, Partition)> {
+    let parts: Vec<_> = path.parts().collect();
+    let (name, directories) = parts.split_last()?;
+    let is_parquet = name.as_ref().strip_suffix(".parquet").is_some_and(|stem| !stem.starts_with('.'));
+    let (family, directories) = match directories.split_first()?.0.as_ref() {
+        "account" => (Family::Account, &directories[1..]),
+        "losses" => (Family::Losses, &directories[1..]),
+        _ => (Family::Events, directories),
+    };
+    let mut partition = Partition::default();
+    for directory in directories {
+        let (key, value) = directory.as_ref().split_once('=')?;
+        partition.set(key.parse().ok()?, value);
+    }
+    let has_event = partition.event.is_some();
+    (is_parquet && has_event == (family == Family::Events)).then_some((family, partition))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_have_the_values_of_partitions() {
+        let of = |path: &str| parse(&Path::parse(path).expect("a path"));
+        let (family, partition) =
+            of("day=1970-01-11/host=web%201/session=shop/event=shop%3Aanswered%232/part-1.parquet").expect("events");
+        assert_eq!(family, Family::Events);
+        assert_eq!((partition.day, partition.host.as_deref()), (Some(10), Some("web 1")));
+        assert_eq!(partition.event.as_deref(), Some("shop:answered#2"));
+        let (family, partition) =
+            of("losses/day=__HIVE_DEFAULT_PARTITION__/host=__HIVE_DEFAULT_PARTITION__/session=a~0/part-1.parquet")
+                .expect("losses");
+        assert_eq!((family, partition.day, partition.host), (Family::Losses, None, None));
+        for other in [
+            ".tracepoint/transactions/1/part-1.parquet",
+            ".tracepoint/store.json",
+            "part-1.parquet",
+            "day=1970-01-11/host=a/session=b/part-1.parquet",
+            "day=1970-01-11/host=a/session=b/event=c/part-1.json",
+        ] {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! A table of a store: files with the same columns, of which a query reads those whose partitions it needs.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::datasource::TableType;
+use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder};
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::pruning::Ranges;
+use crate::stored_file::{Key, StoredFile};
+
+/// Nanoseconds in a day.
+pub(crate) const DAY_NS: i64 = 86_400_000_000_000;
+
+/// The events of which a table has rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Events {
+    All,
+    /// Those of these names.
+    These(Vec<String>),
+    /// None: it is the account, or the losses.
+    None,
+}
+
+/// A table of a store.
+#[derive(Debug)]
+pub(crate) struct StoreTable {
+    events: Events,
+    files: Arc<Vec<StoredFile>>,
+    url: ObjectStoreUrl,
+    schema: TableSchema,
+    keys: Vec<Key>,
+}
+
+impl StoreTable {
+    /// A table of files with these columns, and the values of `keys` as further columns.
+    pub(crate) fn new(
+        events: Events,
+        files: Arc<Vec<StoredFile>>,
+        url: &ObjectStoreUrl,
+        columns: SchemaRef,
+        keys: &[Key],
+    ) -> Self {
+        let field = |key: &Key| {
+            let ty = if *key == Key::Day { DataType::Date32 } else { DataType::Utf8 };
+            Arc::new(Field::new(key.name(), ty, true))
+        };
+        let schema =
+            TableSchema::builder(columns).with_table_partition_cols(keys.iter().map(field).collect::<Vec<_>>()).build();
+        Self { events, files, url: url.clone(), schema, keys: keys.to_vec() }
+    }
+
+    pub(crate) fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// A predicate of all filters, on the columns of the table.
+    pub(crate) fn predicate(
+        &self,
+        state: &dyn Session,
+        filters: &[Expr],
+    ) -> datafusion::common::Result<Option<Arc<dyn PhysicalExpr>>> {
+        let schema = DFSchema::try_from(self.schema())?;
+        let filter = conjunction(filters.iter().cloned());
+        filter.map(|filter| state.create_physical_expr(filter, &schema)).transpose()
+    }
+
+    /// The files that may have rows for which the predicate is true.
+    fn files(&self, predicate: Option<&Arc<dyn PhysicalExpr>>) -> datafusion::common::Result<Vec<PartitionedFile>> {
+        let schema = self.schema();
+        let mut ranges = Ranges::new(self.files.len());
+        let partitions = || self.files.iter().map(|file| &file.partition);
+        for key in [Key::Day, Key::Session, Key::Event] {
+            ranges.add(
+                &schema,
+                key.name(),
+                partitions().map(|partition| (partition.value(key), partition.value(key))),
+            )?;
+        }
+        let host = partitions()
+            .map(|partition| if partition.is_host_cut { ScalarValue::Utf8(None) } else { partition.value(Key::Host) });
+        ranges.add(&schema, Key::Host.name(), host.map(|host| (host.clone(), host)))?;
+        ranges.add(&schema, "ts", partitions().map(|partition| times_of(partition.day)))?;
+        let may_match = ranges.may_match(predicate, &schema);
+        let file = |file: &StoredFile| {
+            let mut listed = PartitionedFile::new_from_meta(file.object.clone());
+            listed.partition_values = self.keys.iter().map(|key| file.partition.value(*key)).collect();
+            listed
+        };
+        Ok(self.files.iter().zip(may_match).filter(|(_, may_match)| *may_match).map(|(one, _)| file(one)).collect())
+    }
+}
+
+/// The first and the last time of a day, in nanoseconds since the epoch.
+pub(crate) fn times_of(day: Option<i32>) -> (ScalarValue, ScalarValue) {
+    let begin = day.and_then(|day| i64::from(day).checked_mul(DAY_NS));
+    let end = begin.and_then(|begin| begin.checked_add(DAY_NS - 1));
+    let time = |time| ScalarValue::TimestampNanosecond(time, Some("UTC".into()));
+    (time(begin), time(end))
+}
+
+#[async_trait]
+impl TableProvider for StoreTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(self.schema.table_schema())
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
+        let files = self.files(self.predicate(state, filters)?.as_ref())?;
+        let groups = FileGroup::new(files).split_files(state.config().target_partitions());
+        let format = ParquetFormat::new().with_options(state.default_table_options().parquet);
+        // The optimizer hands the filters to the source, which skips row groups and pages by them.
+        let scan = FileScanConfigBuilder::new(self.url.clone(), format.file_source(self.schema.clone()))
+            .with_file_groups(groups)
+            .with_projection_indices(projection.cloned())?
+            .with_limit(limit.filter(|_| filters.is_empty()))
+            .build();
+        format.create_physical_plan(state, scan).await
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> datafusion::common::Result<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+}

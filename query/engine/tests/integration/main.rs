@@ -1,0 +1,15 @@
+//! Queries of stores that are written here, by the engine and by DuckDB.
+
+#[path = "../../../store/tests/common/made.rs"]
+mod made;
+#[path = "../../../../tests/support/skip.rs"]
+mod skip;
+
+mod answers;
+mod completeness;
+mod equal_answers;
+mod errors;
+mod functions;
+mod memory;
+mod pruning;
+mod stores;
