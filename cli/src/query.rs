@@ -13,12 +13,15 @@ use std::process::Command;
 /// The name of the program.
 const PROGRAM: &str = "tracectl-query";
 
-/// Writes traces into a store of Parquet files, and keeps it: runs `tracectl-query`
+/// Queries a store of traces by SQL, writes traces into one, and keeps it: runs `tracectl-query`
 ///
-/// A program of its own, beside this one or in PATH. `tracectl query help` shows its verbs, and docs/parquet.md the layout of a store.
+/// A program of its own, beside this one or in PATH. `tracectl query help` shows its options and verbs, docs/query.md the tables and functions,
+/// and docs/parquet.md the layout of a store.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
+  tracectl query 'SELECT path, count(*) FROM \"shop:answered\" GROUP BY path' /srv/traces
+  tracectl query --tables /srv/traces
   tracectl query export /srv/traces /tmp/trace
   tracectl query compact /srv/traces
   tracectl query retain /srv/traces --days 30

@@ -1,37 +1,51 @@
-//! `tracectl-query`: writes traces into a store of Parquet files, and keeps it. `tracectl query` and `tracectl export --parquet` run it.
+//! `tracectl-query`: writes traces into a store of Parquet files, keeps it, and queries it. `tracectl query` and `tracectl export --parquet`
+//! run it.
 //!
 //! It is a program of its own because what it is built from is large. Exit codes are those of `tracectl`.
 
+mod answer;
 mod export;
 mod maintain;
 mod output;
+mod select;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Writes traces into a store of Parquet files, and keeps it
+/// Queries a store of traces by SQL; writes traces into one, and keeps it
 ///
-/// `tracectl query` runs this program. docs/parquet.md has the layout of a store, and shows how to query it by DuckDB.
+/// A store is a directory of Parquet files: each event is a table with its name, in double quotes; `events` has the common columns of all, and
+/// `account` and `losses` tell what is missing. `tracectl query` runs this program. docs/query.md has the tables and functions, and
+/// docs/parquet.md the layout of a store.
 #[derive(Debug, Parser)]
 #[command(
     name = "tracectl-query",
     version,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
     after_help = "\
 Examples:
+  tracectl query 'SELECT path, count(*), avg(nanos) FROM \"shop:answered\" GROUP BY path' /srv/traces
+  tracectl query --csv \"SELECT * FROM latency('shop:asked', 'shop:answered', 'id') ORDER BY nanos DESC LIMIT 10\" /srv/traces
+  tracectl query --json 'SELECT * FROM losses' /srv/traces
+  tracectl query --tables /srv/traces
   tracectl query export /srv/traces /tmp/trace
   tracectl query compact /srv/traces
   tracectl query retain /srv/traces --days 30
 
 Exit codes:
-  0  success
-  1  incomplete: the trace is damaged; the rest was written
-  2  the command line is invalid
-  3  failure: the trace cannot be read, or the store cannot be written"
+  0    success
+  1    incomplete: the trace is damaged; the rest was written
+  2    the command line is invalid
+  3    failure: the query is not valid, the trace or the store cannot be read, or the store cannot be written
+  130  interrupted"
 )]
 struct Arguments {
     #[command(subcommand)]
-    verb: Verb,
+    verb: Option<Verb>,
+    #[command(flatten)]
+    select: select::Select,
 }
 
 #[derive(Debug, Subcommand)]
@@ -46,19 +60,23 @@ enum Verb {
 enum Outcome {
     Success,
     Incomplete,
+    Interrupted,
 }
 
 type VerbResult = Result<Outcome, Box<dyn std::error::Error>>;
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().verb {
-        Verb::Export(verb) => verb.run(),
-        Verb::Compact(verb) => verb.run(),
-        Verb::Retain(verb) => verb.run(),
+    let arguments = Arguments::parse();
+    let result = match arguments.verb {
+        Some(Verb::Export(verb)) => verb.run(),
+        Some(Verb::Compact(verb)) => verb.run(),
+        Some(Verb::Retain(verb)) => verb.run(),
+        None => arguments.select.run(),
     };
     match result {
         Ok(Outcome::Success) => ExitCode::SUCCESS,
         Ok(Outcome::Incomplete) => ExitCode::from(1),
+        Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(error) => {
             output::message("error", &error.to_string());
             ExitCode::from(3)

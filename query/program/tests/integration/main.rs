@@ -11,6 +11,7 @@ mod duckdb;
 mod killed;
 mod recorded;
 mod s3;
+mod select;
 mod verbs;
 
 use std::path::Path;

@@ -1,0 +1,133 @@
+//! `tracectl query 'SELECT …' STORE`, and `--tables`.
+
+use std::error::Error;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use clap::Args;
+use serde_json::json;
+use tracepoint_query::{Answer, Engine, EngineOptions, QueryError};
+
+use crate::answer::{AnswerWriter, Format};
+use crate::output;
+use crate::{Outcome, VerbResult};
+
+/// A query, and how its answer is written.
+#[derive(Debug, Args)]
+pub(crate) struct Select {
+    /// A query; names of events are in double quotes
+    #[arg(value_name = "SQL", required_unless_present = "tables", requires = "store")]
+    sql: Option<String>,
+    /// The store
+    #[arg(value_name = "STORE")]
+    store: Option<PathBuf>,
+    /// List the tables of a store, and their columns
+    #[arg(long, value_name = "STORE", conflicts_with_all = ["sql", "store", "csv"])]
+    tables: Option<PathBuf>,
+    /// Write one JSON object for each row
+    #[arg(long)]
+    json: bool,
+    /// Write CSV, with a header
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// The memory for what is sorted, grouped and joined; beyond it, files in TMPDIR are used
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    memory: ByteSize,
+}
+
+/// How long the end of a query that was interrupted is waited for.
+const END: Duration = Duration::from_secs(1);
+
+/// As of a verb, from a thread of the runtime.
+type SelectResult<T = Outcome> = Result<T, Box<dyn Error + Send + Sync>>;
+
+impl Select {
+    pub(crate) fn run(self) -> VerbResult {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let outcome = runtime.block_on(self.interruptible());
+        // The files that a query has spilled are removed when its tasks end.
+        runtime.shutdown_timeout(END);
+        match outcome {
+            // The reader has what it wanted, as `head` does.
+            Err(error) if is_closed_pipe(&*error) => Ok(Outcome::Success),
+            outcome => Ok(outcome.map_err(|error| -> Box<dyn Error> { error })?),
+        }
+    }
+
+    async fn interruptible(self) -> SelectResult {
+        // In a task of its own, so that a write that blocks does not delay the interrupt.
+        let query = tokio::spawn(async move { self.select().await });
+        tokio::select! {
+            outcome = query => outcome?,
+            interrupted = tokio::signal::ctrl_c() => {
+                interrupted?;
+                Ok(Outcome::Interrupted)
+            }
+        }
+    }
+
+    async fn select(&self) -> SelectResult {
+        match (&self.tables, &self.sql, &self.store) {
+            (Some(store), ..) => self.list(&self.open(store).await?).await,
+            (None, Some(sql), Some(store)) => self.answer(&self.open(store).await?, sql).await,
+            _ => unreachable!("clap requires a query and a store"),
+        }
+    }
+
+    async fn open(&self, store: &Path) -> Result<Engine, QueryError> {
+        let mut options = EngineOptions::default();
+        options.memory = usize::try_from(self.memory.as_u64()).unwrap_or(usize::MAX);
+        Engine::open(store, options).await
+    }
+
+    async fn answer(&self, engine: &Engine, sql: &str) -> SelectResult {
+        let mut answer = engine.query(sql).await?;
+        let format = match (self.json, self.csv) {
+            (true, _) => Format::Json,
+            (_, true) => Format::Csv,
+            _ => Format::Table,
+        };
+        let written = write(&mut answer, format).await;
+        // What is missing is told of the rows that were written, too, if there is no reader for more of them.
+        let is_read = match &written {
+            Ok(()) => true,
+            Err(error) => is_closed_pipe(&**error),
+        };
+        if is_read {
+            for note in engine.missing(&answer).await? {
+                output::message("note", &note);
+            }
+        }
+        written.map(|()| Outcome::Success)
+    }
+
+    async fn list(&self, engine: &Engine) -> SelectResult {
+        for table in engine.tables().await? {
+            let columns = table.columns.fields().iter().map(|field| (field.name(), field.data_type().to_string()));
+            if self.json {
+                let columns: Vec<_> = columns.map(|(name, ty)| json!({ "name": name, "type": ty })).collect();
+                output::json(&json!({ "table": table.name, "columns": columns }))?;
+            } else {
+                output::line(&format!("\"{}\"", table.name))?;
+                columns.into_iter().try_for_each(|(name, ty)| output::line(&format!("    {name} {ty}")))?;
+            }
+        }
+        Ok(Outcome::Success)
+    }
+}
+
+async fn write(answer: &mut Answer, format: Format) -> SelectResult<()> {
+    let mut writer = AnswerWriter::new(format, answer.schema());
+    while let Some(rows) = answer.next().await? {
+        if writer.write(&rows)?.is_break() {
+            break;
+        }
+    }
+    Ok(writer.finish()?)
+}
+
+fn is_closed_pipe(error: &(dyn Error + Send + Sync + 'static)) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+}
