@@ -2,6 +2,8 @@
 //! as a whole and once, or not at all.
 
 mod access;
+#[path = "../../tests/common/any_trace.rs"]
+mod any_trace;
 mod broken;
 #[path = "../../tests/common/made.rs"]
 mod made;

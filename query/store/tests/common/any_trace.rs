@@ -1,6 +1,6 @@
 //! Traces with events of any schema.
 
-use crate::made::{EventKind, Field, Made, Random};
+use super::made::{EventKind, Field, Made, Random};
 
 impl Made {
     /// A trace of everything, small.
