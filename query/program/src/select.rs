@@ -9,6 +9,7 @@ use bytesize::ByteSize;
 use clap::Args;
 use serde_json::json;
 use tracepoint_query::{Answer, Engine, EngineOptions, QueryError};
+use tracepoint_store::{Objects, Store};
 
 use crate::answer::{AnswerWriter, Format};
 use crate::output;
@@ -20,7 +21,7 @@ pub(crate) struct Select {
     /// A query; names of events are in double quotes
     #[arg(value_name = "SQL", required_unless_present = "tables", requires = "store")]
     sql: Option<String>,
-    /// The store
+    /// The store; or `s3://BUCKET/PREFIX`, with credentials in the environment
     #[arg(value_name = "STORE")]
     store: Option<PathBuf>,
     /// List the tables of a store, and their columns
@@ -45,8 +46,13 @@ type SelectResult<T = Outcome> = Result<T, Box<dyn Error + Send + Sync>>;
 
 impl Select {
     pub(crate) fn run(self) -> VerbResult {
+        // A store in S3 has connections of its own, and is used until the query ends.
+        let place = self.tables.as_ref().or(self.store.as_ref());
+        let is_url = |place: &&PathBuf| place.to_str().is_some_and(|place| place.contains("://"));
+        let remote = place.filter(is_url).map(|url| Store::open_to_read(url)).transpose()?;
+        let objects = remote.as_ref().and_then(Store::objects);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let outcome = runtime.block_on(self.interruptible());
+        let outcome = runtime.block_on(self.interruptible(objects));
         // The files that a query has spilled are removed when its tasks end.
         runtime.shutdown_timeout(END);
         match outcome {
@@ -56,9 +62,9 @@ impl Select {
         }
     }
 
-    async fn interruptible(self) -> SelectResult {
+    async fn interruptible(self, objects: Option<Objects>) -> SelectResult {
         // In a task of its own, so that a write that blocks does not delay the interrupt.
-        let query = tokio::spawn(async move { self.select().await });
+        let query = tokio::spawn(async move { self.select(objects).await });
         tokio::select! {
             outcome = query => outcome?,
             interrupted = tokio::signal::ctrl_c() => {
@@ -68,18 +74,21 @@ impl Select {
         }
     }
 
-    async fn select(&self) -> SelectResult {
+    async fn select(&self, objects: Option<Objects>) -> SelectResult {
         match (&self.tables, &self.sql, &self.store) {
-            (Some(store), ..) => self.list(&self.open(store).await?).await,
-            (None, Some(sql), Some(store)) => self.answer(&self.open(store).await?, sql).await,
+            (Some(store), ..) => self.list(&self.open(store, objects).await?).await,
+            (None, Some(sql), Some(store)) => self.answer(&self.open(store, objects).await?, sql).await,
             _ => unreachable!("clap requires a query and a store"),
         }
     }
 
-    async fn open(&self, store: &Path) -> Result<Engine, QueryError> {
+    async fn open(&self, store: &Path, objects: Option<Objects>) -> Result<Engine, QueryError> {
         let mut options = EngineOptions::default();
         options.memory = usize::try_from(self.memory.as_u64()).unwrap_or(usize::MAX);
-        Engine::open(store, options).await
+        match objects {
+            Some((objects, prefix)) => Engine::open_in(objects, prefix, options).await,
+            None => Engine::open(store, options).await,
+        }
     }
 
     async fn answer(&self, engine: &Engine, sql: &str) -> SelectResult {

@@ -137,6 +137,13 @@ fn a_store_in_s3_is_that_of_a_directory() {
         }
         assert_eq!(summaries[0], summaries[1]);
     }
+    let sql = r#"SELECT path, count(*), sum(nanos) FROM "shop:answered" GROUP BY path ORDER BY path"#;
+    let [here, there] = [text(&local), &url].map(|store| bucket.run("writer", &["--csv", sql, store]));
+    assert!(here.stdout.len() > 40 && here.stdout == there.stdout && here.stderr == there.stderr, "{there:?}");
+    let [here, there] = [text(&local), &url].map(|store| bucket.run("writer", &["--tables", store]).stdout);
+    assert_eq!(String::from_utf8_lossy(&here), String::from_utf8_lossy(&there));
+    let error = bucket.error("writer", &["SELECT 1", &bucket.url("other")]);
+    assert!(error.contains("is not a store"), "{error}");
     let error = bucket.error("writer", &["export", &url, text(&trace)]);
     assert!(error.contains("already") && error.contains("name another store"), "{error}");
     let found = |name| read(&bucket.copied(place.path(), name).join("some/prefix"), &[]);
