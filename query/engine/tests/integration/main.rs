@@ -1,7 +1,5 @@
 //! Queries of stores that are written here, by the engine and by DuckDB.
 
-#[path = "../../../store/tests/common/made.rs"]
-mod made;
 #[path = "../../../../tests/support/skip.rs"]
 mod skip;
 

@@ -8,7 +8,7 @@ use tracepoint::{Channel, Session};
 use tracepoint_reader::Trace;
 use tracepoint_store::{IngestOptions, Store, ingest};
 
-use crate::made::{EventKind, Field, Made, Random};
+use tracepoint_made::{EventKind, Field, Made, Random};
 
 tracepoint::define_trace! {
     provider = "shop";
@@ -67,7 +67,7 @@ pub(crate) fn made(trace: &Path, seed: u64, host: &str, day: u64, fields: Vec<(S
     // Seeds that differ in the lowest bit only are the same.
     let mut random = Random(2 * seed + 1);
     let made = Made {
-        uuid: std::array::from_fn(|_| random.next() as u8),
+        uuid: std::array::from_fn(|_| random.number() as u8),
         host: host.to_owned(),
         session: "disks".to_owned(),
         begin_ns: FIRST_DAY_NS + day * DAY_NS + 3_600_000_000_000,

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::made::{EventKind, Field, Made, Random};
 use crate::{run, seed, text};
+use tracepoint_made::{EventKind, Field, Made, Random};
 
 /// The files of events, and whether the account is there.
 pub(crate) fn visible(store: &Path) -> (usize, bool) {

@@ -1,9 +1,5 @@
 //! `tracectl-query` as a program: what it writes is read by DuckDB, and survives its death.
 
-#[path = "../../../store/tests/common/any_trace.rs"]
-mod any_trace;
-#[path = "../../../store/tests/common/made.rs"]
-mod made;
 #[path = "../../../../tests/support/seed.rs"]
 mod seed;
 #[path = "../../../../tests/support/skip.rs"]

@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use crate::duckdb::read;
 use crate::killed::{large_trace, visible};
-use crate::made::{EventKind, Field, Made, Random};
 use crate::recorded::record;
 use crate::{seed, skip::skip, text};
+use tracepoint_made::{EventKind, Field, Made, Random};
 
 /// A server, which ends with this process.
 struct Server {

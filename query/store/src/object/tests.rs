@@ -2,11 +2,7 @@
 //! as a whole and once, or not at all.
 
 mod access;
-#[path = "../../tests/common/any_trace.rs"]
-mod any_trace;
 mod broken;
-#[path = "../../tests/common/made.rs"]
-mod made;
 #[path = "../../../../tests/support/seed.rs"]
 mod seed;
 
@@ -29,7 +25,7 @@ use super::{Client, ObjectBackend};
 use crate::backend::Contents;
 use crate::{IngestOptions, Retention, Store, StoreError, compact, ingest, retain};
 use broken::Broken;
-use made::{EventKind, Field, Made, Random};
+use tracepoint_made::{EventKind, Field, Made, Random};
 
 const HOUR: u64 = 3_600_000_000_000;
 const ALL: usize = usize::MAX;

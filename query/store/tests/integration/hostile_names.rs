@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use tracepoint_store::IngestOptions;
 
-use crate::made::{EventKind, Field, Made, Random};
 use crate::read_back::{cell, event_files, files, rows, stored, table};
+use tracepoint_made::{EventKind, Field, Made, Random};
 
 #[test]
 fn hostile_names_stay_inside_and_apart() {

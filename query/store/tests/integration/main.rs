@@ -1,9 +1,5 @@
 //! The tests of the store: what is written is read back by Arrow, and compared with what the reader decodes.
 
-#[path = "../common/any_trace.rs"]
-mod any_trace;
-#[path = "../common/made.rs"]
-mod made;
 mod read_back;
 #[path = "../../../../tests/support/seed.rs"]
 mod seed;

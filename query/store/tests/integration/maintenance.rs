@@ -10,9 +10,9 @@ use std::time::Duration;
 use tracepoint_reader::Trace;
 use tracepoint_store::{IngestOptions, Retention, Store, compact, ingest, retain};
 
-use crate::made::{Made, Random};
 use crate::read_back::{event_files, files, rows, stored};
 use crate::seed;
+use tracepoint_made::{Made, Random};
 
 const DAY: u64 = 86_400_000_000_000;
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use tracepoint_reader::{Event, Item, LossKind, StructValue, Trace, Value};
 use tracepoint_store::IngestOptions;
 
-use crate::made::{Made, Random};
 use crate::read_back::{Row, cell, event_files, float, rows, stored};
 use crate::seed;
+use tracepoint_made::{Made, Random};
 
 const ANY: [&str; 5] = ["u64", "i64", "f64", "boolean", "text"];
 

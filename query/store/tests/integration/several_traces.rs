@@ -6,8 +6,8 @@ use std::path::Path;
 
 use tracepoint_store::{IngestOptions, StoreError};
 
-use crate::made::{EventKind, Field, Made, Random};
 use crate::read_back::{cell, event_files, files, rows, stored};
+use tracepoint_made::{EventKind, Field, Made, Random};
 
 const BEGIN_NS: u64 = 1_795_430_400_000_000_000;
 const DAY_NS: u64 = 86_400_000_000_000;

@@ -9,9 +9,9 @@ use std::thread;
 use tracepoint_reader::Trace;
 use tracepoint_store::{IngestOptions, Store, ingest};
 
-use crate::made::{Made, Random};
 use crate::read_back::{event_files, files, rows, stored};
 use crate::seed;
+use tracepoint_made::{Made, Random};
 
 fn transactions(store: &Path) -> PathBuf {
     store.join(".tracepoint/transactions")

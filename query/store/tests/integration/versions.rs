@@ -5,8 +5,8 @@ use std::path::Path;
 
 use tracepoint_store::{IngestOptions, StoreError};
 
-use crate::made::{EventKind, Field, Made, Random};
 use crate::read_back::{event_files, rows, stored};
+use tracepoint_made::{EventKind, Field, Made, Random};
 
 /// A trace of one kind of event.
 fn trace(place: &Path, version: u8, name: &str, fields: &[(&str, &'static str, usize)]) -> std::path::PathBuf {

@@ -1,11 +1,11 @@
 //! Who may open a store, and who may replace its files.
 
-use super::made::Random;
 use super::seed;
 use super::{ALL, Bucket, ObjectBackend, trace, write};
 use crate::StoreError;
 use crate::backend::Backend;
 use crate::object::lease::{Lease, Replacement};
+use tracepoint_made::Random;
 
 #[test]
 fn a_prefix_with_other_objects_is_no_store() {

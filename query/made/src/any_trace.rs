@@ -1,10 +1,10 @@
 //! Traces with events of any schema.
 
-use super::made::{EventKind, Field, Made, Random};
+use crate::{EventKind, Field, Made, Random};
 
 impl Made {
     /// A trace of everything, small.
-    pub(crate) fn random(random: &mut Random) -> Self {
+    pub fn random(random: &mut Random) -> Self {
         let mut kinds = Vec::new();
         for number in 0..=random.below(3) {
             let mut fields: Vec<_> =
@@ -15,7 +15,7 @@ impl Made {
             }
             kinds.push(EventKind { name: format!("made:e{number}"), fields });
         }
-        let uuid = std::array::from_fn(|_| random.next() as u8);
+        let uuid = std::array::from_fn(|_| random.number() as u8);
         Self {
             uuid,
             host: "host-1".to_owned(),

@@ -1,42 +1,57 @@
-//! Traces that are made by hand: any schema, with losses, from a seed.
+//! The schema, and the bytes.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
 /// xorshift64.
-pub(crate) struct Random(pub u64);
+#[derive(Debug)]
+pub struct Random(pub u64);
 
 impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
+    /// The next number.
+    pub fn number(&mut self) -> u64 {
         self.0 = (self.0 | 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         self.0 ^= self.0 >> 29;
         self.0
     }
 
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+    /// A number below `end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.number() % end
     }
 
     fn bytes(&mut self, count: usize, out: &mut Vec<u8>) {
-        (0..count).for_each(|_| out.push(self.next() as u8));
+        (0..count).for_each(|_| out.push(self.number() as u8));
     }
 }
 
 /// The type of a field.
-pub(crate) enum Field {
+#[derive(Debug)]
+pub enum Field {
     /// An integer or a floating-point number, and its size.
     Number(&'static str, usize),
+    /// A byte of 0 or 1.
     Bool,
+    /// Bytes up to a NUL.
     Text,
+    /// An enumeration with a label for each of three values.
     Enum,
+    /// An enumeration with labels for ranges.
     Ranges,
+    /// So many bytes.
     Bytes(usize),
+    /// So many characters.
     Characters(usize),
+    /// So many elements of a type.
     Array(Box<Field>, usize),
+    /// Elements of a type, behind their number.
     Sequence(Box<Field>),
+    /// Members, called `m0` and so on.
     Struct(Vec<Field>),
+    /// A value, or none.
     Optional(Box<Field>),
+    /// A value of one of five types, or none.
     Any,
 }
 
@@ -56,7 +71,8 @@ const NUMBERS: [(&str, usize); 11] = [
 const BYTE: &str = "enum : integer { size = 8; align = 8; signed = false; }";
 
 impl Field {
-    pub(crate) fn random(random: &mut Random, depth: u32) -> Self {
+    /// Any type; structures only at depth 0.
+    pub fn random(random: &mut Random, depth: u32) -> Self {
         let number = |random: &mut Random| {
             let (text, size) = NUMBERS[random.below(NUMBERS.len() as u64) as usize];
             Self::Number(text, size)
@@ -154,30 +170,40 @@ impl Field {
     }
 }
 
-/// A kind of event: its name, and the names and types of its fields.
-pub(crate) struct EventKind {
-    pub(crate) name: String,
-    pub(crate) fields: Vec<(String, Field)>,
+/// A kind of event.
+#[derive(Debug)]
+pub struct EventKind {
+    /// Its name.
+    pub name: String,
+    /// The names and types of its fields.
+    pub fields: Vec<(String, Field)>,
 }
 
 /// What a made trace has.
-pub(crate) struct Made {
-    pub(crate) uuid: [u8; 16],
-    pub(crate) host: String,
-    pub(crate) session: String,
+#[derive(Debug)]
+pub struct Made {
+    /// The UUID of the trace.
+    pub uuid: [u8; 16],
+    /// Its host.
+    pub host: String,
+    /// The name of its session.
+    pub session: String,
     /// The time of its first event, in nanoseconds since the epoch.
-    pub(crate) begin_ns: u64,
+    pub begin_ns: u64,
     /// The most nanoseconds between two events.
-    pub(crate) step_ns: u64,
-    pub(crate) kinds: Vec<EventKind>,
-    pub(crate) streams: u64,
-    pub(crate) packets: u64,
+    pub step_ns: u64,
+    /// The events that it has.
+    pub kinds: Vec<EventKind>,
+    /// How many streams.
+    pub streams: u64,
+    /// How many packets in each.
+    pub packets: u64,
     /// The most events in a packet.
-    pub(crate) packet_events: u64,
+    pub packet_events: u64,
     /// Whether packets and events are missing.
-    pub(crate) loses: bool,
+    pub loses: bool,
     /// Whether events have contexts: the first kind one that the others do not have.
-    pub(crate) contexts: bool,
+    pub contexts: bool,
 }
 
 impl Made {
@@ -222,7 +248,11 @@ stream {{ id = 0; packet.context := struct {{ {time64} timestamp_begin; {time64}
     }
 
     /// Writes it as a CTF directory, and returns how many events it has.
-    pub(crate) fn write(&self, directory: &Path, random: &mut Random) -> u64 {
+    ///
+    /// # Panics
+    ///
+    /// If the directory cannot be written.
+    pub fn write(&self, directory: &Path, random: &mut Random) -> u64 {
         fs::create_dir_all(directory).expect("a directory");
         fs::write(directory.join("metadata"), self.metadata()).expect("a file");
         let mut all = 0;
