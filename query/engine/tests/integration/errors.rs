@@ -3,7 +3,7 @@
 use tracepoint_query::{Engine, EngineOptions};
 
 use crate::answers::{ask, open};
-use crate::stores::{self, integer};
+use tracepoint_queries::stores::{self, integer};
 
 #[tokio::test]
 async fn errors_name_the_remedy() {

@@ -10,4 +10,3 @@ mod errors;
 mod functions;
 mod memory;
 mod pruning;
-mod stores;

@@ -3,7 +3,7 @@
 use tracepoint_query::{Engine, EngineOptions};
 
 use crate::answers::ask;
-use crate::stores;
+use tracepoint_queries::stores;
 
 #[tokio::test]
 async fn a_sort_that_is_larger_than_its_memory_is_spilled() {

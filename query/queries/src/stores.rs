@@ -26,14 +26,14 @@ tracepoint::define_trace! {
 }
 
 /// Nanoseconds of a day, and the first day of made traces: 23 November 2026.
-pub(crate) const DAY_NS: u64 = 86_400_000_000_000;
-pub(crate) const FIRST_DAY_NS: u64 = 1_795_392_000_000_000_000;
+pub const DAY_NS: u64 = 86_400_000_000_000;
+pub const FIRST_DAY_NS: u64 = 1_795_392_000_000_000_000;
 
 /// A session records all events of the process.
 static RECORDING: Mutex<()> = Mutex::new(());
 
 /// Writes a trace into a store.
-pub(crate) fn store(store: &Path, trace: &Path, row_group_rows: usize) {
+pub fn store(store: &Path, trace: &Path, row_group_rows: usize) {
     let mut options = IngestOptions::default();
     options.row_group_rows = row_group_rows;
     let trace = Trace::open(trace).expect("a trace");
@@ -42,7 +42,7 @@ pub(crate) fn store(store: &Path, trace: &Path, row_group_rows: usize) {
 
 /// Records requests into a ring of this size. Ids are used again after 1000, each 97th request has no answer, and each 101st answer no request. Into a small
 /// ring, each thousandth answer does not fit.
-pub(crate) fn record(trace: &Path, session: &str, ring: usize, requests: u64) {
+pub fn record(trace: &Path, session: &str, ring: usize, requests: u64) {
     let _alone = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
     let session = Session::builder(session).events("shop:*").channel(Channel::discard(ring));
     let session = session.sink(CtfSink::create(trace).expect("a trace")).in_memory().start().expect("a session");
@@ -63,7 +63,7 @@ pub(crate) fn record(trace: &Path, session: &str, ring: usize, requests: u64) {
 }
 
 /// Makes a trace of events `disk:read` of one host and day, each a second after the one before it at most. Returns how many there are.
-pub(crate) fn made(trace: &Path, seed: u64, host: &str, day: u64, fields: Vec<(String, Field)>) -> u64 {
+pub fn made(trace: &Path, seed: u64, host: &str, day: u64, fields: Vec<(String, Field)>) -> u64 {
     // Seeds that differ in the lowest bit only are the same.
     let mut random = Random(2 * seed + 1);
     let made = Made {
@@ -83,12 +83,12 @@ pub(crate) fn made(trace: &Path, seed: u64, host: &str, day: u64, fields: Vec<(S
 }
 
 /// A field of 32 bits without a sign.
-pub(crate) fn integer(name: &str) -> (String, Field) {
+pub fn integer(name: &str) -> (String, Field) {
     (name.to_owned(), Field::Number("uint32_t", 4))
 }
 
 /// A store of recorded requests, of which some were lost, and of made traces of three days and two hosts, in two versions of an event.
-pub(crate) fn shop(place: &Path) -> std::path::PathBuf {
+pub fn shop(place: &Path) -> std::path::PathBuf {
     let target = place.join("store");
     for (session, ring, requests) in [("shop", 16 << 20, 10_000), ("lossy", 64 << 10, 20_000)] {
         let trace = place.join(session);

@@ -1,0 +1,47 @@
+//! Queries that have one answer, whichever engine is asked: `*.sql` beside this crate, with the stores that they are about, and the comparison of
+//! answers. Only tests depend on it.
+
+mod answers;
+pub mod stores;
+
+use std::fs;
+use std::path::Path;
+
+pub use answers::{Rows, assert_equal};
+
+/// A query in the SQL of an engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// The name of its file, without its end.
+    pub name: String,
+    /// Its text, without the comment.
+    pub sql: String,
+}
+
+impl Query {
+    /// How far an answer may be from the exact one, as a share of it: 3 % for estimates, otherwise what rounding may do.
+    pub fn tolerance(&self) -> f64 {
+        if self.name.starts_with("about-") { 0.03 } else { 1e-9 }
+    }
+}
+
+/// All queries, by name. A query is that of `NAME.ENGINE.sql`, where there is this file; otherwise that of `NAME.sql`.
+///
+/// # Panics
+/// If a file cannot be read, or is without a comment in its first line.
+pub fn queries(engine: &str) -> Vec<Query> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = fs::read_dir(directory).expect("the directory of this crate").filter_map(Result::ok);
+    let names = files.filter_map(|file| file.file_name().to_str()?.strip_suffix(".sql").map(str::to_owned));
+    let mut names: Vec<_> = names.filter(|name| !name.contains('.')).collect();
+    names.sort();
+    let query = |name: String| {
+        let own = directory.join(format!("{name}.{engine}.sql"));
+        let file = if own.exists() { own } else { directory.join(format!("{name}.sql")) };
+        let text = fs::read_to_string(&file).expect("a query");
+        let (comment, sql) = text.split_once('\n').expect("a comment and a query");
+        assert!(comment.starts_with("-- "), "{} has no comment in its first line", file.display());
+        Query { name, sql: sql.trim().to_owned() }
+    };
+    names.into_iter().map(query).collect()
+}
