@@ -77,7 +77,9 @@ pub use event::{Event, Stream};
 pub use follow::Follow;
 pub use headers::Packets;
 pub use loss::{Damage, Loss, LossKind};
-pub use merge::{Item, Items, Polled, Trace, TraceVisitor, stream_files};
+pub use merge::{
+    IndexedPacket, Item, Items, PacketRun, Polled, StreamIndex, Trace, TraceIndex, TraceVisitor, stream_files,
+};
 pub use metadata::Metadata;
 pub use metadata::types::TRACER_OPTIONS;
 pub use origin::Origin;

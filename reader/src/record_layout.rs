@@ -329,15 +329,21 @@ pub(crate) struct ClassLayouts {
 impl ClassLayouts {
     /// Those that are known: none, if the header of records is not the tracer's.
     pub(crate) fn of(class: &StreamClass) -> Self {
-        Self::of_which(class, |_| true)
+        Self::of_which(class, |_, _| true)
     }
 
     /// The same of the events whose values can all be told without decoding the others.
     pub(crate) fn of_scalars(class: &StreamClass) -> Self {
-        Self::of_which(class, |layout| layout.members.iter().all(|member| member.kind.is_scalar()))
+        Self::of_wanted(class, |_| true)
     }
 
-    fn of_which(class: &StreamClass, is_wanted: impl Fn(&RecordLayout) -> bool) -> Self {
+    /// The same, and those of all events that are not wanted, by their ids: their values are not asked for.
+    pub(crate) fn of_wanted(class: &StreamClass, is_wanted: impl Fn(u64) -> bool) -> Self {
+        let has_scalars = |layout: &RecordLayout| layout.members.iter().all(|member| member.kind.is_scalar());
+        Self::of_which(class, |id, layout| !is_wanted(id) || has_scalars(layout))
+    }
+
+    fn of_which(class: &StreamClass, is_known: impl Fn(u64, &RecordLayout) -> bool) -> Self {
         let mut events = Vec::new();
         if class.event_header.as_ref().is_some_and(|header| is_word(header)) {
             for (id, event) in &class.events {
@@ -345,7 +351,7 @@ impl ClassLayouts {
                 events.resize_with(events.len().max(usize::from(id) + 1), || None);
                 let [fields, context, stream] =
                     [&event.fields, &event.context, &class.event_context].map(Option::as_deref);
-                let layout = RecordLayout::of(fields, context, stream).filter(&is_wanted);
+                let layout = RecordLayout::of(fields, context, stream).filter(|layout| is_known(id.into(), layout));
                 events[usize::from(id)] = layout.map(|layout| (Arc::clone(event), layout));
             }
         }

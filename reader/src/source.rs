@@ -63,6 +63,11 @@ impl FileWindow {
         Ok(Self { file: Arc::new(file), length, size: WINDOW, start: 0, held: Vec::new() })
     }
 
+    /// The same window, which keeps this much in memory from now on.
+    pub(crate) fn resized(self, size: usize) -> Self {
+        Self { size: size.max(WINDOW), ..self }
+    }
+
     /// Another window of this size on the same file.
     pub(crate) fn again(&self, size: usize) -> Self {
         Self { file: Arc::clone(&self.file), length: self.length, size, start: 0, held: Vec::new() }

@@ -1,6 +1,7 @@
 //! Reads a stream packet by packet: its files, or what arrives.
 
 mod split;
+mod units;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use crate::packet::{Body, Packet};
 use crate::source::{FedWindow, FileWindow, Source};
 use crate::window::Window;
 use split::Extent;
+pub(crate) use units::Unit;
 
 /// A step in the reading of a stream.
 #[derive(Debug)]

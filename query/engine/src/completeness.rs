@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::catalog::{Session, TableProvider};
+use datafusion::catalog::Session;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::source_as_provider;
@@ -22,7 +22,8 @@ use datafusion::physical_expr::PhysicalExpr;
 use crate::error::QueryError;
 use crate::planner::Planner;
 use crate::pruning::Ranges;
-use crate::table::{Events, StoreTable, times_of};
+use crate::table::{Events, StoreTable, predicate, times_of};
+use crate::trace::TraceTable;
 use losses::Lost;
 use rows::Rows;
 
@@ -41,14 +42,16 @@ pub(crate) fn reads(state: &dyn Session, plan: &LogicalPlan) -> Result<Vec<Read>
     plan.apply_with_subqueries(|node| {
         let LogicalPlan::TableScan(scan) = node else { return Ok(TreeNodeRecursion::Continue) };
         let provider = source_as_provider(&scan.source)?;
-        let Some(table) = provider.downcast_ref::<StoreTable>() else { return Ok(TreeNodeRecursion::Continue) };
-        if *table.events() != Events::None {
+        let store = provider.downcast_ref::<StoreTable>().map(StoreTable::events);
+        let trace = provider.downcast_ref::<TraceTable>().map(TraceTable::events);
+        let Some(events) = store.or(trace) else { return Ok(TreeNodeRecursion::Continue) };
+        if *events != Events::None {
             let filters = unnormalize_cols(scan.filters.clone());
             reads.push(Read {
                 table: scan.table_name.table().to_owned(),
-                events: table.events().clone(),
-                schema: table.schema(),
-                predicate: table.predicate(state, &filters)?,
+                events: events.clone(),
+                schema: provider.schema(),
+                predicate: predicate(state, provider.schema(), &filters)?,
             });
         }
         Ok(TreeNodeRecursion::Continue)
@@ -110,10 +113,20 @@ async fn channels(planner: &Planner) -> Result<Channels, QueryError> {
     Ok(found)
 }
 
-/// Sentences about what may be missing in what was read.
-pub(crate) async fn missing(planner: &Planner, reads: &[Read]) -> Result<Vec<String>, QueryError> {
+/// What may be missing in an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Missing {
+    /// Sentences about it; none if nothing is known to be missing.
+    pub notes: Vec<String>,
+    /// How many parts of the traces cannot be read, of those that the query may have needed.
+    pub damage: u64,
+}
+
+/// What may be missing in what was read.
+pub(crate) async fn missing(planner: &Planner, reads: &[Read]) -> Result<Missing, QueryError> {
     if reads.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Missing::default());
     }
     let channels = channels(planner).await?;
     let lost = Lost::count(planner, reads, &channels).await?;
@@ -127,7 +140,7 @@ pub(crate) async fn missing(planner: &Planner, reads: &[Read]) -> Result<Vec<Str
              table account"
         )
     });
-    Ok(of_losses.into_iter().chain(of_traces).collect())
+    Ok(Missing { notes: of_losses.into_iter().chain(of_traces).collect(), damage: lost.damage })
 }
 
 /// The tables that were read, as text.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::catalog::TableProvider;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::FairSpillPool;
@@ -17,9 +16,11 @@ use datafusion::object_store::{self, ObjectStore, ObjectStoreExt};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::TryStreamExt;
 use serde::Deserialize;
+use tracepoint_reader::ReadError;
+use tracepoint_tables::TablesError;
 
 use crate::catalog::Catalog;
-use crate::completeness::{self, Read};
+use crate::completeness::{self, Missing, Read};
 use crate::error::QueryError;
 use crate::planner::Planner;
 
@@ -55,7 +56,7 @@ struct Identity {
     version: u32,
 }
 
-/// A store that is open for queries.
+/// A store or a trace that is open for queries.
 ///
 /// The files are listed when it is opened: what is written later is not seen.
 pub struct Engine {
@@ -110,14 +111,43 @@ impl Engine {
     ) -> Result<Self, QueryError> {
         check_identity(&*objects, location).await?;
         let url = ObjectStoreUrl::parse(URL)?;
-        let runtime =
-            RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(options.memory))).build_arc()?;
-        runtime.register_object_store(url.as_ref(), Arc::clone(&objects));
-        let mut config = SessionConfig::new().with_target_partitions(options.parallelism.max(1));
-        config.options_mut().sql_parser.collect_spans = true;
-        let context = SessionContext::new_with_config_rt(config, runtime);
+        let context = context(&options)?;
+        context.register_object_store(url.as_ref(), Arc::clone(&objects));
         let catalog = Catalog::list(objects, url).await?;
         Ok(Self { planner: Planner { context, catalog } })
+    }
+
+    /// Opens what is at a path: a store in a directory, or a trace.
+    ///
+    /// # Errors
+    /// [`QueryError::NeitherStoreNorTrace`]; those of [`open`](Self::open) and [`open_trace`](Self::open_trace).
+    pub async fn open_any(path: &Path, options: EngineOptions) -> Result<Self, QueryError> {
+        if path.join(IDENTITY).exists() {
+            return Self::open(path, options).await;
+        }
+        match Self::open_trace(path, options).await {
+            Err(QueryError::Trace(TablesError::Read(ReadError::NotATrace { reason, .. }))) => {
+                Err(QueryError::NeitherStoreNorTrace { location: path.display().to_string(), reason })
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens a trace, which has the same tables as a store that has only this trace: a directory with a trace or with several, or a dt file.
+    ///
+    /// Queries read its packets: those that may have what is asked for by their times and streams. An event that was not recorded is a table
+    /// without rows, if the metadata declares it.
+    ///
+    /// # Errors
+    /// [`QueryError::Trace`].
+    pub async fn open_trace(path: &Path, options: EngineOptions) -> Result<Self, QueryError> {
+        let (context, catalog) = (context(&options)?, Catalog::open_trace(path).await?);
+        Ok(Self { planner: Planner { context, catalog } })
+    }
+
+    /// Whether it is a trace, and not a store.
+    pub fn is_of_trace(&self) -> bool {
+        self.planner.catalog.is_of_trace()
     }
 
     /// All tables and their columns. Reads the description of one file of each kind of event.
@@ -146,19 +176,25 @@ impl Engine {
         Ok(Answer { stream: DataFrame::new(state, plan).execute_stream().await?, reads })
     }
 
-    /// What may be missing in an answer, in sentences: events that were lost in the times and partitions that the query reads, and traces whose
-    /// counts are not final. Empty if nothing is known to be missing. Reads the tables `losses` and `account`.
+    /// What may be missing in an answer: events that were lost in the times and partitions that the query reads, damage there, and traces whose
+    /// counts are not final. Reads the tables `losses` and `account`.
     ///
     /// # Errors
     /// That a file cannot be read.
-    pub fn missing<'a>(
-        &'a self,
-        answer: &'a Answer,
-    ) -> impl Future<Output = Result<Vec<String>, QueryError>> + Send + 'a {
+    pub fn missing<'a>(&'a self, answer: &'a Answer) -> impl Future<Output = Result<Missing, QueryError>> + Send + 'a {
         // Of the answer, only this goes to another thread: its stream cannot be shared.
         let reads = &answer.reads;
         async move { completeness::missing(&self.planner, reads).await }
     }
+}
+
+/// A session of `DataFusion`.
+fn context(options: &EngineOptions) -> Result<SessionContext, QueryError> {
+    let pool = Arc::new(FairSpillPool::new(options.memory));
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc()?;
+    let mut config = SessionConfig::new().with_target_partitions(options.parallelism.max(1));
+    config.options_mut().sql_parser.collect_spans = true;
+    Ok(SessionContext::new_with_config_rt(config, runtime))
 }
 
 async fn check_identity(objects: &dyn ObjectStore, location: &str) -> Result<(), QueryError> {

@@ -6,6 +6,7 @@ use std::fmt;
 use datafusion::common::{DataFusionError, SchemaError};
 use datafusion::object_store;
 use datafusion::sql::sqlparser::parser::ParserError;
+use tracepoint_tables::TablesError;
 
 /// A place in the text of a query; both numbers begin with 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +35,19 @@ pub enum QueryError {
         /// What is wrong.
         reason: String,
     },
-    /// The query names a table that the store does not have.
-    #[error("there is no table {name:?} in the store{}", hint(nearest))]
+    /// The path has neither a store nor a trace.
+    #[error(
+        "{location} is neither a store nor a trace: {reason}; name a directory that `tracectl export --parquet` has made, one that holds a \
+         file called `metadata`, or one with such directories below it, or a dt file"
+    )]
+    NeitherStoreNorTrace {
+        /// The path.
+        location: String,
+        /// What is there.
+        reason: String,
+    },
+    /// The query names a table that the store or the trace does not have.
+    #[error("there is no table {name:?}{}", hint(nearest))]
     UnknownTable {
         /// The name.
         name: String,
@@ -55,6 +67,9 @@ pub enum QueryError {
         "the query needs more memory than it may have, for what cannot be spilled to the disk: {0}; allow more by `--memory`"
     )]
     Memory(String),
+    /// A trace cannot be opened or read.
+    #[error(transparent)]
+    Trace(#[from] TablesError),
     /// A file was removed while the query ran.
     #[error("{0} was removed while the query ran, by `compact` or `retain`: repeat the query")]
     Removed(String),
@@ -65,10 +80,10 @@ pub enum QueryError {
 
 fn hint(nearest: &[String]) -> String {
     if nearest.is_empty() {
-        return "; `tracectl query --tables STORE` lists them".to_owned();
+        return "; `tracectl query --tables PATH` lists them".to_owned();
     }
     let names: Vec<_> = nearest.iter().map(|name| format!("\"{name}\"")).collect();
-    format!(": did you mean {}? `tracectl query --tables STORE` lists them", names.join(" or "))
+    format!(": did you mean {}? `tracectl query --tables PATH` lists them", names.join(" or "))
 }
 
 impl QueryError {

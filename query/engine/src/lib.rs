@@ -1,6 +1,6 @@
 //! Queries a store of traces by SQL.
 //!
-//! [`Engine`] opens a store in the layout of `docs/parquet.md`, in a local directory or in any object store, and plans and runs queries by
+//! [`Engine`] opens a store in the layout of `docs/parquet.md`, in a local directory or in any object store, or a trace, and plans and runs queries by
 //! `DataFusion`. Each event is a table that is called by its name; `events` has the common columns of all of them, `account` and `losses` are
 //! the tables of what is missing. `docs/query.md` describes the tables, the functions for traces, and the memory that a query takes.
 //!
@@ -13,7 +13,7 @@
 //! while let Some(rows) = answer.next().await? {
 //!     println!("{} rows", rows.num_rows());
 //! }
-//! for note in engine.missing(&answer).await? {
+//! for note in engine.missing(&answer).await?.notes {
 //!     eprintln!("note: {note}");
 //! }
 //! # Ok(())
@@ -30,7 +30,11 @@ mod planner;
 mod pruning;
 mod stored_file;
 mod table;
+mod trace;
 
-pub use datafusion::{arrow, object_store};
+pub use completeness::Missing;
+pub use datafusion::{self, arrow, object_store};
 pub use engine::{Answer, Engine, EngineOptions, TableColumns};
 pub use error::{Position, QueryError};
+pub use trace::TraceExec;
+pub use tracepoint_tables::ScanDescription;

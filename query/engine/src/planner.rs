@@ -1,7 +1,5 @@
 //! Plans queries: expands the functions for traces, and registers the tables that a query names.
 
-use std::sync::Arc;
-
 use datafusion::common::{DataFusionError, TableReference};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SQLOptions, SessionContext};
@@ -53,7 +51,7 @@ impl Planner {
             Some(_) => None,
         };
         let Some(table) = table else { return Err(self.catalog.unknown(&reference.to_string())) };
-        match self.context.register_table(known.clone(), Arc::new(table)) {
+        match self.context.register_table(known.clone(), table) {
             // Another query has registered it meanwhile.
             Err(error) if !self.context.table_exist(known)? => Err(error.into()),
             _ => Ok(()),

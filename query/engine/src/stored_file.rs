@@ -7,10 +7,7 @@ use datafusion::arrow::compute::kernels::cast_utils::Parser;
 use datafusion::common::ScalarValue;
 use datafusion::object_store::ObjectMeta;
 use datafusion::object_store::path::Path;
-use percent_encoding::percent_decode_str;
-
-/// The value of a directory that stands for NULL.
-const UNKNOWN: &str = "__HIVE_DEFAULT_PARTITION__";
+use tracepoint_tables::names::{is_cut, value_of};
 
 /// A key of the partitions of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,14 +60,19 @@ impl Partition {
     }
 
     fn set(&mut self, key: Key, escaped: &str) {
-        let value = (escaped != UNKNOWN).then(|| percent_decode_str(escaped).decode_utf8_lossy().into_owned());
+        let value = value_of(escaped);
         match key {
-            Key::Day => self.day = value.as_deref().and_then(Date32Type::parse),
-            Key::Host => (self.host, self.is_host_cut) = (value, escaped.contains('~')),
+            Key::Day => self.day = value.as_deref().and_then(day),
+            Key::Host => (self.host, self.is_host_cut) = (value, is_cut(escaped)),
             Key::Session => self.session = value,
             Key::Event => self.event = value,
         }
     }
+}
+
+/// A day as a number, of `2026-11-23`.
+pub(crate) fn day(text: &str) -> Option<i32> {
+    Date32Type::parse(text)
 }
 
 /// Which tables a file has rows of.

@@ -34,6 +34,41 @@ pub(crate) enum Events {
     None,
 }
 
+/// The partitions of what is no event.
+const PLACE: [Key; 3] = [Key::Day, Key::Host, Key::Session];
+
+impl Events {
+    /// The columns of partitions of a table with these events. That of one event does not repeat its name.
+    pub(crate) fn keys(&self) -> &'static [Key] {
+        const ALL: [Key; 3] = [Key::Day, Key::Session, Key::Event];
+        match self {
+            Self::These(names) if names.len() == 1 => &ALL[..2],
+            Self::All | Self::These(_) => &ALL,
+            Self::None => &PLACE,
+        }
+    }
+}
+
+/// The columns of a table, those of its partitions last.
+pub(crate) fn with_keys(columns: SchemaRef, keys: &[Key]) -> TableSchema {
+    let field = |key: &Key| {
+        let ty = if *key == Key::Day { DataType::Date32 } else { DataType::Utf8 };
+        Arc::new(Field::new(key.name(), ty, true))
+    };
+    TableSchema::builder(columns).with_table_partition_cols(keys.iter().map(field).collect::<Vec<_>>()).build()
+}
+
+/// A predicate of all filters, on these columns.
+pub(crate) fn predicate(
+    state: &dyn Session,
+    schema: SchemaRef,
+    filters: &[Expr],
+) -> datafusion::common::Result<Option<Arc<dyn PhysicalExpr>>> {
+    let schema = DFSchema::try_from(schema)?;
+    let filter = conjunction(filters.iter().cloned());
+    filter.map(|filter| state.create_physical_expr(filter, &schema)).transpose()
+}
+
 /// A table of a store.
 #[derive(Debug)]
 pub(crate) struct StoreTable {
@@ -53,28 +88,11 @@ impl StoreTable {
         columns: SchemaRef,
         keys: &[Key],
     ) -> Self {
-        let field = |key: &Key| {
-            let ty = if *key == Key::Day { DataType::Date32 } else { DataType::Utf8 };
-            Arc::new(Field::new(key.name(), ty, true))
-        };
-        let schema =
-            TableSchema::builder(columns).with_table_partition_cols(keys.iter().map(field).collect::<Vec<_>>()).build();
-        Self { events, files, url: url.clone(), schema, keys: keys.to_vec() }
+        Self { events, files, url: url.clone(), schema: with_keys(columns, keys), keys: keys.to_vec() }
     }
 
     pub(crate) fn events(&self) -> &Events {
         &self.events
-    }
-
-    /// A predicate of all filters, on the columns of the table.
-    pub(crate) fn predicate(
-        &self,
-        state: &dyn Session,
-        filters: &[Expr],
-    ) -> datafusion::common::Result<Option<Arc<dyn PhysicalExpr>>> {
-        let schema = DFSchema::try_from(self.schema())?;
-        let filter = conjunction(filters.iter().cloned());
-        filter.map(|filter| state.create_physical_expr(filter, &schema)).transpose()
     }
 
     /// The files that may have rows for which the predicate is true.
@@ -128,7 +146,7 @@ impl TableProvider for StoreTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
-        let files = self.files(self.predicate(state, filters)?.as_ref())?;
+        let files = self.files(predicate(state, self.schema(), filters)?.as_ref())?;
         let groups = FileGroup::new(files).split_files(state.config().target_partitions());
         let format = ParquetFormat::new().with_options(state.default_table_options().parquet);
         // The optimizer hands the filters to the source, which skips row groups and pages by them.

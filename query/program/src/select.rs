@@ -1,4 +1,4 @@
-//! `tracectl query 'SELECT …' STORE`, and `--tables`.
+//! `tracectl query 'SELECT …' PATH`, and `--tables`.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -21,11 +21,11 @@ pub(crate) struct Select {
     /// A query; names of events are in double quotes
     #[arg(value_name = "SQL", required_unless_present = "tables", requires = "store")]
     sql: Option<String>,
-    /// The store; or `s3://BUCKET/PREFIX`, with credentials in the environment
-    #[arg(value_name = "STORE")]
+    /// A store, or a trace: a directory with one or several, or a dt file; or a store as `s3://BUCKET/PREFIX`, with credentials in the environment
+    #[arg(value_name = "PATH")]
     store: Option<PathBuf>,
-    /// List the tables of a store, and their columns
-    #[arg(long, value_name = "STORE", conflicts_with_all = ["sql", "store", "csv"])]
+    /// List the tables of a store or a trace, and their columns
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["sql", "store", "csv"])]
     tables: Option<PathBuf>,
     /// Write one JSON object for each row
     #[arg(long)]
@@ -87,7 +87,7 @@ impl Select {
         options.memory = usize::try_from(self.memory.as_u64()).unwrap_or(usize::MAX);
         match objects {
             Some((objects, prefix)) => Engine::open_in(objects, prefix, options).await,
-            None => Engine::open(store, options).await,
+            None => Engine::open_any(store, options).await,
         }
     }
 
@@ -100,16 +100,18 @@ impl Select {
         };
         let written = write(&mut answer, format).await;
         // What is missing is told of the rows that were written, too, if there is no reader for more of them.
+        let mut is_damaged = false;
         let is_read = match &written {
             Ok(()) => true,
             Err(error) => is_closed_pipe(&**error),
         };
         if is_read {
-            for note in engine.missing(&answer).await? {
-                output::message("note", &note);
-            }
+            let missing = engine.missing(&answer).await?;
+            missing.notes.iter().for_each(|note| output::message("note", note));
+            is_damaged = missing.damage > 0 && engine.is_of_trace();
         }
-        written.map(|()| Outcome::Success)
+        // Of a store, it was told when the trace was written into it.
+        written.map(|()| if is_damaged { Outcome::Incomplete } else { Outcome::Success })
     }
 
     async fn list(&self, engine: &Engine) -> SelectResult {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use parquet::errors::ParquetError;
 use thiserror::Error;
+use tracepoint_tables::GivenTwice;
 
 /// Why a store could not be written or changed.
 #[derive(Debug, Error)]
@@ -43,13 +44,8 @@ pub enum StoreError {
         trace: String,
     },
     /// A trace is given twice, and would be counted twice.
-    #[error("{} and {} are the same trace, which would be counted twice; name one of them", first.display(), second.display())]
-    GivenTwice {
-        /// Where it is.
-        first: PathBuf,
-        /// And where it is again.
-        second: PathBuf,
-    },
+    #[error(transparent)]
+    GivenTwice(GivenTwice),
 }
 
 impl StoreError {

@@ -4,9 +4,7 @@
 //! columns until they are a row group, so that a row group has events of a short time. Rows of a packet stay in their order; packets of
 //! several streams overlap, so that the rows of a row group are not sorted by time. Memory is bounded by [`IngestOptions`].
 
-mod accounts;
 mod partitions;
-mod streams;
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -14,17 +12,16 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tracepoint_reader::metadata::{EventClass, StreamClass};
-use tracepoint_reader::{Damage, EventView, Loss, LossKind, Packet, Stream, Trace, TraceVisitor};
+use tracepoint_reader::{Damage, EventView, Loss, Packet, Stream, Trace, TraceVisitor};
+use tracepoint_tables::{
+    AccountRow, HostSession, Layout, LossRow, StreamCounts, StreamState, account_rows, days, identities, last_day,
+};
 
 use crate::backend::Transaction;
-use crate::days;
 use crate::error::StoreError;
-use crate::layout::Layout;
-use crate::rows::RowHead;
 use crate::store::Store;
-use crate::table::{LossRow, TableWriter};
-use partitions::{HostSession, Kind, Partitions};
-use streams::{StreamEvent, StreamState};
+use crate::table::TableWriter;
+use partitions::{Kind, Partitions};
 
 /// How much is kept in memory.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +76,7 @@ pub fn ingest(
     options: IngestOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Ingested, StoreError> {
-    let identities = accounts::identities(trace)?;
+    let identities = identities(trace).map_err(StoreError::GivenTwice)?;
     identities.iter().try_for_each(|(identity, _)| store.refuse_known(identity))?;
     let mut ingest = Ingest::new(store, store.backend.begin()?, options);
     let unchecked = trace.visit_packets(&mut ingest, progress);
@@ -89,7 +86,9 @@ pub fn ingest(
     };
     match finished {
         Ok(summary) => {
-            let last_day = |metadata| ingest.last_day(metadata).map(days::text).unwrap_or_default();
+            let last_day = |metadata| {
+                last_day(ingest.streams.iter().map(|of| &of.state), metadata).map(days::text).unwrap_or_default()
+            };
             let traces: Vec<_> =
                 identities.iter().map(|(identity, metadata)| (identity.clone(), last_day(metadata))).collect();
             ingest.transaction.commit(&traces)?;
@@ -111,7 +110,7 @@ struct Ingest<'a> {
     kinds: HashMap<(usize, usize), KnownKind>,
     /// By their names and layouts as text: traces of one program share them, and those that differ only in labels or places do not.
     shared_kinds: HashMap<String, Arc<Kind>>,
-    streams: Vec<StreamState>,
+    streams: Vec<StreamEvents>,
     /// By the address of the stream.
     known_streams: HashMap<usize, usize>,
     /// The stream of the packet that began last.
@@ -119,6 +118,22 @@ struct Ingest<'a> {
     losses: HashMap<(HostSession, Option<i64>), TableWriter<LossRow>>,
     summary: Ingested,
     failed: Option<StoreError>,
+}
+
+/// A stream, and the kinds of its events by their ids.
+struct StreamEvents {
+    state: StreamState,
+    events: HashMap<u64, StreamEvent>,
+}
+
+/// A kind of event in one stream.
+#[derive(Debug)]
+struct StreamEvent {
+    kind: Arc<Kind>,
+    /// The partition of the last event, and its day.
+    last: Option<(Option<i64>, usize)>,
+    /// How many were stored.
+    stored: u64,
 }
 
 /// A kind of event, and what keeps the addresses by which it is known.
@@ -149,7 +164,7 @@ impl<'a> Ingest<'a> {
         let new = self.streams.len();
         let index = *self.known_streams.entry(Arc::as_ptr(stream) as usize).or_insert(new);
         if index == new {
-            self.streams.push(StreamState::new(stream));
+            self.streams.push(StreamEvents { state: StreamState::new(stream), events: HashMap::new() });
         }
         index
     }
@@ -174,14 +189,10 @@ impl<'a> Ingest<'a> {
             let kind = self.kind(event.class(), &event.stream().class)?;
             self.streams[self.current].events.insert(id, StreamEvent { kind, last: None, stored: 0 });
         }
-        let state = &mut self.streams[self.current];
-        let ts = state.has_clock.then(|| event.time_ns());
-        let head = RowHead { ts, seq: state.seq, lost_before: state.lost };
-        state.seq = state.seq.wrapping_add(1);
-        state.lost = Some(0);
-        state.last_ns = Some(event.time_ns());
-        let day = ts.map(days::of);
-        let Some(slot) = state.events.get_mut(&id) else { return Ok(()) };
+        let StreamEvents { state, events } = &mut self.streams[self.current];
+        let head = state.event(event);
+        let day = head.ts.map(days::of);
+        let Some(slot) = events.get_mut(&id) else { return Ok(()) };
         slot.stored += 1;
         let index = match slot.last {
             Some((known, index)) if known == day => index,
@@ -192,14 +203,13 @@ impl<'a> Ingest<'a> {
                 index
             }
         };
-        let layout = Arc::clone(&slot.kind.layout);
-        let origin = if layout.has_origin() { state.event_origin(layout.origin(event)) } else { &state.packet_origin };
+        let origin = state.origin(&slot.kind.layout, event);
         self.summary.events += 1;
         self.partitions.push(index, (head, origin), event, &mut self.transaction)
     }
 
     fn missing(&mut self, place: HostSession, row: LossRow) -> Result<(), StoreError> {
-        let day = row.times.map(|(_, to)| days::of(to));
+        let day = row.day();
         let writer = self.losses.entry((place, day));
         let writer = writer.or_insert_with_key(|(place, day)| TableWriter::new(&place.directory(*day)));
         writer.push(row, &mut self.transaction)
@@ -218,6 +228,34 @@ impl<'a> Ingest<'a> {
         Ok(summary)
     }
 
+    /// Writes the account, and returns the size of its files.
+    fn account(&mut self, trace: &Trace) -> Result<u64, StoreError> {
+        let streams = std::mem::take(&mut self.streams);
+        let counts = |of: &StreamEvents| -> Vec<_> {
+            of.events.values().map(|event| (event.kind.name.clone(), event.stored)).collect()
+        };
+        let names: Vec<_> = streams.iter().map(counts).collect();
+        let counts: Vec<_> = streams
+            .iter()
+            .zip(&names)
+            .map(|(of, names)| StreamCounts {
+                state: &of.state,
+                events: names.iter().map(|(name, count)| (name.as_str(), *count)).collect(),
+            })
+            .collect();
+        let mut name = |class: &_, stream: &_| self.kind(class, stream).map(|kind| kind.name.clone());
+        let parts = account_rows(trace, &counts, &mut name);
+        drop(counts);
+        self.streams = streams;
+        let mut writers: HashMap<(HostSession, Option<i64>), TableWriter<AccountRow>> = HashMap::new();
+        for part in parts? {
+            let writer = writers.entry((part.place, part.day));
+            let writer = writer.or_insert_with_key(|(place, day)| TableWriter::new(&place.directory(*day)));
+            part.rows.into_iter().try_for_each(|row| writer.push(row, &mut self.transaction))?;
+        }
+        writers.into_values().map(|writer| writer.finish(&mut self.transaction)).sum()
+    }
+
     /// Does something, unless something has failed before.
     fn attempt(&mut self, action: impl FnOnce(&mut Self) -> Result<(), StoreError>) {
         if self.failed.is_none() {
@@ -229,26 +267,19 @@ impl<'a> Ingest<'a> {
 impl TraceVisitor for Ingest<'_> {
     fn loss(&mut self, loss: &Loss) {
         let index = self.stream(&loss.stream);
-        let state = &mut self.streams[index];
-        let (events, packets) = state.loss(loss.kind);
-        match events {
+        let state = &mut self.streams[index].state;
+        let row = LossRow::of_loss(state, loss);
+        match row.events {
             Some(events) => self.summary.lost_events = self.summary.lost_events.saturating_add(events),
             None => self.summary.losses_of_unknown_size += 1,
         }
-        let what = match loss.kind {
-            LossKind::Events(_) => "events",
-            LossKind::Packets { .. } => "packets",
-            _ => "renumbered",
-        };
-        let (times, stream) = (state.has_clock.then_some((loss.from_ns, loss.to_ns)), Some(Arc::clone(&state.name)));
-        state.last_day = state.last_day.max(times.map(|(_, to)| days::of(to)));
         let place = state.place.clone();
-        self.attempt(|this| this.missing(place, LossRow { times, stream, what, events, packets, reason: None }));
+        self.attempt(|this| this.missing(place, row));
     }
 
     fn packet(&mut self, stream: &Arc<Stream>, packet: &Packet) -> ControlFlow<()> {
         self.current = self.stream(stream);
-        self.streams[self.current].packet(packet);
+        self.streams[self.current].state.packet(packet);
         if self.failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
@@ -259,17 +290,7 @@ impl TraceVisitor for Ingest<'_> {
 
     fn damage(&mut self, damage: &Damage) {
         self.summary.damage += 1;
-        let state = self.streams.iter().find(|state| state.stream.file == damage.file);
-        let times = state.filter(|state| state.has_clock).and_then(|state| state.last_ns.zip(state.last_ns));
-        let place = state.map_or(HostSession { host: None, session: None }, |state| state.place.clone());
-        let row = LossRow {
-            times,
-            stream: state.map(|state| Arc::clone(&state.name)),
-            what: "damage",
-            events: None,
-            packets: None,
-            reason: Some(damage.to_string()),
-        };
+        let (place, row) = LossRow::of_damage(self.streams.iter().map(|of| &of.state), damage);
         self.attempt(|this| this.missing(place, row));
     }
 }

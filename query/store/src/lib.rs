@@ -16,21 +16,15 @@
 //! ```
 
 mod backend;
-mod column;
-mod column_type;
 mod compact;
-mod days;
 mod error;
 mod files;
 mod ingest;
-mod layout;
 mod local;
-mod names;
 mod object;
 mod part;
 mod plan;
 mod retain;
-mod rows;
 mod store;
 mod table;
 

@@ -15,10 +15,11 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use tracepoint_tables::names::escape;
+
 use crate::backend::{Backend, Contents, Maintenance, OWN, Transaction};
 use crate::error::StoreError;
 use crate::files::{PartFile, Parts};
-use crate::names::escape;
 use crate::plan::{Plan, Retained};
 use transaction::{LocalTransaction, lock_exclusively, recover, sync};
 

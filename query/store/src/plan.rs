@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
+use tracepoint_tables::days;
 
-use crate::days;
 use crate::files::Parts;
 
 /// What stays.

@@ -14,10 +14,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use tracepoint_tables::names::{base, escape};
+
 use crate::backend::{Backend, OWN, Objects};
 use crate::error::StoreError;
 use crate::local::Local;
-use crate::names::{base, escape};
 use crate::object::ObjectBackend;
 
 /// The file that says that this is a store.

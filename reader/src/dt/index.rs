@@ -37,6 +37,8 @@ pub(crate) struct Part {
     pub(crate) bytes: PacketBytes,
     /// Time at which it begins, in cycles.
     pub(crate) begin: u64,
+    /// Time of its end, in cycles: 0 if it was never closed.
+    pub(crate) end: Option<u64>,
     pub(crate) sequence: Option<u64>,
     pub(crate) before: Option<u64>,
 }
@@ -48,6 +50,7 @@ impl Part {
             length: packet.size(),
             bytes,
             begin: packet.begin.unwrap_or(0),
+            end: packet.end,
             sequence: packet.sequence,
             before: packet.events_before,
         }

@@ -33,6 +33,16 @@ impl SlotsWindow {
         Self { reader, parts, range, at: 0, held: Vec::new(), failed: None, length }
     }
 
+    /// All packets of the stream.
+    pub(crate) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// A window of one of them.
+    pub(crate) fn only(&self, index: usize) -> Self {
+        Self { range: index..(index + 1).min(self.parts.len()), held: Vec::new(), ..self.clone() }
+    }
+
     /// The bytes of its packets.
     pub(crate) fn size(&self) -> u64 {
         self.parts[self.range.clone()].iter().fold(0, |sum, part| part.length.saturating_add(sum))
@@ -149,6 +159,7 @@ mod tests {
             length: 4,
             bytes: PacketBytes::Slot(slot.place()),
             begin: 0,
+            end: None,
             sequence: None,
             before: None,
         };

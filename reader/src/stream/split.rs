@@ -17,7 +17,7 @@ use crate::view::EventView;
 use crate::window::Window;
 
 /// How much of a file is read for one header.
-const HEAD: usize = 1 << 10;
+pub(super) const HEAD: usize = 1 << 10;
 
 /// What a reader reads of a stream.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +31,11 @@ pub(super) struct Extent {
 }
 
 impl Extent {
+    /// Up to this offset of a file.
+    pub(super) fn up_to(stop: Option<u64>) -> Self {
+        Self { stop, ..Self::default() }
+    }
+
     /// The end of a file, or of a dt file's packets.
     pub(super) fn reach_end(&mut self) {
         self.met = self.stop.is_none();
@@ -55,7 +60,7 @@ impl Extent {
 }
 
 /// Whether packets of this class have the time of their begin in full.
-fn has_own_times(class: &StreamClass) -> bool {
+pub(super) fn has_own_times(class: &StreamClass) -> bool {
     let mut members = class.packet_context.iter().flat_map(|ty| &ty.fields);
     let begin = members.find(|field| field.name() == "timestamp_begin");
     matches!(begin.map(|field| &field.ty), Some(Type::Integer(ty)) if ty.bits == 64)

@@ -15,7 +15,7 @@ pub(super) struct Lost {
     /// Losses of events and packets whose number of events is not known.
     unknown: u64,
     /// Parts of traces that cannot be read.
-    damage: u64,
+    pub(super) damage: u64,
 }
 
 impl Lost {

@@ -2,11 +2,7 @@
 
 use std::collections::HashSet;
 
-use datafusion::arrow::array::types::Date32Type;
-use datafusion::arrow::compute::kernels::cast_utils::Parser;
 use datafusion::common::ScalarValue;
-use datafusion::object_store::ObjectStoreExt;
-use datafusion::object_store::path::Path;
 
 use super::rows::Rows;
 use super::{Channels, Read, Span, times_of_days};
@@ -22,7 +18,7 @@ pub(super) async fn not_final(planner: &Planner, reads: &[Read], channels: &Chan
             let trace = batch.text("trace", row);
             let first = batch.day("day", row);
             let last = match &trace {
-                Some(trace) => last_day(planner, trace).await,
+                Some(trace) => planner.catalog.last_day(trace, first).await,
                 None => None,
             };
             let span = Span {
@@ -43,11 +39,4 @@ pub(super) async fn not_final(planner: &Planner, reads: &[Read], channels: &Chan
         }
     }
     Ok(open.len() as u64)
-}
-
-/// The last day of a trace that is stored as a whole; `None` if it is not known, as that of a trace in chunks.
-async fn last_day(planner: &Planner, trace: &str) -> Option<i32> {
-    let path = Path::from_iter([".tracepoint", "traces", trace]);
-    let day = planner.catalog.objects().get(&path).await.ok()?.bytes().await.ok()?;
-    Date32Type::parse(std::str::from_utf8(&day).ok()?)
 }

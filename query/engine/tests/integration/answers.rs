@@ -29,7 +29,7 @@ pub(crate) async fn ask(engine: &Engine, sql: &str) -> Result<Rows, QueryError> 
 /// What the engine says may be missing in an answer.
 pub(crate) async fn missing(engine: &Engine, sql: &str) -> Vec<String> {
     let answer = engine.query(sql).await.expect("a query");
-    engine.missing(&answer).await.expect("losses can be read")
+    engine.missing(&answer).await.expect("losses can be read").notes
 }
 
 /// Times as nanoseconds, and days as texts.

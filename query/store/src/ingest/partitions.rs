@@ -1,19 +1,17 @@
 //! The partitions of events that are being written, in bounded memory.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tracepoint_reader::EventView;
+use tracepoint_tables::names::partition;
+use tracepoint_tables::{HostSession, Layout, RowHead, RowOrigin, Rows};
 
 use super::IngestOptions;
 use crate::backend::Transaction;
-use crate::days;
 use crate::error::StoreError;
-use crate::layout::Layout;
-use crate::names::partition;
 use crate::part::{EVENT, PartWriter};
-use crate::rows::{RowHead, RowOrigin, Rows};
 
 /// A file has at most so many row groups, because they are all described in memory until it is complete.
 const ROW_GROUPS: u32 = 256;
@@ -24,22 +22,6 @@ pub(super) struct Kind {
     /// The name in the store.
     pub(super) name: String,
     pub(super) layout: Arc<Layout>,
-}
-
-/// Which host and session events are from.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct HostSession {
-    pub(super) host: Option<String>,
-    pub(super) session: Option<String>,
-}
-
-impl HostSession {
-    /// The directory of a day.
-    pub(super) fn directory(&self, day: Option<i64>) -> PathBuf {
-        let day = partition("day", day.map(days::text).as_deref());
-        let keys = [partition("host", self.host.as_deref()), partition("session", self.session.as_deref())];
-        Path::new(&day).join(&keys[0]).join(&keys[1])
-    }
 }
 
 /// A partition of events.
@@ -112,7 +94,7 @@ impl Partitions {
     /// Writes the rows of the partitions that have most, until half of the memory is free.
     fn flush_largest(&mut self, transaction: &mut Transaction) -> Result<(), StoreError> {
         let mut largest: Vec<_> = (0..self.all.len()).collect();
-        largest.sort_by_key(|index| std::cmp::Reverse(self.all[*index].rows.bytes));
+        largest.sort_by_key(|index| std::cmp::Reverse(self.all[*index].rows.bytes()));
         for index in largest {
             if self.bytes <= self.options.memory / 2 {
                 break;
@@ -125,10 +107,10 @@ impl Partitions {
     /// Writes the rows of a partition as a row group.
     fn write(&mut self, index: usize, transaction: &mut Transaction) -> Result<(), StoreError> {
         let partition = &mut self.all[index];
-        if partition.rows.len() == 0 {
+        if partition.rows.is_empty() {
             return Ok(());
         }
-        self.bytes -= partition.rows.bytes;
+        self.bytes -= partition.rows.bytes();
         let batch = partition.rows.take().map_err(|error| StoreError::parquet(&partition.directory)(error.into()))?;
         let part = if let Some(part) = &mut partition.part {
             part

@@ -9,9 +9,10 @@ use object_store::UpdateVersion;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use tracepoint_tables::names::escape;
+
 use super::client::{CONCURRENT, Client};
 use crate::error::StoreError;
-use crate::names::escape;
 
 /// The directory of [`Record`]s.
 pub(super) const TRANSACTIONS: &str = ".tracepoint/transactions";

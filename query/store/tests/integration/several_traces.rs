@@ -97,7 +97,7 @@ fn a_trace_that_is_given_twice_is_refused() {
         patch(&traces.join(copy), "env { ", "env { tracer_name = \"tracepoint\"; ");
     }
     let refused = stored(&store, &traces, IngestOptions::default());
-    assert!(matches!(&refused, Err(StoreError::GivenTwice { first, second }) if first != second), "{refused:?}");
+    assert!(matches!(&refused, Err(StoreError::GivenTwice(twice)) if twice.first != twice.second), "{refused:?}");
     assert_eq!(event_files(&store).len(), 0);
     fs::remove_dir_all(traces.join("b")).expect("a directory");
     stored(&store, &traces, IngestOptions::default()).expect("it is written");

@@ -2,16 +2,17 @@
 
 use arrow_array::temporal_conversions::date32_to_datetime;
 
-const NANOSECONDS: i64 = 86_400_000_000_000;
+/// Nanoseconds in a day.
+pub const NANOSECONDS: i64 = 86_400_000_000_000;
 
 /// The number of the day of a time in nanoseconds since the epoch.
 #[inline]
-pub(crate) fn of(time_ns: i64) -> i64 {
+pub fn of(time_ns: i64) -> i64 {
     time_ns.div_euclid(NANOSECONDS)
 }
 
 /// A day as `2026-11-23`.
-pub(crate) fn text(day: i64) -> String {
+pub fn text(day: i64) -> String {
     let date = i32::try_from(day).ok().and_then(date32_to_datetime);
     date.map(|date| date.date().to_string()).unwrap_or_default()
 }

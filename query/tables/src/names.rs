@@ -6,6 +6,7 @@
 
 use std::fmt::Write;
 
+use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
 
 /// The directory of values that are not known, as Hive calls it: readers take it for NULL.
@@ -16,13 +17,28 @@ const LONGEST: usize = 200;
 const HASH: usize = 32;
 
 /// The name of the directory for a value; an empty one is not known.
-pub(crate) fn partition(key: &str, value: Option<&str>) -> String {
+pub fn partition(key: &str, value: Option<&str>) -> String {
     let value = value.filter(|value| !value.is_empty()).map_or_else(|| UNKNOWN.to_owned(), escape);
     format!("{key}={value}")
 }
 
+/// The value that readers take the directory for; `None` is NULL. It is the value itself, unless that is too long.
+pub fn value_of(escaped: &str) -> Option<String> {
+    (escaped != UNKNOWN).then(|| percent_decode_str(escaped).decode_utf8_lossy().into_owned())
+}
+
+/// Whether a name of a directory is cut, so that it does not tell the value.
+pub fn is_cut(escaped: &str) -> bool {
+    escaped.contains('~')
+}
+
+/// The value of a partition as readers of a store see it.
+pub fn as_stored(value: Option<&str>) -> Option<String> {
+    value.filter(|value| !value.is_empty()).and_then(|value| value_of(&escape(value)))
+}
+
 /// A value as a part of a file's name, injectively.
-pub(crate) fn escape(value: &str) -> String {
+pub fn escape(value: &str) -> String {
     let mut escaped = String::new();
     for (index, byte) in value.bytes().enumerate() {
         let is_literal = byte.is_ascii_alphanumeric() || byte == b'-' || (matches!(byte, b'.' | b'_') && index > 0);
@@ -48,7 +64,7 @@ pub(crate) fn escape(value: &str) -> String {
 }
 
 /// The name of an event without the number that the tracer adds where fields differ. It is never empty.
-pub(crate) fn base(name: &str) -> &str {
+pub fn base(name: &str) -> &str {
     let numbered = name.rsplit_once('#').filter(|(base, number)| {
         !base.is_empty()
             && !number.is_empty()

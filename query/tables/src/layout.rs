@@ -17,23 +17,41 @@ const KEYS: [&str; 3] = ["day", "session", "event"];
 /// Members of contexts that say where an event is from, which are common columns.
 const ORIGIN: [&str; 5] = ["vpid", "vtid", "pid", "tid", "procname"];
 
-/// Nanoseconds since the epoch, UTC.
-pub(crate) fn time_type() -> DataType {
+/// The type of times: nanoseconds since the epoch, UTC.
+pub fn time_type() -> DataType {
     DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()))
 }
 
-/// The common columns.
-fn common() -> [Field; 8] {
-    [
-        Field::new("ts", time_type(), true),
-        Field::new("host", DataType::Utf8, true),
-        Field::new("pid", DataType::UInt32, true),
-        Field::new("tid", DataType::UInt32, true),
-        Field::new("thread", DataType::Utf8, true),
-        Field::new("stream", DataType::Utf8, true),
-        Field::new("seq", DataType::UInt64, true),
-        Field::new("lost_before", DataType::UInt64, true),
-    ]
+/// A column that all events have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Common {
+    Ts,
+    Host,
+    Pid,
+    Tid,
+    Thread,
+    Stream,
+    Seq,
+    LostBefore,
+}
+
+impl Common {
+    const ALL: [Self; 8] =
+        [Self::Ts, Self::Host, Self::Pid, Self::Tid, Self::Thread, Self::Stream, Self::Seq, Self::LostBefore];
+
+    fn field(self) -> Field {
+        let (name, ty) = match self {
+            Self::Ts => ("ts", time_type()),
+            Self::Host => ("host", DataType::Utf8),
+            Self::Pid => ("pid", DataType::UInt32),
+            Self::Tid => ("tid", DataType::UInt32),
+            Self::Thread => ("thread", DataType::Utf8),
+            Self::Stream => ("stream", DataType::Utf8),
+            Self::Seq => ("seq", DataType::UInt64),
+            Self::LostBefore => ("lost_before", DataType::UInt64),
+        };
+        Field::new(name, ty, true)
+    }
 }
 
 /// A part of an event.
@@ -55,7 +73,7 @@ impl Part {
 }
 
 /// A column of a field.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct FieldColumn {
     ty: ColumnType,
     /// Its number in an [`EventView`].
@@ -64,10 +82,12 @@ struct FieldColumn {
     place: (Part, usize),
 }
 
-/// The columns of one kind of event.
-#[derive(Debug)]
-pub(crate) struct Layout {
-    pub(crate) schema: SchemaRef,
+/// The columns of one kind of event, or some of them.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    schema: SchemaRef,
+    /// The common columns, which come first.
+    pub(crate) common: Vec<Common>,
     fields: Vec<FieldColumn>,
     /// The numbers of members of contexts that say which process and thread an event is from: `pid`, `tid` and `thread`.
     origin: [Option<usize>; 3],
@@ -75,17 +95,19 @@ pub(crate) struct Layout {
 
 /// What the contexts of an event say about its process and thread.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct EventOrigin<'a> {
+pub struct EventOrigin<'a> {
     pub(crate) pid: Option<u64>,
     pub(crate) tid: Option<u64>,
     pub(crate) thread: Option<&'a [u8]>,
 }
 
 impl Layout {
-    pub(crate) fn of(class: &EventClass, stream: &StreamClass) -> Self {
-        let mut taken: Vec<_> = common().iter().map(|field| field.name().clone()).collect();
+    /// All columns of these events.
+    pub fn of(class: &EventClass, stream: &StreamClass) -> Self {
+        let Self { schema: common, .. } = Self::common();
+        let mut taken: Vec<_> = common.fields().iter().map(|field| field.name().clone()).collect();
         let reserved = [KEYS.map(str::to_owned).to_vec(), taken.clone()].concat();
-        let mut schema = common().to_vec();
+        let mut schema = common.fields().iter().map(|field| field.as_ref().clone()).collect::<Vec<_>>();
         let (mut fields, mut origin, mut before) = (Vec::new(), [[None; 2]; 3], 0);
         let parts: [(Part, Option<&StructType>); 3] = [
             (Part::Fields, class.fields.as_deref()),
@@ -119,11 +141,42 @@ impl Layout {
             before += members.len();
         }
         let origin = origin.map(|[first, second]| first.or(second));
-        Self { schema: Arc::new(Schema::new(schema)), fields, origin }
+        Self { schema: Arc::new(Schema::new(schema)), common: Common::ALL.to_vec(), fields, origin }
+    }
+
+    /// The columns that all events have.
+    pub fn common() -> Self {
+        let schema = Schema::new(Common::ALL.map(Common::field).to_vec());
+        Self { schema: Arc::new(schema), common: Common::ALL.to_vec(), fields: Vec::new(), origin: [None; 3] }
+    }
+
+    /// Those of its columns that have such names, in their order: values of others are not decoded.
+    #[must_use]
+    pub fn select(&self, is_wanted: impl Fn(&str) -> bool) -> Self {
+        let wanted: Vec<_> = self.schema.fields().iter().map(|field| is_wanted(field.name())).collect();
+        let (of_common, of_fields) = wanted.split_at(self.common.len());
+        let fields = self.schema.fields().iter().zip(&wanted).filter(|(_, wanted)| **wanted);
+        Self {
+            schema: Arc::new(Schema::new(fields.map(|(field, _)| Arc::clone(field)).collect::<Vec<_>>())),
+            common: self.common.iter().zip(of_common).filter(|(_, wanted)| **wanted).map(|(one, _)| *one).collect(),
+            fields: self
+                .fields
+                .iter()
+                .zip(of_fields)
+                .filter(|(_, wanted)| **wanted)
+                .map(|(one, _)| one.clone())
+                .collect(),
+            origin: self.origin,
+        }
+    }
+
+    /// The names and types of its columns.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 
     /// The columns as text: equal for equal ones.
-    pub(crate) fn description(&self) -> String {
+    pub fn description(&self) -> String {
         let fields = self.schema.fields().iter();
         fields.fold(String::new(), |mut text, field| {
             let _ = writeln!(text, "{:?} {}", field.name(), field.data_type());
@@ -149,11 +202,12 @@ impl Layout {
     }
 
     /// Whether events say themselves which process or thread they are from.
-    pub(crate) fn has_origin(&self) -> bool {
+    pub fn has_origin(&self) -> bool {
         self.origin.iter().any(Option::is_some)
     }
 
-    pub(crate) fn origin<'a>(&self, event: &EventView<'a>) -> EventOrigin<'a> {
+    /// What its contexts say about its process and thread.
+    pub fn origin<'a>(&self, event: &EventView<'a>) -> EventOrigin<'a> {
         let scalar = |index: usize| self.origin[index].map(|number| Scalar::of_view(event, number));
         let number = |index: usize| match scalar(index) {
             Some(Scalar::Integer(number)) => u64::try_from(number).ok(),

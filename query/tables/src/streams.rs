@@ -1,52 +1,43 @@
 //! The streams of a trace, each with what its next event needs: a number, what was lost before it, and where it is from.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use tracepoint_reader::account::uuid_text;
 use tracepoint_reader::metadata::{EnvValue, Metadata};
-use tracepoint_reader::{LossKind, Packet, Stream, Value};
+use tracepoint_reader::{EventView, LossKind, Packet, Stream, Value};
 
-use super::partitions::{HostSession, Kind};
-use crate::layout::EventOrigin;
-use crate::rows::RowOrigin;
+use crate::layout::{EventOrigin, Layout};
+use crate::place::HostSession;
+use crate::rows::{RowHead, RowOrigin};
 
-/// A kind of event in one stream.
+/// A stream that is read packet by packet.
 #[derive(Debug)]
-pub(super) struct StreamEvent {
-    pub(super) kind: Arc<Kind>,
-    /// The partition of the last event, and its day.
-    pub(super) last: Option<(Option<i64>, usize)>,
-    /// How many were stored.
-    pub(super) stored: u64,
-}
-
-/// A stream.
-#[derive(Debug)]
-pub(super) struct StreamState {
-    pub(super) stream: Arc<Stream>,
+pub struct StreamState {
+    /// The stream.
+    pub stream: Arc<Stream>,
     /// `TRACE/CHANNEL/INSTANCE`, unique among all traces that have a UUID.
-    pub(super) name: Arc<str>,
-    pub(super) place: HostSession,
-    pub(super) has_clock: bool,
+    pub name: Arc<str>,
+    /// Host and session of its trace.
+    pub place: HostSession,
+    /// Whether its events have times.
+    pub has_clock: bool,
     /// The number of the next event.
-    pub(super) seq: u64,
+    pub seq: u64,
     /// How many events were lost before the next one; `None` if that is not known.
-    pub(super) lost: Option<u64>,
+    pub lost: Option<u64>,
     /// The time of the last event.
-    pub(super) last_ns: Option<i64>,
+    pub last_ns: Option<i64>,
     /// The last day of an event or a loss.
-    pub(super) last_day: Option<i64>,
+    pub last_day: Option<i64>,
     /// What the packet says.
-    pub(super) packet_origin: Arc<RowOrigin>,
+    packet_origin: Arc<RowOrigin>,
     /// What the last event that said more has said.
     event_origin: Arc<RowOrigin>,
-    pub(super) events: HashMap<u64, StreamEvent>,
 }
 
 /// Host and session of a trace; `path` is its directory or file.
-pub(super) fn place(metadata: &Metadata, path: Option<&Path>) -> HostSession {
+pub(crate) fn place(metadata: &Metadata, path: Option<&Path>) -> HostSession {
     let text = |name: &str| match metadata.env_value(name) {
         Some(EnvValue::String(text)) if !text.is_empty() => Some(text.clone()),
         _ => None,
@@ -56,7 +47,7 @@ pub(super) fn place(metadata: &Metadata, path: Option<&Path>) -> HostSession {
 }
 
 /// The id of the process of a trace.
-pub(super) fn pid(metadata: &Metadata) -> Option<u32> {
+pub(crate) fn pid(metadata: &Metadata) -> Option<u32> {
     match metadata.env_value("vpid") {
         Some(EnvValue::Integer(pid)) => u32::try_from(*pid).ok(),
         _ => None,
@@ -64,7 +55,7 @@ pub(super) fn pid(metadata: &Metadata) -> Option<u32> {
 }
 
 /// The name of a stream of a trace.
-pub(super) fn stream_name(metadata: &Metadata, class: u64, instance: Option<u64>, file: &Path) -> Arc<str> {
+pub(crate) fn stream_name(metadata: &Metadata, class: u64, instance: Option<u64>, file: &Path) -> Arc<str> {
     let trace = metadata.uuid().map_or_else(|| "-".to_owned(), uuid_text);
     match instance {
         Some(instance) => format!("{trace}/{class}/{instance}").into(),
@@ -73,7 +64,8 @@ pub(super) fn stream_name(metadata: &Metadata, class: u64, instance: Option<u64>
 }
 
 impl StreamState {
-    pub(super) fn new(stream: &Arc<Stream>) -> Self {
+    /// Before its first packet.
+    pub fn new(stream: &Arc<Stream>) -> Self {
         let name = stream_name(&stream.metadata, stream.class.id, stream.instance, &stream.file);
         let origin = Arc::new(RowOrigin { pid: None, tid: None, thread: None, stream: Arc::clone(&name) });
         Self {
@@ -87,12 +79,11 @@ impl StreamState {
             last_day: None,
             packet_origin: Arc::clone(&origin),
             event_origin: origin,
-            events: HashMap::new(),
         }
     }
 
     /// A packet begins.
-    pub(super) fn packet(&mut self, packet: &Packet) {
+    pub fn packet(&mut self, packet: &Packet) {
         self.seq = packet.events_before.unwrap_or(self.seq);
         let member = |name: &str| packet.context.as_ref()?.get(name);
         let number = |name: &str| member(name).and_then(Value::as_u64);
@@ -104,8 +95,25 @@ impl StreamState {
         });
     }
 
+    /// An event comes: the common columns of its row.
+    #[inline]
+    pub fn event(&mut self, event: &EventView<'_>) -> RowHead {
+        let ts = self.has_clock.then(|| event.time_ns());
+        let head = RowHead { ts, seq: self.seq, lost_before: self.lost };
+        self.seq = self.seq.wrapping_add(1);
+        self.lost = Some(0);
+        self.last_ns = Some(event.time_ns());
+        head
+    }
+
+    /// Where an event is from, whose contexts are in this layout.
+    #[inline]
+    pub fn origin(&mut self, layout: &Layout, event: &EventView<'_>) -> &Arc<RowOrigin> {
+        if layout.has_origin() { self.event_origin(layout.origin(event)) } else { &self.packet_origin }
+    }
+
     /// Where an event is from that says so itself.
-    pub(super) fn event_origin(&mut self, event: EventOrigin<'_>) -> &Arc<RowOrigin> {
+    fn event_origin(&mut self, event: EventOrigin<'_>) -> &Arc<RowOrigin> {
         let (packet, last) = (&self.packet_origin, &self.event_origin);
         let pid = event.pid.and_then(|pid| pid.try_into().ok()).or(packet.pid);
         let tid = event.tid.and_then(|tid| tid.try_into().ok()).or(packet.tid);
@@ -119,7 +127,7 @@ impl StreamState {
     }
 
     /// Something was lost before the next event. Returns how many events and packets, as far as that is known.
-    pub(super) fn loss(&mut self, kind: LossKind) -> (Option<u64>, Option<u64>) {
+    pub fn loss(&mut self, kind: LossKind) -> (Option<u64>, Option<u64>) {
         let (events, packets) = match kind {
             LossKind::Events(events) => (events, None),
             LossKind::Packets { packets, events } => (events, packets),

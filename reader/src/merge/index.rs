@@ -1,0 +1,240 @@
+//! An index of a trace by the headers of its packets, so that some of them are read without the others.
+//!
+//! A trace is read by [`TraceIndex`] as [`Trace::visit_packets`] reads it, but stream by stream, and any packets of a stream: for queries of which a
+//! part of the packets is enough, and for several readers that share the packets of one stream. Losses before a packet are found with the
+//! packet before it, which is read for it, unless it is read anyway.
+//!
+//! Where a packet is damaged, what follows is read as far as it is found. [`Trace::visit_packets`] reads less in one case: it ends a stream at an event
+//! that cannot be decoded although its packet has no checksum.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::{Arc, OnceLock};
+
+use super::losses::LossFinder;
+use super::{Streams, Trace, TraceStream, TraceVisitor};
+use crate::event::Stream;
+use crate::loss::Damage;
+use crate::packet::Packet;
+use crate::record_layout::ClassLayouts;
+use crate::stream::{Step, StreamReader, Unit};
+use crate::view::EventView;
+
+/// The streams of a trace, and the packets of each.
+#[derive(Debug)]
+pub struct TraceIndex {
+    streams: Vec<Arc<StreamIndex>>,
+    damage: Vec<Damage>,
+}
+
+/// The packets of a stream, whose headers are read when they are asked for.
+#[derive(Debug)]
+pub struct StreamIndex {
+    stream: Arc<Stream>,
+    /// Before its first step.
+    reader: StreamReader,
+    losses: LossFinder,
+    units: OnceLock<Vec<Unit>>,
+}
+
+/// What the header of a packet says; or the same of several packets that are read together, because it is not certain where each begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IndexedPacket {
+    /// No event in it is earlier, in nanoseconds since the epoch; `None`: not known.
+    pub begin_ns: Option<i64>,
+    /// No event in it is later, likewise.
+    pub end_ns: Option<i64>,
+    /// Its bytes.
+    pub size: u64,
+}
+
+impl Trace {
+    /// An index of its packets. Opens each stream and reads its first packet; the headers of the others are read when
+    /// [`StreamIndex::len`] or [`StreamIndex::packet`] is called.
+    pub fn index(&self) -> TraceIndex {
+        let Streams { all, mut damage, .. } = self.streams_since(i64::MIN);
+        let mut streams = Vec::new();
+        for TraceStream { reader, begin, discarded_before } in all {
+            match reader.identify() {
+                Some(stream) => {
+                    let losses = LossFinder::new(begin, discarded_before);
+                    streams.push(Arc::new(StreamIndex { stream, reader, losses, units: OnceLock::new() }));
+                }
+                None => damage.extend(reader.filter_map(|step| match step {
+                    Step::Damage(damage) => Some(damage),
+                    _ => None,
+                })),
+            }
+        }
+        TraceIndex { streams, damage }
+    }
+}
+
+impl TraceIndex {
+    /// The streams with at least one packet, in the order of the merge.
+    pub fn streams(&self) -> &[Arc<StreamIndex>] {
+        &self.streams
+    }
+
+    /// Files that cannot be read at all.
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+}
+
+impl StreamIndex {
+    /// The stream.
+    pub fn stream(&self) -> &Arc<Stream> {
+        &self.stream
+    }
+
+    fn units(&self) -> &[Unit] {
+        self.units.get_or_init(|| self.reader.units(&self.stream))
+    }
+
+    /// The number of packets. The first call reads the header of each packet.
+    #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
+    pub fn len(&self) -> usize {
+        self.units().len()
+    }
+
+    /// The packet with this number, from 0.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn packet(&self, number: usize) -> IndexedPacket {
+        let unit = &self.units()[number];
+        let known = self.stream.clock().is_some() && unit.is_packet();
+        let time = |cycles: Option<u64>| cycles.filter(|_| known).map(|cycles| self.stream.nanoseconds(cycles));
+        IndexedPacket { begin_ns: time(unit.begin), end_ns: time(unit.end), size: unit.size }
+    }
+
+    /// Reads these packets, in their order. The events that `is_wanted` selects by their ids are ready for [`EventView::value`] and
+    /// [`EventView::decoded`]; of others only the time and the class are. With `losses`, the visitor is shown what was lost before each packet.
+    pub fn read(self: &Arc<Self>, packets: Range<usize>, is_wanted: impl Fn(u64) -> bool, losses: bool) -> PacketRun {
+        let count = self.units().len();
+        let packets = packets.start.min(count)..packets.end.min(count);
+        let layouts = ClassLayouts::of_wanted(&self.stream.class, is_wanted);
+        let losses = losses.then(|| self.losses_before(packets.start, &layouts));
+        PacketRun {
+            index: Arc::clone(self),
+            packets,
+            reader: self.reader.clone(),
+            layouts,
+            losses,
+            is_reading: false,
+            is_packet: false,
+            open: None,
+        }
+    }
+
+    /// What finds the losses before this packet: it has seen the last one before it that is not damaged.
+    fn losses_before(&self, packet: usize, layouts: &ClassLayouts) -> LossFinder {
+        let mut reader = self.reader.clone();
+        for unit in self.units()[..packet].iter().rev() {
+            let (mut losses, mut open, mut found) = (self.losses.clone(), None, false);
+            self.reader.go_to(&mut reader, &self.stream, unit);
+            loop {
+                reader.visit(layouts, |_| ());
+                match reader.next() {
+                    Some(Step::Begin(packet)) => open = Some(packet),
+                    Some(Step::Event(_)) => {}
+                    Some(Step::End(end)) => {
+                        open.take().into_iter().for_each(|packet| losses.ended(packet, Some(end)));
+                        found = true;
+                        if unit.is_packet() {
+                            break;
+                        }
+                    }
+                    Some(Step::Damage(_)) => {
+                        found |= open.is_some();
+                        open.take().into_iter().for_each(|packet| losses.ended(packet, None));
+                    }
+                    None => break,
+                }
+            }
+            if found {
+                return losses;
+            }
+        }
+        self.losses.clone()
+    }
+}
+
+/// Reads some packets of a stream.
+#[derive(Debug)]
+pub struct PacketRun {
+    index: Arc<StreamIndex>,
+    packets: Range<usize>,
+    reader: StreamReader,
+    layouts: ClassLayouts,
+    losses: Option<LossFinder>,
+    /// Whether the reader is in a unit, and whether that is one packet.
+    is_reading: bool,
+    is_packet: bool,
+    open: Option<Arc<Packet>>,
+}
+
+impl PacketRun {
+    /// The stream.
+    pub fn stream(&self) -> &Arc<Stream> {
+        &self.index.stream
+    }
+
+    /// Shows a visitor what comes next: up to the end of a packet, or until the visitor is full, which it is asked after each event that is decoded
+    /// in whole, so that packets of any size are read in bounded memory. Returns whether there may be more. A visitor that breaks off at a packet gets
+    /// no more.
+    pub fn read<V: TraceVisitor>(&mut self, visitor: &mut V, is_full: impl Fn(&V) -> bool) -> bool {
+        loop {
+            if !self.is_reading {
+                let Some(number) = self.packets.next() else { return false };
+                let unit = &self.index.units()[number];
+                self.index.reader.go_to(&mut self.reader, &self.index.stream, unit);
+                (self.is_reading, self.is_packet) = (true, unit.is_packet());
+            }
+            if self.open.is_some() {
+                self.reader.visit(&self.layouts, |event| visitor.event(event));
+            }
+            match self.reader.next() {
+                Some(Step::Begin(packet)) => {
+                    if self.begin(&packet, visitor).is_break() {
+                        self.packets = 0..0;
+                        self.is_reading = false;
+                        return false;
+                    }
+                    self.open = Some(packet);
+                }
+                Some(Step::Event(event)) => visitor.event(&EventView::from(&event)),
+                Some(Step::End(end)) => {
+                    if let (Some(losses), Some(packet)) = (&mut self.losses, self.open.take()) {
+                        losses.ended(packet, Some(end));
+                    }
+                    self.open = None;
+                    self.is_reading = !self.is_packet;
+                    return true;
+                }
+                Some(Step::Damage(damage)) => {
+                    if let (Some(losses), Some(packet)) = (&mut self.losses, self.open.take()) {
+                        losses.ended(packet, None);
+                    }
+                    self.open = None;
+                    visitor.damage(&damage);
+                }
+                None => {
+                    self.is_reading = false;
+                    return true;
+                }
+            }
+            if is_full(visitor) {
+                return true;
+            }
+        }
+    }
+
+    fn begin(&self, packet: &Packet, visitor: &mut impl TraceVisitor) -> ControlFlow<()> {
+        if let Some(losses) = &self.losses {
+            losses.before(&self.index.stream, packet).for_each(|loss| visitor.loss(&loss));
+        }
+        visitor.packet(&self.index.stream, packet)
+    }
+}
