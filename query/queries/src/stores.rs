@@ -25,8 +25,9 @@ tracepoint::define_trace! {
     }
 }
 
-/// Nanoseconds of a day, and the first day of made traces: 23 November 2026.
+/// Nanoseconds of a day.
 pub const DAY_NS: u64 = 86_400_000_000_000;
+/// The first day of made traces: 23 November 2026.
 pub const FIRST_DAY_NS: u64 = 1_795_392_000_000_000_000;
 
 /// A session records all events of the process.

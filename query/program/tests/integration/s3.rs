@@ -167,8 +167,11 @@ fn a_large_file_is_uploaded_in_parts() {
     let mut random = Random(seed::seed());
     // Bytes that cannot be compressed.
     let kinds = vec![EventKind { name: "large:one".to_owned(), fields: vec![("f".to_owned(), Field::Bytes(400))] }];
+    // All of them within a day.
     let made = Made {
         kinds,
+        begin_ns: 1_600_000_000_000_000_000,
+        step_ns: 1_000,
         streams: 1,
         packets: 100,
         packet_events: 800,
