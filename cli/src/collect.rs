@@ -1,5 +1,7 @@
 //! `tracectl collect`: receives traces over a network.
 
+#[cfg(feature = "nats")]
+use crate::failure::Failure;
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::interrupt::Interrupt;
 use crate::progress::LiveLine;
@@ -73,6 +75,14 @@ pub(crate) struct Collect {
     /// Serve viewers that have no key all the same, such as babeltrace2
     #[arg(long, requires = "key_file")]
     allow_stock_viewers: bool,
+    /// Take the traces that a NATS broker has, too (`tracectl record --nats`), and share them with other collectors: each trace is at one of them
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "nats://HOST[:PORT]", value_parser = crate::session::outputs::broker)]
+    nats: Option<String>,
+    /// The time after which another collector takes the traces of one that is gone, at least 1s
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "10s", requires = "nats")]
+    lease: Duration,
     /// Serve metrics for Prometheus over HTTP; port 0: any free one
     #[arg(long, value_name = "ADDR:PORT")]
     metrics: Option<SocketAddr>,
@@ -109,6 +119,14 @@ impl Collect {
         }
         if let Some(metrics) = self.metrics {
             options = options.metrics(metrics);
+        }
+        #[cfg(feature = "nats")]
+        if let Some(broker) = &self.nats {
+            let broker = broker.parse().map_err(Failure::Refused)?;
+            if self.lease < tracepoint_collector::LEAST_LEASE {
+                return Err(Failure::Refused("a lease has at least 1s, in which it is renewed four times".to_owned()));
+            }
+            options = options.nats(broker, self.lease);
         }
         let collector = Collector::bind(options)?;
         let interrupt = Interrupt::once()?;

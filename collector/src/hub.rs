@@ -12,6 +12,8 @@ mod directory;
 mod ending;
 mod ordered;
 mod place;
+#[cfg(feature = "nats")]
+pub(crate) mod position;
 mod session;
 mod stream;
 mod streamed;

@@ -28,6 +28,8 @@ mod hub;
 pub mod internal;
 mod metadata;
 mod names;
+#[cfg(feature = "nats")]
+mod nats;
 mod options;
 mod pacing;
 mod pairing;
@@ -42,5 +44,7 @@ mod viewer;
 
 pub use counts::Counts;
 pub use error::CollectError;
+#[cfg(feature = "nats")]
+pub use nats::{DEFAULT_LEASE, LEAST_LEASE};
 pub use options::{DEFAULT_GAP_PACKETS, DEFAULT_GAP_TIME, DEFAULT_MEMORY, LEAST_MEMORY, Options};
 pub use server::{Addresses, Collector, Report};

@@ -36,6 +36,8 @@ pub struct Options {
     pub(crate) allows_stock_viewers: bool,
     pub(crate) gap_packets: usize,
     pub(crate) gap_time: Duration,
+    #[cfg(feature = "nats")]
+    pub(crate) nats: Option<crate::nats::Settings>,
 }
 
 const fn loopback(port: u16) -> SocketAddr {
@@ -60,7 +62,17 @@ impl Options {
             allows_stock_viewers: false,
             gap_packets: DEFAULT_GAP_PACKETS,
             gap_time: DEFAULT_GAP_TIME,
+            #[cfg(feature = "nats")]
+            nats: None,
         }
+    }
+
+    /// Takes traces from a NATS broker, too, and shares them with other collectors. One that does not renew the lease of a trace for `lease`, at
+    /// least [`LEAST_LEASE`](crate::LEAST_LEASE), loses it to another one. The broker is asked for no key of ours.
+    #[cfg(feature = "nats")]
+    pub fn nats(mut self, broker: tracepoint_reader::net::nats::Broker, lease: Duration) -> Self {
+        self.nats = Some(crate::nats::Settings { broker, lease: lease.max(crate::nats::LEAST_LEASE) });
+        self
     }
 
     /// Where senders open their control connections; port 0: any free one.

@@ -53,6 +53,11 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
+    /// Nothing more comes that was not sent again: what is missing is given up.
+    pub(crate) fn at_once(&self) -> Self {
+        Self { time: Duration::ZERO, delay: Duration::ZERO, end_delay: Duration::ZERO, ..*self }
+    }
+
     /// Over TCP, which loses nothing, but delivers late; its connection has been silent since `silent`, `None`: it has not.
     pub(crate) fn over_tcp(&self, silent: Option<Instant>, now: Instant) -> Self {
         let is_silent = silent.is_some_and(|since| now.saturating_duration_since(since) >= self.time);

@@ -19,6 +19,9 @@ use crate::reorder::Limits;
 use crate::storage::repair::{Found, repair};
 use crate::storage::{Done, Storage};
 use crate::stream_control::Offer;
+#[cfg(feature = "nats")]
+pub(crate) use streamed::random;
+
 use accept::accept;
 use rustix::net::sockopt;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -95,19 +98,23 @@ pub struct Collector {
     datagrams: UdpSocket,
     addresses: Addresses,
     found: Found,
+    #[cfg(feature = "nats")]
+    owner: Option<crate::nats::Owner>,
 }
 
 /// What all tasks share.
 #[derive(Debug)]
-struct Shared {
-    hub: RefCell<Hub>,
+pub(crate) struct Shared {
+    pub(crate) hub: RefCell<Hub>,
     /// Bytes of memory that are free.
     memory: Arc<Semaphore>,
     /// Bytes of memory in all.
     all_memory: usize,
     /// The largest packet.
-    largest: u32,
-    offer: Offer,
+    pub(crate) largest: u32,
+    pub(crate) offer: Offer,
+    #[cfg(feature = "nats")]
+    nats: Option<Rc<crate::nats::Status>>,
 }
 
 impl Collector {
@@ -125,6 +132,10 @@ impl Collector {
             move |error| CollectError::new(action, error)
         };
         std::fs::create_dir_all(&options.output).map_err(failed("create"))?;
+        #[cfg(feature = "nats")]
+        let owner = options.nats.as_ref().map(|_| crate::nats::Owner::of(&options.output)).transpose();
+        #[cfg(feature = "nats")]
+        let owner = owner.map_err(failed("collect into"))?;
         let found = repair(&options.output).map_err(failed("repair what is in"))?;
         let listen = |what: &str, address: SocketAddr| {
             let listener = TcpListener::bind(address).and_then(|it| it.set_nonblocking(true).map(|()| it));
@@ -162,7 +173,17 @@ impl Collector {
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build();
         let runtime = runtime.map_err(|error| CollectError::new("start", error))?;
-        Ok(Self { options, runtime, listeners, metrics, datagrams, addresses, found })
+        Ok(Self {
+            options,
+            runtime,
+            listeners,
+            metrics,
+            datagrams,
+            addresses,
+            found,
+            #[cfg(feature = "nats")]
+            owner,
+        })
     }
 
     /// The addresses on which it listens.
@@ -177,7 +198,7 @@ impl Collector {
     ///
     /// [`CollectError`] if the thread that writes cannot be started.
     pub fn run(self, report: impl FnMut(&Report) -> bool) -> Result<Counts, CollectError> {
-        let Self { options, runtime, listeners, metrics, datagrams, addresses, found } = self;
+        let Self { options, runtime, listeners, metrics, datagrams, addresses, found, .. } = self;
         raise_file_limit();
         keep_freed_memory();
         let (sender, done) = tokio::sync::mpsc::unbounded_channel();
@@ -193,7 +214,11 @@ impl Collector {
         }
         let memory = usize::try_from(options.memory).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         hub.share = memory as u64 / 4;
+        #[cfg(feature = "nats")]
+        let nats = options.nats.clone().zip(self.owner).map(|of| (of, Rc::<crate::nats::Status>::default()));
         let shared = Rc::new(Shared {
+            #[cfg(feature = "nats")]
+            nats: nats.as_ref().map(|(_, status)| Rc::clone(status)),
             hub: RefCell::new(hub),
             memory: Arc::new(Semaphore::new(memory)),
             all_memory: memory,
@@ -214,7 +239,16 @@ impl Collector {
                 },
             },
         });
+        #[cfg(feature = "nats")]
+        let shared_of_nats = Rc::clone(&shared);
         let tasks = LocalSet::new();
+        #[cfg(feature = "nats")]
+        if let Some(((settings, owner), status)) = nats {
+            tasks.spawn_local(async move {
+                crate::nats::search(shared_of_nats, Rc::clone(&status), settings, owner).await;
+                status.has_ended.set(true);
+            });
+        }
         tasks.block_on(&runtime, serve(&shared, (listeners, metrics, datagrams), done, report))
     }
 }
@@ -263,6 +297,16 @@ async fn serve(
         shared.hub.borrow_mut().tick(Instant::now());
         if !report(&shared.report()) {
             break;
+        }
+    }
+    #[cfg(feature = "nats")]
+    if let Some(nats) = &shared.nats {
+        // Leases are released first, for which the hub must have stored what has come.
+        nats.is_ending.set(true);
+        let end = Instant::now() + END_TIME * 2;
+        while !nats.has_ended.get() && Instant::now() < end {
+            ticks.tick().await;
+            shared.hub.borrow_mut().tick(Instant::now());
         }
     }
     // No new connections; what has come is completed.

@@ -59,6 +59,10 @@ pub(crate) struct StreamControl {
     is_held: bool,
     told_ready: bool,
     is_udp: bool,
+    /// The messages come from a broker, from which other collectors may take them.
+    is_shared: bool,
+    /// Everything that was sent has come: what is not there is missing.
+    has_all: bool,
     phase: Phase,
 }
 
@@ -86,8 +90,34 @@ impl StreamControl {
             is_held: false,
             told_ready: false,
             is_udp: false,
+            is_shared: false,
+            has_all: false,
             phase: Phase::Open,
         }
+    }
+
+    /// For messages of a broker, which asks its clients itself who they are.
+    #[cfg(feature = "nats")]
+    pub(crate) fn shared(offer: Offer) -> Self {
+        Self { is_shared: true, ..Self::new(Offer { key: None, ..offer }) }
+    }
+
+    /// The session, once it is open.
+    #[cfg(feature = "nats")]
+    pub(crate) fn session(&self) -> Option<u64> {
+        self.open.map(|opened| opened.session)
+    }
+
+    /// Whether the sender is to wait.
+    #[cfg(feature = "nats")]
+    pub(crate) const fn is_held(&self) -> bool {
+        self.is_held
+    }
+
+    /// Everything that was sent has come.
+    #[cfg(feature = "nats")]
+    pub(crate) fn all_has_come(&mut self) {
+        self.has_all = true;
     }
 
     /// Whether the connection is to be closed: everything was said.
@@ -210,7 +240,7 @@ impl StreamControl {
     ) -> Result<(), Refusal> {
         let mut token = [0; 16];
         token.copy_from_slice(&random[..16]);
-        let opened = hub.open_streamed(hello, token).map_err(|why| (ErrorCode::Storage, why))?;
+        let opened = hub.open_streamed(hello, token, self.is_shared).map_err(|why| (ErrorCode::Storage, why))?;
         self.open = Some(opened);
         self.is_udp = hello.udp;
         let welcome = Welcome {
@@ -242,7 +272,13 @@ impl StreamControl {
             ToSender::Ready(if self.is_udp { Ready::Udp } else { Ready::Tcp }).encode(out);
         }
         let limits = self.offer.limits;
-        let limits = if self.is_udp { limits } else { limits.over_tcp(streamed.silent, now) };
+        let limits = if self.has_all {
+            limits.at_once()
+        } else if self.is_udp {
+            limits
+        } else {
+            limits.over_tcp(streamed.silent, now)
+        };
         for nacks in hub.gaps(id, &limits, now).chunks(MOST_NACKS) {
             ToSender::Nack(Nack { entries: nacks.to_vec() }).encode(out);
         }

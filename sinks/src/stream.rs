@@ -11,6 +11,8 @@
 //! `throttle` paces packets below the caps on the bandwidth, each a `bucket`, and drops what cannot be sent in time.
 //! `promise` keeps the times that were promised to viewers: packets that begin earlier are mended, or dropped and counted.
 //!
+//! With the feature `nats` it publishes to a broker instead: `nats`.
+//!
 //! The protocols and the states are in `docs/format-stream.md`; their bytes are in [`tracepoint_reader::net`].
 
 mod alignment;
@@ -21,6 +23,8 @@ mod driver;
 mod greeting;
 mod losses;
 mod metadata_packets;
+#[cfg(feature = "nats")]
+mod nats;
 mod options;
 mod peer;
 mod promise;

@@ -64,6 +64,10 @@ struct OutputNames {
     /// Stop streaming to this relay
     #[arg(long, value_name = "HOST[:PORT[:DATA_PORT]]")]
     relay: Option<String>,
+    /// Stop publishing to this broker
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "nats://HOST[:PORT]")]
+    nats: Option<String>,
 }
 
 impl OutputNames {
@@ -75,6 +79,8 @@ impl OutputNames {
         };
         let peers =
             self.stream.as_ref().map(StreamSpec::to).into_iter().chain(self.relay.as_ref().map(StreamSpec::relay));
+        #[cfg(feature = "nats")]
+        let peers = peers.chain(self.nats.as_ref().map(StreamSpec::to));
         let streams = peers.map(SinkSpec::stream);
         let files = [absolute(&self.output)?.map(SinkSpec::ctf), absolute(&self.dt)?.map(SinkSpec::dt), text];
         Ok(files.into_iter().flatten().chain(self.udp.map(SinkSpec::udp)).chain(streams).collect())

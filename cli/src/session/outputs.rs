@@ -84,6 +84,11 @@ pub(crate) struct OutputArguments {
     /// The same, in the protocol of lttng-relayd
     #[arg(long, value_name = "HOST[:PORT[:DATA_PORT]]", value_parser = peer, group = "streaming")]
     relay: Option<String>,
+    /// Publish the packets of each process to a NATS broker with JetStream, from which `tracectl collect --nats` takes them. Several URLs, separated
+    /// by commas, name servers of one cluster
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "nats://HOST[:PORT]", value_parser = broker, group = "streaming", conflicts_with_all = ["stream_udp", "key_file"])]
+    nats: Option<String>,
     /// Send packets to the collector in UDP datagrams in place of a data connection
     #[arg(long, requires = "streaming", conflicts_with = "relay")]
     stream_udp: bool,
@@ -126,6 +131,10 @@ pub(crate) struct OutputArguments {
 impl OutputArguments {
     /// Whether there is an output besides a CTF directory.
     pub(crate) const fn any(&self) -> bool {
+        #[cfg(feature = "nats")]
+        if self.nats.is_some() {
+            return true;
+        }
         self.dt.is_some() || self.udp.is_some() || self.text.is_some() || self.stream.is_some() || self.relay.is_some()
     }
 
@@ -170,6 +179,8 @@ impl OutputArguments {
             sinks.push(sink);
         }
         let stream = self.stream.as_ref().map(StreamSpec::to).or_else(|| self.relay.as_ref().map(StreamSpec::relay));
+        #[cfg(feature = "nats")]
+        let stream = stream.or_else(|| self.nats.as_ref().map(StreamSpec::to));
         if let Some(mut stream) = stream {
             let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
             (stream.udp, stream.mtu) = (self.stream_udp, self.mtu);
@@ -251,6 +262,12 @@ pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
 /// Checks the address of a peer.
 fn peer(text: &str) -> Result<String, String> {
     StreamSpec::relay(text).destination().map(|_| text.to_owned())
+}
+
+/// Checks the URL of a broker.
+#[cfg(feature = "nats")]
+pub(crate) fn broker(text: &str) -> Result<String, String> {
+    text.parse::<tracepoint_reader::net::nats::Broker>().map(|_| text.to_owned())
 }
 
 /// The peer of a sink that streams.

@@ -220,7 +220,7 @@ pub(super) fn write(
 }
 
 /// What is known of a chunk since it began.
-fn read(directory: &Path) -> (Lines, Option<Account>) {
+pub(super) fn read(directory: &Path) -> (Lines, Option<Account>) {
     let text = fs::read_to_string(directory.join(STREAMS)).unwrap_or_default();
     let mut lines: Lines = text
         .lines()

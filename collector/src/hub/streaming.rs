@@ -5,6 +5,8 @@ mod open;
 mod rotation;
 
 pub(crate) use open::Opened;
+#[cfg(feature = "nats")]
+pub(super) use open::streamed_directory;
 
 use super::Hub;
 use super::directory::put;
@@ -233,6 +235,27 @@ impl Hub {
             lost.extend(ranges.into_iter().map(|(first, last)| SeqRange { handle, first, last }));
         }
         (entries, lost)
+    }
+
+    /// Whether a packet of a stream is neither stored, nor given up, nor underway to the storage.
+    #[cfg(feature = "nats")]
+    pub(crate) fn wants(&self, handle: u64, seq: u64) -> bool {
+        let ordered = self.stream(handle).and_then(|stream| stream.ordered.as_ref());
+        ordered.is_some_and(|ordered| ordered.reorder.wants(seq))
+    }
+
+    /// The lowest number of a stream that is neither stored nor given up; `None`: there is no such stream.
+    #[cfg(feature = "nats")]
+    pub(crate) fn next_stored(&self, handle: u64) -> Option<u64> {
+        self.stream(handle)?.ordered.as_ref().map(Ordered::next_stored)
+    }
+
+    /// The names of the streams of a session.
+    #[cfg(feature = "nats")]
+    pub(crate) fn stream_names(&self, id: u64) -> Vec<String> {
+        let streamed = self.session(id).and_then(|session| session.streamed.as_ref());
+        let handles = streamed.map(|streamed| streamed.streams.values()).into_iter().flatten();
+        handles.filter_map(|handle| Some(self.stream(*handle)?.place.channel.clone())).collect()
     }
 
     /// Bytes of metadata that are stored.

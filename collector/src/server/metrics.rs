@@ -58,5 +58,14 @@ fn state(shared: &Shared) -> Metrics {
     put(Kind::Gauge, "memory_bytes", "Bytes of packets that wait in memory.", &[("", report.memory)]);
     put(Kind::Gauge, "disk_bytes", "Bytes in the output directory.", &[("", report.disk)]);
     put(Kind::Gauge, "full", "1 while nothing can be written.", &[("", u64::from(report.full.is_some()))]);
+    #[cfg(feature = "nats")]
+    if let Some(nats) = &shared.nats {
+        let unstored = nats.unstored.borrow();
+        let (traces, messages) = (unstored.len() as u64, unstored.values().sum());
+        let connected = u64::from(nats.is_connected.get());
+        put(Kind::Gauge, "nats_connected", "1 while the broker is connected.", &[("", connected)]);
+        put(Kind::Gauge, "nats_traces", "Traces of the broker that this collector has.", &[("", traces)]);
+        put(Kind::Gauge, "nats_unstored_messages", "Messages of these that are not stored.", &[("", messages)]);
+    }
     metrics
 }

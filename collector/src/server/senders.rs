@@ -21,7 +21,7 @@ const GREETING_TIME: Duration = Duration::from_secs(10);
 
 impl Shared {
     /// A share of the memory; waits until it is free.
-    pub(super) async fn memory(&self, bytes: u32) -> Option<OwnedSemaphorePermit> {
+    pub(crate) async fn memory(&self, bytes: u32) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.memory).acquire_many_owned(bytes).await.ok()
     }
 }

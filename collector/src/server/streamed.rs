@@ -33,7 +33,7 @@ impl Drop for Ending {
 }
 
 /// Random bytes, which cannot be guessed.
-pub(super) fn random() -> io::Result<[u8; 32]> {
+pub(crate) fn random() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(bytes)

@@ -117,6 +117,38 @@ impl Files {
         self.segment().entry(last).ok().map(|(_, index)| index.packet_number)
     }
 
+    /// Packets in them.
+    #[cfg(feature = "nats")]
+    pub(crate) const fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// Cuts off the packets from this number of the tracer on. Returns how many stay.
+    #[cfg(feature = "nats")]
+    pub(crate) fn cut_off(&self, from: u64) -> io::Result<u64> {
+        let (segment, mut left, mut end) = (self.segment(), self.entries, None);
+        while let Some(last) = left.checked_sub(1) {
+            let (offset, index) = segment.entry(last)?;
+            if index.packet_number < from {
+                break;
+            }
+            (left, end) = (last, Some(offset));
+        }
+        if let (Some(end), Some((index, _))) = (end, &self.index) {
+            // In this order a packet never has an index without its bytes.
+            index.set_len(entry_offset(self.format, left))?;
+            self.data.set_len(end)?;
+        }
+        Ok(left)
+    }
+
+    /// Removes them; `path` is that of the stream file.
+    #[cfg(feature = "nats")]
+    pub(crate) fn remove(self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)?;
+        self.index.map_or(Ok(()), |(_, path)| std::fs::remove_file(path))
+    }
+
     /// Bytes in the stream file.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes

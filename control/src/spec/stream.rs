@@ -4,6 +4,7 @@ use super::SpecError;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
+use tracepoint_reader::net::nats::Broker;
 use tracepoint_reader::net::stream::SharedKey;
 use tracepoint_sinks::stream::{DEFAULT_MTU, DEFAULT_SYNC_INTERVAL, Destination, StreamOptions, flush_age};
 
@@ -20,12 +21,13 @@ const MTUS: std::ops::RangeInclusive<u32> = 576..=65_507;
 ///
 /// let collected = SinkSpec::stream(StreamSpec::to("collector.lan"));
 /// let relayed = SinkSpec::stream(StreamSpec::relay("relay.lan:5342"));
+/// let published = SinkSpec::stream(StreamSpec::to("nats://broker.lan"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct StreamSpec {
-    /// The peer: `HOST`, `HOST:PORT` or `HOST:PORT:DATA_PORT`.
+    /// The peer: `HOST`, `HOST:PORT` or `HOST:PORT:DATA_PORT`; or a NATS broker, `nats://HOST[:PORT]`, with the cargo feature `nats`.
     pub to: String,
     /// Whether only the protocol of `lttng-relayd` is spoken; otherwise the peer is asked which one it speaks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -105,8 +107,28 @@ impl StreamSpec {
         }
     }
 
+    /// Checks that this build publishes to the broker, and that nothing is asked for that only a collector or relay has.
+    fn check_broker(&self) -> Result<(), SpecError> {
+        self.to.parse::<Broker>().map_err(|error| SpecError::invalid(format!("the broker: {error}")))?;
+        if self.relay || self.udp || self.mtu.is_some() || self.key_file.is_some() {
+            return Err(SpecError::invalid(
+                "a NATS broker takes no datagrams, knows no shared key, and is no relay: leave out `relay`, `udp`, `mtu` and `key_file`",
+            ));
+        }
+        if cfg!(feature = "nats") {
+            return Ok(());
+        }
+        Err(SpecError::invalid(
+            "this program was built without NATS: build it with the cargo feature `nats` (`cargo install tracectl --features nats`)",
+        ))
+    }
+
     pub(super) fn check(&self) -> Result<(), SpecError> {
-        self.destination().map_err(SpecError::invalid)?;
+        if Broker::is_url(&self.to) {
+            self.check_broker()?;
+        } else {
+            self.destination().map_err(SpecError::invalid)?;
+        }
         match self.mtu {
             Some(_) if !self.udp => return Err(SpecError::invalid("`mtu` is for streams over UDP (`udp = true`)")),
             Some(mtu) if !MTUS.contains(&mtu) => {
@@ -129,9 +151,22 @@ impl StreamSpec {
         }
     }
 
+    #[cfg(feature = "nats")]
+    fn to_peer(&self) -> Result<StreamOptions, String> {
+        if Broker::is_url(&self.to) {
+            return Ok(StreamOptions::publish(self.to.parse()?));
+        }
+        Ok(StreamOptions::to(self.destination()?))
+    }
+
+    #[cfg(not(feature = "nats"))]
+    fn to_peer(&self) -> Result<StreamOptions, String> {
+        Ok(StreamOptions::to(self.destination()?))
+    }
+
     /// The options of the sink of a process of this name.
     pub(crate) fn options(&self, process: &str) -> Result<StreamOptions, String> {
-        let mut options = StreamOptions::to(self.destination()?).process(process);
+        let mut options = self.to_peer()?.process(process);
         if self.relay {
             options = options.relay_only();
         }

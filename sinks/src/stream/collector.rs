@@ -26,6 +26,8 @@ use super::streams::Streams;
 use super::throttle::Throttle;
 use data::{Data, Sending};
 pub(super) use kept::Kept;
+#[cfg(feature = "nats")]
+pub(super) use kept::SentPacket;
 use rustix::event::{PollFd, PollFlags};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, ErrorKind};

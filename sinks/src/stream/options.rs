@@ -109,6 +109,9 @@ pub struct StreamOptions {
     pub(super) flush: Duration,
     pub(super) bandwidth: Bandwidth,
     pub(super) key: Option<SharedKey>,
+    /// In place of the destination.
+    #[cfg(feature = "nats")]
+    pub(super) broker: Option<tracepoint_reader::net::nats::Broker>,
 }
 
 impl StreamOptions {
@@ -126,7 +129,32 @@ impl StreamOptions {
             flush: Duration::from_secs(10),
             bandwidth: Bandwidth::default(),
             key: None,
+            #[cfg(feature = "nats")]
+            broker: None,
         }
+    }
+
+    /// The default options, publishing to a NATS broker with JetStream: see `docs/nats.md`. Datagrams, shared keys and
+    /// [`relay_only`](Self::relay_only) do not apply.
+    ///
+    /// ```
+    /// use tracepoint_sinks::stream::StreamOptions;
+    ///
+    /// let options = StreamOptions::publish("nats://broker.lan:4222".parse()?);
+    /// # Ok::<(), String>(())
+    /// ```
+    #[cfg(feature = "nats")]
+    pub fn publish(broker: tracepoint_reader::net::nats::Broker) -> Self {
+        Self { broker: Some(broker), ..Self::to(Destination::new(String::new(), 0)) }
+    }
+
+    /// The peer, for messages.
+    pub(super) fn peer(&self) -> String {
+        #[cfg(feature = "nats")]
+        if let Some(broker) = &self.broker {
+            return broker.to_string();
+        }
+        self.destination.to_string()
     }
 
     /// Speaks the protocol of `lttng-relayd` alone, also to a collector.

@@ -21,17 +21,24 @@ const MINOR_WITH_CONFIGURATION: u32 = 12;
 pub(super) enum Peer {
     Relay(Box<Relay>),
     Collector(Box<Collector>),
+    #[cfg(feature = "nats")]
+    Nats(Box<super::nats::Nats>),
 }
 
 impl Peer {
     /// Connects, and opens the session: the `connection`-th of this trace.
     pub(super) fn connect(
-        options: &StreamOptions,
-        identity: &Identity,
+        (options, identity): (&StreamOptions, &Identity),
         (kept, queue): (&mut Kept, &Queue),
+        #[cfg_attr(not(feature = "nats"), expect(unused_variables))] streams: &Streams,
         connection: u64,
         deadline: Instant,
     ) -> Result<Self, Trouble> {
+        #[cfg(feature = "nats")]
+        if let Some(broker) = &options.broker {
+            let nats = super::nats::Nats::open(broker, (options, identity), (kept, queue), streams, deadline)?;
+            return Ok(Self::Nats(Box::new(nats)));
+        }
         let to = &options.destination;
         let mut control = Control::new(connect(to, to.control_port, deadline)?);
         let own = Version { major: MAJOR, minor: MINOR };
@@ -75,6 +82,17 @@ impl Peer {
         match self {
             Self::Relay(_) => "relay",
             Self::Collector(collector) => collector.name(),
+            #[cfg(feature = "nats")]
+            Self::Nats(nats) => nats.name(),
+        }
+    }
+
+    /// Whether it has shown that it takes packets: then another attempt follows a lost connection soon.
+    pub(super) fn takes_packets(&self) -> bool {
+        match self {
+            Self::Relay(_) | Self::Collector(_) => true,
+            #[cfg(feature = "nats")]
+            Self::Nats(nats) => nats.has_stored(),
         }
     }
 
@@ -88,14 +106,18 @@ impl Peer {
         match self {
             Self::Relay(relay) => relay.advance(queue, streams, now),
             Self::Collector(collector) => collector.advance(queue, (streams, kept), now),
+            #[cfg(feature = "nats")]
+            Self::Nats(nats) => nats.advance(queue, (streams, kept)),
         }
     }
 
     /// What to wait for.
-    pub(super) fn sources(&self) -> [PollFd<'_>; 2] {
+    pub(super) fn sources(&self) -> Vec<PollFd<'_>> {
         match self {
-            Self::Relay(relay) => relay.sources(),
-            Self::Collector(collector) => collector.sources(),
+            Self::Relay(relay) => relay.sources().into(),
+            Self::Collector(collector) => collector.sources().into(),
+            #[cfg(feature = "nats")]
+            Self::Nats(nats) => nats.sources().into(),
         }
     }
 
@@ -105,6 +127,8 @@ impl Peer {
             Self::Relay(relay) => relay.abandon(queue, streams),
             // What is not acknowledged is kept.
             Self::Collector(_) => {}
+            #[cfg(feature = "nats")]
+            Self::Nats(_) => {}
         }
     }
 }

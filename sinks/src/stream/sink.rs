@@ -79,11 +79,11 @@ impl StreamSink {
 
     /// Reads its statistics while a session has the sink.
     pub fn watch(&self) -> StreamWatch {
-        StreamWatch { queue: Arc::clone(&self.queue), destination: self.options.destination.to_string() }
+        StreamWatch { queue: Arc::clone(&self.queue), destination: self.options.peer() }
     }
 
     fn failed(&self, error: io::Error) -> SinkError {
-        SinkError::new(format!("stream to {}", self.options.destination), error)
+        SinkError::new(format!("stream to {}", self.options.peer()), error)
     }
 
     fn look_at(&mut self, channels: &[ChannelDescription]) -> Result<(), SinkError> {
@@ -100,7 +100,7 @@ impl StreamSink {
 
 impl Sink for StreamSink {
     fn name(&self) -> String {
-        format!("stream to {}", self.options.destination)
+        format!("stream to {}", self.options.peer())
     }
 
     fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {

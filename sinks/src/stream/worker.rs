@@ -29,6 +29,9 @@ const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// What to do about a peer that was not reached.
 const ADVICE: &str =
     "start `tracectl collect` or lttng-relayd there, or have the recording wait for it (`--retry TIME`, `--wait`)";
+#[cfg(feature = "nats")]
+const BROKER_ADVICE: &str =
+    "start `nats-server -js` there, or have the recording wait for it (`--retry TIME`, `--wait`)";
 
 /// The state of the thread.
 #[derive(Debug)]
@@ -68,17 +71,28 @@ impl Worker {
         crate::signals::block();
         let queue = Arc::clone(&self.queue);
         let _over = OverGuard(&queue);
+        self.connect_and_serve();
+        // A collector may have stored what it has not acknowledged, and tells its losses; a broker acknowledges at once.
+        #[cfg(feature = "nats")]
+        if self.options.broker.is_some() {
+            self.kept.lose_all(&queue);
+        }
+    }
+
+    /// Until everything is sent, or nothing can be.
+    fn connect_and_serve(&mut self) {
+        let queue = Arc::clone(&self.queue);
         let began = Instant::now();
         let mut pause = MIN_PAUSE;
         loop {
             let deadline = Instant::now() + CONNECT_TIMEOUT;
             let kept = (&mut self.kept, &*queue);
-            let connected = Peer::connect(&self.options, &self.identity, kept, self.connections + 1, deadline);
+            let own = (&self.options, &self.identity);
+            let connected = Peer::connect(own, kept, &self.streams, self.connections + 1, deadline);
             let trouble = match connected {
                 Ok(peer) => {
                     self.connected(&peer);
-                    pause = MIN_PAUSE;
-                    match self.serve(peer) {
+                    match self.serve(peer, &mut pause) {
                         None => return,
                         Some(trouble) => trouble,
                     }
@@ -97,7 +111,7 @@ impl Worker {
 
     fn connected(&mut self, peer: &Peer) {
         self.connections += 1;
-        let (peer, connections) = (format!("{} at {}", peer.name(), self.options.destination), self.connections);
+        let (peer, connections) = (format!("{} at {}", peer.name(), self.options.peer()), self.connections);
         self.queue.change(|state| {
             (state.stats.peer, state.stats.trouble, state.stats.connections) = (Some(peer), None, connections);
         });
@@ -106,6 +120,10 @@ impl Worker {
     /// Notes why there is no connection. Returns whether there will be none.
     fn lost(&self, trouble: &Trouble, gives_up: bool) -> bool {
         let (text, is_final) = match trouble {
+            #[cfg(feature = "nats")]
+            Trouble::Temporary(error) if gives_up && self.options.broker.is_some() => {
+                (format!("{error}; {BROKER_ADVICE}"), true)
+            }
             Trouble::Temporary(error) if gives_up => (format!("{error}; {ADVICE}"), true),
             Trouble::Temporary(error) => (error.to_string(), false),
             Trouble::Final(text) => (text.clone(), true),
@@ -118,10 +136,13 @@ impl Worker {
     }
 
     /// Has a session until everything is sent (`None`), or the connection is lost.
-    fn serve(&mut self, mut peer: Peer) -> Option<Trouble> {
+    fn serve(&mut self, mut peer: Peer, pause: &mut Duration) -> Option<Trouble> {
         let queue = Arc::clone(&self.queue);
         loop {
             let now = Instant::now();
+            if peer.takes_packets() {
+                *pause = MIN_PAUSE;
+            }
             let next = match peer.advance(&queue, (&mut self.streams, &mut self.kept), now) {
                 Ok(Next::Over) => return None,
                 Ok(Next::At(time)) => time,
@@ -135,8 +156,7 @@ impl Worker {
                 return None;
             }
             let wait = next.map_or(MAX_SLEEP, |time| time.saturating_duration_since(now));
-            let [control, data] = peer.sources();
-            self.sleep(wait, &mut vec![control, data]);
+            self.sleep(wait, &mut peer.sources());
         }
     }
 

@@ -35,7 +35,13 @@ pub(crate) struct Opened {
 
 impl Hub {
     /// Opens the session of a sender, or goes on with it. Data come with `token` from now on.
-    pub(crate) fn open_streamed(&mut self, hello: &Hello<'_>, token: [u8; 16]) -> Result<Opened, String> {
+    /// Sessions that collectors share are in chunks (`is_shared`).
+    pub(crate) fn open_streamed(
+        &mut self,
+        hello: &Hello<'_>,
+        token: [u8; 16],
+        is_shared: bool,
+    ) -> Result<Opened, String> {
         let known = self.sessions().find(|(_, session)| {
             session.is_open() && session.streamed.as_ref().is_some_and(|streamed| streamed.key == hello.key)
         });
@@ -60,7 +66,7 @@ impl Hub {
         let name = format!("{}-{}", hello.session, hello.process);
         let chunks = match is_resumed {
             true => chunks::reopen(directory.path(), &name),
-            false if self.rotation.size.is_some() || self.rotation.every.is_some() => {
+            false if is_shared || self.rotation.size.is_some() || self.rotation.every.is_some() => {
                 chunks::create(directory.path()).map(Some)
             }
             false => Ok(None),
@@ -161,7 +167,7 @@ impl Hub {
 }
 
 /// The directory of a session: that of an earlier collector with its key, or a new one. Whether it is an earlier one.
-fn streamed_directory(output: &Path, hello: &Hello<'_>) -> io::Result<(SessionDirectory, bool)> {
+pub(in crate::hub) fn streamed_directory(output: &Path, hello: &Hello<'_>) -> io::Result<(SessionDirectory, bool)> {
     let [host, session] = [hello.host, hello.session].map(|name| sanitised(name, 0));
     let relative = Path::new(&host).join(session).join(sanitised(hello.process, 16));
     let key: String = hello

@@ -35,7 +35,7 @@ const FREE: u64 = 8;
 
 impl Hub {
     /// The directory of the trace of a session: that of its present chunk.
-    pub(super) fn trace_directory(&self, id: u64) -> Option<PathBuf> {
+    pub(in crate::hub) fn trace_directory(&self, id: u64) -> Option<PathBuf> {
         let session = self.session(id)?;
         let root = session.directory.as_ref()?.borrow().path().to_owned();
         let chunks = session.streamed.as_ref()?.chunks.as_ref();
@@ -103,7 +103,7 @@ impl Hub {
     }
 
     /// Where the streams are at the end of the present chunk.
-    fn ends(&mut self, id: u64, directory: &Path, metadata: &Metadata) -> Lines {
+    pub(in crate::hub) fn ends(&mut self, id: u64, directory: &Path, metadata: &Metadata) -> Lines {
         let Some(streamed) = self.sessions.get_mut(&id).and_then(|session| session.streamed.as_mut()) else {
             return Lines::new();
         };
@@ -113,7 +113,7 @@ impl Hub {
             let Some(ordered) = &mut stream.ordered else { continue };
             let line = lines.entry(*key).or_insert_with(|| Line::new(&stream.place.channel));
             line.end = ordered.tally.settle(&stream.view, metadata);
-            line.next = ordered.reorder.next_number();
+            line.next = ordered.next_stored();
         }
         // Streams that an earlier collector has stored and that were not announced since.
         for (_, line) in lines.iter_mut().filter(|(key, _)| !streamed.streams.contains_key(*key)) {

@@ -30,6 +30,9 @@ pub(in crate::stream) struct Kept {
     pub(super) sync: u64,
     pub(super) probe: u64,
     pub(super) alignment: Alignment,
+    /// What a broker has stored.
+    #[cfg(feature = "nats")]
+    pub(in crate::stream) published: crate::stream::nats::Published,
     streams: BTreeMap<usize, VecDeque<Arc<SentPacket>>>,
     bytes: u64,
 }
@@ -40,38 +43,56 @@ impl Kept {
     /// If the system has no random numbers.
     pub(in crate::stream) fn new() -> io::Result<Self> {
         let key = random()?;
-        Ok(Self { key, sync: 0, probe: 0, alignment: Alignment::default(), streams: BTreeMap::new(), bytes: 0 })
+        Ok(Self {
+            key,
+            sync: 0,
+            probe: 0,
+            alignment: Alignment::default(),
+            #[cfg(feature = "nats")]
+            published: crate::stream::nats::Published::default(),
+            streams: BTreeMap::new(),
+            bytes: 0,
+        })
     }
 
     /// Bytes of packets that are not acknowledged.
-    pub(super) const fn bytes(&self) -> u64 {
+    pub(in crate::stream) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    pub(super) fn add(&mut self, stream: usize, packet: Arc<SentPacket>) {
+    pub(in crate::stream) fn add(&mut self, stream: usize, packet: Arc<SentPacket>) {
         self.bytes += packet.packet.bytes.len() as u64;
         self.streams.entry(stream).or_default().push_back(packet);
     }
 
-    pub(super) fn get(&self, stream: usize, seq: u64) -> Option<Arc<SentPacket>> {
+    pub(in crate::stream) fn get(&self, stream: usize, seq: u64) -> Option<Arc<SentPacket>> {
         let packets = self.streams.get(&stream)?;
         let index = packets.binary_search_by_key(&seq, |packet| packet.seq()).ok()?;
         packets.get(index).cloned()
     }
 
     /// The numbers of the packets of a stream that are kept, within these.
-    pub(super) fn within(&self, stream: usize, first: u64, last: u64) -> Vec<u64> {
+    pub(in crate::stream) fn within(&self, stream: usize, first: u64, last: u64) -> Vec<u64> {
         let packets = self.streams.get(&stream).into_iter().flatten();
         packets.map(|packet| packet.seq()).filter(|seq| (first..=last).contains(seq)).collect()
     }
 
     /// Everything of a stream below `next` is stored: what the collector has given up was removed.
-    pub(super) fn acknowledge(&mut self, stream: usize, next: u64, queue: &Queue) {
+    pub(in crate::stream) fn acknowledge(&mut self, stream: usize, next: u64, queue: &Queue) {
         let Some(packets) = self.streams.get_mut(&stream) else { return };
         while packets.front().is_some_and(|packet| packet.seq() < next) {
             let Some(packet) = packets.pop_front() else { return };
             self.bytes = self.bytes.saturating_sub(packet.packet.bytes.len() as u64);
             queue.acknowledged(&packet.packet);
+        }
+    }
+
+    /// Nothing is sent any more: what is kept is lost.
+    #[cfg(feature = "nats")]
+    pub(in crate::stream) fn lose_all(&mut self, queue: &Queue) {
+        self.bytes = 0;
+        for packet in std::mem::take(&mut self.streams).into_values().flatten() {
+            queue.lost(&packet.packet, crate::stream::stats::LostPackets::Network);
         }
     }
 

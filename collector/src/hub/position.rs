@@ -1,0 +1,198 @@
+//! Where a session stands, so that another collector can go on with it; and how what was stored behind such a position is cut off.
+//!
+//! A session that collectors share is stored in chunks, and each collector begins one. A new owner makes the next chunk as a rotation does, from
+//! the position, in a directory of its own; the former one ends its last chunk at the position.
+
+use super::Hub;
+use super::chunks::{self, Line, Lines};
+use super::directory::{make_directories, put};
+use super::tally;
+use crate::hub::streaming::streamed_directory;
+use crate::storage::Files;
+use crate::storage::repair::NEXT_CHUNK;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use tracepoint_reader::account::{ACCOUNT_PATH, Account, Before, Removed};
+use tracepoint_reader::net::relay::METADATA_CHANNEL;
+use tracepoint_reader::net::stream::Hello;
+use tracepoint_reader::{Metadata, chunk_name, chunk_number};
+
+/// Where a session stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Position {
+    /// The number of its chunk.
+    pub(crate) chunk: u64,
+    pub(crate) streams: Vec<StreamPosition>,
+}
+
+/// Where a stream stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StreamPosition {
+    class: u32,
+    instance: u64,
+    /// The name of its file.
+    name: String,
+    /// The lowest number that is neither stored nor given up.
+    next: u64,
+    /// The counters of its account, up to there.
+    recorded: u64,
+    packets: u64,
+    written: u64,
+    discarded: u64,
+}
+
+impl Position {
+    fn of(chunk: u64, lines: &Lines) -> Self {
+        let streams = lines.iter().map(|((class, instance), line)| {
+            let Before { recorded, packets, written, discarded, .. } = line.end;
+            let (name, next) = (line.name.clone(), line.next);
+            StreamPosition { class: *class, instance: *instance, name, next, recorded, packets, written, discarded }
+        });
+        Self { chunk, streams: streams.collect() }
+    }
+
+    /// The streams at the end of a chunk with these beginnings.
+    fn lines(&self, begins: &Lines) -> Lines {
+        let line = |stream: &StreamPosition| {
+            let key = (stream.class, stream.instance);
+            let mut line = Line::new(&stream.name);
+            line.next = stream.next;
+            line.before = begins.get(&key).map(|line| line.before).unwrap_or_default();
+            let StreamPosition { recorded, packets, written, discarded, .. } = *stream;
+            (line.end.recorded, line.end.packets) = (recorded, packets);
+            (line.end.written, line.end.discarded) = (written, discarded);
+            (key, line)
+        };
+        self.streams.iter().map(line).collect()
+    }
+
+    /// Whether the names of files are names that this collector gives.
+    pub(crate) fn is_plausible(&self) -> bool {
+        let is_name = |name: &str| crate::names::component("a stream", name, 4).is_ok() && name != METADATA_CHANNEL;
+        self.chunk > 0 && self.streams.iter().all(|stream| is_name(&stream.name))
+    }
+
+    /// The session as a trace that goes on in the next chunk: what is in all former chunks.
+    fn before(&self) -> Removed {
+        let mut removed = Removed::default();
+        removed.chunks = self.chunk;
+        removed.packets = self.streams.iter().map(|stream| stream.packets).sum();
+        removed.events = self.streams.iter().map(|stream| stream.written).sum();
+        removed
+    }
+}
+
+impl Hub {
+    /// Where a session stands: what is stored, and nothing that the storage has yet to do. `None` while it has no metadata. Decodes the last packet
+    /// of each stream that has got one.
+    pub(crate) fn position(&mut self, id: u64) -> Option<Position> {
+        let directory = self.trace_directory(id)?;
+        let streamed = self.session(id)?.streamed.as_ref()?;
+        let number = streamed.chunks.as_ref()?.number;
+        let text = self.stream(streamed.metadata).and_then(|stream| tally::text(&stream.view))?;
+        let metadata = Metadata::parse(&text).ok()?;
+        let lines = self.ends(id, &directory, &metadata);
+        Some(Position::of(number, &lines))
+    }
+
+    /// The directory of a session of the stream protocol.
+    pub(crate) fn root(&self, id: u64) -> Option<PathBuf> {
+        Some(self.session(id)?.directory.as_ref()?.borrow().path().to_owned())
+    }
+
+    /// Makes the chunk behind a position, in which [`open_streamed`](Self::open_streamed) then goes on; nothing if this collector has begun it
+    /// before. `metadata` is all that there is.
+    pub(crate) fn take_over(&self, hello: &Hello<'_>, at: &Position, metadata: &[u8]) -> io::Result<()> {
+        let (directory, _) = streamed_directory(&self.output, hello)?;
+        let root = directory.path();
+        if chunks_of(root)?.into_iter().any(|(number, _)| number > at.chunk) {
+            return Ok(());
+        }
+        let next = root.join(NEXT_CHUNK);
+        if next.exists() {
+            fs::remove_dir_all(&next)?;
+        }
+        make_directories(root, Path::new(NEXT_CHUNK))?;
+        fs::write(next.join(METADATA_CHANNEL), metadata)?;
+        let parsed = Metadata::parse(metadata).map_err(io::Error::other)?;
+        let lines: Lines = at.lines(&Lines::new()).into_iter().map(|(key, line)| (key, line.next_chunk())).collect();
+        chunks::write(&next, &parsed, &session_name(hello), (at.chunk + 1, at.before()), &lines)?;
+        fs::rename(&next, root.join(chunk_name(at.chunk + 1)))
+    }
+}
+
+/// How a session is named.
+pub(crate) fn session_name(hello: &Hello<'_>) -> String {
+    format!("{}-{}", hello.session, hello.process)
+}
+
+/// Removes what is behind a position in the directory of a session, and completes its last chunk there. Returns how many packets were cut off.
+pub(crate) fn cut_off(root: &Path, session: &str, at: &Position) -> io::Result<u64> {
+    let mut cut = 0;
+    for (_, path) in chunks_of(root)?.into_iter().filter(|(number, _)| *number > at.chunk) {
+        for (_, files) in files_of(&path)? {
+            cut += files.entries();
+        }
+        fs::remove_dir_all(&path)?;
+    }
+    let directory = root.join(chunk_name(at.chunk));
+    if directory.exists() {
+        cut += end_chunk(&directory, session, at)?;
+    }
+    if chunks_of(root)?.is_empty() {
+        fs::remove_dir_all(root)?;
+    }
+    Ok(cut)
+}
+
+/// Ends a chunk at a position; one without packets is removed.
+fn end_chunk(directory: &Path, session: &str, at: &Position) -> io::Result<u64> {
+    let mut cut = 0;
+    let (begins, account) = chunks::read(directory);
+    let lines = at.lines(&begins);
+    let mut is_empty = true;
+    for (path, files) in files_of(directory)? {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let next = lines.values().find(|line| line.name == name).map_or(0, |line| line.next);
+        let left = files.cut_off(next)?;
+        cut += files.entries() - left;
+        is_empty &= left == 0;
+        if left == 0 {
+            files.remove(&path)?;
+        }
+    }
+    if is_empty {
+        return fs::remove_dir_all(directory).map(|()| cut);
+    }
+    let metadata = Metadata::open(&directory.join(METADATA_CHANNEL)).map_err(io::Error::other)?;
+    let chunk = account.as_ref().and_then(|account: &Account| account.chunk.as_ref());
+    let removed = chunk.map_or_else(Removed::default, |chunk| chunk.removed);
+    put(directory, ACCOUNT_PATH, &chunks::closed(&metadata, session, (at.chunk, removed), &lines).to_json())?;
+    Ok(cut)
+}
+
+/// The chunks in the directory of a session.
+fn chunks_of(root: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(root)? {
+        let path = entry?.path();
+        all.extend(chunk_number(&path).map(|number| (number, path)));
+    }
+    Ok(all)
+}
+
+/// The files of the streams in a chunk.
+fn files_of(directory: &Path) -> io::Result<Vec<(PathBuf, Files)>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let is_stream = entry.file_type()?.is_file() && entry.file_name() != METADATA_CHANNEL;
+        // What has no index is no stream.
+        if let Some(files) = is_stream.then(|| Files::reopen(&entry.path(), true)).and_then(Result::ok) {
+            all.push((entry.path(), files));
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,184 @@
+//! The connection to a broker, its stream and its bucket.
+
+use super::lease::Lease;
+use async_nats::jetstream::consumer::{AckPolicy, Consumer, DeliverPolicy, pull};
+use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
+use async_nats::jetstream::{self, kv};
+use async_nats::{Client, ConnectOptions};
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+use tracepoint_reader::net::nats::{self, ALL_HELLOS, ALL_SUBJECTS, BUCKET, TraceSubject};
+
+/// How long a request may take.
+const TIME: Duration = Duration::from_secs(5);
+/// How long leases are kept that do not change.
+const LEASE_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The time after which the broker sends a message again that was not acknowledged. It is longer than a slow disk takes, and messages that come
+/// again are recognised.
+const ACK_TIME: Duration = Duration::from_secs(300);
+/// How long a consumer of a collector that is gone stays.
+const CONSUMER_AGE: Duration = Duration::from_secs(3600);
+
+/// What the broker did not do, without what a terminal would interpret.
+#[derive(Debug)]
+pub(crate) struct Failed(String);
+
+impl Failed {
+    pub(super) fn new(what: &str, error: &dyn Error) -> Self {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            let more = error.to_string();
+            if !text.contains(&more) {
+                text = format!("{text}: {more}");
+            }
+            cause = error.source();
+        }
+        Self(format!("cannot {what}: {}", text.chars().filter(|c| !c.is_control()).take(300).collect::<String>()))
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A broker that has a stream of traces.
+#[derive(Clone, Debug)]
+pub(crate) struct Broker {
+    client: Client,
+    pub(super) stream: Stream,
+    pub(super) leases: kv::Store,
+}
+
+/// A message of the stream.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub(super) sequence: u64,
+    pub(super) payload: Vec<u8>,
+}
+
+impl Broker {
+    /// Connects. The connection is made again when it is lost.
+    pub(super) async fn connect(broker: &nats::Broker) -> Result<Client, Failed> {
+        let options = ConnectOptions::new().name("tracectl collect").connection_timeout(TIME).request_timeout(Some(TIME));
+        options.connect(broker.servers()).await.map_err(|error| Failed::new(&format!("connect to {broker}"), &error))
+    }
+
+    /// Finds the stream, which the first sender creates (`None`: it has not), and the bucket, which is created.
+    pub(super) async fn open(client: Client, broker: &nats::Broker) -> Result<Option<Self>, Failed> {
+        let context = jetstream::ContextBuilder::new().timeout(TIME).ack_timeout(TIME).build(client.clone());
+        let Ok(name) = context.stream_by_subject(ALL_SUBJECTS).await else { return Ok(None) };
+        let stream = context.get_stream(name).await.map_err(|error| Failed::new("find the stream", &error))?;
+        let config = kv::Config {
+            bucket: BUCKET.to_owned(),
+            description: "which collector has which trace".to_owned(),
+            history: 1,
+            max_age: LEASE_AGE,
+            num_replicas: broker.replicas(),
+            ..kv::Config::default()
+        };
+        let leases = match context.get_key_value(BUCKET).await {
+            Ok(leases) => leases,
+            Err(_) => match context.create_key_value(config).await {
+                Ok(leases) => leases,
+                // Another collector has created it.
+                Err(error) => {
+                    let found = context.get_key_value(BUCKET).await;
+                    found.map_err(|_| Failed::new("create the bucket of leases", &error))?
+                }
+            },
+        };
+        Ok(Some(Self { client, stream, leases }))
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        self.client.connection_state() == async_nats::connection::State::Connected
+    }
+
+    pub(super) fn max_payload(&self) -> usize {
+        self.client.server_info().max_payload
+    }
+
+    /// The traces of which the broker has something.
+    pub(super) async fn traces(&self) -> Result<Vec<TraceSubject>, Failed> {
+        let failed = |error: &dyn Error| Failed::new("list the traces of the broker", error);
+        let info = self.stream.info_builder().subjects(ALL_HELLOS).fetch().await.map_err(|error| failed(&error))?;
+        let mut traces = Vec::new();
+        let mut subjects = std::pin::pin!(info);
+        while let Some(subject) = futures_util::StreamExt::next(&mut subjects).await {
+            let (subject, _) = subject.map_err(|error| failed(&error))?;
+            traces.extend(TraceSubject::parse(&subject).map(|(trace, _)| trace));
+        }
+        Ok(traces)
+    }
+
+    /// The lease of a trace, and its revision.
+    pub(super) async fn lease(&self, key: &str) -> Result<Option<(Lease, u64)>, Failed> {
+        let entry = self.leases.entry(key).await.map_err(|error| Failed::new("read a lease", &error))?;
+        let Some(entry) = entry.filter(|entry| entry.operation == kv::Operation::Put) else { return Ok(None) };
+        let lease = Lease::parse(&entry.value);
+        lease.map(|lease| Some((lease, entry.revision))).ok_or_else(|| {
+            Failed(format!(
+                "the lease `{key}` in the bucket `{BUCKET}` is damaged; delete it (`nats kv del {BUCKET} {key}`), and the trace begins again"
+            ))
+        })
+    }
+
+    /// The first message of a subject from a sequence on.
+    pub(super) async fn first(&self, subject: &str, from: u64) -> Result<Option<Stored>, Failed> {
+        let found = self.stream.get_first_raw_message_by_subject(subject, from).await;
+        self.found(found.map(|message| Stored { sequence: message.sequence, payload: message.payload.into() }))
+    }
+
+    /// The sequence of the last message of a trace.
+    pub(super) async fn last(&self, trace: &TraceSubject) -> Result<Option<u64>, Failed> {
+        let found = self.stream.get_last_raw_message_by_subject(&trace.all()).await;
+        self.found(found.map(|message| message.sequence))
+    }
+
+    fn found<T>(&self, found: Result<T, jetstream::stream::LastRawMessageError>) -> Result<Option<T>, Failed> {
+        match found {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(Failed::new("read a message", &error)),
+        }
+    }
+
+    /// The consumer of a trace for an epoch, from this sequence on; one of this name is replaced.
+    pub(super) async fn consumer(
+        &self,
+        trace: &TraceSubject,
+        name: &str,
+        from: u64,
+    ) -> Result<Consumer<pull::Config>, Failed> {
+        // There mostly is none.
+        let _ = self.stream.delete_consumer(name).await;
+        let config = pull::Config {
+            durable_name: Some(name.to_owned()),
+            description: Some("a trace of a collector".to_owned()),
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
+            ack_policy: AckPolicy::All,
+            ack_wait: ACK_TIME,
+            max_ack_pending: -1,
+            filter_subject: trace.all(),
+            inactive_threshold: CONSUMER_AGE,
+            ..pull::Config::default()
+        };
+        self.stream.create_consumer(config).await.map_err(|error| Failed::new("make a consumer", &error))
+    }
+
+    /// Removes the packets of a stream that are stored: those below this sequence.
+    pub(super) async fn purge_below(&self, subject: &str, sequence: u64) -> Result<(), Failed> {
+        let purge = self.stream.purge().filter(subject).sequence(sequence);
+        purge.await.map(drop).map_err(|error| Failed::new("purge", &error))
+    }
+
+    /// Removes everything of a trace.
+    pub(super) async fn purge_all(&self, trace: &TraceSubject) -> Result<(), Failed> {
+        let purge = self.stream.purge().filter(trace.all());
+        purge.await.map(drop).map_err(|error| Failed::new("purge a trace", &error))
+    }
+}

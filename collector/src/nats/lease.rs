@@ -1,0 +1,222 @@
+//! The lease of a trace: who collects it, and how far that is.
+//!
+//! A lease is only replaced by comparison with the revision that was read, so each transition has one winner. What each may do is in
+//! [`Lease::claim`], [`Held::commit`] and [`Held::lost`]; the table of states is in `docs/nats.md`.
+
+use super::broker::{Broker, Failed};
+use crate::hub::position::Position;
+use async_nats::jetstream::kv;
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// The largest entry that is read, and half of the one that is written.
+const LARGEST: usize = 1 << 20;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum State {
+    /// Its owner collects the trace.
+    Held,
+    /// Nobody does; if there is more, anybody may.
+    Released,
+    /// All of it is stored.
+    Done,
+}
+
+/// An entry of the bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Lease {
+    pub(super) state: State,
+    /// The number of the collector that has it, or had it last.
+    pub(super) owner: String,
+    /// How often the owner has changed, from 1 on.
+    pub(super) epoch: u64,
+    /// Changes with each commit.
+    count: u64,
+    /// Every message up to this one of the broker's stream is dealt with.
+    pub(super) sequence: u64,
+    /// What is stored of it.
+    pub(super) position: Position,
+    /// Where former epochs ended.
+    #[serde(default)]
+    ended: Vec<Ended>,
+}
+
+/// The end of a former epoch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Ended {
+    owner: String,
+    epoch: u64,
+    position: Position,
+}
+
+impl Lease {
+    /// That of a trace that nobody has collected.
+    pub(super) fn first(owner: &str) -> Self {
+        let position = Position { chunk: 1, streams: Vec::new() };
+        Self { state: State::Held, owner: owner.to_owned(), epoch: 1, count: 0, sequence: 0, position, ended: Vec::new() }
+    }
+
+    /// Decodes an entry. Others write them, too.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let lease: Self = serde_json::from_slice(bytes.get(..bytes.len().min(LARGEST))?).ok()?;
+        let is_plausible = lease.epoch > 0
+            && lease.position.is_plausible()
+            && lease.ended.iter().all(|ended| ended.position.is_plausible());
+        is_plausible.then_some(lease)
+    }
+
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        // Numbers and texts can be written as JSON.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// The same, taken by a collector: a new epoch, but for its own one, which goes on.
+    pub(super) fn claim(&self, owner: &str) -> Self {
+        let mut lease = Self { state: State::Held, count: self.count + 1, ..self.clone() };
+        if self.state == State::Held && self.owner == owner {
+            return lease;
+        }
+        let (former, epoch, position) = (self.owner.clone(), self.epoch, self.position.clone());
+        lease.ended.push(Ended { owner: former, epoch, position });
+        (lease.owner, lease.epoch) = (owner.to_owned(), self.epoch + 1);
+        lease.position.chunk += 1;
+        lease
+    }
+
+    /// Where an epoch of this collector ended: `None` while it goes on.
+    pub(super) fn end_of(&self, owner: &str, epoch: u64) -> Option<&Position> {
+        if self.epoch == epoch && self.owner == owner {
+            return (self.state == State::Released).then_some(&self.position);
+        }
+        self.ended.iter().find(|ended| ended.epoch == epoch && ended.owner == owner).map(|ended| &ended.position)
+    }
+
+    /// Whether a server with this limit on messages takes its successor.
+    pub(super) fn has_room(&self, max_payload: usize) -> bool {
+        self.bytes().len() * 2 < max_payload.min(LARGEST)
+    }
+}
+
+/// A lease that this collector has.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub(super) key: String,
+    pub(super) lease: Lease,
+    revision: u64,
+    /// When the last change that succeeded was asked for.
+    pub(super) renewed: Instant,
+}
+
+/// What became of a commit.
+#[derive(Debug)]
+pub(super) enum Committed {
+    Yes,
+    /// Another collector has the lease: where it ended for this one.
+    Lost(Position),
+    /// It is not known yet, and why, if something failed.
+    Unknown(Option<String>),
+}
+
+impl Held {
+    /// Creates a lease, or takes one with this revision. `None`: another collector was first.
+    pub(super) async fn take(
+        broker: &Broker,
+        key: &str,
+        owner: &str,
+        found: Option<(&Lease, u64)>,
+    ) -> Result<Option<Self>, Failed> {
+        let renewed = Instant::now();
+        let lease = found.map_or_else(|| Lease::first(owner), |(found, _)| found.claim(owner));
+        let revision = found.map_or(0, |(_, revision)| revision);
+        let taken = broker.leases.update(key, lease.bytes().into(), revision).await;
+        match taken {
+            Ok(revision) => Ok(Some(Self { key: key.to_owned(), lease, revision, renewed })),
+            Err(error) if error.kind() == kv::UpdateErrorKind::WrongLastRevision => Ok(None),
+            Err(error) => Err(Failed::new("take a lease", &error)),
+        }
+    }
+
+    /// Writes how far the trace is stored.
+    pub(super) async fn commit(&mut self, broker: &Broker, state: State, sequence: u64, position: Position) -> Committed {
+        let renewed = Instant::now();
+        let mut lease = Lease { state, sequence, position, count: self.lease.count + 1, ..self.lease.clone() };
+        match broker.leases.update(&self.key, lease.bytes().into(), self.revision).await {
+            Ok(revision) => {
+                (self.lease, self.revision, self.renewed) = (lease, revision, renewed);
+                return Committed::Yes;
+            }
+            Err(error) if error.kind() != kv::UpdateErrorKind::WrongLastRevision => {
+                return Committed::Unknown(Some(Failed::new("renew a lease", &error).to_string()));
+            }
+            Err(_) => {}
+        }
+        // Another collector has it, or an earlier commit has succeeded whose answer was lost.
+        match broker.lease(&self.key).await {
+            Ok(Some((found, revision))) => {
+                let is_ours = found.owner == lease.owner && found.epoch == lease.epoch;
+                if !is_ours {
+                    return Committed::Lost(self.end(&found));
+                }
+                lease.count = found.count;
+                (self.lease, self.revision, self.renewed) = (found, revision, renewed);
+                Committed::Unknown(None)
+            }
+            Ok(None) => Committed::Lost(self.lease.position.clone()),
+            Err(error) => Committed::Unknown(Some(error.to_string())),
+        }
+    }
+
+    /// Where this epoch ended.
+    fn end(&self, found: &Lease) -> Position {
+        found.end_of(&self.lease.owner, self.lease.epoch).unwrap_or(&self.lease.position).clone()
+    }
+
+    /// Whether others may have taken it, so that nothing is to be written any more.
+    pub(super) fn is_in_doubt(&self, lease: Duration) -> bool {
+        self.renewed.elapsed() >= lease * 2 / 3
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position(chunk: u64) -> Position {
+        Position { chunk, streams: Vec::new() }
+    }
+
+    #[test]
+    fn an_owner_goes_on_and_another_one_begins_an_epoch() {
+        let first = Lease::first("a");
+        let again = first.claim("a");
+        assert_eq!((again.epoch, again.position.chunk), (1, 1));
+        assert_eq!(first.end_of("a", 1), None, "it goes on");
+        let second = again.claim("b");
+        assert_eq!((second.epoch, second.position.chunk, second.owner.as_str()), (2, 2, "b"));
+        assert_eq!(second.end_of("a", 1), Some(&position(1)));
+        assert_eq!(second.end_of("b", 1), None);
+        let released = Lease { state: State::Released, ..second };
+        assert_eq!(released.end_of("b", 2), Some(&position(2)));
+        let third = released.claim("b");
+        assert_eq!((third.epoch, third.position.chunk), (3, 3), "a chunk that has ended does not go on");
+        assert_eq!(third.end_of("b", 2), Some(&position(2)));
+        assert_eq!(Lease::parse(&third.bytes()), Some(third));
+    }
+
+    #[test]
+    fn entries_that_cannot_be_are_refused() {
+        let good = Lease::first("a");
+        for bad in [
+            Lease { epoch: 0, ..good.clone() },
+            Lease { position: position(0), ..good.clone() },
+            Lease { ended: vec![Ended { owner: "b".to_owned(), epoch: 1, position: position(0) }], ..good },
+        ] {
+            assert_eq!(Lease::parse(&bad.bytes()), None);
+        }
+        let name = br#"{"state":"held","owner":"a","epoch":1,"count":0,"sequence":0,"position":{"chunk":1,"streams":[{"class":0,"instance":0,"name":"../x","next":0,"recorded":0,"packets":0,"written":0,"discarded":0}]}}"#;
+        assert_eq!(Lease::parse(name), None);
+        assert!(Lease::parse(&String::from_utf8_lossy(name).replace("../x", "c_0").into_bytes()).is_some());
+        assert_eq!(Lease::parse(b"{}"), None);
+    }
+}

@@ -1,0 +1,58 @@
+//! The beginning of a trace, which an owner reads whole: who publishes it, its metadata and its streams.
+
+use super::broker::{Broker, Failed};
+use tracepoint_reader::net::nats::{Token, TraceSubject, control_frames};
+use tracepoint_reader::net::stream::{Hello, ToCollector};
+
+/// The most messages and bytes that are read of it.
+const MOST_MESSAGES: usize = 1 << 18;
+const MOST_BYTES: usize = 256 << 20;
+
+/// What was published before packets.
+#[derive(Debug)]
+pub(super) struct Beginning {
+    hello: Vec<u8>,
+    control: Vec<Vec<u8>>,
+}
+
+impl Beginning {
+    /// Reads it. `None`: the broker has none.
+    pub(super) async fn read(broker: &Broker, trace: &TraceSubject) -> Result<Option<Self>, Failed> {
+        let Some(hello) = broker.first(&trace.subject(&Token::Hello), 1).await? else { return Ok(None) };
+        let (mut control, mut bytes, mut from) = (Vec::new(), 0, 1);
+        let subject = trace.subject(&Token::Control);
+        while let Some(message) = broker.first(&subject, from).await? {
+            from = message.sequence + 1;
+            bytes += message.payload.len();
+            control.push(message.payload);
+            if control.len() >= MOST_MESSAGES || bytes >= MOST_BYTES {
+                break;
+            }
+        }
+        Ok(Some(Self { hello: hello.payload, control }))
+    }
+
+    /// Who publishes the trace; `None` if that does not fit its subject.
+    pub(super) fn hello(&self, trace: &TraceSubject) -> Option<Hello<'_>> {
+        let Some(ToCollector::Hello(hello)) = control_frames(&self.hello).ok()?.pop() else { return None };
+        let named = TraceSubject::new(hello.host, hello.session, hello.process, hello.trace);
+        (named == *trace && hello.key == hello.trace).then_some(hello)
+    }
+
+    /// The messages behind it, in order. Those that are damaged are left out.
+    pub(super) fn frames(&self) -> impl Iterator<Item = ToCollector<'_>> {
+        self.control.iter().filter_map(|payload| control_frames(payload).ok()).flatten()
+    }
+
+    /// The metadata so far.
+    pub(super) fn metadata(&self) -> Vec<u8> {
+        let mut text = Vec::new();
+        for frame in self.frames() {
+            let ToCollector::Metadata(piece) = frame else { continue };
+            // Pieces may have been published again, and then begin within what is there.
+            let known = usize::try_from(piece.offset).ok().and_then(|offset| text.len().checked_sub(offset));
+            text.extend_from_slice(known.and_then(|known| piece.bytes.get(known..)).unwrap_or_default());
+        }
+        text
+    }
+}

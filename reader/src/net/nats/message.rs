@@ -1,0 +1,54 @@
+//! What is in a message: frames, or a packet.
+
+use super::Token;
+use crate::net::stream::{FRAME_HEADER, FrameHeader, Malformed, ROUTE_OFFSET, Route, ToCollector, route_of};
+
+/// A message of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Message<'a> {
+    /// Frames.
+    Frames(Vec<ToCollector<'a>>),
+    /// A packet on the wire, whose handle is the number of the stream.
+    Packet(Route, &'a [u8]),
+}
+
+impl<'a> Message<'a> {
+    /// Decodes the payload of a message with this token.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`] if it is no such message.
+    pub fn decode(token: &Token, payload: &'a [u8]) -> Result<Self, Malformed> {
+        match token {
+            Token::Stream(_) => Ok(Self::Packet(route_of(payload)?, payload)),
+            Token::Hello | Token::Control | Token::Sync => control_frames(payload).map(Self::Frames),
+        }
+    }
+}
+
+/// The frames of a message, which are whole.
+///
+/// # Errors
+///
+/// [`Malformed`] if one is not, or is none of a sender.
+pub fn control_frames(mut payload: &[u8]) -> Result<Vec<ToCollector<'_>>, Malformed> {
+    let mut frames = Vec::new();
+    while !payload.is_empty() {
+        let header = FrameHeader::decode(payload).ok_or(Malformed::Short)??;
+        let end = FRAME_HEADER + header.size;
+        let body = payload.get(FRAME_HEADER..end).ok_or(Malformed::Short)?;
+        frames.push(ToCollector::decode(header.kind, body)?);
+        payload = &payload[end..];
+    }
+    Ok(frames)
+}
+
+/// The packet with another handle, that by which the hub of a collector knows the stream.
+pub fn with_handle(packet: &[u8], handle: u64) -> Vec<u8> {
+    let mut packet = packet.to_vec();
+    if let Some(place) = packet.get_mut(ROUTE_OFFSET..ROUTE_OFFSET + 8) {
+        place.copy_from_slice(&handle.to_le_bytes());
+    }
+    packet
+}

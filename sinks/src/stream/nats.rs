@@ -1,0 +1,330 @@
+//! A session with a NATS broker: packets are published to a JetStream stream, and kept until the broker has stored them.
+//!
+//! ```text
+//!   open: HELLO                              each of these is stored before anything behind it is published
+//!     │
+//!     ▼
+//!   publishing ── packet: METADATA if there is more; ANNOUNCE before a stream's first one; the packet, while the window has room
+//!     │       └── synchronisation point: SYNC
+//!     │       ◀── stored: releases what was published, in its order
+//!     ▼ the recording has ended, all packets are stored
+//!   closing: CLOSE, ACCOUNT ─▶ stored ─▶ over
+//! ```
+//!
+//! What is stored of the trace outlasts the connection, in [`Published`] and [`Kept`]; all else is published again, under the same ids. The
+//! subjects and messages are in `docs/nats.md`. [`link`] is the connection.
+
+mod frames;
+mod link;
+mod published;
+
+use super::collector::{Kept, SentPacket};
+use super::options::StreamOptions;
+use super::promise;
+use super::queue::{Item, Queue, QueuedPacket};
+use super::session::{Identity, Next, Trouble};
+use super::stats::LostPackets;
+use super::streams::Streams;
+use super::throttle::{Framing, Throttle, Ticket};
+use link::{Link, Publish};
+pub(super) use published::Published;
+use published::Step;
+use rustix::event::{PollFd, PollFlags};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+use tracepoint_reader::net::nats::{Broker, OVERHEAD, Token, TraceSubject, message_id};
+use tracepoint_reader::net::stream::{NO_SEQ, ROUTE_OFFSET, Route, WIRE_HEAD, wire_head};
+
+/// The most messages that are published and not stored.
+const MOST_UNDERWAY: usize = 1024;
+/// How many steps are taken before the queue is looked at again.
+const BATCH: usize = 64;
+
+/// A session.
+#[derive(Debug)]
+pub(super) struct Nats {
+    link: Link,
+    name: String,
+    identity: Identity,
+    trace: TraceSubject,
+    throttle: Throttle,
+    /// Bytes of packets that may be published and not stored.
+    window: u64,
+    sync_interval: u32,
+    /// What was published and is not stored, in order.
+    underway: VecDeque<Underway>,
+    /// Packets of an earlier connection, by stream and number.
+    again: VecDeque<(usize, u64)>,
+    sending: Option<Sending>,
+    /// What remains of the end, once that has begun.
+    closing: Option<VecDeque<Publish>>,
+    has_stored: bool,
+}
+
+#[derive(Debug)]
+enum Underway {
+    /// What must be stored before anything behind it.
+    Step(Step),
+    Packet(usize, u64),
+    Other,
+}
+
+/// A packet that waits for the caps on the bandwidth.
+#[derive(Debug)]
+struct Sending {
+    stream: usize,
+    packet: Arc<SentPacket>,
+    ticket: Ticket,
+}
+
+impl Nats {
+    /// Connects to the broker.
+    pub(super) fn open(
+        broker: &Broker,
+        (options, identity): (&StreamOptions, &Identity),
+        (kept, queue): (&Kept, &Queue),
+        streams: &Streams,
+        deadline: Instant,
+    ) -> Result<Self, Trouble> {
+        let link = Link::open(broker, deadline)?;
+        let largest = queue.lock().packet_sizes.values().copied().max().unwrap_or_default();
+        let most = link.server.max_payload;
+        if largest.saturating_add(OVERHEAD) > most {
+            return Err(Trouble::Final(format!(
+                "packets of the session have up to {largest} bytes, and the broker takes messages of at most {most}: divide the rings into more \
+                 packets (`packets` of the channel), or set `max_payload` of the server to at least {}",
+                largest.saturating_add(OVERHEAD)
+            )));
+        }
+        let Identity { host, session, process, uuid, .. } = identity;
+        let again = (0..streams.count()).flat_map(|stream| {
+            kept.within(stream, 0, NO_SEQ).into_iter().map(move |seq| (stream, seq))
+        });
+        let framing = Framing { unit: None, header: OVERHEAD / 16 };
+        Ok(Self {
+            name: format!("broker {}", link.server.name),
+            trace: TraceSubject::new(host, session, process, *uuid),
+            throttle: Throttle::new(options.bandwidth.clone(), framing, options.sync_interval),
+            window: (options.resend_buffer as u64).max(1),
+            sync_interval: u32::try_from(options.sync_interval.as_millis()).unwrap_or(u32::MAX),
+            underway: VecDeque::new(),
+            again: again.collect(),
+            sending: None,
+            closing: None,
+            has_stored: false,
+            identity: identity.clone(),
+            link,
+        })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the broker has stored something on this connection.
+    pub(super) const fn has_stored(&self) -> bool {
+        self.has_stored
+    }
+
+    /// What to wait for.
+    pub(super) fn sources(&self) -> [PollFd<'_>; 1] {
+        [PollFd::new(self.link.waker(), PollFlags::IN)]
+    }
+
+    /// Does what can be done now.
+    pub(super) fn advance(
+        &mut self,
+        queue: &Queue,
+        (streams, kept): (&mut Streams, &mut Kept),
+    ) -> Result<Next, Trouble> {
+        for _ in 0..self.link.stored()? {
+            self.has_stored = true;
+            match self.underway.pop_front() {
+                Some(Underway::Step(step)) => kept.published.done(step),
+                Some(Underway::Packet(stream, seq)) => kept.acknowledge(stream, seq + 1, queue),
+                Some(Underway::Other) | None => {}
+            }
+        }
+        let mut goes_on = true;
+        for _ in 0..BATCH {
+            goes_on = self.step(queue, streams, kept);
+            if !goes_on {
+                break;
+            }
+        }
+        if self.closing.as_ref().is_some_and(VecDeque::is_empty) && self.underway.is_empty() {
+            return Ok(Next::Over);
+        }
+        let ticket = self.sending.as_ref().map(|sending| sending.ticket.time());
+        Ok(Next::At(if goes_on { Some(Instant::now()) } else { ticket }))
+    }
+
+    fn put(&mut self, token: &Token, id: &str, payload: Vec<u8>, underway: Underway) {
+        let (subject, id) = (self.trace.subject(token), message_id(self.identity.uuid, id));
+        self.link.publish(Publish { subject, id, payload });
+        self.underway.push_back(underway);
+    }
+
+    /// Publishes one message, or begins or pays for one; `false` if nothing can be done now.
+    fn step(&mut self, queue: &Queue, streams: &mut Streams, kept: &mut Kept) -> bool {
+        if self.sending.is_some() {
+            return self.send(queue, streams);
+        }
+        let has_step = self.underway.iter().any(|it| matches!(it, Underway::Step(_)));
+        if has_step || self.underway.len() >= MOST_UNDERWAY {
+            self.throttle.not_ready();
+            return false;
+        }
+        if let Some(closing) = &mut self.closing {
+            let Some(message) = closing.pop_front() else { return false };
+            self.link.publish(message);
+            self.underway.push_back(Underway::Other);
+            return true;
+        }
+        if !kept.published.hello() {
+            let payload = frames::hello(&self.identity, self.sync_interval, self.window);
+            self.put(&Token::Hello, "hello", payload, Underway::Step(Step::Hello));
+            return true;
+        }
+        if self.put_metadata(queue, kept) {
+            return true;
+        }
+        if let Some((stream, seq)) = self.again.pop_front() {
+            let Some(packet) = kept.get(stream, seq) else { return true };
+            let ticket = self.throttle.ticket(0..packet.packet.content().len());
+            self.sending = Some(Sending { stream, packet, ticket });
+            return true;
+        }
+        self.begin_item(queue, streams, kept) || self.begin_close(queue, streams)
+    }
+
+    /// Publishes a piece of the metadata, if there is more.
+    fn put_metadata(&mut self, queue: &Queue, kept: &Kept) -> bool {
+        let state = queue.lock();
+        let Some((piece, end)) = kept.published.metadata(state.metadata.as_bytes()) else { return false };
+        let payload = frames::metadata(end - piece.len(), piece);
+        let id = format!("metadata.{}.{end}", end - piece.len());
+        drop(state);
+        self.put(&Token::Control, &id, payload, Underway::Step(Step::Metadata(end)));
+        true
+    }
+
+    /// Begins the next item of the queue.
+    fn begin_item(&mut self, queue: &Queue, streams: &mut Streams, kept: &mut Kept) -> bool {
+        let mut state = queue.lock();
+        // What a packet needs is stored before it.
+        if kept.published.metadata(state.metadata.as_bytes()).is_some() {
+            return true;
+        }
+        let stream = match state.items.front() {
+            None => return false,
+            Some(Item::Sync(_)) => None,
+            Some(Item::Packet(packet)) => {
+                if kept.bytes() > 0 && kept.bytes() >= self.window {
+                    drop(state);
+                    self.throttle.not_ready();
+                    return false;
+                }
+                Some(streams.number(packet))
+            }
+        };
+        if let Some(stream) = stream.filter(|stream| !kept.published.knows(*stream)) {
+            let info = &streams.get(stream).info;
+            let size = state.packet_sizes.get(&info.id.class).copied().unwrap_or_default();
+            drop(state);
+            let payload = frames::announce(&self.identity, stream, info, size);
+            let id = format!("announce.{}.{}", info.id.class, info.id.instance);
+            self.put(&Token::Control, &id, payload, Underway::Step(Step::Announce(stream)));
+            return true;
+        }
+        let item = state.items.pop_front();
+        drop(state);
+        match (item, stream) {
+            (Some(Item::Packet(packet)), Some(stream)) => self.begin_new(stream, packet, queue, (streams, kept)),
+            (Some(Item::Sync(time)), _) => {
+                kept.published.syncs += 1;
+                let (id, payloads) = (kept.published.syncs, frames::sync(kept.published.syncs, time, streams));
+                for (part, payload) in payloads.into_iter().enumerate() {
+                    self.put(&Token::Sync, &format!("sync.{id}.{part}"), payload, Underway::Other);
+                }
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// Begins a packet that was not published before.
+    fn begin_new(
+        &mut self,
+        stream: usize,
+        mut packet: QueuedPacket,
+        queue: &Queue,
+        (streams, kept): (&mut Streams, &mut Kept),
+    ) {
+        let sent = streams.get(stream);
+        if promise::keep(&mut packet.bytes, &mut packet.header, sent.promised).is_err() {
+            return queue.lost(&packet, LostPackets::Late);
+        }
+        let (size, most) = (packet.content().len(), self.link.server.max_payload);
+        if size.saturating_add(OVERHEAD) > most {
+            let trouble = format!("a packet of {size} bytes is lost: the broker takes at most {most} (`max_payload`)");
+            queue.change(|state| state.stats.trouble = Some(trouble));
+            return queue.lost(&packet, LostPackets::Network);
+        }
+        let Some(ticket) = self.throttle.admit(&packet, 0..size) else {
+            return queue.lost(&packet, LostPackets::Bandwidth);
+        };
+        let prev_seq = sent.last.map_or(NO_SEQ, |last| last.sequence);
+        sent.last = Some(packet.header);
+        sent.packets += 1;
+        sent.events += packet.events();
+        sent.events_after = packet.events_after;
+        let packet = Arc::new(SentPacket { prev_seq, packet });
+        kept.add(stream, Arc::clone(&packet));
+        self.sending = Some(Sending { stream, packet, ticket });
+    }
+
+    /// Publishes the present packet when its time has come, and all of it is paid.
+    fn send(&mut self, queue: &Queue, streams: &mut Streams) -> bool {
+        let Some(sending) = self.sending.as_mut().filter(|sending| !sending.ticket.waits()) else { return false };
+        let content = sending.packet.packet.content();
+        if sending.ticket.end < content.len() {
+            sending.ticket = self.throttle.ticket(sending.ticket.end..content.len());
+            return true;
+        }
+        let Some(Sending { stream, packet, .. }) = self.sending.take() else { return false };
+        let seq = packet.packet.header.sequence;
+        let route = Route { handle: stream as u64, seq, prev_seq: packet.prev_seq, circuit_id: 0 };
+        let content = packet.packet.content();
+        // A packet has a header: the drain gives no other.
+        let head = wire_head(content, route).unwrap_or([0; WIRE_HEAD]);
+        let payload = [&head[..], content.get(ROUTE_OFFSET..).unwrap_or_default()].concat();
+        let info = &streams.get(stream).info;
+        let id = format!("{}.{}.{seq}", info.id.class, info.id.instance);
+        let token = Token::Stream(info.file_name());
+        self.put(&token, &id, payload, Underway::Packet(stream, seq));
+        queue.count_sent(&packet.packet);
+        true
+    }
+
+    /// Begins the end, once everything is stored.
+    fn begin_close(&mut self, queue: &Queue, streams: &mut Streams) -> bool {
+        let state = queue.lock();
+        if !state.ended || !state.items.is_empty() || !self.underway.is_empty() {
+            return false;
+        }
+        let account = state.account.as_ref().map(crate::account::Account::to_json).unwrap_or_default();
+        drop(state);
+        let messages = frames::close(streams).into_iter().enumerate().map(|(n, it)| (format!("close.{n}"), it));
+        let pieces = frames::account(&account).into_iter().map(|(from, it)| (format!("account.{from}"), it));
+        let subject = self.trace.subject(&Token::Control);
+        let publish = |(id, payload): (String, Vec<u8>)| Publish {
+            subject: subject.clone(),
+            id: message_id(self.identity.uuid, &id),
+            payload,
+        };
+        self.closing = Some(messages.chain(pieces).map(publish).collect());
+        true
+    }
+}
