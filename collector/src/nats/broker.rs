@@ -2,7 +2,7 @@
 
 use super::lease::Lease;
 use async_nats::jetstream::consumer::{AckPolicy, Consumer, DeliverPolicy, pull};
-use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
+use async_nats::jetstream::stream::{self, LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{self, kv};
 use async_nats::{Client, ConnectOptions};
 use std::error::Error;
@@ -14,6 +14,8 @@ use tracepoint_reader::net::nats::{self, ALL_HELLOS, ALL_SUBJECTS, BUCKET, Trace
 const TIME: Duration = Duration::from_secs(5);
 /// How long leases are kept that do not change.
 const LEASE_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long the broker remembers the ids of messages in the bucket.
+const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 /// The time after which the broker sends a message again that was not acknowledged. It is longer than a slow disk takes, and messages that come
 /// again are recognised.
 const ACK_TIME: Duration = Duration::from_secs(300);
@@ -45,6 +47,23 @@ impl fmt::Display for Failed {
     }
 }
 
+/// The stream of the bucket. The client would create that by itself, but does not understand what version 2.9 of the server tells of accounts.
+fn bucket(replicas: usize) -> stream::Config {
+    stream::Config {
+        name: format!("KV_{BUCKET}"),
+        description: Some("which collector has which trace".to_owned()),
+        subjects: vec![format!("$KV.{BUCKET}.>")],
+        max_messages_per_subject: 1,
+        max_age: LEASE_AGE,
+        duplicate_window: DUPLICATE_WINDOW,
+        discard: stream::DiscardPolicy::New,
+        num_replicas: replicas,
+        allow_rollup: true,
+        deny_delete: true,
+        ..stream::Config::default()
+    }
+}
+
 /// A broker that has a stream of traces.
 #[derive(Clone, Debug)]
 pub(crate) struct Broker {
@@ -72,24 +91,19 @@ impl Broker {
         let context = jetstream::ContextBuilder::new().timeout(TIME).ack_timeout(TIME).build(client.clone());
         let Ok(name) = context.stream_by_subject(ALL_SUBJECTS).await else { return Ok(None) };
         let stream = context.get_stream(name).await.map_err(|error| Failed::new("find the stream", &error))?;
-        let config = kv::Config {
-            bucket: BUCKET.to_owned(),
-            description: "which collector has which trace".to_owned(),
-            history: 1,
-            max_age: LEASE_AGE,
-            num_replicas: broker.replicas(),
-            ..kv::Config::default()
-        };
         let leases = match context.get_key_value(BUCKET).await {
             Ok(leases) => leases,
-            Err(_) => match context.create_key_value(config).await {
-                Ok(leases) => leases,
-                // Another collector has created it.
-                Err(error) => {
-                    let found = context.get_key_value(BUCKET).await;
-                    found.map_err(|_| Failed::new("create the bucket of leases", &error))?
-                }
-            },
+            Err(_) => {
+                // If another collector creates it at the same time, it is there as well.
+                let created = context.create_stream(bucket(broker.replicas())).await;
+                let found = context.get_key_value(BUCKET).await;
+                found.map_err(|error| {
+                    created.map_or_else(
+                        |refused| Failed::new("create the bucket of leases", &refused),
+                        |_| Failed::new("find the bucket of leases", &error),
+                    )
+                })?
+            }
         };
         Ok(Some(Self { client, stream, leases }))
     }
@@ -139,7 +153,7 @@ impl Broker {
         self.found(found.map(|message| message.sequence))
     }
 
-    fn found<T>(&self, found: Result<T, jetstream::stream::LastRawMessageError>) -> Result<Option<T>, Failed> {
+    fn found<T>(&self, found: Result<T, stream::LastRawMessageError>) -> Result<Option<T>, Failed> {
         match found {
             Ok(found) => Ok(Some(found)),
             Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
