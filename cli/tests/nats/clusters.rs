@@ -1,1 +1,55 @@
+//! Three servers that keep each message three times.
 
+use crate::broker::{Broker, free_port, is_there};
+use crate::programs::{Collect, Record};
+use crate::stored::{accounts, assert_once, assert_verified};
+use crate::{is_traced, wait_for};
+use std::thread::sleep;
+use std::time::Duration;
+use tempfile::TempDir;
+
+#[test]
+fn a_server_of_three_may_be_killed() {
+    if is_traced() || !is_there() {
+        return;
+    }
+    let place = TempDir::new_in("/dev/shm").unwrap();
+    let place = place.path();
+    let ports: Vec<_> = (0..3).map(|_| (free_port(), free_port())).collect();
+    let routes: Vec<_> = ports.iter().map(|(_, route)| format!("nats://127.0.0.1:{route}")).collect();
+    let mut servers: Vec<_> = ports
+        .iter()
+        .zip(["one", "two", "three"])
+        .map(|((port, route), name)| {
+            let routes = routes.join(", ");
+            let settings = format!("cluster {{ name: traces, listen: \"127.0.0.1:{route}\", routes: [{routes}] }}");
+            Broker::member(place, name, *port, &settings)
+        })
+        .collect();
+    let urls: Vec<_> = servers.iter().map(Broker::url).collect();
+    let url = format!("{}?replicas=3", urls.join(","));
+    // A sender creates the stream when the servers have elected a leader.
+    let test = "clusters::a_server_of_three_may_be_killed";
+    let options = ["--ring-size", "8M", "--retry", "60s"];
+    let collect = Collect::start(place, "a", &url, &["--lease", "30s"]);
+    let record = Record::start(place, "record", &url, (test, "20000 250"), &options);
+    wait_for("the trace is collected", || collect.said().contains(" began in ").then_some(()));
+    let replicas = servers[0].ask(|context| async move {
+        context.get_stream("TRACEPOINT").await.unwrap().cached_info().config.num_replicas
+    });
+    assert_eq!(replicas, 3);
+    for server in &mut servers {
+        server.kill();
+        sleep(Duration::from_millis(700));
+        server.restart();
+        sleep(Duration::from_secs(2));
+    }
+    let report = record.finish();
+    assert_eq!((report["recorded"].as_u64(), report["lost"].as_u64()), (Some(40_000), Some(0)), "{report}");
+    wait_for("the trace is stored", || collect.said().contains(" ended").then_some(()));
+    let output = collect.output.clone();
+    collect.end();
+    assert_once(&[&output], 20_000, "a cluster");
+    assert_eq!(accounts(&[&output]), (40_000, 0));
+    assert_verified(place, &[&output]);
+}
