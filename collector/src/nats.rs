@@ -11,6 +11,7 @@
 //! [`lease`] has what an entry of the bucket says and who may change it, [`search`] finds traces to collect, and [`trace`] collects one by the state
 //! machine of our own senders, [`StreamControl`](crate::stream_control::StreamControl). All run on the thread of the [`Hub`](crate::hub::Hub).
 
+mod account;
 mod broker;
 mod former;
 mod lease;

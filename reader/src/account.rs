@@ -246,6 +246,9 @@ pub struct Chunk {
     /// Whether the recording went on without what wrote this: its sink was removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detached: bool,
+    /// Whether collectors share the trace, so that others may have chunks before it, behind it and between those that are here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
     /// Chunks that had been removed when it ended: the oldest ones.
     #[serde(default, skip_serializing_if = "Removed::is_nothing")]
     pub removed: Removed,

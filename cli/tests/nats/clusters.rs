@@ -30,7 +30,7 @@ fn a_server_of_three_may_be_killed() {
     let url = format!("{}?replicas=3", urls.join(","));
     // A sender creates the stream when the servers have elected a leader.
     let test = "clusters::a_server_of_three_may_be_killed";
-    let options = ["--ring-size", "8M", "--retry", "60s"];
+    let options = ["--add-channel", "own:ring-size=8M,packets=256", "--channel", "own", "--retry", "60s"];
     let collect = Collect::start(place, "a", &url, &["--lease", "30s"]);
     let record = Record::start(place, "record", &url, (test, "20000 250"), &options);
     wait_for("the trace is collected", || collect.said().contains(" began in ").then_some(()));

@@ -59,7 +59,7 @@ fn a_collector_that_comes_late_gets_everything_and_its_status_tells_how_far_it_i
         let sent = stream["packets"].as_u64().filter(|packets| *packets > 4)?;
         Some((sent, String::from_utf8(tracectl(place, &["status"]).stdout).unwrap()))
     });
-    assert!(sent > 4 && line.contains(&format!("streams to {url} (broker one at {url})")), "{line}");
+    assert!(sent > 4 && line.contains(&format!("streams to {url} (connected to broker one at {url})")), "{line}");
     assert!(broker.state().messages > 4);
     // Later than everything.
     record.program.wait("the recording ends");
@@ -95,7 +95,7 @@ fn a_named_session_publishes_from_each_process() {
     let place = place.path();
     let broker = Broker::start(place);
     let collect = Collect::start(place, "a", &broker.url(), &[]);
-    let created = tracectl(place, &["create", "shop.1", "-e", "brokered:*", "--nats", &broker.url()]);
+    let created = tracectl(place, &["create", "shop.1", "--wait", "-e", "brokered:*", "--nats", &broker.url()]);
     assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
     let started = tracectl(place, &["start", "shop.1"]);
     assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
@@ -141,7 +141,7 @@ fn what_is_published_twice_is_stored_once() {
         for sequence in 1..=messages {
             let message = stream.get_raw_message(sequence).await.unwrap();
             let headers = message.headers.clone();
-            assert!(headers.get("Nats-Msg-Id").is_some());
+            assert!(headers.get(async_nats::header::NATS_MESSAGE_ID).is_some(), "{sequence}: {headers:?}");
             let ack = context.publish_with_headers(message.subject.clone(), headers, message.payload.clone()).await;
             assert!(ack.unwrap().await.unwrap().duplicate, "{sequence}");
             again += 1;

@@ -60,7 +60,7 @@ fn a_broker_that_is_killed_loses_and_repeats_nothing() {
     let mut broker = Broker::start(place);
     let collect = Collect::start(place, "a", &broker.url(), &["--lease", "60s"]);
     let test = "kills::a_broker_that_is_killed_loses_and_repeats_nothing";
-    let rings = ["--ring-size", "8M"];
+    let rings = ["--add-channel", "own:ring-size=8M,packets=256", "--channel", "own"];
     let record = Record::start(place, "record", &broker.url(), (test, "20000 150"), &rings);
     for _ in 0..4 {
         pause(&mut random);

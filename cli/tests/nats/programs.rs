@@ -102,11 +102,18 @@ impl Record {
     }
 
     pub(crate) fn said(&self) -> String {
-        fs::read_to_string(self.out.with_extension("errors")).unwrap()
+        [&self.out, &self.out.with_extension("errors")].map(|file| fs::read_to_string(file).unwrap()).concat()
+    }
+
+    /// Waits for its end; its report, in which nothing has failed.
+    pub(crate) fn finish(self) -> Value {
+        let report = self.end();
+        assert!(report["failures"].as_array().is_some_and(Vec::is_empty), "{report}");
+        report
     }
 
     /// Waits for its end; its report.
-    pub(crate) fn finish(mut self) -> Value {
+    pub(crate) fn end(mut self) -> Value {
         self.program.wait("the recording ends");
         let text = fs::read_to_string(&self.out).unwrap();
         let last = text.lines().last().unwrap_or_else(|| panic!("no report: {}", self.said()));

@@ -41,7 +41,7 @@ fn packets_that_the_broker_does_not_take_are_refused_at_the_start() {
     for part in ["131072 bytes", "at most 32768", "`max_payload` of the server to at least 135168", "`packets`"] {
         assert!(told.contains(part), "{part}: {told}");
     }
-    let options = ["--add-channel", "own:ring-size=64K,packets=8", "--channel", "own"];
+    let options = ["--ring-size", "64K"];
     let report = Record::start(place, "record", &broker.url(), (test, "100 0"), &options).finish();
     assert_eq!(report["recorded"].as_u64(), Some(200), "{report}");
 }

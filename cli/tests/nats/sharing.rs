@@ -51,7 +51,8 @@ fn taken_over(test: &str, change: impl FnOnce(&Path, &str, Collect) -> Option<Co
     let a = Collect::start(place, "a", &broker.url(), LEASE);
     let record = Record::start(place, "record", &broker.url(), (test, PLAN), &[]);
     let output = a.output.clone();
-    wait_for("the first collector has events", || (events_of(&output) > 2).then_some(()));
+    // Some seconds, in which it commits.
+    wait_for("the first collector has events", || (events_of(&output) > 300).then_some(()));
     let b = Collect::start(place, "b", &broker.url(), LEASE);
     let a = change(place, &broker.url(), a);
     wait_for("the other collector has events", || (events_of(&b.output) > 2).then_some(()));

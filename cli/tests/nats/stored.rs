@@ -44,9 +44,10 @@ pub(crate) fn assert_once(directories: &[&Path], each: u64, told: &str) {
     assert_eq!(events.len() as u64, each * 2, "{told}");
 }
 
-/// Asserts that `tracectl verify` finds no fault in any trace.
+/// Asserts that `tracectl verify` finds no fault in any trace, nor in all together.
 pub(crate) fn assert_verified(place: &Path, directories: &[&Path]) {
-    for trace in directories.iter().flat_map(|directory| traces(directory)) {
+    let whole = directories.iter().map(|directory| directory.to_path_buf());
+    for trace in directories.iter().flat_map(|directory| traces(directory)).chain(whole) {
         let verified = tracectl(place, &["verify", trace.to_str().unwrap()]);
         let [out, errors] = [&verified.stdout, &verified.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
         assert!(verified.status.success(), "{}: {out}{errors}", trace.display());

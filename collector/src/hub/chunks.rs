@@ -84,6 +84,8 @@ pub(crate) struct Rotation {
 pub(crate) struct Chunks {
     /// The number of the present chunk, from 1 on.
     pub(super) number: u64,
+    /// Whether other collectors may have chunks of the trace.
+    pub(super) is_shared: bool,
     pub(super) began: Instant,
     /// Bytes of packets in it.
     pub(crate) bytes: u64,
@@ -106,6 +108,7 @@ impl Chunks {
     pub(super) fn new(number: u64, lines: Lines) -> Self {
         Self {
             number,
+            is_shared: false,
             began: Instant::now(),
             bytes: 0,
             lines,
@@ -117,6 +120,11 @@ impl Chunks {
             waiting: Vec::new(),
             failed: None,
         }
+    }
+
+    /// Which one the present chunk is.
+    pub(super) const fn which(&self) -> Which {
+        Which { number: self.number, removed: self.removed, is_shared: self.is_shared }
     }
 
     /// The directory of the present chunk.
@@ -164,14 +172,27 @@ impl Chunks {
     }
 }
 
-pub(super) fn chunk(number: u64, last: bool, removed: Removed) -> Chunk {
-    let mut chunk = Chunk::default();
-    (chunk.number, chunk.last, chunk.removed) = (number, last, removed);
-    chunk
+/// Which chunk of a trace it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Which {
+    pub(super) number: u64,
+    /// Those that were removed before it.
+    pub(super) removed: Removed,
+    /// Whether other collectors may have chunks of the trace.
+    pub(super) is_shared: bool,
+}
+
+impl Which {
+    pub(super) fn chunk(&self, last: bool) -> Chunk {
+        let mut chunk = Chunk::default();
+        (chunk.number, chunk.last, chunk.removed) = (self.number, last, self.removed);
+        chunk.shared = self.is_shared;
+        chunk
+    }
 }
 
 /// The account of a chunk before the last one.
-pub(super) fn closed(metadata: &Metadata, session: &str, (number, removed): (u64, Removed), lines: &Lines) -> Account {
+pub(super) fn closed(metadata: &Metadata, session: &str, which: Which, lines: &Lines) -> Account {
     let pid = match metadata.env_value("vpid") {
         Some(EnvValue::Integer(pid)) => u32::try_from(*pid).unwrap_or_default(),
         _ => 0,
@@ -197,7 +218,7 @@ pub(super) fn closed(metadata: &Metadata, session: &str, (number, removed): (u64
         account.channels.push(channel);
     }
     account.complete = true;
-    account.chunk = Some(chunk(number, false, removed));
+    account.chunk = Some(which.chunk(false));
     account
 }
 
@@ -206,7 +227,7 @@ pub(super) fn write(
     directory: &Path,
     metadata: &Metadata,
     session: &str,
-    of: (u64, Removed),
+    of: Which,
     lines: &Lines,
 ) -> io::Result<()> {
     let mut account = closed(metadata, session, of, lines);
@@ -275,10 +296,11 @@ pub(super) fn reopen(root: &Path, session: &str) -> io::Result<Option<Chunks>> {
     }
     let Some((last, before)) = numbers.split_last() else { return Ok(None) };
     let directory = root.join(chunk_name(*last));
-    let (mut lines, _) = read(&directory);
+    let (mut lines, account) = read(&directory);
+    let Which { removed, is_shared, .. } = which(*last, account.as_ref());
     let begins = lines.clone();
     add_files(&directory, &mut lines)?;
-    let mut chunks = Chunks::new(*last, lines);
+    let mut chunks = Chunks { is_shared, ..Chunks::new(*last, lines) };
     chunks.bytes = bytes_below(&directory);
     let mut after = begins;
     for number in before.iter().rev() {
@@ -289,20 +311,30 @@ pub(super) fn reopen(root: &Path, session: &str) -> io::Result<Option<Chunks>> {
             line.end = line.before;
             line.before = begins.get(key).map(|line| line.before).unwrap_or_default();
         }
-        let removed =
-            account.as_ref().and_then(|account| account.chunk.as_ref()).map_or_else(Removed::default, |it| it.removed);
+        let which = which(*number, account.as_ref());
         if !account.is_some_and(|account| account.complete) {
             let metadata = Metadata::open(&directory.join(METADATA_CHANNEL)).map_err(io::Error::other)?;
-            put(&directory, ACCOUNT_PATH, &closed(&metadata, session, (*number, removed), &lines).to_json())?;
+            put(&directory, ACCOUNT_PATH, &closed(&metadata, session, which, &lines).to_json())?;
         }
         chunks.closed.push_front((*number, Instant::now(), content(&lines, bytes_below(&directory))));
         after = begins;
+    }
+    if is_shared {
+        chunks.removed = removed;
+        return Ok(Some(chunks));
     }
     // Chunks are removed from the first one on.
     chunks.removed.chunks = numbers[0] - 1;
     chunks.removed.packets = after.values().map(|line| line.before.packets).sum();
     chunks.removed.events = after.values().map(|line| line.before.written).sum();
     Ok(Some(chunks))
+}
+
+/// Which chunk it is, by its account.
+pub(super) fn which(number: u64, account: Option<&Account>) -> Which {
+    let chunk = account.and_then(|account| account.chunk.as_ref());
+    let removed = chunk.map_or_else(Removed::default, |chunk| chunk.removed);
+    Which { number, removed, is_shared: chunk.is_some_and(|chunk| chunk.shared) }
 }
 
 /// Adds the streams that began in a chunk, by their files.
@@ -325,7 +357,7 @@ fn add_files(directory: &Path, lines: &mut Lines) -> io::Result<()> {
 }
 
 /// Creates the first chunk of a session.
-pub(super) fn create(root: &Path) -> io::Result<Chunks> {
+pub(super) fn create(root: &Path, is_shared: bool) -> io::Result<Chunks> {
     make_directories(root, Path::new(&chunk_name(1)))?;
-    Ok(Chunks::new(1, Lines::new()))
+    Ok(Chunks { is_shared, ..Chunks::new(1, Lines::new()) })
 }

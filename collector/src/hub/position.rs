@@ -4,7 +4,7 @@
 //! the position, in a directory of its own; the former one ends its last chunk at the position.
 
 use super::Hub;
-use super::chunks::{self, Line, Lines};
+use super::chunks::{self, Line, Lines, Which};
 use super::directory::{make_directories, put};
 use super::tally;
 use crate::hub::streaming::streamed_directory;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use tracepoint_reader::account::{ACCOUNT_PATH, Account, Before, Removed};
+use tracepoint_reader::account::{ACCOUNT_PATH, Before, Removed};
 use tracepoint_reader::net::relay::METADATA_CHANNEL;
 use tracepoint_reader::net::stream::Hello;
 use tracepoint_reader::{Metadata, chunk_name, chunk_number};
@@ -73,15 +73,6 @@ impl Position {
         let is_name = |name: &str| crate::names::component("a stream", name, 4).is_ok() && name != METADATA_CHANNEL;
         self.chunk > 0 && self.streams.iter().all(|stream| is_name(&stream.name))
     }
-
-    /// The session as a trace that goes on in the next chunk: what is in all former chunks.
-    fn before(&self) -> Removed {
-        let mut removed = Removed::default();
-        removed.chunks = self.chunk;
-        removed.packets = self.streams.iter().map(|stream| stream.packets).sum();
-        removed.events = self.streams.iter().map(|stream| stream.written).sum();
-        removed
-    }
 }
 
 impl Hub {
@@ -118,7 +109,8 @@ impl Hub {
         fs::write(next.join(METADATA_CHANNEL), metadata)?;
         let parsed = Metadata::parse(metadata).map_err(io::Error::other)?;
         let lines: Lines = at.lines(&Lines::new()).into_iter().map(|(key, line)| (key, line.next_chunk())).collect();
-        chunks::write(&next, &parsed, &session_name(hello), (at.chunk + 1, at.before()), &lines)?;
+        let which = Which { number: at.chunk + 1, removed: Removed::default(), is_shared: true };
+        chunks::write(&next, &parsed, &session_name(hello), which, &lines)?;
         fs::rename(&next, root.join(chunk_name(at.chunk + 1)))
     }
 }
@@ -167,9 +159,8 @@ fn end_chunk(directory: &Path, session: &str, at: &Position) -> io::Result<u64> 
         return fs::remove_dir_all(directory).map(|()| cut);
     }
     let metadata = Metadata::open(&directory.join(METADATA_CHANNEL)).map_err(io::Error::other)?;
-    let chunk = account.as_ref().and_then(|account: &Account| account.chunk.as_ref());
-    let removed = chunk.map_or_else(Removed::default, |chunk| chunk.removed);
-    put(directory, ACCOUNT_PATH, &chunks::closed(&metadata, session, (at.chunk, removed), &lines).to_json())?;
+    let which = Which { is_shared: true, ..chunks::which(at.chunk, account.as_ref()) };
+    put(directory, ACCOUNT_PATH, &chunks::closed(&metadata, session, which, &lines).to_json())?;
     Ok(cut)
 }
 

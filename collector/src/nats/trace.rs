@@ -11,6 +11,7 @@
 //!     └─ another one has the lease ─▶ what is behind the position at which this epoch ended is cut off
 //! ```
 
+use super::account::AccountText;
 use super::broker::{Broker, Failed};
 use super::former;
 use super::lease::{Committed, Held, State};
@@ -89,6 +90,8 @@ struct Trace {
     received: u64,
     dealt: u64,
     acker: Option<Acker>,
+    /// It is stored when all streams are.
+    account: AccountText,
     /// Messages that the broker has behind the last one that has come.
     pending: u64,
     heard: Instant,
@@ -158,6 +161,7 @@ impl Trace {
             received: sequence,
             dealt: sequence,
             acker: None,
+            account: AccountText::default(),
             pending: 0,
             heard: now,
             committed: held.renewed,
@@ -347,7 +351,11 @@ impl Trace {
                 self.control.all_has_come();
                 ToCollector::Close(Close { entries, ..close })
             }
-            frame @ (ToCollector::Metadata(_) | ToCollector::Account(..)) => frame,
+            ToCollector::Account(piece, whole) => {
+                self.account.add(&piece, whole);
+                return;
+            }
+            frame @ ToCollector::Metadata(_) => frame,
             _ => {
                 self.damaged();
                 return;
@@ -368,6 +376,13 @@ impl Trace {
         }
         if self.control.has_ended() {
             return Some(End::Done);
+        }
+        if self.account.is_whole() && self.of.shared.hub.borrow_mut().is_all_closed(self.session) {
+            for frame in self.account.take().frames() {
+                if let Err(why) = feed(&self.of, &mut self.control, frame).await {
+                    self.of.say(format!("`{}`: {why}", self.name));
+                }
+            }
         }
         self.pop_dealt();
         self.of.status.unstored.borrow_mut().insert(self.held.key.clone(), self.pending + self.waiting.len() as u64);

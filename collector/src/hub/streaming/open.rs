@@ -67,11 +67,14 @@ impl Hub {
         let chunks = match is_resumed {
             true => chunks::reopen(directory.path(), &name),
             false if is_shared || self.rotation.size.is_some() || self.rotation.every.is_some() => {
-                chunks::create(directory.path()).map(Some)
+                chunks::create(directory.path(), is_shared).map(Some)
             }
             false => Ok(None),
         };
-        let chunks = chunks.map_err(failed)?;
+        let mut chunks = chunks.map_err(failed)?;
+        if let Some(chunks) = &mut chunks {
+            chunks.is_shared |= is_shared;
+        }
         let place = Place {
             directory: chunks.as_ref().map_or(directory.path().to_owned(), |it| it.directory(directory.path())),
             channel: METADATA_CHANNEL.to_owned(),

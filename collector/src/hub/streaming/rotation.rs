@@ -133,7 +133,8 @@ impl Hub {
         let (name, streamed) = (session.name.clone(), session.streamed.as_ref().ok_or_else(gone)?);
         let root = session.directory.as_ref().ok_or_else(gone)?.borrow().path().to_owned();
         let (handle, alignment) = (streamed.metadata, streamed.alignment);
-        let (number, removed) = streamed.chunks.as_ref().map(|it| (it.number, it.removed)).ok_or_else(gone)?;
+        let which = streamed.chunks.as_ref().map(Chunks::which).ok_or_else(gone)?;
+        let number = which.number;
         let handles: Vec<u64> = streamed.streams.values().copied().collect();
         let old = root.join(chunk_name(number));
         let text = self.stream(handle).and_then(|stream| tally::text(&stream.view)).ok_or_else(gone)?;
@@ -147,7 +148,8 @@ impl Hub {
         }
         make_directories(&root, Path::new(NEXT_CHUNK))?;
         fs::write(next.join(METADATA_CHANNEL), &text)?;
-        chunks::write(&next, &metadata, &name, (number + 1, removed), &begun)?;
+        let next_one = chunks::Which { number: number + 1, ..which };
+        chunks::write(&next, &metadata, &name, next_one, &begun)?;
         if alignment.is_some() {
             let known = fs::read_to_string(old.join(super::clocks::FILE))?;
             put(
@@ -172,7 +174,7 @@ impl Hub {
                 stream.go_on(directory.clone(), files, |job| self.storage.give(handle, job));
             }
         }
-        let account = chunks::closed(&metadata, &name, (number, removed), &ended);
+        let account = chunks::closed(&metadata, &name, which, &ended);
         if let Err(error) = put(&old, ACCOUNT_PATH, &account.to_json()) {
             self.say(format!("cannot write the account of {}: {error}", old.display()));
         }
@@ -236,7 +238,7 @@ impl Hub {
         let is_written = streamed.is_account_written();
         let Some(chunks) = &mut streamed.chunks else { return };
         chunks.removal_done(is_gone, now);
-        let chunk = chunks::chunk(chunks.number, true, chunks.removed);
+        let chunk = chunks.which().chunk(true);
         if is_written {
             // It was written while the storage had the job.
             let account = Account::open(&directory).map_err(io::Error::other);
@@ -268,7 +270,7 @@ impl Hub {
                 }
             }
         }
-        account.chunk = Some(chunks::chunk(chunks.number, true, chunks.removed));
+        account.chunk = Some(chunks.which().chunk(true));
         account.to_json()
     }
 }

@@ -1,0 +1,64 @@
+//! The account of a trace, while its pieces come.
+
+use tracepoint_reader::net::stream::{LONGEST_PIECE, Piece, ToCollector};
+
+/// The largest account, as for senders over the network.
+const LARGEST: u64 = 64 << 20;
+
+/// The text so far. What comes behind a whole one is ignored: pieces that were published twice, and those of others.
+#[derive(Debug, Default)]
+pub(super) struct AccountText {
+    bytes: Vec<u8>,
+    whole: Option<u64>,
+    is_taken: bool,
+}
+
+impl AccountText {
+    /// A piece has come. One that does not continue the text is left out.
+    pub(super) fn add(&mut self, piece: &Piece<'_>, whole: u64) {
+        let continues = piece.offset == self.bytes.len() as u64 && self.whole.is_none_or(|known| known == whole);
+        if continues && whole <= LARGEST && !self.is_whole() {
+            self.bytes.extend_from_slice(piece.bytes);
+            self.whole = Some(whole);
+        }
+    }
+
+    /// Whether all of it is here, and was not taken.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.is_taken && self.whole == Some(self.bytes.len() as u64)
+    }
+
+    /// The text, once.
+    pub(super) fn take(&mut self) -> Self {
+        self.is_taken = true;
+        Self { bytes: std::mem::take(&mut self.bytes), whole: self.whole, is_taken: false }
+    }
+
+    /// The messages of a sender that has it.
+    pub(super) fn frames(&self) -> impl Iterator<Item = ToCollector<'_>> {
+        let whole = self.bytes.len() as u64;
+        let piece = |(number, bytes)| Piece { offset: (number * LONGEST_PIECE) as u64, bytes };
+        self.bytes.chunks(LONGEST_PIECE).enumerate().map(move |it| ToCollector::Account(piece(it), whole))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_that_come_twice_or_behind_the_end_change_nothing() {
+        let mut text = AccountText::default();
+        let mut add = |offset, bytes: &[u8], whole| {
+            text.add(&Piece { offset, bytes }, whole);
+            text.is_whole()
+        };
+        assert!(!add(0, b"abc", 5) && !add(0, b"xyz", 5) && !add(3, b"d", 9) && !add(4, b"e", 5));
+        assert!(add(3, b"de", 5) && add(0, b"other", 5) && add(5, b"", 5));
+        let taken = text.take();
+        let frames: Vec<_> = taken.frames().collect();
+        assert_eq!(frames, [ToCollector::Account(Piece { offset: 0, bytes: b"abcde" }, 5)]);
+        text.add(&Piece { offset: 0, bytes: b"other" }, 5);
+        assert!(!text.is_whole(), "it is stored once");
+    }
+}
