@@ -20,7 +20,7 @@ for argument; do
         *) seconds=$argument ;;
     esac
 done
-: "${targets:=metadata packet stream account ring recover remote dt dttrace romfile session udp_server udp_client udp_session filter notify_message relay net_stream live_wire collector sender statistic kernel usdt}"
+: "${targets:=metadata packet stream account ring recover remote dt dttrace romfile session udp_server udp_client udp_session filter notify_message relay net_stream live_wire collector sender statistic kernel usdt nats_message}"
 
 fuzz=$(cd "$(dirname "$0")/../fuzz" && pwd)
 triple=x86_64-unknown-linux-gnu

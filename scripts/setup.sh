@@ -20,6 +20,7 @@ packages=(
     systemtap   # parses scripts for them
     systemd     # systemd-analyze verify, of the units in examples/systemd
     g++         # libFuzzer's runtime
+    nats-server      # a broker between senders and collectors
     iproute2         # ip netns: hosts in network namespaces
     lttng-tools      # lttng, lttng-sessiond, lttng-relayd: stock peers on the network
     liblttng-ust-dev # programs that LTTng traces

@@ -104,5 +104,6 @@ step budgets scripts/budgets.sh
 step helgrind scripts/helgrind.sh
 step models scripts/models.sh ${long}
 step fuzz scripts/fuzz.sh ${long}
+step nats scripts/nats.sh
 step query scripts/query.sh
 step deny-query cargo deny --manifest-path query/Cargo.toml check bans licenses sources
