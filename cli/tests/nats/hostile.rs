@@ -36,12 +36,20 @@ fn messages_that_are_no_traces_harm_nothing() {
             payload.truncate(payload.len() - next() as usize % 2 * (payload.len() / 3));
             let (_, token) = message.subject.rsplit_once('.').unwrap();
             let other = format!("tracepoint.vm.other-{}.{token}", next() % 3);
-            for (subject, payload) in [(message.subject.to_string(), payload.clone()), (other, message.payload.to_vec())] {
+            for (subject, payload) in
+                [(message.subject.to_string(), payload.clone()), (other, message.payload.to_vec())]
+            {
                 context.publish(subject, payload.into()).await.unwrap().await.unwrap();
             }
             true_subjects.push(message.subject.to_string());
         }
-        for subject in ["tracepoint.a", "tracepoint.a.b.=hello", "tracepoint.a.b.=control", "tracepoint.=2E=2E.=2F.=hello", "tracepoint.a.b.c.d.e"] {
+        for subject in [
+            "tracepoint.a",
+            "tracepoint.a.b.=hello",
+            "tracepoint.a.b.=control",
+            "tracepoint.=2E=2E.=2F.=hello",
+            "tracepoint.a.b.c.d.e",
+        ] {
             for length in [0, 1, 23, 24, 100, 5000] {
                 let payload: Vec<u8> = (0..length).map(|_| next() as u8).collect();
                 context.publish(subject, payload.into()).await.unwrap().await.unwrap();
@@ -64,7 +72,10 @@ fn messages_that_are_no_traces_harm_nothing() {
     wait_for("the true trace is stored", || {
         let stored = traces(&output);
         let account = stored.first()?.join(".account/account.json");
-        std::fs::read_to_string(account).ok().filter(|text| text.contains("\"last\":true") || text.contains("\"last\": true")).map(drop)
+        std::fs::read_to_string(account)
+            .ok()
+            .filter(|text| text.contains("\"last\":true") || text.contains("\"last\": true"))
+            .map(drop)
     });
     wait_for("it is done", || collect.said().contains(" ended").then_some(()));
     let said = collect.said();

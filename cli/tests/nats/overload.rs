@@ -17,7 +17,7 @@ fn what_a_full_broker_does_not_take_is_lost_in_the_rings_and_counted() {
     let place = TempDir::new_in("/dev/shm").unwrap();
     let place = place.path();
     let broker = Broker::start(place);
-    broker.create_stream(|config| config.max_bytes = 300 << 10);
+    broker.create_stream(|config| config.max_messages = 100);
     let test = "overload::what_a_full_broker_does_not_take_is_lost_in_the_rings_and_counted";
     let record = Record::start(place, "record", &broker.url(), (test, "60000 50"), SMALL);
     let status = wait_for("the broker is full", || {

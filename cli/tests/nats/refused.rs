@@ -1,8 +1,9 @@
 //! What cannot be done is refused before anything is recorded, with what to do.
 
 use crate::broker::{Broker, free_port, is_there};
-use crate::programs::{Record, tracectl};
 use crate::is_traced;
+use crate::programs::{Record, tracectl};
+use async_nats::jetstream::stream::{Config, DiscardPolicy};
 use tempfile::TempDir;
 
 #[test]
@@ -22,6 +23,29 @@ fn a_broker_that_is_not_there_and_one_without_jetstream_are_told() {
         let refused = tracectl(place, &["record", "-e", "x", "--nats", wrong]);
         let errors = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(refused.status.code() == Some(2) && errors.contains(why), "{errors}");
+    }
+}
+
+#[test]
+fn a_stream_that_drops_what_it_has_is_refused() {
+    if is_traced() || !is_there() {
+        return;
+    }
+    let place = TempDir::new_in("/dev/shm").unwrap();
+    let place = place.path();
+    let test = "refused::a_stream_that_drops_what_it_has_is_refused";
+    type Change = fn(&mut Config);
+    let changes: [(Change, &str); 2] = [
+        (|config| config.max_bytes = 1 << 20, "bound it by `max_msgs`"),
+        (|config| (config.max_messages, config.discard) = (10, DiscardPolicy::Old), "set its `discard` to `new`"),
+    ];
+    for (number, (change, mend)) in changes.into_iter().enumerate() {
+        let broker = Broker::start(&place.join(number.to_string()));
+        broker.create_stream(change);
+        let mut record = Record::start(place, "record", &broker.url(), (test, "100 0"), &[]);
+        assert_eq!(record.program.wait("it is refused").code(), Some(6));
+        let told = record.said();
+        assert!(told.contains("the stream `TRACEPOINT`") && told.contains(mend), "{told}");
     }
 }
 

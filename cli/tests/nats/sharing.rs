@@ -70,7 +70,8 @@ fn taken_over(test: &str, change: impl FnOnce(&Path, &str, Collect) -> Option<Co
 
 /// The packets in index files below a directory.
 fn events_of(directory: &Path) -> u64 {
-    let sizes = traces(directory).into_iter().flat_map(|trace| std::fs::read_dir(trace.join("index")).into_iter().flatten());
+    let sizes =
+        traces(directory).into_iter().flat_map(|trace| std::fs::read_dir(trace.join("index")).into_iter().flatten());
     sizes.flatten().map(|entry| entry.metadata().map_or(0, |it| it.len().saturating_sub(16) / 72)).sum()
 }
 

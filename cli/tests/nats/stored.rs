@@ -40,7 +40,12 @@ pub(crate) fn assert_once(directories: &[&Path], each: u64, told: &str) {
     let twice = events.iter().filter(|(_, count)| **count > 1).count();
     let missing = (0..2).flat_map(|thread| (0..each).map(move |n| (thread, n)));
     let missing: Vec<_> = missing.filter(|event| !events.contains_key(event)).collect();
-    assert!(missing.is_empty() && twice == 0, "{told}: {} missing from {:?} on, {twice} twice", missing.len(), missing.first());
+    assert!(
+        missing.is_empty() && twice == 0,
+        "{told}: {} missing from {:?} on, {twice} twice",
+        missing.len(),
+        missing.first()
+    );
     assert_eq!(events.len() as u64, each * 2, "{told}");
 }
 

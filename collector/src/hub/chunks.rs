@@ -223,13 +223,7 @@ pub(super) fn closed(metadata: &Metadata, session: &str, which: Which, lines: &L
 }
 
 /// Writes what is known of a chunk when it begins.
-pub(super) fn write(
-    directory: &Path,
-    metadata: &Metadata,
-    session: &str,
-    of: Which,
-    lines: &Lines,
-) -> io::Result<()> {
+pub(super) fn write(directory: &Path, metadata: &Metadata, session: &str, of: Which, lines: &Lines) -> io::Result<()> {
     let mut account = closed(metadata, session, of, lines);
     account.complete = false;
     put(directory, ACCOUNT_PATH, &account.to_json())?;

@@ -82,7 +82,8 @@ pub(super) struct Stored {
 impl Broker {
     /// Connects. The connection is made again when it is lost.
     pub(super) async fn connect(broker: &nats::Broker) -> Result<Client, Failed> {
-        let options = ConnectOptions::new().name("tracectl collect").connection_timeout(TIME).request_timeout(Some(TIME));
+        let options =
+            ConnectOptions::new().name("tracectl collect").connection_timeout(TIME).request_timeout(Some(TIME));
         options.connect(broker.servers()).await.map_err(|error| Failed::new(&format!("connect to {broker}"), &error))
     }
 

@@ -54,7 +54,15 @@ impl Lease {
     /// That of a trace that nobody has collected.
     pub(super) fn first(owner: &str) -> Self {
         let position = Position { chunk: 1, streams: Vec::new() };
-        Self { state: State::Held, owner: owner.to_owned(), epoch: 1, count: 0, sequence: 0, position, ended: Vec::new() }
+        Self {
+            state: State::Held,
+            owner: owner.to_owned(),
+            epoch: 1,
+            count: 0,
+            sequence: 0,
+            position,
+            ended: Vec::new(),
+        }
     }
 
     /// Decodes an entry. Others write them, too.
@@ -138,7 +146,13 @@ impl Held {
     }
 
     /// Writes how far the trace is stored.
-    pub(super) async fn commit(&mut self, broker: &Broker, state: State, sequence: u64, position: Position) -> Committed {
+    pub(super) async fn commit(
+        &mut self,
+        broker: &Broker,
+        state: State,
+        sequence: u64,
+        position: Position,
+    ) -> Committed {
         let renewed = Instant::now();
         let mut lease = Lease { state, sequence, position, count: self.lease.count + 1, ..self.lease.clone() };
         match broker.leases.update(&self.key, lease.bytes().into(), self.revision).await {

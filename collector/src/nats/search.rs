@@ -43,14 +43,8 @@ type Seen = BTreeMap<String, (u64, Instant)>;
 /// Collects traces until the collector ends.
 pub(crate) async fn search(shared: Rc<Shared>, status: Rc<Status>, settings: Settings, owner: Owner) {
     let former = former::find(&shared.hub.borrow().output);
-    let of = Rc::new(Collecting {
-        shared,
-        status,
-        settings,
-        owner,
-        mine: RefCell::default(),
-        former: RefCell::new(former),
-    });
+    let of =
+        Rc::new(Collecting { shared, status, settings, owner, mine: RefCell::default(), former: RefCell::new(former) });
     let Some(broker) = connect(&of).await else { return };
     let (mut seen, mut told) = (Seen::new(), None);
     let mut tasks = JoinSet::new();

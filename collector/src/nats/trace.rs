@@ -133,7 +133,8 @@ impl Trace {
         };
         let hello = beginning.hello(&subject).ok_or("its beginning is malformed, or is that of another trace")?;
         let lease = &held.lease;
-        let (former, metadata) = (Position { chunk: lease.position.chunk - 1, ..lease.position.clone() }, beginning.metadata());
+        let (former, metadata) =
+            (Position { chunk: lease.position.chunk - 1, ..lease.position.clone() }, beginning.metadata());
         // Without metadata nothing was stored by another one.
         if former.chunk > 0 && !metadata.is_empty() {
             let made = of.shared.hub.borrow().take_over(&hello, &former, &metadata);
@@ -144,7 +145,8 @@ impl Trace {
         feed(&of, &mut control, ToCollector::Hello(hello)).await?;
         let session = control.session().ok_or("it was not opened")?;
         let root = of.shared.hub.borrow().root(session).ok_or("it has no directory")?;
-        former::mark(&root, &held.key, lease.epoch, &name).map_err(|error| format!("cannot write its mark: {error}"))?;
+        former::mark(&root, &held.key, lease.epoch, &name)
+            .map_err(|error| format!("cannot write its mark: {error}"))?;
         let now = Instant::now();
         let sequence = lease.sequence;
         let mut trace = Self {
@@ -258,7 +260,9 @@ impl Trace {
 
     /// Takes a message. The memory for it may have to be waited for, meanwhile the lease is renewed.
     async fn message(&mut self, message: jetstream::Message) -> Option<End> {
-        let Ok((sequence, pending)) = message.info().map(|info| (info.stream_sequence, info.pending)) else { return None };
+        let Ok((sequence, pending)) = message.info().map(|info| (info.stream_sequence, info.pending)) else {
+            return None;
+        };
         (self.heard, self.pending) = (Instant::now(), pending);
         if sequence <= self.received {
             return None;
@@ -266,7 +270,8 @@ impl Trace {
         let (message, acker) = message.split();
         let size = u32::try_from(message.payload.len()).unwrap_or(u32::MAX);
         let what = if size > self.of.shared.largest {
-            self.of.say(format!("a message of `{}` has {size} bytes, more than half of the memory (--memory)", self.name));
+            self.of
+                .say(format!("a message of `{}` has {size} bytes, more than half of the memory (--memory)", self.name));
             self.damaged()
         } else {
             let shared = Rc::clone(&self.of.shared);
@@ -336,16 +341,18 @@ impl Trace {
                 return;
             }
             ToCollector::Sync(sync) => {
-                let entries = sync.entries.iter().filter_map(|entry| {
-                    Some(SyncEntry { handle: *self.handles.get(&entry.handle)?, ..*entry })
-                });
+                let entries = sync
+                    .entries
+                    .iter()
+                    .filter_map(|entry| Some(SyncEntry { handle: *self.handles.get(&entry.handle)?, ..*entry }));
                 let entries = entries.collect();
                 ToCollector::Sync(Sync { entries, ..sync })
             }
             ToCollector::Close(close) => {
-                let entries = close.entries.iter().filter_map(|entry| {
-                    Some(ClosedStream { handle: *self.handles.get(&entry.handle)?, ..*entry })
-                });
+                let entries = close
+                    .entries
+                    .iter()
+                    .filter_map(|entry| Some(ClosedStream { handle: *self.handles.get(&entry.handle)?, ..*entry }));
                 let entries = entries.collect();
                 // The sender publishes this when the broker has everything else.
                 self.control.all_has_come();

@@ -98,9 +98,8 @@ impl Nats {
             )));
         }
         let Identity { host, session, process, uuid, .. } = identity;
-        let again = (0..streams.count()).flat_map(|stream| {
-            kept.within(stream, 0, NO_SEQ).into_iter().map(move |seq| (stream, seq))
-        });
+        let again = (0..streams.count())
+            .flat_map(|stream| kept.within(stream, 0, NO_SEQ).into_iter().map(move |seq| (stream, seq)));
         let framing = Framing { unit: None, header: OVERHEAD / 16 };
         Ok(Self {
             name: format!("broker {}", link.server.name),

@@ -29,7 +29,15 @@ fn subjects_are_taken_apart() {
         let subject = trace.subject(&token);
         assert_eq!(TraceSubject::parse(&subject), Some((trace.clone(), token)));
     }
-    for wrong in ["", "tracepoint", "tracepoint.a.b", "tracepoint.a.b.c.d", "other.a.b.c", "tracepoint.a.=2e.c", "tracepoint.a.b.*"] {
+    for wrong in [
+        "",
+        "tracepoint",
+        "tracepoint.a.b",
+        "tracepoint.a.b.c.d",
+        "other.a.b.c",
+        "tracepoint.a.=2e.c",
+        "tracepoint.a.b.*",
+    ] {
         assert_eq!(TraceSubject::parse(wrong), None, "{wrong}");
     }
     assert_eq!(message_id(uuid, "0.1.2"), format!("{}.0.1.2", "ab".repeat(16)));
@@ -90,7 +98,17 @@ fn brokers_are_parsed_and_shown_without_passwords() {
         assert_eq!(broker.to_string(), shown);
         assert!(!format!("{broker:?}").contains("secret"));
     }
-    for wrong in ["", "vm", "nats://", "nats://vm:0", "nats://vm:x", "nats://vm?replicas=9", "nats://vm?x", "nats://a, nats://b", "nats://vm/x"] {
+    for wrong in [
+        "",
+        "vm",
+        "nats://",
+        "nats://vm:0",
+        "nats://vm:x",
+        "nats://vm?replicas=9",
+        "nats://vm?x",
+        "nats://a, nats://b",
+        "nats://vm/x",
+    ] {
         assert!(wrong.parse::<Broker>().is_err(), "{wrong}");
     }
     assert!(Broker::is_url("nats://x") && Broker::is_url("tls://x") && !Broker::is_url("vm:5342"));

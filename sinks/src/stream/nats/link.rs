@@ -172,8 +172,10 @@ async fn open(broker: &Broker, back: &Back) -> Result<jetstream::Context, String
     let info = client.server_info();
     let context = jetstream::ContextBuilder::new().timeout(ACK_TIME).ack_timeout(ACK_TIME).max_ack_inflight(1 << 16);
     let context = context.build(client);
-    let names = context.stream_by_subject(ALL_SUBJECTS).await;
-    if names.is_err() {
+    if let Ok(name) = context.stream_by_subject(ALL_SUBJECTS).await {
+        let found = context.get_stream(name).await.map_err(|error| text(&error))?;
+        check(&found.cached_info().config, &info.version)?;
+    } else {
         let config = stream::Config {
             name: STREAM.to_owned(),
             subjects: vec![ALL_SUBJECTS.to_owned()],
@@ -196,6 +198,23 @@ async fn open(broker: &Broker, back: &Back) -> Result<jetstream::Context, String
     Ok(context)
 }
 
+/// Checks that a stream that another one has created keeps what it has acknowledged.
+fn check(config: &stream::Config, version: &str) -> Result<(), String> {
+    let name: String = config.name.chars().filter(|c| !c.is_control()).collect();
+    let is_bounded = config.max_bytes > 0 || config.max_messages > 0 || config.max_messages_per_subject > 0;
+    if config.discard == stream::DiscardPolicy::Old && is_bounded {
+        return Err(format!(
+            "the stream `{name}` of the broker drops its oldest messages when it is full; set its `discard` to `new`"
+        ));
+    }
+    if config.max_bytes > 0 && version.starts_with("2.9.") {
+        return Err(format!(
+            "the stream `{name}` of the broker has `max_bytes`, at which version {version} of the server drops the oldest message also where              `discard` is `new`; bound it by `max_msgs`"
+        ));
+    }
+    Ok(())
+}
+
 type Acknowledgement = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 fn acknowledgement(future: PublishAckFuture) -> Acknowledgement {
@@ -212,7 +231,9 @@ fn refused(error: &jetstream::context::PublishError) -> String {
         }
         PublishErrorKind::TimedOut => "the broker has not acknowledged a message in time".to_owned(),
         _ if text.contains("maximum") => {
-            format!("the broker is full: {text}; start more collectors (`tracectl collect --nats`), or raise the limits of its stream")
+            format!(
+                "the broker is full: {text}; start more collectors (`tracectl collect --nats`), or raise the limits of its stream"
+            )
         }
         _ => format!("the broker refuses a message: {text}"),
     }
