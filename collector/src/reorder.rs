@@ -54,6 +54,7 @@ pub(crate) struct Limits {
 
 impl Limits {
     /// Nothing more comes that was not sent again: what is missing is given up.
+    #[cfg(feature = "nats")]
     pub(crate) fn at_once(&self) -> Self {
         Self { time: Duration::ZERO, delay: Duration::ZERO, end_delay: Duration::ZERO, ..*self }
     }

@@ -58,12 +58,27 @@ pub(crate) struct StreamControl {
     /// Whether the sender was told to wait.
     is_held: bool,
     told_ready: bool,
-    is_udp: bool,
-    /// The messages come from a broker, from which other collectors may take them.
-    is_shared: bool,
-    /// Everything that was sent has come: what is not there is missing.
-    has_all: bool,
+    way: Way,
     phase: Phase,
+}
+
+/// How packets come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Tcp,
+    Udp,
+    /// From a broker, from which other collectors may take them.
+    #[cfg(feature = "nats")]
+    Broker,
+    /// The same, and everything has come: what is not there is missing.
+    #[cfg(feature = "nats")]
+    BrokerAtEnd,
+}
+
+impl Way {
+    const fn is_shared(self) -> bool {
+        !matches!(self, Self::Tcp | Self::Udp)
+    }
 }
 
 /// How far the end has come.
@@ -89,9 +104,7 @@ impl StreamControl {
             told: None,
             is_held: false,
             told_ready: false,
-            is_udp: false,
-            is_shared: false,
-            has_all: false,
+            way: Way::Tcp,
             phase: Phase::Open,
         }
     }
@@ -99,7 +112,7 @@ impl StreamControl {
     /// For messages of a broker, which asks its clients itself who they are.
     #[cfg(feature = "nats")]
     pub(crate) fn shared(offer: Offer) -> Self {
-        Self { is_shared: true, ..Self::new(Offer { key: None, ..offer }) }
+        Self { way: Way::Broker, ..Self::new(Offer { key: None, ..offer }) }
     }
 
     /// The session, once it is open.
@@ -117,7 +130,7 @@ impl StreamControl {
     /// Everything that was sent has come.
     #[cfg(feature = "nats")]
     pub(crate) fn all_has_come(&mut self) {
-        self.has_all = true;
+        self.way = Way::BrokerAtEnd;
     }
 
     /// Whether the connection is to be closed: everything was said.
@@ -240,9 +253,11 @@ impl StreamControl {
     ) -> Result<(), Refusal> {
         let mut token = [0; 16];
         token.copy_from_slice(&random[..16]);
-        let opened = hub.open_streamed(hello, token, self.is_shared).map_err(|why| (ErrorCode::Storage, why))?;
+        let opened = hub.open_streamed(hello, token, self.way.is_shared()).map_err(|why| (ErrorCode::Storage, why))?;
         self.open = Some(opened);
-        self.is_udp = hello.udp;
+        if hello.udp && self.way == Way::Tcp {
+            self.way = Way::Udp;
+        }
         let welcome = Welcome {
             version: VERSION.into(),
             resumed: opened.is_resumed,
@@ -269,15 +284,14 @@ impl StreamControl {
         let streamed = hub.streamed(id).filter(|streamed| streamed.connection == opened.connection).ok_or(replaced)?;
         if streamed.has_data && !self.told_ready {
             self.told_ready = true;
-            ToSender::Ready(if self.is_udp { Ready::Udp } else { Ready::Tcp }).encode(out);
+            ToSender::Ready(if self.way == Way::Udp { Ready::Udp } else { Ready::Tcp }).encode(out);
         }
         let limits = self.offer.limits;
-        let limits = if self.has_all {
-            limits.at_once()
-        } else if self.is_udp {
-            limits
-        } else {
-            limits.over_tcp(streamed.silent, now)
+        let limits = match self.way {
+            Way::Udp => limits,
+            #[cfg(feature = "nats")]
+            Way::BrokerAtEnd => limits.at_once(),
+            _ => limits.over_tcp(streamed.silent, now),
         };
         for nacks in hub.gaps(id, &limits, now).chunks(MOST_NACKS) {
             ToSender::Nack(Nack { entries: nacks.to_vec() }).encode(out);

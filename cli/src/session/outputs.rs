@@ -84,7 +84,7 @@ pub(crate) struct OutputArguments {
     /// The same, in the protocol of lttng-relayd
     #[arg(long, value_name = "HOST[:PORT[:DATA_PORT]]", value_parser = peer, group = "streaming")]
     relay: Option<String>,
-    /// Publish the packets of each process to a NATS broker with JetStream, from which `tracectl collect --nats` takes them. Several URLs, separated
+    /// Publish the packets of each process to a NATS broker (`nats-server -js`), from which `tracectl collect --nats` takes them. Several URLs, separated
     /// by commas, name servers of one cluster
     #[cfg(feature = "nats")]
     #[arg(long, value_name = "nats://HOST[:PORT]", value_parser = broker, group = "streaming", conflicts_with_all = ["stream_udp", "key_file"])]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// A server with JetStream, on the loopback interface.
+/// A server with `JetStream`, on the loopback interface.
 pub(crate) struct Broker {
     server: Option<Running>,
     place: PathBuf,

@@ -26,6 +26,8 @@ fn a_broker_that_is_not_there_and_one_without_jetstream_are_told() {
     }
 }
 
+type Change = fn(&mut Config);
+
 #[test]
 fn a_stream_that_drops_what_it_has_is_refused() {
     if is_traced() || !is_there() {
@@ -34,7 +36,6 @@ fn a_stream_that_drops_what_it_has_is_refused() {
     let place = TempDir::new_in("/dev/shm").unwrap();
     let place = place.path();
     let test = "refused::a_stream_that_drops_what_it_has_is_refused";
-    type Change = fn(&mut Config);
     let changes: [(Change, &str); 2] = [
         (|config| config.max_bytes = 1 << 20, "bound it by `max_msgs`"),
         (|config| (config.max_messages, config.discard) = (10, DiscardPolicy::Old), "set its `discard` to `new`"),

@@ -92,19 +92,16 @@ impl Broker {
         let context = jetstream::ContextBuilder::new().timeout(TIME).ack_timeout(TIME).build(client.clone());
         let Ok(name) = context.stream_by_subject(ALL_SUBJECTS).await else { return Ok(None) };
         let stream = context.get_stream(name).await.map_err(|error| Failed::new("find the stream", &error))?;
-        let leases = match context.get_key_value(BUCKET).await {
-            Ok(leases) => leases,
-            Err(_) => {
-                // If another collector creates it at the same time, it is there as well.
-                let created = context.create_stream(bucket(broker.replicas())).await;
-                let found = context.get_key_value(BUCKET).await;
-                found.map_err(|error| {
-                    created.map_or_else(
-                        |refused| Failed::new("create the bucket of leases", &refused),
-                        |_| Failed::new("find the bucket of leases", &error),
-                    )
-                })?
-            }
+        let leases = if let Ok(leases) = context.get_key_value(BUCKET).await {
+            leases
+        } else {
+            // If another collector creates it at the same time, it is there as well.
+            let created = context.create_stream(bucket(broker.replicas())).await;
+            let found = context.get_key_value(BUCKET).await;
+            found.map_err(|error| match created {
+                Err(refused) => Failed::new("create the bucket of leases", &refused),
+                Ok(_) => Failed::new("find the bucket of leases", &error),
+            })?
         };
         Ok(Some(Self { client, stream, leases }))
     }
@@ -145,21 +142,13 @@ impl Broker {
     /// The first message of a subject from a sequence on.
     pub(super) async fn first(&self, subject: &str, from: u64) -> Result<Option<Stored>, Failed> {
         let found = self.stream.get_first_raw_message_by_subject(subject, from).await;
-        self.found(found.map(|message| Stored { sequence: message.sequence, payload: message.payload.into() }))
+        found_or_none(found.map(|message| Stored { sequence: message.sequence, payload: message.payload.into() }))
     }
 
     /// The sequence of the last message of a trace.
     pub(super) async fn last(&self, trace: &TraceSubject) -> Result<Option<u64>, Failed> {
         let found = self.stream.get_last_raw_message_by_subject(&trace.all()).await;
-        self.found(found.map(|message| message.sequence))
-    }
-
-    fn found<T>(&self, found: Result<T, stream::LastRawMessageError>) -> Result<Option<T>, Failed> {
-        match found {
-            Ok(found) => Ok(Some(found)),
-            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-            Err(error) => Err(Failed::new("read a message", &error)),
-        }
+        found_or_none(found.map(|message| message.sequence))
     }
 
     /// The consumer of a trace for an epoch, from this sequence on; one of this name is replaced.
@@ -195,5 +184,13 @@ impl Broker {
     pub(super) async fn purge_all(&self, trace: &TraceSubject) -> Result<(), Failed> {
         let purge = self.stream.purge().filter(trace.all());
         purge.await.map(drop).map_err(|error| Failed::new("purge a trace", &error))
+    }
+}
+
+fn found_or_none<T>(found: Result<T, stream::LastRawMessageError>) -> Result<Option<T>, Failed> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+        Err(error) => Err(Failed::new("read a message", &error)),
     }
 }

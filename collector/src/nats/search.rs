@@ -131,7 +131,7 @@ async fn round(of: &Rc<Collecting>, broker: &Broker, seen: &mut Seen, tasks: &mu
         of.mine.borrow_mut().insert(key.to_owned());
         let (task_of, broker, trace, key) = (Rc::clone(of), broker.clone(), trace.clone(), key.to_owned());
         tasks.spawn_local(async move {
-            trace::collect(Rc::clone(&task_of), broker, trace, held).await;
+            Box::pin(trace::collect(Rc::clone(&task_of), broker, trace, held)).await;
             task_of.former.borrow_mut().retain(|former| former.key != key);
             task_of.mine.borrow_mut().remove(&key);
         });
@@ -170,7 +170,9 @@ async fn settle(of: &Collecting, broker: &Broker) -> Result<(), Failed> {
     let former = of.former.borrow().clone();
     for one in former.into_iter().filter(|one| !of.mine.borrow().contains(&one.key)) {
         let (is_settled, message) = one.settle(broker, &of.owner.id).await?;
-        message.into_iter().for_each(|message| of.say(message));
+        if let Some(message) = message {
+            of.say(message);
+        }
         if is_settled {
             of.former.borrow_mut().retain(|other| !other.is(&one));
         }

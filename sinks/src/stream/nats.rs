@@ -1,4 +1,4 @@
-//! A session with a NATS broker: packets are published to a JetStream stream, and kept until the broker has stored them.
+//! A session with a NATS broker: packets are published to a stream of `JetStream`, and kept until the broker has stored them.
 //!
 //! ```text
 //!   open: HELLO                              each of these is stored before anything behind it is published

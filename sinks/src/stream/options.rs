@@ -134,7 +134,7 @@ impl StreamOptions {
         }
     }
 
-    /// The default options, publishing to a NATS broker with JetStream: see `docs/nats.md`. Datagrams, shared keys and
+    /// The default options, publishing to a NATS broker with `JetStream`: see `docs/nats.md`. Datagrams, shared keys and
     /// [`relay_only`](Self::relay_only) do not apply.
     ///
     /// ```

@@ -1,0 +1,91 @@
+//! How collecting a trace ends.
+
+use super::{End, TICK, Trace};
+use crate::nats::former;
+use crate::nats::lease::{Committed, State};
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+/// How long files are completed, when a trace ends here.
+const END_TIME: Duration = Duration::from_secs(10);
+
+impl Trace {
+    /// Ends the trace here.
+    pub(super) async fn finish(mut self, end: End) {
+        let at = match end {
+            End::Lost(at) => {
+                self.of.say(format!("another collector goes on with `{}`", self.name));
+                Some(at)
+            }
+            End::Released => {
+                self.until(END_TIME, |trace| {
+                    trace.pop_dealt();
+                    trace.waiting.is_empty()
+                })
+                .await;
+                match self.last_commit(State::Released).await {
+                    Committed::Lost(at) => Some(at),
+                    // If it has not come through, the lease expires, and the next collector here looks at it.
+                    Committed::Unknown(_) => None,
+                    Committed::Yes => Some(self.held.lease.position.clone()),
+                }
+            }
+            End::Done => {
+                // Nothing is to come, so nothing waits either.
+                self.dealt = self.received;
+                self.close().await;
+                match self.last_commit(State::Done).await {
+                    Committed::Lost(at) => Some(at),
+                    Committed::Unknown(_) => None,
+                    Committed::Yes => {
+                        former::unmark(&self.root);
+                        if let Err(error) = self.broker.purge_all(&self.subject).await {
+                            self.of.say(error.to_string());
+                        }
+                        let _ = self.broker.stream.delete_consumer(&self.consumer_name()).await;
+                        return;
+                    }
+                }
+            }
+        };
+        self.close().await;
+        let _ = self.broker.stream.delete_consumer(&self.consumer_name()).await;
+        if let Some(at) = at {
+            if let Some(message) = former::end(&self.root, &self.name, &at) {
+                self.of.say(message);
+            }
+        }
+    }
+
+    /// Commits until it is known what became of it, or the lease is over.
+    async fn last_commit(&mut self, state: State) -> Committed {
+        loop {
+            let committed = self.commit(state).await;
+            if !matches!(committed, Committed::Unknown(_)) || self.held.is_in_doubt(self.of.settings.lease) {
+                return committed;
+            }
+            sleep(super::AGAIN).await;
+        }
+    }
+
+    /// Closes the session, and waits until its files are complete.
+    async fn close(&mut self) {
+        {
+            let hub = &mut self.of.shared.hub.borrow_mut();
+            self.control.ended(hub, Instant::now());
+            hub.close_session(self.session, Instant::now());
+        }
+        self.until(END_TIME, |trace| {
+            let hub = trace.of.shared.hub.borrow();
+            hub.session(trace.session).is_none_or(crate::hub::Session::is_closed)
+        })
+        .await;
+    }
+
+    async fn until(&mut self, time: Duration, mut is_so: impl FnMut(&mut Self) -> bool) {
+        let until = Instant::now() + time;
+        while !is_so(self) && Instant::now() < until {
+            sleep(TICK).await;
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What comes from the broker, on its way to the hub.
+
+use super::{End, TICK, Trace, Waiting, What};
+use crate::nats::search::Collecting;
+use crate::stream_control::StreamControl;
+use async_nats::jetstream;
+use std::rc::Rc;
+use std::time::Instant;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
+use tracepoint_reader::net::nats::{Message, Token, TraceSubject, with_handle};
+use tracepoint_reader::net::stream::{
+    Announced, Close, ClosedStream, FRAME_HEADER, FrameHeader, Sync, SyncEntry, ToCollector, ToSender,
+};
+
+impl Trace {
+    /// Takes a message. The memory for it may have to be waited for, meanwhile the lease is renewed.
+    pub(super) async fn message(&mut self, message: jetstream::Message) -> Option<End> {
+        let Ok((sequence, pending)) = message.info().map(|info| (info.stream_sequence, info.pending)) else {
+            return None;
+        };
+        (self.heard, self.pending) = (Instant::now(), pending);
+        if sequence <= self.received {
+            return None;
+        }
+        let (message, acker) = message.split();
+        let size = u32::try_from(message.payload.len()).unwrap_or(u32::MAX);
+        let what = if size > self.of.shared.largest {
+            self.of
+                .say(format!("a message of `{}` has {size} bytes, more than half of the memory (--memory)", self.name));
+            self.damaged()
+        } else {
+            let shared = Rc::clone(&self.of.shared);
+            let mut memory = std::pin::pin!(shared.memory(size));
+            let memory = loop {
+                match timeout(TICK, &mut memory).await {
+                    Ok(memory) => break memory,
+                    Err(_) => {
+                        if let Some(end) = self.tick().await {
+                            return Some(end);
+                        }
+                    }
+                }
+            };
+            match TraceSubject::parse(&message.subject).map(|(_, token)| token) {
+                Some(Token::Hello) => What::Nothing,
+                Some(token) => match Message::decode(&token, &message.payload) {
+                    Ok(Message::Packet(route, wire)) => self.packet(route.handle, route.seq, wire, memory),
+                    Ok(Message::Frames(frames)) => {
+                        drop(memory);
+                        let mut what = What::Nothing;
+                        for frame in frames {
+                            if matches!(frame, ToCollector::Close(_) | ToCollector::Account(..)) {
+                                what = What::End;
+                            }
+                            self.frame(frame).await;
+                        }
+                        what
+                    }
+                    _ => self.damaged(),
+                },
+                None => self.damaged(),
+            }
+        };
+        self.received = sequence;
+        self.waiting.push_back(Waiting { sequence, what, acker });
+        None
+    }
+
+    fn damaged(&self) -> What {
+        self.of.shared.hub.borrow_mut().counts.damaged += 1;
+        What::Nothing
+    }
+
+    fn packet(&self, number: u64, seq: u64, wire: &[u8], memory: Option<OwnedSemaphorePermit>) -> What {
+        let Some(handle) = self.handles.get(&number).copied() else { return self.damaged() };
+        let hub = &mut self.of.shared.hub.borrow_mut();
+        // What is stored comes again after a collector was killed, or was published twice.
+        if !hub.wants(handle, seq) {
+            return What::Packet { handle, seq };
+        }
+        if hub.wire_packet(self.session, with_handle(wire, handle), memory, Instant::now()) {
+            What::Packet { handle, seq }
+        } else {
+            What::Nothing
+        }
+    }
+
+    /// Hands a message to the hub, with its handles. One that does not fit is left out.
+    pub(super) async fn frame(&mut self, frame: ToCollector<'_>) {
+        let frame = match frame {
+            ToCollector::Announce(announce) => {
+                let number = u64::from(announce.request);
+                if let Ok(Some(announced)) = feed(&self.of, &mut self.control, ToCollector::Announce(announce)).await {
+                    self.handles.insert(number, announced.handle);
+                }
+                return;
+            }
+            ToCollector::Sync(sync) => {
+                let entries = sync
+                    .entries
+                    .iter()
+                    .filter_map(|entry| Some(SyncEntry { handle: *self.handles.get(&entry.handle)?, ..*entry }));
+                let entries = entries.collect();
+                ToCollector::Sync(Sync { entries, ..sync })
+            }
+            ToCollector::Close(close) => {
+                let entries = close
+                    .entries
+                    .iter()
+                    .filter_map(|entry| Some(ClosedStream { handle: *self.handles.get(&entry.handle)?, ..*entry }));
+                let entries = entries.collect();
+                // The sender publishes this when the broker has everything else.
+                self.control.all_has_come();
+                ToCollector::Close(Close { entries, ..close })
+            }
+            ToCollector::Account(piece, whole) => {
+                self.account.add(&piece, whole);
+                return;
+            }
+            frame @ ToCollector::Metadata(_) => frame,
+            _ => {
+                self.damaged();
+                return;
+            }
+        };
+        if feed(&self.of, &mut self.control, frame).await.is_err() {
+            self.damaged();
+        }
+    }
+}
+
+/// Hands a message to the hub; the handle of a stream that is announced by it.
+pub(super) async fn feed(
+    of: &Collecting,
+    control: &mut StreamControl,
+    message: ToCollector<'_>,
+) -> Result<Option<Announced>, String> {
+    let memory = match &message {
+        ToCollector::Metadata(piece) => of.shared.memory(piece.bytes.len() as u32).await,
+        _ => None,
+    };
+    let random = crate::server::random().map_err(|error| error.to_string())?;
+    let mut out = Vec::new();
+    let hub = &mut of.shared.hub.borrow_mut();
+    control.message(hub, message, memory, random, Instant::now(), &mut out).map_err(|(_, why)| why)?;
+    let header = FrameHeader::decode(&out).and_then(Result::ok);
+    let said = header.and_then(|header| ToSender::decode(header.kind, &out[FRAME_HEADER..]).ok());
+    Ok(match said {
+        Some(ToSender::Announced(announced)) => Some(announced),
+        _ => None,
+    })
+}
