@@ -37,6 +37,7 @@ pub mod prometheus;
 mod relay;
 mod reorder;
 mod server;
+mod shared;
 mod storage;
 mod stream_control;
 mod view;

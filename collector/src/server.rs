@@ -16,12 +16,10 @@ use crate::error::CollectError;
 use crate::hub::{Hub, Rotation};
 use crate::options::Options;
 use crate::reorder::Limits;
+use crate::shared::Shared;
 use crate::storage::repair::{Found, repair};
 use crate::storage::{Done, Storage};
 use crate::stream_control::Offer;
-#[cfg(feature = "nats")]
-pub(crate) use streamed::random;
-
 use accept::accept;
 use rustix::net::sockopt;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -100,21 +98,6 @@ pub struct Collector {
     found: Found,
     #[cfg(feature = "nats")]
     owner: Option<crate::nats::Owner>,
-}
-
-/// What all tasks share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) hub: RefCell<Hub>,
-    /// Bytes of memory that are free.
-    memory: Arc<Semaphore>,
-    /// Bytes of memory in all.
-    all_memory: usize,
-    /// The largest packet.
-    pub(crate) largest: u32,
-    pub(crate) offer: Offer,
-    #[cfg(feature = "nats")]
-    nats: Option<Rc<crate::nats::Status>>,
 }
 
 impl Collector {

@@ -1,6 +1,5 @@
 //! The connection to a broker, its stream and its bucket.
 
-use super::lease::Lease;
 use async_nats::jetstream::consumer::{AckPolicy, Consumer, DeliverPolicy, pull};
 use async_nats::jetstream::stream::{self, LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{self, kv};
@@ -24,7 +23,7 @@ const CONSUMER_AGE: Duration = Duration::from_secs(3600);
 
 /// What the broker did not do, without what a terminal would interpret.
 #[derive(Debug)]
-pub(crate) struct Failed(String);
+pub(crate) struct Failed(pub(super) String);
 
 impl Failed {
     pub(super) fn new(what: &str, error: &dyn Error) -> Self {
@@ -125,18 +124,6 @@ impl Broker {
             traces.extend(TraceSubject::parse(&subject).map(|(trace, _)| trace));
         }
         Ok(traces)
-    }
-
-    /// The lease of a trace, and its revision.
-    pub(super) async fn lease(&self, key: &str) -> Result<Option<(Lease, u64)>, Failed> {
-        let entry = self.leases.entry(key).await.map_err(|error| Failed::new("read a lease", &error))?;
-        let Some(entry) = entry.filter(|entry| entry.operation == kv::Operation::Put) else { return Ok(None) };
-        let lease = Lease::parse(&entry.value);
-        lease.map(|lease| Some((lease, entry.revision))).ok_or_else(|| {
-            Failed(format!(
-                "the lease `{key}` in the bucket `{BUCKET}` is damaged; delete it (`nats kv del {BUCKET} {key}`), and the trace begins again"
-            ))
-        })
     }
 
     /// The first message of a subject from a sequence on.

@@ -3,6 +3,7 @@
 //! While a trace is collected its directory has the file [`FILE`], with the key of the lease and the epoch. A collector that ends a trace removes it.
 
 use super::broker::{Broker, Failed};
+use super::lease::Lease;
 use crate::hub::position::{Position, cut_off};
 use std::fs;
 use std::io;
@@ -76,7 +77,7 @@ impl Former {
 
     /// Looks at the lease. `Ok(true)`: it is settled; `Ok(false)`: this collector still has it, and goes on there. A message, if something was done.
     pub(super) async fn settle(&self, broker: &Broker, owner: &str) -> Result<(bool, Option<String>), Failed> {
-        let Some((lease, _)) = broker.lease(&self.key).await? else {
+        let Some((lease, _)) = Lease::read(broker, &self.key).await? else {
             unmark(&self.root);
             let root = self.root.display();
             return Ok((true, Some(format!("there is no lease of the trace in {root}: what is there stays"))));

@@ -8,6 +8,7 @@ use crate::hub::position::Position;
 use async_nats::jetstream::kv;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
+use tracepoint_reader::net::nats::BUCKET;
 
 /// The largest entry that is read, and half of the one that is written.
 const LARGEST: usize = 1 << 20;
@@ -72,6 +73,18 @@ impl Lease {
             && lease.position.is_plausible()
             && lease.ended.iter().all(|ended| ended.position.is_plausible());
         is_plausible.then_some(lease)
+    }
+
+    /// Reads that of a trace, with its revision.
+    pub(super) async fn read(broker: &Broker, key: &str) -> Result<Option<(Self, u64)>, Failed> {
+        let entry = broker.leases.entry(key).await.map_err(|error| Failed::new("read a lease", &error))?;
+        let Some(entry) = entry.filter(|entry| entry.operation == kv::Operation::Put) else { return Ok(None) };
+        let lease = Self::parse(&entry.value);
+        lease.map(|lease| Some((lease, entry.revision))).ok_or_else(|| {
+            Failed(format!(
+                "the lease `{key}` in the bucket `{BUCKET}` is damaged; delete it (`nats kv del {BUCKET} {key}`), and the trace begins again"
+            ))
+        })
     }
 
     pub(super) fn bytes(&self) -> Vec<u8> {
@@ -166,7 +179,7 @@ impl Held {
             Err(_) => {}
         }
         // Another collector has it, or an earlier commit has succeeded whose answer was lost.
-        match broker.lease(&self.key).await {
+        match Lease::read(broker, &self.key).await {
             Ok(Some((found, revision))) => {
                 let is_ours = found.owner == lease.owner && found.epoch == lease.epoch;
                 if !is_ours {

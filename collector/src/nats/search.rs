@@ -1,10 +1,14 @@
 //! Finds traces to collect: each that the broker has, and nobody collects.
 
 use super::broker::{Broker, Failed};
-use super::former::{self, Former};
+use super::collecting::Collecting;
+use super::former;
 use super::lease::{Held, Lease, State};
-use super::{Owner, Settings, Status, trace};
-use crate::server::Shared;
+use super::owner::Owner;
+use super::settings::Settings;
+use super::status::Status;
+use super::trace;
+use crate::shared::Shared;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -18,24 +22,6 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// How much longer a collector waits for each trace that it has, so that others take new ones, and how long at most.
 const SHARE: Duration = Duration::from_millis(20);
 const MOST_SHARES: u32 = 50;
-
-/// What the tasks of all traces share.
-pub(super) struct Collecting {
-    pub(super) shared: Rc<Shared>,
-    pub(super) status: Rc<Status>,
-    pub(super) settings: Settings,
-    owner: Owner,
-    /// The keys of the traces that this collector has.
-    mine: RefCell<BTreeSet<String>>,
-    /// Directories of an earlier collector that are not settled.
-    former: RefCell<Vec<Former>>,
-}
-
-impl Collecting {
-    pub(super) fn say(&self, message: String) {
-        self.shared.hub.borrow_mut().say(message);
-    }
-}
 
 /// The state of a lease that another collector has, and since when this one has seen no other.
 type Seen = BTreeMap<String, (u64, Instant)>;
@@ -107,7 +93,7 @@ async fn round(of: &Rc<Collecting>, broker: &Broker, seen: &mut Seen, tasks: &mu
         if of.status.is_ending.get() || of.mine.borrow().contains(key) {
             continue;
         }
-        let found = match broker.lease(key).await {
+        let found = match Lease::read(broker, key).await {
             Ok(found) => found,
             Err(error) => {
                 of.say(error.to_string());

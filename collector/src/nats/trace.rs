@@ -17,10 +17,10 @@ mod progress;
 
 use super::account::AccountText;
 use super::broker::{Broker, Failed};
+use super::collecting::Collecting;
 use super::former;
 use super::lease::Held;
 use super::replay::Beginning;
-use super::search::Collecting;
 use crate::hub::position::{Position, session_name};
 use crate::stream_control::StreamControl;
 use async_nats::jetstream::message::Acker;

@@ -3,8 +3,8 @@
 //! Where the limit is reached, a new connection replaces the oldest one that has not shown yet what it is for. So half-open connections, however
 //! many, refuse a peer only if as many more are opened before it has said what it wants. Connections with a session are never closed for others.
 
-use super::Shared;
 use crate::connection::Connection;
+use crate::shared::Shared;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::Future;

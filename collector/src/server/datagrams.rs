@@ -1,6 +1,6 @@
 //! Datagrams of senders that speak the stream protocol.
 
-use super::Shared;
+use crate::shared::Shared;
 use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg};
 use std::io::{self, IoSliceMut};
 use std::os::fd::AsRawFd;

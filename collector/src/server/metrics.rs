@@ -1,9 +1,9 @@
 //! The state of the collector as Prometheus reads it, over HTTP. Whatever is asked for, the answer is the same.
 
-use super::Shared;
 use crate::connection::Connection;
 use crate::counts::Counts;
 use crate::prometheus::{Kind, LONGEST_REQUEST, Metrics, is_request};
+use crate::shared::Shared;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;

@@ -1,15 +1,13 @@
 //! Connections of stock senders.
 
-use super::Shared;
 use crate::connection::Connection;
 use crate::hub::Hub;
 use crate::relay::{Answer, Control};
+use crate::shared::Shared;
 use crate::storage::Packet;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::OwnedSemaphorePermit;
 use tracepoint_reader::net::relay::{Command, DataHeader, Reply, ReturnCode};
 use tracepoint_reader::net::stream::{FRAME_HEADER, FrameHeader};
 use tracepoint_reader::net::{Decoded, Malformed};
@@ -18,13 +16,6 @@ use tracepoint_reader::net::{Decoded, Malformed};
 const LARGEST_COMMAND: u64 = 4 << 20;
 /// How long a sender may take until it has a session, and a data connection from a host without a session may last.
 const GREETING_TIME: Duration = Duration::from_secs(10);
-
-impl Shared {
-    /// A share of the memory; waits until it is free.
-    pub(crate) async fn memory(&self, bytes: u32) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.memory).acquire_many_owned(bytes).await.ok()
-    }
-}
 
 /// Ends the session of a connection however that ends.
 struct Ending {

@@ -1,7 +1,7 @@
 //! Connections of senders that speak the stream protocol.
 
-use super::Shared;
 use crate::connection::Connection;
+use crate::shared::{Shared, random};
 use crate::stream_control::{Refusal, SILENCE, StreamControl};
 use std::future::{pending, poll_fn};
 use std::io;
@@ -30,13 +30,6 @@ impl Drop for Ending {
     fn drop(&mut self) {
         self.control.ended(&mut self.shared.hub.borrow_mut(), Instant::now());
     }
-}
-
-/// Random bytes, which cannot be guessed.
-pub(crate) fn random() -> io::Result<[u8; 32]> {
-    let mut bytes = [0; 32];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-    Ok(bytes)
 }
 
 /// A control connection, from HELLO on.

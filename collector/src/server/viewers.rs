@@ -1,8 +1,8 @@
 //! Connections of live viewers.
 
-use super::Shared;
-use super::streamed::{WRONG_KEY_TIME, random};
+use super::streamed::WRONG_KEY_TIME;
 use crate::connection::Connection;
+use crate::shared::{Shared, random};
 use crate::viewer::{Answer, Viewer, packet_reply};
 use std::fs::File;
 use std::io;

@@ -1,7 +1,7 @@
 //! What comes from the broker, on its way to the hub.
 
 use super::{End, TICK, Trace, Waiting, What};
-use crate::nats::search::Collecting;
+use crate::nats::collecting::Collecting;
 use crate::stream_control::StreamControl;
 use async_nats::jetstream;
 use std::rc::Rc;
@@ -140,7 +140,7 @@ pub(super) async fn feed(
         ToCollector::Metadata(piece) => of.shared.memory(piece.bytes.len() as u32).await,
         _ => None,
     };
-    let random = crate::server::random().map_err(|error| error.to_string())?;
+    let random = crate::shared::random().map_err(|error| error.to_string())?;
     let mut out = Vec::new();
     let hub = &mut of.shared.hub.borrow_mut();
     control.message(hub, message, memory, random, Instant::now(), &mut out).map_err(|(_, why)| why)?;

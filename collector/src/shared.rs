@@ -1,0 +1,41 @@
+//! What all connections share.
+
+use crate::hub::Hub;
+#[cfg(feature = "nats")]
+use crate::nats::status::Status;
+use crate::stream_control::Offer;
+use std::cell::RefCell;
+use std::io;
+#[cfg(feature = "nats")]
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// What all tasks share: they run on one thread, and none holds the hub while it waits.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) hub: RefCell<Hub>,
+    /// Bytes of memory that are free.
+    pub(crate) memory: Arc<Semaphore>,
+    /// Bytes of memory in all.
+    pub(crate) all_memory: usize,
+    /// The largest packet.
+    pub(crate) largest: u32,
+    pub(crate) offer: Offer,
+    #[cfg(feature = "nats")]
+    pub(crate) nats: Option<Rc<Status>>,
+}
+
+impl Shared {
+    /// A share of the memory; waits until it is free.
+    pub(crate) async fn memory(&self, bytes: u32) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.memory).acquire_many_owned(bytes).await.ok()
+    }
+}
+
+/// Random bytes, which cannot be guessed.
+pub(crate) fn random() -> io::Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(bytes)
+}
