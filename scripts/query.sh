@@ -12,4 +12,7 @@ export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_TEST_DEBUG=0
 cargo fmt --all --check
 cargo clippy -q --locked --workspace --all-targets -- -D warnings
 cargo test -q --locked --workspace "$@"
+# One id among a million events: by a trace, its store, DuckDB, and babeltrace2.
+cargo build -q --locked --workspace --all-targets
+"${CARGO_TARGET_DIR:-target}/debug/examples/selective" 1000000 1
 RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --workspace --no-deps

@@ -13,10 +13,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Queries a store of traces by SQL; writes traces into one, and keeps it
+/// Queries a store of traces, or a trace, by SQL; writes traces into a store, and keeps it
 ///
 /// A store is a directory of Parquet files: each event is a table with its name, in double quotes; `events` has the common columns of all, and
-/// `account` and `losses` tell what is missing. `tracectl query` runs this program. docs/query.md has the tables and functions, and
+/// `account` and `losses` tell what is missing. A trace has the same tables. `tracectl query` runs this program. docs/query.md has the tables and functions, and
 /// docs/parquet.md the layout of a store.
 #[derive(Debug, Parser)]
 #[command(
@@ -29,6 +29,7 @@ Examples:
   tracectl query 'SELECT path, count(*), avg(nanos) FROM \"shop:answered\" GROUP BY path' /srv/traces
   tracectl query --csv \"SELECT * FROM latency('shop:asked', 'shop:answered', 'id') ORDER BY nanos DESC LIMIT 10\" /srv/traces
   tracectl query --json 'SELECT * FROM losses' /srv/traces
+  tracectl query 'SELECT event, count(*) FROM events GROUP BY event' /tmp/trace
   tracectl query --tables /srv/traces
   tracectl query export /srv/traces /tmp/trace
   tracectl query compact /srv/traces
@@ -36,7 +37,7 @@ Examples:
 
 Exit codes:
   0    success
-  1    incomplete: the trace is damaged; the rest was written
+  1    incomplete: the trace is damaged; the rest was written or read
   2    the command line is invalid
   3    failure: the query is not valid, the trace or the store cannot be read, or the store cannot be written
   130  interrupted"

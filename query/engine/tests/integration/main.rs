@@ -1,5 +1,7 @@
 //! Queries of stores that are written here, by the engine and by DuckDB.
 
+#[path = "../../../../tests/support/seed.rs"]
+mod seed;
 #[path = "../../../../tests/support/skip.rs"]
 mod skip;
 
@@ -10,3 +12,4 @@ mod errors;
 mod functions;
 mod memory;
 mod pruning;
+mod traces;

@@ -10,6 +10,7 @@ mod killed;
 mod recorded;
 mod s3;
 mod select;
+mod traces;
 mod verbs;
 
 use std::path::Path;

@@ -93,9 +93,10 @@ fn errors_are_told_by_exit_codes() {
     let (code, _, errors) = told(&run(&["SELECT * FROM \"shop:answred\"", text(&store)]));
     assert_eq!(code, Some(3));
     assert!(errors.contains("did you mean \"shop:answered\""), "{errors}");
-    let (code, _, errors) = told(&run(&["SELECT 1", text(place.path())]));
+    let other = tempfile::tempdir().expect("a directory");
+    let (code, _, errors) = told(&run(&["SELECT 1", text(other.path())]));
     assert_eq!(code, Some(3));
-    assert!(errors.contains("is not a store"), "{errors}");
+    assert!(errors.contains("is neither a store nor a trace"), "{errors}");
     for arguments in [&["SELECT 1"][..], &[], &["--tables"], &["--csv", "--json", "SELECT 1", text(&store)]] {
         assert_eq!(run(arguments).status.code(), Some(2), "{arguments:?}");
     }
