@@ -40,6 +40,9 @@ pub fn identities(trace: &Trace) -> Result<Vec<(String, &Metadata)>, GivenTwice>
     Ok(identities)
 }
 
+/// Tells the name of the table of an event.
+pub type TableNames<'a, E> = &'a mut dyn FnMut(&Arc<EventClass>, &Arc<StreamClass>) -> Result<String, E>;
+
 /// A stream that was read, and how many events of each name it has.
 #[derive(Debug)]
 pub struct StreamCounts<'a> {
@@ -72,7 +75,7 @@ pub fn last_day<'a>(streams: impl Iterator<Item = &'a StreamState>, metadata: &M
 pub fn account_rows<E>(
     trace: &Trace,
     streams: &[StreamCounts<'_>],
-    table: &mut dyn FnMut(&Arc<EventClass>, &Arc<StreamClass>) -> Result<String, E>,
+    table: TableNames<'_, E>,
 ) -> Result<Vec<AccountPart>, E> {
     let part = |of_trace: TraceAccount<'_>| {
         Ok(AccountPart {
@@ -132,7 +135,7 @@ pub(crate) fn declared_by_accounts(trace: &Trace) -> Vec<(Arc<EventClass>, Arc<S
 fn rows_of<E>(
     of_trace: &TraceAccount<'_>,
     streams: &[StreamCounts<'_>],
-    table: &mut dyn FnMut(&Arc<EventClass>, &Arc<StreamClass>) -> Result<String, E>,
+    table: TableNames<'_, E>,
 ) -> Result<Vec<AccountRow>, E> {
     let TraceAccount { metadata, account, path } = of_trace;
     let trace = metadata.uuid().map(uuid_text);

@@ -24,7 +24,7 @@ mod streams;
 mod survey;
 mod trace_tables;
 
-pub use accounts::{AccountPart, GivenTwice, StreamCounts, account_rows, identities, last_day};
+pub use accounts::{AccountPart, GivenTwice, StreamCounts, TableNames, account_rows, identities, last_day};
 pub use description::{BytePath, Run, ScanDescription, Selection};
 pub use error::TablesError;
 pub use layout::{EventOrigin, Layout, time_type};

@@ -39,7 +39,9 @@ impl Names {
         let unseen = declared.values().map(HashSet::len).sum();
         let mut order = Order { names: Self::default(), declared: &declared, unseen, known: HashSet::new() };
         trace.visit_packets(&mut order, &mut |_, _| {});
-        declared_by_accounts(trace).iter().for_each(|(event, class)| order.add(event, class));
+        for (event, class) in declared_by_accounts(trace) {
+            order.add(&event, &class);
+        }
         let mut names = order.names;
         for (name, versions) in declared {
             let known = names.versions.entry(name).or_default();
@@ -54,10 +56,10 @@ impl Names {
     pub fn name(&self, event: &str, layout: &Layout) -> String {
         let base = base(event);
         let versions = self.versions.get(base);
-        let number = versions.and_then(|versions| {
+        let number = versions.map(|versions| {
             let columns = layout.description();
             // One that was added to the trace since.
-            Some(versions.iter().position(|known| *known == columns).unwrap_or(versions.len()))
+            versions.iter().position(|known| *known == columns).unwrap_or(versions.len())
         });
         match number {
             None | Some(0) => base.to_owned(),

@@ -132,7 +132,7 @@ impl Rows {
     fn common(&mut self, column: Common, count: usize) -> ArrayRef {
         match column {
             Common::Ts => Arc::new(TimestampNanosecondArray::from(std::mem::take(&mut self.ts)).with_timezone("UTC")),
-            Common::Host => Arc::new(StringArray::from_iter(std::iter::repeat_n(self.host.as_deref(), count))),
+            Common::Host => Arc::new(std::iter::repeat_n(self.host.as_deref(), count).collect::<StringArray>()),
             Common::Pid => Arc::new(self.of_origins(|origin| origin.pid).collect::<UInt32Array>()),
             Common::Tid => Arc::new(self.of_origins(|origin| origin.tid).collect::<UInt32Array>()),
             Common::Thread => Arc::new(self.of_origins(|origin| origin.thread.as_deref()).collect::<StringArray>()),

@@ -37,10 +37,10 @@ impl Survey {
             let event = |(id, count): (&u64, &u64)| Some((name(class.events.get(id)?, class), *count));
             counts.iter().filter_map(event).collect()
         };
-        let names: Vec<_> = streams.iter().map(named).collect();
-        let counts = streams.iter().zip(&names).map(|((state, _), names)| StreamCounts {
+        let events: Vec<_> = streams.iter().map(named).collect();
+        let counts = streams.iter().zip(&events).map(|((state, _), events)| StreamCounts {
             state,
-            events: names.iter().map(|(name, count)| (name.as_str(), *count)).collect(),
+            events: events.iter().map(|(name, count)| (name.as_str(), *count)).collect(),
         });
         let counts: Vec<_> = counts.collect();
         let mut table = |event: &_, class: &_| Ok::<_, ArrowError>(name(event, class));

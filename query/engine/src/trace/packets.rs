@@ -69,8 +69,7 @@ impl Wanted {
     /// The packets of a stream of which the predicate may be true.
     fn runs(&self, stream: &TableStream) -> datafusion::common::Result<Vec<Range<usize>>> {
         let count = stream.index.len();
-        let all = || vec![0..count];
-        let Some(predicate) = &self.predicate else { return Ok(all()) };
+        let Some(predicate) = &self.predicate else { return Ok(std::iter::once(0..count).collect()) };
         // First, of any.
         let text = |value: Option<&str>| {
             let value = ScalarValue::Utf8(value.map(str::to_owned));
