@@ -6,8 +6,6 @@
 //! ours are without the start of a process as well. What it prints are milliseconds, each next to that of the trace, and the growth of each with twice and four times
 //! the data.
 
-#![expect(clippy::cast_precision_loss, reason = "figures for people")]
-
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
