@@ -38,7 +38,7 @@ impl Selection {
 /// Packets of a stream, by their numbers in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// The stream, as an index of [`ScanDescription::streams`].
+    /// The stream, as an index of the streams of the description.
     pub stream: usize,
     /// The packets.
     pub packets: Range<usize>,

@@ -1,7 +1,7 @@
 //! Directories of partitions: `key=value`, with values that are safe as names of files.
 //!
 //! Values come from traces, and may be anything. ASCII letters, digits, `-`, `_` and `.` stand for themselves (but not a `_` or `.` in front); every other byte is `%` and two
-//! digits of base 16, as readers of Hive's layout decode it. A value that becomes longer than [`LONGEST`] is cut, and ends with `~` and a hash of
+//! digits of base 16, as readers of Hive's layout decode it. A value that becomes longer than 200 bytes is cut, and ends with `~` and a hash of
 //! the whole: `~` is in no other name, so that different values have different names.
 
 use std::fmt::Write;
