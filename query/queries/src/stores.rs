@@ -34,6 +34,9 @@ pub const FIRST_DAY_NS: u64 = 1_795_392_000_000_000_000;
 static RECORDING: Mutex<()> = Mutex::new(());
 
 /// Writes a trace into a store.
+///
+/// # Panics
+/// If that fails.
 pub fn store(store: &Path, trace: &Path, row_group_rows: usize) {
     let mut options = IngestOptions::default();
     options.row_group_rows = row_group_rows;
@@ -43,6 +46,9 @@ pub fn store(store: &Path, trace: &Path, row_group_rows: usize) {
 
 /// Records requests into a ring of this size. Ids are used again after 1000, each 97th request has no answer, and each 101st answer no request. Into a small
 /// ring, each thousandth answer does not fit.
+///
+/// # Panics
+/// If the session cannot be started, or the trace not be written.
 pub fn record(trace: &Path, session: &str, ring: usize, requests: u64) {
     let _alone = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
     let session = Session::builder(session).events("shop:*").channel(Channel::discard(ring));
