@@ -38,18 +38,37 @@ fn a_server_of_three_may_be_killed() {
         context.get_stream("TRACEPOINT").await.unwrap().cached_info().config.num_replicas
     });
     assert_eq!(replicas, 3);
-    for server in &mut servers {
-        server.kill();
+    // One at a time: the others have everything when the next one is killed.
+    for number in 0..servers.len() {
+        wait_for("all servers are up to date", || is_current(&servers[(number + 1) % 3]).then_some(()));
+        servers[number].kill();
         sleep(Duration::from_millis(700));
-        server.restart();
-        sleep(Duration::from_secs(2));
+        servers[number].restart();
     }
     let report = record.finish();
     assert_eq!((report["recorded"].as_u64(), report["lost"].as_u64()), (Some(40_000), Some(0)), "{report}");
     wait_for("the trace is stored", || collect.said().contains(" ended").then_some(()));
     let output = collect.output.clone();
-    collect.end();
-    assert_once(&[&output], 20_000, "a cluster");
+    let told = format!("a cluster: {}", collect.said());
+    let counts = collect.end();
+    assert_once(&[&output], 20_000, &format!("{told}{counts}"));
     assert_eq!(accounts(&[&output]), (40_000, 0));
     assert_verified(place, &[&output]);
+}
+
+/// Whether all servers have what the leaders of both streams have.
+fn is_current(broker: &Broker) -> bool {
+    broker.ask(|context| async move {
+        let mut is_current = true;
+        for name in ["TRACEPOINT", "KV_tracepoint-leases"] {
+            let Ok(stream) = context.get_stream(name).await else { return false };
+            let cluster = stream.cached_info().cluster.as_ref();
+            is_current &= cluster.is_some_and(|cluster| {
+                cluster.leader.is_some()
+                    && cluster.replicas.len() == 2
+                    && cluster.replicas.iter().all(|replica| replica.current && !replica.offline)
+            });
+        }
+        is_current
+    })
 }
