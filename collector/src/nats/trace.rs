@@ -90,6 +90,8 @@ struct Trace {
     acker: Option<Acker>,
     /// It is stored when all streams are.
     account: AccountText,
+    /// The number of the last message that the present consumer has delivered.
+    delivered: u64,
     /// Messages that the broker has behind the last one that has come.
     pending: u64,
     heard: Instant,
@@ -161,6 +163,7 @@ impl Trace {
             dealt: sequence,
             acker: None,
             account: AccountText::default(),
+            delivered: 0,
             pending: 0,
             heard: now,
             committed: held.renewed,
@@ -198,6 +201,7 @@ impl Trace {
                     continue;
                 }
             };
+            self.delivered = 0;
             loop {
                 match self.fetch(&consumer).await {
                     Ok(None) => {}
@@ -238,6 +242,12 @@ impl Trace {
         loop {
             match timeout(TICK, batch.next()).await {
                 Ok(Some(Ok(message))) => {
+                    // A message that was lost with a connection would come again later, behind those that follow it.
+                    let number = message.info().map_or(0, |info| info.consumer_sequence);
+                    if number != self.delivered + 1 {
+                        return Err(ConsumerGone);
+                    }
+                    self.delivered = number;
                     if let Some(end) = self.message(message).await {
                         return Ok(Some(end));
                     }
