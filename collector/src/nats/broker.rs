@@ -138,15 +138,13 @@ impl Broker {
         found_or_none(found.map(|message| message.sequence))
     }
 
-    /// The consumer of a trace for an epoch, from this sequence on; one of this name is replaced.
+    /// The consumer of a trace for an epoch, from this sequence on.
     pub(super) async fn consumer(
         &self,
         trace: &TraceSubject,
         name: &str,
         from: u64,
     ) -> Result<Consumer<pull::Config>, Failed> {
-        // There mostly is none.
-        let _ = self.stream.delete_consumer(name).await;
         let config = pull::Config {
             durable_name: Some(name.to_owned()),
             description: Some("a trace of a collector".to_owned()),

@@ -90,6 +90,8 @@ struct Trace {
     acker: Option<Acker>,
     /// It is stored when all streams are.
     account: AccountText,
+    /// The number of the present consumer, which begins anywhere: an earlier process may have had others in the same epoch.
+    consumers: u32,
     /// The number of the last message that the present consumer has delivered.
     delivered: u64,
     /// Messages that the broker has behind the last one that has come.
@@ -146,6 +148,7 @@ impl Trace {
         let root = of.shared.hub.borrow().root(session).ok_or("it has no directory")?;
         former::mark(&root, &held.key, lease.epoch, &name)
             .map_err(|error| format!("cannot write its mark: {error}"))?;
+        let random = crate::shared::random().map_err(|error| error.to_string())?;
         let now = Instant::now();
         let sequence = lease.sequence;
         let mut trace = Self {
@@ -163,6 +166,7 @@ impl Trace {
             dealt: sequence,
             acker: None,
             account: AccountText::default(),
+            consumers: u32::from_be_bytes([random[0], random[1], random[2], random[3]]),
             delivered: 0,
             pending: 0,
             heard: now,
@@ -184,13 +188,16 @@ impl Trace {
         self.finish(end).await;
     }
 
+    /// A consumer has a name of its own: the broker may still carry out an earlier request that was not answered in time.
     fn consumer_name(&self) -> String {
-        format!("tracepoint-{}-{}", hex(&self.uuid), self.held.lease.epoch)
+        format!("tracepoint-{}-{}-{:08x}", hex(&self.uuid), self.held.lease.epoch, self.consumers)
     }
 
     /// Fetches messages until the trace ends here.
     async fn collect(&mut self) -> End {
         loop {
+            let _ = self.broker.stream.delete_consumer(&self.consumer_name()).await;
+            self.consumers = self.consumers.wrapping_add(1);
             let consumer = match self.broker.consumer(&self.subject, &self.consumer_name(), self.received + 1).await {
                 Ok(consumer) => consumer,
                 Err(error) => {
