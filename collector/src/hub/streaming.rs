@@ -250,6 +250,15 @@ impl Hub {
         self.stream(handle)?.ordered.as_ref().map(Ordered::next_stored)
     }
 
+    /// Whether packets of a session wait for others before them.
+    #[cfg(feature = "nats")]
+    pub(crate) fn has_gaps(&self, id: u64) -> bool {
+        let streamed = self.session(id).and_then(|session| session.streamed.as_ref());
+        let handles = streamed.map(|streamed| streamed.streams.values()).into_iter().flatten();
+        let mut ordered = handles.filter_map(|handle| self.stream(*handle)?.ordered.as_ref());
+        ordered.any(|ordered| ordered.reorder.is_waiting())
+    }
+
     /// The names of the streams of a session.
     #[cfg(feature = "nats")]
     pub(crate) fn stream_names(&self, id: u64) -> Vec<String> {

@@ -92,6 +92,13 @@ struct Trace {
     account: AccountText,
     /// The number of the present consumer, which begins anywhere: an earlier process may have had others in the same epoch.
     consumers: u32,
+    /// When a message was last dealt with, or none waited.
+    progressed: Instant,
+    /// When messages were last fetched once more, and how often that was because some were missing at the end.
+    fetched_again: Option<Instant>,
+    fetched_at_end: u32,
+    /// The sender has ended the trace.
+    is_closed: bool,
     /// The number of the last message that the present consumer has delivered.
     delivered: u64,
     /// Messages that the broker has behind the last one that has come.
@@ -167,6 +174,10 @@ impl Trace {
             acker: None,
             account: AccountText::default(),
             consumers: u32::from_be_bytes([random[0], random[1], random[2], random[3]]),
+            progressed: now,
+            fetched_again: None,
+            fetched_at_end: 0,
+            is_closed: false,
             delivered: 0,
             pending: 0,
             heard: now,
@@ -257,6 +268,9 @@ impl Trace {
                     self.delivered = number;
                     if let Some(end) = self.message(message).await {
                         return Ok(Some(end));
+                    }
+                    if self.goes_back() {
+                        return Err(ConsumerGone);
                     }
                 }
                 Ok(Some(Err(_))) => return Err(ConsumerGone),

@@ -110,8 +110,7 @@ impl Trace {
                     .iter()
                     .filter_map(|entry| Some(ClosedStream { handle: *self.handles.get(&entry.handle)?, ..*entry }));
                 let entries = entries.collect();
-                // The sender publishes this when the broker has everything else.
-                self.control.all_has_come();
+                self.is_closed = true;
                 ToCollector::Close(Close { entries, ..close })
             }
             ToCollector::Account(piece, whole) => {

@@ -6,6 +6,11 @@ use crate::nats::lease::{Committed, State};
 use std::time::{Duration, Instant};
 use tracepoint_reader::net::nats::Token;
 
+/// After this time without progress messages are fetched once more, where packets are missing; then not again for another one.
+const STUCK: Duration = Duration::from_secs(5);
+const BETWEEN: Duration = Duration::from_secs(30);
+/// How often they are fetched once more at the end of a trace, until what is missing is given up.
+const MOST_AT_END: u32 = 3;
 /// The pause between two commits, while there is news.
 const COMMIT_TIME: Duration = Duration::from_secs(1);
 /// The pause between two purges of stored packets.
@@ -61,9 +66,41 @@ impl Trace {
         }
     }
 
+    /// Whether messages are fetched once more, from the first one on that is not dealt with: packets are missing, though the broker has those behind
+    /// them, and the trace has ended, or nothing goes on. A consumer of a cluster may pass over messages when its leader changes.
+    pub(super) fn goes_back(&mut self) -> bool {
+        if !self.of.shared.hub.borrow().has_gaps(self.session) {
+            if self.is_closed {
+                self.control.all_has_come();
+            }
+            return false;
+        }
+        let is_stuck =
+            self.progressed.elapsed() >= STUCK && self.fetched_again.is_none_or(|at| at.elapsed() >= BETWEEN);
+        if self.is_closed {
+            self.is_closed = false;
+            if self.fetched_at_end >= MOST_AT_END {
+                // The sender has published the end when the broker had everything else.
+                self.control.all_has_come();
+                return false;
+            }
+            self.fetched_at_end += 1;
+        } else if !is_stuck {
+            return false;
+        }
+        self.fetched_again = Some(Instant::now());
+        self.progressed = Instant::now();
+        self.waiting.clear();
+        self.received = self.dealt;
+        true
+    }
+
     /// Takes the messages off the queue that are dealt with.
     pub(super) fn pop_dealt(&mut self) {
         let hub = self.of.shared.hub.borrow();
+        if self.waiting.is_empty() {
+            self.progressed = Instant::now();
+        }
         while let Some(first) = self.waiting.front() {
             let is_dealt = match first.what {
                 What::Nothing => true,
@@ -73,6 +110,7 @@ impl Trace {
             if !is_dealt {
                 break;
             }
+            self.progressed = Instant::now();
             if let Some(Waiting { sequence, acker, .. }) = self.waiting.pop_front() {
                 (self.dealt, self.acker) = (sequence, Some(acker));
             }
