@@ -3,8 +3,8 @@
 #
 #   scripts/nats.sh [ARGUMENT...]
 #
-# In the profile of development, without debug information. Arguments go to the tests with servers. These run nats-server, which scripts/setup.sh
-# installs.
+# In the profile of development, without debug information. Arguments go to the runner of the tests with servers: cargo-nextest where it is
+# installed, otherwise `cargo test`. They run nats-server, which scripts/setup.sh installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,4 +14,8 @@ features=(--features tracepoint-sinks/nats,tracepoint-control/nats,tracepoint-co
 cargo clippy -q "${packages[@]}" "${features[@]}" --lib --bins -- -D warnings
 cargo clippy -q -p tracectl --features nats --test nats -- -D warnings
 cargo test -q -p tracepoint-collector --features nats --lib nats::
-cargo test -q -p tracectl --features nats --test nats "$@"
+if cargo nextest --version >/dev/null 2>&1; then
+    cargo nextest run -p tracectl --features nats --test nats --no-fail-fast "$@"
+else
+    cargo test -q -p tracectl --features nats --test nats "$@"
+fi

@@ -3,7 +3,8 @@
 #
 #   scripts/query.sh [ARGUMENT...]
 #
-# In the profile of development, without debug information. Arguments go to `cargo test`. DuckDB reads what is written, and
+# In the profile of development, without debug information. Arguments go to the runner: cargo-nextest where it is installed, which runs a test that
+# fails once more and reports it as FLAKY if it then passes, otherwise `cargo test`. DuckDB reads what is written, and
 # moto serves S3; scripts/setup.sh installs both.
 set -euo pipefail
 cd "$(dirname "$0")/../query"
@@ -11,7 +12,12 @@ cd "$(dirname "$0")/../query"
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_TEST_DEBUG=0
 cargo fmt --all --check
 cargo clippy -q --locked --workspace --all-targets -- -D warnings
-cargo test -q --locked --workspace "$@"
+if cargo nextest --version >/dev/null 2>&1; then
+    cargo nextest run --locked --workspace --no-fail-fast --retries "${NEXTEST_RETRIES:-1}" --status-level slow "$@"
+    cargo test -q --locked --workspace --doc
+else
+    cargo test -q --locked --workspace "$@"
+fi
 # One id among a million events: by a trace, its store, DuckDB, and babeltrace2.
 cargo build -q --locked --workspace --all-targets
 "${CARGO_TARGET_DIR:-target}/debug/examples/selective" 1000000 1
