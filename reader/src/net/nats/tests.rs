@@ -67,7 +67,9 @@ fn messages_are_decoded_and_damaged_ones_are_refused() {
         ToCollector::Close(Close { whole: true, entries: Vec::new() }),
     ];
     let mut payload = Vec::new();
-    sent.iter().for_each(|frame| frame.encode(&mut payload));
+    for frame in &sent {
+        frame.encode(&mut payload);
+    }
     let Ok(Message::Frames(frames)) = Message::decode(&Token::Control, &payload) else { panic!("frames") };
     assert_eq!(frames, sent);
     for end in 1..payload.len() {
