@@ -32,7 +32,7 @@ fn a_server_of_three_may_be_killed() {
     let test = "clusters::a_server_of_three_may_be_killed";
     let options = ["--add-channel", "own:ring-size=8M,packets=256", "--channel", "own", "--retry", "60s"];
     let collect = Collect::start(place, "a", &url, &["--lease", "30s"]);
-    let record = Record::start(place, "record", &url, (test, "20000 250"), &options);
+    let record = Record::start(place, "record", &url, (test, "20000 1200"), &options);
     wait_for("the trace is collected", || collect.said().contains(" began in ").then_some(()));
     let replicas = servers[0].ask(|context| async move {
         context.get_stream("TRACEPOINT").await.unwrap().cached_info().config.num_replicas

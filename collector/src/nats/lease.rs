@@ -189,7 +189,8 @@ impl Held {
                 (self.lease, self.revision, self.renewed) = (found, revision, renewed);
                 Committed::Unknown(None)
             }
-            Ok(None) => Committed::Lost(self.lease.position.clone()),
+            // A server that has just become the leader of the bucket may not have it yet.
+            Ok(None) => Committed::Unknown(Some(format!("there is no lease `{}`; it is tried again", self.key))),
             Err(error) => Committed::Unknown(Some(error.to_string())),
         }
     }

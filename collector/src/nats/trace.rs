@@ -97,6 +97,8 @@ struct Trace {
     /// When messages were last fetched once more, and how often that was because some were missing at the end.
     fetched_again: Option<Instant>,
     fetched_at_end: u32,
+    /// Something has come of a stream that was not announced.
+    misses_stream: bool,
     /// The sender has ended the trace.
     is_closed: bool,
     /// The number of the last message that the present consumer has delivered.
@@ -177,6 +179,7 @@ impl Trace {
             progressed: now,
             fetched_again: None,
             fetched_at_end: 0,
+            misses_stream: false,
             is_closed: false,
             delivered: 0,
             pending: 0,
@@ -199,6 +202,17 @@ impl Trace {
         self.finish(end).await;
     }
 
+    /// Takes what was announced from the beginning of the trace.
+    async fn read_again(&mut self) {
+        // If that fails, packets of the stream lead here again.
+        let Ok(Some(beginning)) = Beginning::read(&self.broker, &self.subject).await else { return };
+        for frame in beginning.frames() {
+            if matches!(frame, ToCollector::Metadata(_) | ToCollector::Announce(_)) {
+                self.frame(frame).await;
+            }
+        }
+    }
+
     /// A consumer has a name of its own: the broker may still carry out an earlier request that was not answered in time.
     fn consumer_name(&self) -> String {
         format!("tracepoint-{}-{}-{:08x}", hex(&self.uuid), self.held.lease.epoch, self.consumers)
@@ -208,6 +222,9 @@ impl Trace {
     async fn collect(&mut self) -> End {
         loop {
             let _ = self.broker.stream.delete_consumer(&self.consumer_name()).await;
+            if std::mem::take(&mut self.misses_stream) {
+                self.read_again().await;
+            }
             self.consumers = self.consumers.wrapping_add(1);
             let consumer = match self.broker.consumer(&self.subject, &self.consumer_name(), self.received + 1).await {
                 Ok(consumer) => consumer,

@@ -72,8 +72,11 @@ impl Trace {
         What::Nothing
     }
 
-    fn packet(&self, number: u64, seq: u64, wire: &[u8], memory: Option<OwnedSemaphorePermit>) -> What {
-        let Some(handle) = self.handles.get(&number).copied() else { return self.damaged() };
+    fn packet(&mut self, number: u64, seq: u64, wire: &[u8], memory: Option<OwnedSemaphorePermit>) -> What {
+        let Some(handle) = self.handles.get(&number).copied() else {
+            self.misses_stream = true;
+            return self.damaged();
+        };
         let hub = &mut self.of.shared.hub.borrow_mut();
         // What is stored comes again after a collector was killed, or was published twice.
         if !hub.wants(handle, seq) {
@@ -111,6 +114,7 @@ impl Trace {
                     .filter_map(|entry| Some(ClosedStream { handle: *self.handles.get(&entry.handle)?, ..*entry }));
                 let entries = entries.collect();
                 self.is_closed = true;
+                self.misses_stream |= close.entries.iter().any(|entry| !self.handles.contains_key(&entry.handle));
                 ToCollector::Close(Close { entries, ..close })
             }
             ToCollector::Account(piece, whole) => {

@@ -69,14 +69,14 @@ impl Trace {
     /// Whether messages are fetched once more, from the first one on that is not dealt with: packets are missing, though the broker has those behind
     /// them, and the trace has ended, or nothing goes on. A consumer of a cluster may pass over messages when its leader changes.
     pub(super) fn goes_back(&mut self) -> bool {
-        if !self.of.shared.hub.borrow().has_gaps(self.session) {
+        if !self.misses_stream && !self.of.shared.hub.borrow().has_gaps(self.session) {
             if self.is_closed {
                 self.control.all_has_come();
             }
             return false;
         }
-        let is_stuck =
-            self.progressed.elapsed() >= STUCK && self.fetched_again.is_none_or(|at| at.elapsed() >= BETWEEN);
+        let is_stuck = (self.misses_stream || self.progressed.elapsed() >= STUCK)
+            && self.fetched_again.is_none_or(|at| at.elapsed() >= BETWEEN);
         if self.is_closed {
             self.is_closed = false;
             if self.fetched_at_end >= MOST_AT_END {
