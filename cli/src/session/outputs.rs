@@ -270,9 +270,14 @@ pub(crate) fn broker(text: &str) -> Result<String, String> {
     text.parse::<tracepoint_reader::net::nats::Broker>().map(|_| text.to_owned())
 }
 
-/// The peer of a sink that streams.
-pub(super) fn peer_of(sink: &SinkSpec) -> &str {
-    sink.stream.as_ref().map_or("", |stream| &stream.to)
+/// The peer of a sink that streams, without the credentials that the URL of a broker may have.
+pub(super) fn peer_of(sink: &SinkSpec) -> String {
+    let to = sink.stream.as_ref().map_or("", |stream| &stream.to);
+    let urls = to.split(',').map(|url| match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
+        _ => url.to_owned(),
+    });
+    urls.collect::<Vec<_>>().join(",")
 }
 
 /// Whether it insists on the protocol of lttng-relayd.
@@ -336,5 +341,13 @@ mod tests {
         for wrong in ["", "localhost", "127.0.0.1:", "127.0.0.1:65536", "5556x"] {
             assert!(socket_address(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_peer_is_shown_without_its_password() {
+        let shown = |to: &str| peer_of(&SinkSpec::stream(StreamSpec::to(to)));
+        assert_eq!(shown("collector.lan:5342"), "collector.lan:5342");
+        assert_eq!(shown("nats://me:secret@a:4222,tls://token@b"), "nats://a:4222,tls://b");
+        assert_eq!(shown("nats://a"), "nats://a");
     }
 }
