@@ -290,6 +290,8 @@ fn gdb_stops_at_an_event() {
     let run = format!("run request 3 < {}", line.display());
     let mut command = Command::new("gdb");
     command.args(["-nx", "-q", "-batch", "-ex", "set debuginfod enabled off", "-ex", "break -probe-stap usdt:request"]);
+    // The casts below are C's; in a program with debug information gdb would expect Rust's.
+    command.args(["-ex", "set language c"]);
     command.args([
         "-ex",
         &run,
