@@ -27,7 +27,7 @@ pub(crate) const LOSSES: &str = "losses";
 /// The tables that are always there.
 const FIXED: [&str; 3] = [EVENTS, ACCOUNT, LOSSES];
 /// The end of the name of a table of all versions of an event.
-const ALL_VERSIONS: &str = "#*";
+pub(crate) const ALL_VERSIONS: &str = "#*";
 
 /// The name of the table of an event that is called as one of [`FIXED`].
 fn renamed(event: &str) -> String {

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use tracepoint_reader::ReadError;
 use tracepoint_tables::TablesError;
 
-use crate::catalog::Catalog;
+use crate::catalog::{ALL_VERSIONS, Catalog};
 use crate::completeness::{self, Missing, Read};
 use crate::error::QueryError;
 use crate::planner::Planner;
@@ -150,7 +150,8 @@ impl Engine {
         self.planner.catalog.is_of_trace()
     }
 
-    /// All tables and their columns. Reads the description of one file of each kind of event.
+    /// All tables and their columns, but for those of all versions of an event where a column has types that have no common one. Reads the description of
+    /// one file of each kind of event.
     ///
     /// # Errors
     /// That a file cannot be read.
@@ -158,8 +159,11 @@ impl Engine {
         let Planner { context, catalog } = &self.planner;
         let (state, mut tables) = (context.state(), Vec::new());
         for name in catalog.names() {
-            if let Some(table) = catalog.table(&state, &name).await? {
-                tables.push(TableColumns { name, columns: table.schema() });
+            match catalog.table(&state, &name).await.map_err(QueryError::from) {
+                Ok(Some(table)) => tables.push(TableColumns { name, columns: table.schema() }),
+                // A query of it says which column it is.
+                Err(QueryError::Invalid { .. }) if name.ends_with(ALL_VERSIONS) => {}
+                other => _ = other?,
             }
         }
         Ok(tables)

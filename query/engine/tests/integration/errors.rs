@@ -3,6 +3,7 @@
 use tracepoint_query::{Engine, EngineOptions};
 
 use crate::answers::{ask, open};
+use tracepoint_made::Field;
 use tracepoint_queries::stores::{self, integer};
 
 #[tokio::test]
@@ -74,4 +75,25 @@ async fn a_file_that_is_removed_meanwhile_asks_for_a_repetition() {
     std::fs::remove_dir_all(day).expect("it is removed");
     let error = ask(&engine, "SELECT * FROM \"disk:read\"").await.expect_err("the file is gone").to_string();
     assert!(error.contains("was removed while the query ran") && error.contains("repeat the query"), "{error}");
+}
+
+/// The tables are listed all the same.
+#[tokio::test]
+async fn versions_without_common_columns_have_no_common_table() {
+    let place = tempfile::tempdir().expect("a directory");
+    let traces = place.path().join("traces");
+    let fields = [Field::Struct(vec![Field::Text]), Field::Bytes(3)];
+    for (number, field) in fields.into_iter().enumerate() {
+        stores::made(&traces.join(number.to_string()), number as u64, "a", 0, vec![("f".to_owned(), field)]);
+    }
+    let store = place.path().join("store");
+    stores::store(&store, &traces, 1000);
+    for engine in [open(&store).await, Engine::open_any(&traces, EngineOptions::default()).await.expect("traces")] {
+        let tables: Vec<_> = engine.tables().await.expect("tables").into_iter().map(|table| table.name).collect();
+        assert!(["disk:read", "disk:read#2"].iter().all(|name| tables.iter().any(|table| table == name)), "{tables:?}");
+        assert!(!tables.iter().any(|name| name == "disk:read#*"), "{tables:?}");
+        let error = ask(&engine, "SELECT * FROM \"disk:read#*\"").await.expect_err("no common type").to_string();
+        assert!(error.contains("the column \"f\" of \"disk:read#2\""), "{error}");
+        assert!(error.contains("name the versions one by one"), "{error}");
+    }
 }
