@@ -55,7 +55,7 @@ fn messages_that_are_no_traces_harm_nothing() {
                 context.publish(subject, payload.into()).await.unwrap().await.unwrap();
             }
         }
-        // A lease that nobody wrote.
+        // An entry in the bucket of leases that is no lease.
         let leases = context.create_stream(async_nats::jetstream::stream::Config {
             name: "KV_tracepoint-leases".to_owned(),
             subjects: vec!["$KV.tracepoint-leases.>".to_owned()],

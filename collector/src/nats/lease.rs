@@ -18,7 +18,7 @@ const LARGEST: usize = 1 << 20;
 pub(super) enum State {
     /// Its owner collects the trace.
     Held,
-    /// Nobody does; if there is more, anybody may.
+    /// No collector has the trace; if the broker has further messages of it, any collector may take the lease.
     Released,
     /// All of it is stored.
     Done,
@@ -52,7 +52,7 @@ struct Ended {
 }
 
 impl Lease {
-    /// That of a trace that nobody has collected.
+    /// The lease of a trace that no collector has had before.
     pub(super) fn first(owner: &str) -> Self {
         let position = Position { chunk: 1, streams: Vec::new() };
         Self {

@@ -1,4 +1,4 @@
-//! Finds traces to collect: each that the broker has, and nobody collects.
+//! Finds traces to collect: those that the broker has messages of and that no collector holds a lease on.
 
 use super::broker::{Broker, Failed};
 use super::collecting::Collecting;
