@@ -134,7 +134,9 @@ impl Trace {
     async fn purge(&mut self) {
         let (at, upto) = self.purged;
         let sequence = self.held.lease.sequence;
-        if at.elapsed() < PURGE_TIME || sequence <= upto {
+        // Version 2.9 of the server removes packets that are not stored, too, from replicas of which one has been killed.
+        let is_single = self.broker.stream.cached_info().config.num_replicas <= 1;
+        if !is_single || at.elapsed() < PURGE_TIME || sequence <= upto {
             return;
         }
         self.purged = (Instant::now(), sequence);
