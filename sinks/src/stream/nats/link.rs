@@ -9,7 +9,8 @@
 //! ends the thread, and the worker opens another one.
 
 use crate::stream::session::Trouble;
-use async_nats::jetstream::context::{PublishAckFuture, PublishErrorKind};
+use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::{self, stream};
 use async_nats::{ConnectOptions, Event};
 use rustix::event::{EventfdFlags, eventfd};
@@ -217,9 +218,35 @@ fn check(config: &stream::Config, version: &str) -> Result<(), String> {
 
 type Acknowledgement = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
-fn acknowledgement(future: PublishAckFuture) -> Acknowledgement {
-    let future = future.into_future();
-    Box::pin(async move { future.await.map(drop).map_err(|error| refused(&error)) })
+/// Publishes a message; what is returned waits until it is stored.
+///
+/// The leader of a replicated stream notes the id of a message before the replicas agree on it, and keeps the note if they never do. What is
+/// published again under that id is then acknowledged as a duplicate of a message without a sequence (version 2.9 of the server), though nothing
+/// is stored. It is published under another id; if both are stored after all, the collector recognises the packet.
+async fn publish(context: &jetstream::Context, message: Publish) -> Result<Acknowledgement, String> {
+    let Publish { subject, id, payload } = message;
+    let again = format!("{id}.again");
+    let message = jetstream::message::PublishMessage::build().payload(payload.into());
+    let sent = context.send_publish(subject.clone(), message.clone().message_id(id));
+    let stored = sent.await.map_err(|error| refused(&error))?.into_future();
+    let context = context.clone();
+    Ok(Box::pin(async move {
+        let stored = stored.await.map_err(|error| refused(&error))?;
+        if !is_only_noted(&stored) {
+            return Ok(());
+        }
+        let sent = context.send_publish(subject, message.message_id(again)).await;
+        let stored = sent.map_err(|error| refused(&error))?.await.map_err(|error| refused(&error))?;
+        if is_only_noted(&stored) {
+            return Err("the broker has noted a message, and not stored it".to_owned());
+        }
+        Ok(())
+    }))
+}
+
+/// Whether the broker has the id of a message, and not the message.
+const fn is_only_noted(stored: &PublishAck) -> bool {
+    stored.duplicate && stored.sequence == 0
 }
 
 /// What a refusal means, and what to do about it.
@@ -260,10 +287,8 @@ async fn serve(
                 back.say(Said::Stored);
             }
             message = messages.recv() => {
-                let Some(Publish { subject, id, payload }) = message else { return Ok(()) };
-                let message = jetstream::message::PublishMessage::build().payload(payload.into()).message_id(id);
-                let sent = context.send_publish(subject, message).await.map_err(|error| refused(&error))?;
-                waiting.push_back(acknowledgement(sent));
+                let Some(message) = message else { return Ok(()) };
+                waiting.push_back(publish(context, message).await?);
             }
         }
     }
