@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need. Debian packages: programs that we did not write, which read our traces and judge our code. Needs root, or sudo. Into target/tools: cargo-deny, mdbook, decoders of what `tracectl export` writes, DuckDB, and moto. Safe to run again.
+# Installs what the tests need. Debian packages: programs that we did not write, which read our traces and judge our code. Needs root, or sudo. Into target/tools: cargo-deny, mdbook, decoders of what `tracectl export` writes, DuckDB, moto, and a client of Arrow Flight SQL. Safe to run again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -70,4 +70,10 @@ if [ ! -d "$tools/moto/moto" ]; then
     echo "setup.sh: installing moto, a server of S3, into $tools/moto" >&2
     python3 -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --upgrade --target "$tools/moto" \
         -r scripts/moto.txt
+fi
+
+if [ ! -d "$tools/adbc/adbc_driver_flightsql" ]; then
+    echo "setup.sh: installing ADBC's driver of Arrow Flight SQL into $tools/adbc" >&2
+    python3 -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --upgrade --target "$tools/adbc" \
+        -r scripts/adbc.txt
 fi

@@ -14,7 +14,7 @@ use datafusion::object_store::ObjectStore;
 
 use crate::error::QueryError;
 use crate::nearest::nearest;
-use crate::table::Events;
+use crate::table::{Events, Place};
 use stored::StoredTables;
 use traced::TracedTables;
 
@@ -47,8 +47,12 @@ pub(crate) struct Catalog {
 
 impl Catalog {
     /// Lists the files of a store.
-    pub(crate) async fn list(objects: Arc<dyn ObjectStore>, url: ObjectStoreUrl) -> Result<Self, QueryError> {
-        Ok(Self { source: Source::Store(StoredTables::list(objects, url).await?) })
+    pub(crate) async fn list(
+        objects: Arc<dyn ObjectStore>,
+        url: ObjectStoreUrl,
+        place: Place,
+    ) -> Result<Self, QueryError> {
+        Ok(Self { source: Source::Store(StoredTables::list(objects, url, place).await?) })
     }
 
     /// Opens a trace.

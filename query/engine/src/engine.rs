@@ -10,10 +10,12 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::object_store::local::LocalFileSystem;
+use datafusion::object_store::path;
 use datafusion::object_store::prefix::PrefixStore;
 use datafusion::object_store::{self, ObjectStore, ObjectStoreExt};
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::SessionContext;
 use futures::TryStreamExt;
 use serde::Deserialize;
 use tracepoint_reader::ReadError;
@@ -21,8 +23,10 @@ use tracepoint_tables::TablesError;
 
 use crate::catalog::{ALL_VERSIONS, Catalog};
 use crate::completeness::{self, Missing, Read};
+use crate::distributed::{Runner, is_sent, reduced};
 use crate::error::QueryError;
 use crate::planner::Planner;
+use crate::table::Place;
 
 /// The file that says that a directory is a store.
 const IDENTITY: &str = ".tracepoint/store.json";
@@ -35,17 +39,20 @@ const URL: &str = "tracepoint://store";
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EngineOptions {
-    /// The bytes of memory for what is sorted, grouped and joined; beyond that, it is spilled to the directory for temporary files. What is
+    /// The bytes of memory of each query for what is sorted, grouped and joined; beyond that, it is spilled to the directory for temporary files. What is
     /// read and decoded at a time comes on top: a few row groups.
     pub memory: usize,
     /// How many threads' worth of work a query is divided into.
     pub parallelism: usize,
+    /// Who runs queries of a store, if it is not this process. What may be missing in an answer is found out by this process in any case.
+    pub runner: Option<Arc<dyn Runner>>,
 }
 
 impl Default for EngineOptions {
     /// 1 GiB, and all processors.
     fn default() -> Self {
-        Self { memory: 1 << 30, parallelism: std::thread::available_parallelism().map_or(1, usize::from) }
+        let parallelism = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { memory: 1 << 30, parallelism, runner: None }
     }
 }
 
@@ -61,6 +68,8 @@ struct Identity {
 /// The files are listed when it is opened: what is written later is not seen.
 pub struct Engine {
     planner: Planner,
+    memory: usize,
+    runner: Option<Arc<dyn Runner>>,
 }
 
 /// The columns of a table.
@@ -71,6 +80,16 @@ pub struct TableColumns {
     pub name: String,
     /// Its columns, those of partitions last.
     pub columns: SchemaRef,
+}
+
+/// What an answer would be like.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Description {
+    /// The columns of the answer.
+    pub columns: SchemaRef,
+    /// What may be missing in it: as of [`Engine::missing`].
+    pub missing: Missing,
 }
 
 /// The rows of an answer, which are computed as they are read.
@@ -88,24 +107,33 @@ impl Engine {
         let location = directory.display().to_string();
         let objects = LocalFileSystem::new_with_prefix(directory)
             .map_err(|error| QueryError::NotAStore { location: location.clone(), reason: error.to_string() })?;
-        Self::open_objects(Arc::new(objects), &location, options).await
+        let absolute = std::path::absolute(directory).ok().and_then(|path| path::Path::from_absolute_path(path).ok());
+        let prefix = absolute.ok_or_else(|| QueryError::NotAStore {
+            location: location.clone(),
+            reason: "its path is not UTF-8".to_owned(),
+        })?;
+        let place = Place { url: "file:///".to_owned(), prefix: prefix.to_string() };
+        Self::open_objects(Arc::new(objects), place, &location, options).await
     }
 
-    /// Opens a store whose files have this prefix in an object store.
+    /// Opens a store whose files have this prefix in an object store. Other processes find that by its URL, such as `s3://BUCKET`.
     ///
     /// # Errors
     /// As of [`Self::open`].
     pub async fn open_in(
         objects: Arc<dyn ObjectStore>,
-        prefix: object_store::path::Path,
+        url: &str,
+        prefix: path::Path,
         options: EngineOptions,
     ) -> Result<Self, QueryError> {
         let location = format!("{objects}/{prefix}");
-        Self::open_objects(Arc::new(PrefixStore::new(objects, prefix)), &location, options).await
+        let place = Place { url: url.to_owned(), prefix: prefix.to_string() };
+        Self::open_objects(Arc::new(PrefixStore::new(objects, prefix)), place, &location, options).await
     }
 
     async fn open_objects(
         objects: Arc<dyn ObjectStore>,
+        place: Place,
         location: &str,
         options: EngineOptions,
     ) -> Result<Self, QueryError> {
@@ -113,8 +141,8 @@ impl Engine {
         let url = ObjectStoreUrl::parse(URL)?;
         let context = context(&options)?;
         context.register_object_store(url.as_ref(), Arc::clone(&objects));
-        let catalog = Catalog::list(objects, url).await?;
-        Ok(Self { planner: Planner { context, catalog } })
+        let catalog = Catalog::list(objects, url, place).await?;
+        Ok(Self { planner: Planner { context, catalog }, memory: options.memory, runner: options.runner })
     }
 
     /// Opens what is at a path: a store in a directory, or a trace.
@@ -139,10 +167,13 @@ impl Engine {
     /// without rows, if the metadata declares it.
     ///
     /// # Errors
-    /// [`QueryError::Trace`].
+    /// [`QueryError::Trace`]; [`QueryError::TraceOnCluster`] with a [runner](EngineOptions::runner).
     pub async fn open_trace(path: &Path, options: EngineOptions) -> Result<Self, QueryError> {
         let (context, catalog) = (context(&options)?, Catalog::open_trace(path).await?);
-        Ok(Self { planner: Planner { context, catalog } })
+        if options.runner.is_some() {
+            return Err(QueryError::TraceOnCluster(path.display().to_string()));
+        }
+        Ok(Self { planner: Planner { context, catalog }, memory: options.memory, runner: None })
     }
 
     /// Whether it is a trace, and not a store.
@@ -176,8 +207,32 @@ impl Engine {
     pub async fn query(&self, sql: &str) -> Result<Answer, QueryError> {
         let plan = self.planner.plan(sql).await?;
         let state = self.planner.context.state();
+        let optimized = state.optimize(&plan)?;
+        let reads = completeness::reads(&state, &optimized)?;
+        let stream = match &self.runner {
+            Some(runner) if is_sent(&optimized)? => runner.run(reduced(&state, optimized)?).await?,
+            _ => DataFrame::new(self.with_own_memory(state)?, plan).execute_stream().await?,
+        };
+        Ok(Answer { stream, reads })
+    }
+
+    /// The state for one query: what others use does not count.
+    fn with_own_memory(&self, state: SessionState) -> Result<SessionState, QueryError> {
+        let runtime = RuntimeEnvBuilder::from_runtime_env(state.runtime_env());
+        let runtime = runtime.with_memory_pool(Arc::new(FairSpillPool::new(self.memory))).build_arc()?;
+        Ok(SessionStateBuilder::new_from_existing(state).with_runtime_env(runtime).build())
+    }
+
+    /// Plans a query, and does not run it. Reads the tables `losses` and `account`.
+    ///
+    /// # Errors
+    /// As of [`Self::query`].
+    pub async fn describe(&self, sql: &str) -> Result<Description, QueryError> {
+        let plan = self.planner.plan(sql).await?;
+        let state = self.planner.context.state();
+        let columns = Arc::clone(plan.schema().inner());
         let reads = completeness::reads(&state, &state.optimize(&plan)?)?;
-        Ok(Answer { stream: DataFrame::new(state, plan).execute_stream().await?, reads })
+        Ok(Description { columns, missing: completeness::missing(&self.planner, &reads).await? })
     }
 
     /// What may be missing in an answer: events that were lost in the times and partitions that the query reads, damage there, and traces whose
@@ -196,14 +251,19 @@ impl Engine {
 fn context(options: &EngineOptions) -> Result<SessionContext, QueryError> {
     let pool = Arc::new(FairSpillPool::new(options.memory));
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc()?;
-    let mut config = SessionConfig::new().with_target_partitions(options.parallelism.max(1));
+    let mut state = match &options.runner {
+        Some(runner) => runner.state(runtime),
+        None => SessionStateBuilder::new().with_runtime_env(runtime).with_default_features().build(),
+    };
+    let config = state.config_mut();
+    config.options_mut().execution.target_partitions = options.parallelism.max(1);
     config.options_mut().sql_parser.collect_spans = true;
-    Ok(SessionContext::new_with_config_rt(config, runtime))
+    Ok(SessionContext::new_with_state(state))
 }
 
 async fn check_identity(objects: &dyn ObjectStore, location: &str) -> Result<(), QueryError> {
     let not_a_store = |reason: String| QueryError::NotAStore { location: location.to_owned(), reason };
-    let json = match objects.get(&object_store::path::Path::from(IDENTITY)).await {
+    let json = match objects.get(&path::Path::from(IDENTITY)).await {
         Err(object_store::Error::NotFound { .. }) => return Err(not_a_store(format!("it has no `{IDENTITY}`"))),
         read => read?.bytes().await?,
     };

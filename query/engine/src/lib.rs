@@ -22,6 +22,7 @@
 
 mod catalog;
 mod completeness;
+pub mod distributed;
 mod engine;
 mod error;
 mod functions;
@@ -34,7 +35,7 @@ mod trace;
 
 pub use completeness::Missing;
 pub use datafusion::{self, arrow, object_store};
-pub use engine::{Answer, Engine, EngineOptions, TableColumns};
+pub use engine::{Answer, Description, Engine, EngineOptions, TableColumns};
 pub use error::{Position, QueryError};
 pub use trace::TraceExec;
 pub use tracepoint_tables::ScanDescription;

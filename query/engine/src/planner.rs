@@ -46,10 +46,12 @@ impl Planner {
         if reference.schema().is_none() && self.context.table_exist(known.clone())? {
             return Ok(());
         }
-        let table = match reference.schema() {
-            None => self.catalog.table(&self.context.state(), name).await?,
-            Some(_) => None,
-        };
+        let state = self.context.state();
+        // Programs that list catalogs and schemas write their names before that of a table.
+        let names = &state.config_options().catalog;
+        let is_ours = reference.schema().is_none_or(|schema| schema == names.default_schema)
+            && reference.catalog().is_none_or(|catalog| catalog == names.default_catalog);
+        let table = if is_ours { self.catalog.table(&state, name).await? } else { None };
         let Some(table) = table else { return Err(self.catalog.unknown(&reference.to_string())) };
         match self.context.register_table(known.clone(), table) {
             // Another query has registered it meanwhile.

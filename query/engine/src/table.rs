@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{DFSchema, ScalarValue, project_schema};
 use datafusion::datasource::TableType;
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
@@ -17,6 +17,8 @@ use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+use serde::{Deserialize, Serialize};
 
 use crate::pruning::Ranges;
 use crate::stored_file::{Key, StoredFile};
@@ -69,12 +71,23 @@ pub(crate) fn predicate(
     filter.map(|filter| state.create_physical_expr(filter, &schema)).transpose()
 }
 
+/// Where other processes find the files of a store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    /// The URL of an object store: `file:///`, or `s3://BUCKET`.
+    pub(crate) url: String,
+    /// The path of the store in it.
+    pub(crate) prefix: String,
+}
+
 /// A table of a store.
 #[derive(Debug)]
 pub(crate) struct StoreTable {
     events: Events,
     files: Arc<Vec<StoredFile>>,
+    /// Where this process finds the files.
     url: ObjectStoreUrl,
+    place: Place,
     schema: TableSchema,
     keys: Vec<Key>,
 }
@@ -85,18 +98,46 @@ impl StoreTable {
         events: Events,
         files: Arc<Vec<StoredFile>>,
         url: &ObjectStoreUrl,
+        place: &Place,
         columns: SchemaRef,
         keys: &[Key],
     ) -> Self {
-        Self { events, files, url: url.clone(), schema: with_keys(columns, keys), keys: keys.to_vec() }
+        let schema = with_keys(columns, keys);
+        Self { events, files, url: url.clone(), place: place.clone(), schema, keys: keys.to_vec() }
+    }
+
+    /// The same table with those files only for which the predicate may be true.
+    pub(crate) fn reduced(&self, predicate: Option<&Arc<dyn PhysicalExpr>>) -> datafusion::common::Result<Self> {
+        let may_match = self.may_match(predicate)?;
+        let files = self.files.iter().zip(may_match).filter(|(_, may_match)| *may_match).map(|(file, _)| file.clone());
+        Ok(Self {
+            events: self.events.clone(),
+            files: Arc::new(files.collect()),
+            url: self.url.clone(),
+            place: self.place.clone(),
+            schema: self.schema.clone(),
+            keys: self.keys.clone(),
+        })
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    pub(crate) fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    pub(crate) fn all_files(&self) -> &[StoredFile] {
+        &self.files
     }
 
     pub(crate) fn events(&self) -> &Events {
         &self.events
     }
 
-    /// The files that may have rows for which the predicate is true.
-    fn files(&self, predicate: Option<&Arc<dyn PhysicalExpr>>) -> datafusion::common::Result<Vec<PartitionedFile>> {
+    /// For each file, whether it may have rows for which the predicate is true.
+    fn may_match(&self, predicate: Option<&Arc<dyn PhysicalExpr>>) -> datafusion::common::Result<Vec<bool>> {
         let schema = self.schema();
         let mut ranges = Ranges::new(self.files.len());
         let partitions = || self.files.iter().map(|file| &file.partition);
@@ -111,7 +152,12 @@ impl StoreTable {
             .map(|partition| if partition.is_host_cut { ScalarValue::Utf8(None) } else { partition.value(Key::Host) });
         ranges.add(&schema, Key::Host.name(), host.map(|host| (host.clone(), host)))?;
         ranges.add(&schema, "ts", partitions().map(|partition| times_of(partition.day)))?;
-        let may_match = ranges.may_match(predicate, &schema);
+        Ok(ranges.may_match(predicate, &schema))
+    }
+
+    /// The files that may have rows for which the predicate is true.
+    fn files(&self, predicate: Option<&Arc<dyn PhysicalExpr>>) -> datafusion::common::Result<Vec<PartitionedFile>> {
+        let may_match = self.may_match(predicate)?;
         let file = |file: &StoredFile| {
             let mut listed = PartitionedFile::new_from_meta(file.object.clone());
             listed.partition_values = self.keys.iter().map(|key| file.partition.value(*key)).collect();
@@ -147,6 +193,11 @@ impl TableProvider for StoreTable {
         limit: Option<usize>,
     ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
         let files = self.files(predicate(state, self.schema(), filters)?.as_ref())?;
+        if files.is_empty() {
+            // A scan of no files has no partition, which those who run a part of a plan do not know how to join.
+            let schema = project_schema(&self.schema(), projection)?;
+            return Ok(Arc::new(EmptyExec::new(schema)));
+        }
         let groups = FileGroup::new(files).split_files(state.config().target_partitions());
         let format = ParquetFormat::new().with_options(state.default_table_options().parquet);
         // The optimizer hands the filters to the source, which skips row groups and pages by them.

@@ -4,10 +4,15 @@
 //! It is a program of its own because what it is built from is large. Exit codes are those of `tracectl`.
 
 mod answer;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod export;
 mod maintain;
 mod output;
+mod place;
 mod select;
+#[cfg(feature = "flight")]
+mod serve;
 
 use std::process::ExitCode;
 
@@ -54,6 +59,10 @@ enum Verb {
     Export(export::Export),
     Compact(maintain::Compact),
     Retain(maintain::Retain),
+    #[cfg(feature = "cluster")]
+    Scheduler(cluster::Scheduler),
+    #[cfg(feature = "cluster")]
+    Executor(cluster::Executor),
 }
 
 /// How a verb ended.
@@ -72,6 +81,10 @@ fn main() -> ExitCode {
         Some(Verb::Export(verb)) => verb.run(),
         Some(Verb::Compact(verb)) => verb.run(),
         Some(Verb::Retain(verb)) => verb.run(),
+        #[cfg(feature = "cluster")]
+        Some(Verb::Scheduler(verb)) => verb.run(),
+        #[cfg(feature = "cluster")]
+        Some(Verb::Executor(verb)) => verb.run(),
         None => arguments.select.run(),
     };
     match result {

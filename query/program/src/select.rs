@@ -3,23 +3,27 @@
 use std::error::Error;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytesize::ByteSize;
 use clap::Args;
 use serde_json::json;
+use tracepoint_query::distributed::Runner;
 use tracepoint_query::{Answer, Engine, EngineOptions, QueryError};
 use tracepoint_store::{Objects, Store};
 
 use crate::answer::{AnswerWriter, Format};
-use crate::output;
 use crate::{Outcome, VerbResult};
+use crate::{output, place};
 
 /// A query, and how its answer is written.
 #[derive(Debug, Args)]
 pub(crate) struct Select {
     /// A query; names of events are in double quotes
-    #[arg(value_name = "SQL", required_unless_present = "tables", requires = "store")]
+    #[arg(value_name = "SQL", requires = "store")]
+    #[cfg_attr(feature = "flight", arg(required_unless_present_any = ["tables", "serve"]))]
+    #[cfg_attr(not(feature = "flight"), arg(required_unless_present = "tables"))]
     sql: Option<String>,
     /// A store, or a trace: a directory with one or several, or a dt file; or a store as `s3://BUCKET/PREFIX`, with credentials in the environment
     #[arg(value_name = "PATH")]
@@ -33,23 +37,36 @@ pub(crate) struct Select {
     /// Write CSV, with a header
     #[arg(long, conflicts_with = "json")]
     csv: bool,
+    /// Run the query of a store on the cluster of a scheduler, of which `tracectl query scheduler` tells
+    #[cfg(feature = "cluster")]
+    #[arg(long, value_name = "HOST:PORT")]
+    cluster: Option<String>,
+    /// How many tasks each step of a query on a cluster is divided into, at most
+    #[cfg(feature = "cluster")]
+    #[arg(long, value_name = "N", default_value_t = 16, requires = "cluster")]
+    tasks: usize,
     /// The memory for what is sorted, grouped and joined; beyond it, files in TMPDIR are used
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     memory: ByteSize,
+    #[cfg(feature = "flight")]
+    #[command(flatten)]
+    serve: crate::serve::Serve,
 }
 
 /// How long the end of a query that was interrupted is waited for.
-const END: Duration = Duration::from_secs(1);
+pub(crate) const END: Duration = Duration::from_secs(1);
 
 /// As of a verb, from a thread of the runtime.
 type SelectResult<T = Outcome> = Result<T, Box<dyn Error + Send + Sync>>;
 
 impl Select {
     pub(crate) fn run(self) -> VerbResult {
+        #[cfg(feature = "flight")]
+        if self.serve.is_given() {
+            return self.serve.run(self.memory);
+        }
         // A store in S3 has connections of its own, and is used until the query ends.
-        let place = self.tables.as_ref().or(self.store.as_ref());
-        let is_url = |place: &&PathBuf| place.to_str().is_some_and(|place| place.contains("://"));
-        let remote = place.filter(is_url).map(|url| Store::open_to_read(url)).transpose()?;
+        let remote = place::remote(self.tables.as_ref().or(self.store.as_ref()))?;
         let objects = remote.as_ref().and_then(Store::objects);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let outcome = runtime.block_on(self.interruptible(objects));
@@ -63,32 +80,49 @@ impl Select {
     }
 
     async fn interruptible(self, objects: Option<Objects>) -> SelectResult {
+        let runner = self.runner().await?;
+        let cancelled = runner.clone();
         // In a task of its own, so that a write that blocks does not delay the interrupt.
-        let query = tokio::spawn(async move { self.select(objects).await });
+        let query = tokio::spawn(async move { self.select(objects, runner).await });
         tokio::select! {
             outcome = query => outcome?,
             interrupted = tokio::signal::ctrl_c() => {
                 interrupted?;
+                if let Some(runner) = cancelled {
+                    runner.cancel().await;
+                }
                 Ok(Outcome::Interrupted)
             }
         }
     }
 
-    async fn select(&self, objects: Option<Objects>) -> SelectResult {
+    /// Who runs the query, if it is not this process.
+    async fn runner(&self) -> SelectResult<Option<Arc<dyn Runner>>> {
+        #[cfg(feature = "cluster")]
+        if let Some(scheduler) = &self.cluster {
+            return Ok(Some(Arc::new(tracepoint_cluster::Cluster::connect(scheduler, self.tasks).await?)));
+        }
+        Ok(None)
+    }
+
+    async fn select(&self, objects: Option<Objects>, runner: Option<Arc<dyn Runner>>) -> SelectResult {
         match (&self.tables, &self.sql, &self.store) {
-            (Some(store), ..) => self.list(&self.open(store, objects).await?).await,
-            (None, Some(sql), Some(store)) => self.answer(&self.open(store, objects).await?, sql).await,
+            (Some(store), ..) => self.list(&self.open(store, objects, runner).await?).await,
+            (None, Some(sql), Some(store)) => self.answer(&self.open(store, objects, runner).await?, sql).await,
             _ => unreachable!("clap requires a query and a store"),
         }
     }
 
-    async fn open(&self, store: &Path, objects: Option<Objects>) -> Result<Engine, QueryError> {
+    async fn open(
+        &self,
+        store: &Path,
+        objects: Option<Objects>,
+        runner: Option<Arc<dyn Runner>>,
+    ) -> Result<Engine, QueryError> {
         let mut options = EngineOptions::default();
         options.memory = usize::try_from(self.memory.as_u64()).unwrap_or(usize::MAX);
-        match objects {
-            Some((objects, prefix)) => Engine::open_in(objects, prefix, options).await,
-            None => Engine::open_any(store, options).await,
-        }
+        options.runner = runner;
+        place::open(store, objects, options).await
     }
 
     async fn answer(&self, engine: &Engine, sql: &str) -> SelectResult {

@@ -2,6 +2,7 @@
 //! answers. Only tests depend on it.
 
 mod answers;
+pub mod processes;
 pub mod stores;
 
 use std::fs;

@@ -32,6 +32,7 @@ pub use backend::Objects;
 pub use compact::{Compacted, compact};
 pub use error::StoreError;
 pub use ingest::{IngestOptions, Ingested, ingest};
+pub use object::bucket;
 pub use plan::{Retained, Retention};
 pub use retain::retain;
 pub use store::Store;

@@ -32,6 +32,8 @@ mod retain;
 #[cfg(test)]
 mod tests;
 
+pub use client::bucket;
+
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -13,9 +13,10 @@ use futures::TryStreamExt;
 
 use super::columns::{account_columns, common_columns, losses_columns, union};
 use super::{ACCOUNT, FIXED};
+use crate::distributed::without_views;
 use crate::error::QueryError;
 use crate::stored_file::{Family, StoredFile, parse};
-use crate::table::{Events, StoreTable};
+use crate::table::{Events, Place, StoreTable};
 
 type FileList = Arc<Vec<StoredFile>>;
 
@@ -23,6 +24,7 @@ type FileList = Arc<Vec<StoredFile>>;
 pub(super) struct StoredTables {
     objects: Arc<dyn ObjectStore>,
     url: ObjectStoreUrl,
+    place: Place,
     /// By the names of their tables.
     pub(super) events: BTreeMap<String, FileList>,
     account: FileList,
@@ -31,7 +33,11 @@ pub(super) struct StoredTables {
 
 impl StoredTables {
     /// Lists the files of a store.
-    pub(super) async fn list(objects: Arc<dyn ObjectStore>, url: ObjectStoreUrl) -> Result<Self, QueryError> {
+    pub(super) async fn list(
+        objects: Arc<dyn ObjectStore>,
+        url: ObjectStoreUrl,
+        place: Place,
+    ) -> Result<Self, QueryError> {
         let mut events: BTreeMap<String, Vec<StoredFile>> = BTreeMap::new();
         let (mut account, mut losses) = (Vec::new(), Vec::new());
         let mut found = objects.list(None);
@@ -55,7 +61,7 @@ impl StoredTables {
         };
         let events = events.into_iter().map(|(name, files)| (name, sorted(files))).collect();
         let (account, losses) = (sorted(account), sorted(losses));
-        Ok(Self { objects, url, events, account, losses })
+        Ok(Self { objects, url, place, events, account, losses })
     }
 
     /// The last day of a trace that is stored as a whole, as text.
@@ -86,7 +92,9 @@ impl StoredTables {
             Events::None if name == ACCOUNT => (Arc::clone(&self.account), account_columns()),
             Events::None => (Arc::clone(&self.losses), losses_columns()),
         };
-        Ok(StoreTable::new(events, files, &self.url, columns, keys))
+        let has_views = state.config_options().execution.parquet.schema_force_view_types;
+        let columns = if has_views { columns } else { without_views(&columns) };
+        Ok(StoreTable::new(events, files, &self.url, &self.place, columns, keys))
     }
 
     /// The columns of all of these events, by their names.

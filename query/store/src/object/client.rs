@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use object_store::aws::AmazonS3Builder;
+use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path as ObjectPath;
 use object_store::{Error, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, RetryConfig, UpdateVersion};
@@ -45,6 +45,19 @@ impl fmt::Debug for Client {
     }
 }
 
+fn s3(bucket: &str) -> Result<AmazonS3, Error> {
+    let retry = RetryConfig { max_retries: 5, retry_timeout: Duration::from_secs(60), ..RetryConfig::default() };
+    AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry).build()
+}
+
+/// The objects of a bucket of S3, configured by the environment as a [`Store`](crate::Store) is. Makes no request.
+///
+/// # Errors
+/// That the environment is not valid.
+pub fn bucket(name: &str) -> Result<Arc<dyn ObjectStore>, Error> {
+    Ok(Arc::new(s3(name)?))
+}
+
 impl Client {
     /// The client for `s3://BUCKET/PREFIX`, configured by the environment. Makes no request.
     pub(super) fn connect(url: &str) -> Result<Self, StoreError> {
@@ -61,9 +74,7 @@ impl Client {
         if bucket.is_empty() {
             return Err(invalid("it names no bucket"));
         }
-        let retry = RetryConfig { max_retries: 5, retry_timeout: Duration::from_secs(60), ..RetryConfig::default() };
-        let s3 = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry).build();
-        let s3 = s3.map_err(|error| invalid(&error.to_string()))?;
+        let s3 = s3(bucket).map_err(|error| invalid(&error.to_string()))?;
         Self::new(Arc::new(s3), prefix, url, EXPIRY)
     }
 

@@ -1,0 +1,112 @@
+//! An executor of a cluster.
+
+use std::future::pending;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ballista_core::config::TaskSchedulingPolicy;
+use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::SessionConfig;
+use tokio::time::sleep;
+
+use crate::codec::Codec;
+use crate::error::ClusterError;
+use crate::objects::Objects;
+use crate::watch::Watch;
+use crate::{HEARTBEAT, MESSAGE, address};
+
+/// How often it is looked whether the scheduler knows the executor.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How an executor is run.
+#[derive(Clone, Debug)]
+pub struct ExecutorOptions {
+    /// The scheduler, as `HOST:PORT`.
+    pub scheduler: String,
+    /// The address that others reach it at. It listens on two ports: this one for rows, and the next for tasks; both are free ones if it is 0.
+    pub bind: SocketAddr,
+    /// The name or address that it tells others, if that is another one.
+    pub advertise: Option<String>,
+    /// How many tasks run at a time.
+    pub tasks: usize,
+    /// The bytes of memory for what is sorted, grouped and joined, for all tasks together.
+    pub memory: u64,
+    /// The directory for intermediate results, which must exist.
+    pub directory: PathBuf,
+}
+
+/// Runs an executor until an interrupt, or until the scheduler stops it. `ready` is called with its address for rows when the scheduler
+/// knows it.
+///
+/// Whoever reaches its ports can run queries, and read what it can read: it asks for no name.
+///
+/// # Errors
+/// [`ClusterError::Address`], [`ClusterError::Bind`], [`ClusterError::NoScheduler`].
+pub async fn run_executor(options: ExecutorOptions, ready: impl FnOnce(SocketAddr) + Send) -> Result<(), ClusterError> {
+    let (scheduler_host, scheduler_port) = address::split(&options.scheduler)?;
+    Watch::new(&options.scheduler).reach().await?;
+    let [port, grpc_port] = ports(options.bind)?;
+    let directory = options.directory.display().to_string();
+    let temporary = directory.clone();
+    let config = ExecutorProcessConfig {
+        bind_host: options.bind.ip().to_string(),
+        external_host: Some(options.advertise.unwrap_or_else(|| host(options.bind.ip()))),
+        port,
+        grpc_port,
+        scheduler_host,
+        scheduler_port,
+        scheduler_connect_timeout_seconds: 0,
+        vcores: options.tasks.max(1),
+        task_scheduling_policy: TaskSchedulingPolicy::PushStaged,
+        work_dir: Some(directory),
+        grpc_max_decoding_message_size: MESSAGE,
+        grpc_max_encoding_message_size: MESSAGE,
+        executor_heartbeat_interval_seconds: HEARTBEAT.as_secs(),
+        memory_pool_size: Some(options.memory),
+        override_logical_codec: Some(Arc::new(Codec::default())),
+        override_runtime_producer: Some(Arc::new(move |_: &SessionConfig| {
+            let builder = RuntimeEnvBuilder::new().with_object_store_registry(Arc::new(Objects::default()));
+            builder.with_temp_file_path(temporary.clone()).build_arc()
+        })),
+        ..ExecutorProcessConfig::default()
+    };
+    let (health, address) = (config.health.clone(), SocketAddr::new(options.bind.ip(), port));
+    let registered = async move {
+        while !health.is_ready() {
+            sleep(LOOK).await;
+        }
+        ready(address);
+        pending().await
+    };
+    let failed = |error: ballista_core::error::BallistaError| ClusterError::of(&options.scheduler, &error.to_string());
+    tokio::select! {
+        ended = start_executor_process(Arc::new(config)) => ended.map_err(failed),
+        never = registered => never,
+    }
+}
+
+/// The address as a part of a URL.
+fn host(ip: IpAddr) -> String {
+    match ip {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    }
+}
+
+/// The ports for rows and for tasks. Free ones are found by listening on them for a moment, because they are told to the scheduler first.
+fn ports(bind: SocketAddr) -> Result<[u16; 2], ClusterError> {
+    let failed = |address: SocketAddr| {
+        move |error: std::io::Error| ClusterError::Bind { address: address.to_string(), reason: error.to_string() }
+    };
+    let next = if bind.port() == 0 { 0 } else { bind.port().saturating_add(1) };
+    let addresses = [bind, SocketAddr::new(bind.ip(), next)];
+    let mut found = Vec::new();
+    for address in addresses {
+        found.push(TcpListener::bind(address).map_err(failed(address))?);
+    }
+    let port = |listener: &TcpListener| listener.local_addr().map(|address| address.port()).map_err(failed(bind));
+    Ok([port(&found[0])?, port(&found[1])?])
+}

@@ -1,0 +1,44 @@
+//! A cluster answers the queries of `query/queries/` as the embedded engine does, with the same notes.
+
+use tracepoint_queries::processes::{errors, rows};
+use tracepoint_queries::{assert_equal, queries, stores};
+
+use crate::{program, start};
+
+#[test]
+fn two_executors_answer_like_the_embedded_engine() {
+    let place = tempfile::tempdir().expect("a directory");
+    let store = stores::shop(place.path());
+    let cluster = start(place.path(), 2, 2);
+    let queries = queries("datafusion");
+    assert!(queries.len() >= 20);
+    let mut failed = Vec::new();
+    for query in &queries {
+        let embedded = program(&["--json", &query.sql]).arg(&store).output().expect("the program runs");
+        let output = cluster.query(&query.sql, &store).output().expect("the program runs");
+        if !output.status.success() {
+            failed.push(format!("{}: {}", query.name, errors(&output)));
+            continue;
+        }
+        assert_equal(query, rows(&output), rows(&embedded));
+        assert_eq!(errors(&output), errors(&embedded), "{}: the same is told to be missing", query.name);
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+    for executor in &cluster.executors {
+        assert!(executor.results() > 0, "both executors have done a part of it");
+    }
+}
+
+#[test]
+fn what_is_lost_is_told_as_well() {
+    let place = tempfile::tempdir().expect("a directory");
+    let store = stores::shop(place.path());
+    let cluster = start(place.path(), 1, 2);
+    let output =
+        cluster.query("SELECT count(*) AS n FROM \"shop:answered\"", &store).output().expect("the program runs");
+    assert_eq!(rows(&output).len(), 1);
+    assert!(errors(&output).contains("events were lost in the channels of \"shop:answered\""), "{}", errors(&output));
+    // What reads no table of the store is answered by the client.
+    let output = cluster.query("SELECT 1 AS n", &store).output().expect("the program runs");
+    assert_eq!(rows(&output), [[1]]);
+}

@@ -1,0 +1,148 @@
+//! Processes that die, or are not there.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tracepoint_queries::processes::{Cluster, ended, errors, rows, wait};
+use tracepoint_queries::stores;
+
+use crate::{program, start};
+
+/// Pairs of requests, of which there are very many. It groups by what is equal first, so that executors read each other's results.
+const LONG: &str = "SELECT count(*) AS n FROM \"shop:answered\" AS a JOIN \"shop:answered\" AS b ON a.path = b.path AND a.nanos < b.nanos";
+/// The same number, from the ranks of requests.
+const SAME: &str = "SELECT sum(below) AS n FROM (SELECT rank() OVER (PARTITION BY path ORDER BY nanos) - 1 AS below FROM \"shop:answered\")";
+/// Pairs of pairs: it runs for hours.
+const ENDLESS: &str = "SELECT count(*) AS n FROM \"shop:answered\" AS a JOIN \"shop:answered\" AS b ON a.path = b.path AND a.nanos < b.nanos
+    JOIN \"shop:answered\" AS c ON a.path = c.path AND b.nanos < c.nanos";
+
+/// A store of so many requests.
+fn store(place: &Path, requests: u64) -> PathBuf {
+    let (trace, store) = (place.join("trace"), place.join("store"));
+    stores::record(&trace, "shop", 16 << 20, requests);
+    stores::store(&store, &trace, 1000);
+    store
+}
+
+fn begin(cluster: &Cluster, sql: &str, store: &Path) -> Child {
+    let mut command = cluster.query(sql, store);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs")
+}
+
+fn number(rows: &[Vec<Value>]) -> f64 {
+    rows[0][0].as_f64().expect("a number")
+}
+
+#[test]
+fn a_query_survives_the_death_of_an_executor() {
+    let place = tempfile::tempdir().expect("a directory");
+    let store = store(place.path(), 20_000);
+    let mut cluster = start(place.path(), 2, 1);
+    let expected = program(&["--json", SAME]).arg(&store).output().expect("the program runs");
+    let mut query = begin(&cluster, LONG, &store);
+    // It has results that others need, and the query goes on.
+    wait("a part of the query", || cluster.executors[0].results() > 0);
+    assert!(query.try_wait().expect("it runs").is_none(), "the query has ended already");
+    cluster.executors[0].process.kill();
+    let output = ended(query);
+    if output.status.success() {
+        assert_eq!(number(&rows(&output)), number(&rows(&expected)), "it is right");
+    } else {
+        assert_eq!(output.status.code(), Some(3));
+        assert!(errors(&output).starts_with("error: the query failed on the cluster: "), "{}", errors(&output));
+        assert_eq!(output.stdout, b"", "no number beside the error");
+    }
+    // The other goes on.
+    let output = ended(begin(&cluster, SAME, &store));
+    assert_eq!(number(&rows(&output)), number(&rows(&expected)));
+}
+
+#[test]
+fn a_query_fails_when_the_last_executor_or_the_scheduler_dies() {
+    let place = tempfile::tempdir().expect("a directory");
+    let store = store(place.path(), 20_000);
+    let mut cluster = start(place.path(), 1, 1);
+    let query = begin(&cluster, ENDLESS, &store);
+    wait("a part of the query", || cluster.executors[0].results() > 0);
+    cluster.executors[0].process.kill();
+    let output = ended(query);
+    assert_eq!(output.status.code(), Some(3));
+    let address = cluster.scheduler.address.clone();
+    let remedy = format!("start one on each machine: `tracectl query executor --scheduler {address}`");
+    assert!(errors(&output).contains(&remedy), "{}", errors(&output));
+    // Without any executor, it does not begin.
+    let output = ended(begin(&cluster, LONG, &store));
+    assert!(errors(&output).contains(&remedy), "{}", errors(&output));
+    cluster.scheduler.kill();
+    let output = ended(begin(&cluster, LONG, &store));
+    assert_eq!(output.status.code(), Some(3));
+    let remedy = format!("`tracectl query scheduler --bind {address}`");
+    assert!(errors(&output).contains(&remedy), "{}", errors(&output));
+}
+
+#[test]
+fn an_interrupt_cancels_the_query_on_the_cluster() {
+    let place = tempfile::tempdir().expect("a directory");
+    let store = store(place.path(), 20_000);
+    let cluster = start(place.path(), 1, 1);
+    let query = begin(&cluster, ENDLESS, &store);
+    wait("a part of the query", || cluster.executors[0].results() > 0);
+    kill_process(Pid::from_child(&query), Signal::INT).expect("it runs");
+    assert_eq!(ended(query).status.code(), Some(130));
+    // The only slot is free.
+    let output = ended(begin(&cluster, "SELECT count(*) AS n FROM \"shop:answered\" WHERE status = 500", &store));
+    assert!(number(&rows(&output)) > 0.0);
+}
+
+#[test]
+fn a_store_that_executors_do_not_have_is_told() {
+    let place = tempfile::tempdir().expect("a directory");
+    store(place.path(), 100);
+    let cluster = start(place.path(), 1, 1);
+    // The same path leads somewhere else there.
+    let sql = "SELECT count(*) AS n FROM \"shop:answered\" WHERE status = 500";
+    let mut command = cluster.query(sql, Path::new("/proc/self/cwd/store"));
+    let output = command.current_dir(place.path()).output().expect("the program runs");
+    assert_eq!(output.status.code(), Some(3));
+    let told = errors(&output);
+    assert!(
+        told.contains("an executor cannot read a file of the store") && told.contains("at the same path"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_trace_is_refused_with_the_command_that_mends_it() {
+    let place = tempfile::tempdir().expect("a directory");
+    store(place.path(), 100);
+    let trace = place.path().join("trace");
+    let cluster = start(place.path(), 1, 1);
+    let error = |path: &Path| {
+        let output = ended(begin(&cluster, "SELECT count(*) AS n FROM \"shop:answered\"", path));
+        assert_eq!(output.status.code(), Some(3));
+        assert_eq!(output.stdout, b"", "no number beside the error");
+        errors(&output)
+    };
+    let told = error(&trace);
+    let remedy = format!("`tracectl export --parquet STORE {}`", trace.display());
+    assert!(told.contains("is a trace, and a cluster queries stores") && told.contains(&remedy), "{told}");
+    assert!(error(&place.path().join("none")).contains("is neither a store nor a trace"));
+}
+
+#[test]
+fn addresses_are_checked() {
+    let place = tempfile::tempdir().expect("a directory");
+    let store = store(place.path(), 10);
+    let error = |arguments: &[&str]| {
+        let output = program(arguments).arg(&store).output().expect("the program runs");
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}");
+        errors(&output)
+    };
+    assert!(error(&["SELECT 1", "--cluster", "localhost"]).contains("write HOST:PORT"));
+    let nobody = error(&["SELECT 1", "--cluster", "127.0.0.1:1"]);
+    assert!(nobody.contains("start one: `tracectl query scheduler --bind 127.0.0.1:1`"), "{nobody}");
+    let executor = program(&["executor", "--scheduler", "127.0.0.1:1"]).output().expect("the program runs");
+    assert!(errors(&executor).contains("`tracectl query scheduler --bind 127.0.0.1:1`"), "{}", errors(&executor));
+}
