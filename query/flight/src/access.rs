@@ -3,11 +3,18 @@
 use std::fmt;
 
 use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use subtle::ConstantTimeEq;
 use tonic::metadata::MetadataMap;
 use tonic::service::Interceptor;
 use tonic::{Request, Status};
+
+/// Some clients write no padding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// A secret that clients send: as `authorization: Bearer TOKEN`, or as the password of any user.
 #[derive(Clone)]
@@ -53,7 +60,7 @@ pub(crate) fn given(metadata: &MetadataMap) -> Option<String> {
     if kind.eq_ignore_ascii_case("bearer") {
         return Some(value.trim().to_owned());
     }
-    let both = String::from_utf8(BASE64_STANDARD.decode(value.trim()).ok()?).ok()?;
+    let both = String::from_utf8(BASE64.decode(value.trim()).ok()?).ok()?;
     let (_, password) = both.split_once(':')?;
     kind.eq_ignore_ascii_case("basic").then(|| password.to_owned())
 }
@@ -75,8 +82,11 @@ mod tests {
     fn who_has_the_token_may_query() {
         assert_eq!(code(None, None), Ok(()));
         assert_eq!(code(Some("a:b"), Some("Bearer a:b")), Ok(()));
-        let basic = format!("Basic {}", BASE64_STANDARD.encode("anybody:a:b"));
-        assert_eq!(code(Some("a:b"), Some(&basic)), Ok(()));
+        let basic = format!("Basic {}", BASE64.encode("anybody:a:b"));
+        assert!(basic.ends_with('='));
+        for basic in [basic.as_str(), basic.trim_end_matches('=')] {
+            assert_eq!(code(Some("a:b"), Some(basic)), Ok(()));
+        }
         for wrong in [None, Some("Bearer a"), Some("Bearer"), Some("Basic !"), Some("a:b")] {
             assert_eq!(code(Some("a:b"), wrong), Err(tonic::Code::Unauthenticated), "{wrong:?}");
         }
