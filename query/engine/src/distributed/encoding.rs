@@ -1,6 +1,7 @@
 //! A table as bytes: the place of its store, and its files relative to that. Its columns are those of the plan.
 
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
@@ -77,7 +78,7 @@ pub fn decode_table(bytes: &[u8], schema: &SchemaRef) -> Result<Arc<dyn TablePro
         let (_, partition) = parse(&path)?;
         let location = Path::parse(format!("{}/{path}", place.prefix).trim_matches('/')).ok()?;
         let object =
-            ObjectMeta { location, last_modified: Default::default(), size: file.size, e_tag: None, version: None };
+            ObjectMeta { location, last_modified: UNIX_EPOCH.into(), size: file.size, e_tag: None, version: None };
         Some(StoredFile { object, partition })
     };
     let files: Option<Vec<_>> = files.iter().map(file).collect();
@@ -100,7 +101,7 @@ mod tests {
         let (_, partition) = parse(&path).expect("a file of a store");
         let object = ObjectMeta {
             location: path.clone(),
-            last_modified: Default::default(),
+            last_modified: UNIX_EPOCH.into(),
             size: 77,
             e_tag: None,
             version: None,
