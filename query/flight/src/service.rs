@@ -30,7 +30,7 @@ use crate::error::status;
 use crate::stores::Stores;
 
 /// How long a query waits for others to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// The catalog and the schema of all tables, which queries may name or not.
 const CATALOG: &str = "datafusion";
 const SCHEMA: &str = "public";
@@ -112,8 +112,8 @@ fn described(schema: &Schema, ticket: Bytes, request: Request<FlightDescriptor>)
 }
 
 /// What is sent for one batch.
-fn single(batch: Result<RecordBatch, arrow_flight::error::FlightError>, schema: SchemaRef) -> Result<Rows, Status> {
-    Ok(Response::new(encoded(schema, once(async { batch })).boxed()))
+fn single(batch: Result<RecordBatch, arrow_flight::error::FlightError>, schema: SchemaRef) -> Rows {
+    Response::new(encoded(schema, once(async { batch })).boxed())
 }
 
 #[tonic::async_trait]
@@ -206,7 +206,7 @@ impl FlightSqlService for Service {
         let mut catalogs = query.into_builder();
         catalogs.append(CATALOG);
         let schema = catalogs.schema();
-        single(catalogs.build(), schema)
+        Ok(single(catalogs.build(), schema))
     }
 
     async fn get_flight_info_schemas(
@@ -222,7 +222,7 @@ impl FlightSqlService for Service {
         let mut schemas = query.into_builder();
         schemas.append(CATALOG, SCHEMA);
         let schema = schemas.schema();
-        single(schemas.build(), schema)
+        Ok(single(schemas.build(), schema))
     }
 
     async fn get_flight_info_tables(
@@ -242,7 +242,7 @@ impl FlightSqlService for Service {
             let columns = columns(&table.columns, &[]);
             tables.append(CATALOG, SCHEMA, &table.name, TABLE, &columns)?;
         }
-        single(tables.build(), schema)
+        Ok(single(tables.build(), schema))
     }
 
     async fn get_flight_info_table_types(
@@ -258,7 +258,7 @@ impl FlightSqlService for Service {
         let mut types = query.into_builder();
         types.append(TABLE);
         let schema = types.schema();
-        single(types.build(), schema)
+        Ok(single(types.build(), schema))
     }
 
     async fn get_flight_info_sql_info(
@@ -273,7 +273,7 @@ impl FlightSqlService for Service {
     async fn do_get_sql_info(&self, query: CommandGetSqlInfo, _: Request<Ticket>) -> Result<Rows, Status> {
         let info = query.into_builder(info()?);
         let schema = info.schema();
-        single(info.build(), schema)
+        Ok(single(info.build(), schema))
     }
 
     /// What is told of the server is fixed.
