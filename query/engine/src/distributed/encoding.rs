@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(decoded.schema(), table.schema());
         let decoded = decoded.downcast_ref::<StoreTable>().expect("a table of a store");
         assert_eq!(decoded.keys(), keys);
-        let [file] = &decoded.all_files()[..] else { panic!("one file") };
+        let [file] = decoded.all_files() else { panic!("one file") };
         assert_eq!((file.object.size, &file.partition), (77, &partition));
         assert_eq!(file.object.location.as_ref(), format!("a b/traces/{path}"));
     }
