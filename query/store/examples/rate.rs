@@ -1,14 +1,16 @@
 //! How fast events are written into a store, and how large they are: `rate [ROUNDS [EVENTS [DIR]]]`.
 //!
-//! Two threads record events into a CTF trace in DIR (`/dev/shm`), without a loss: numbers, and numbers with texts. Each round writes each trace
-//! into a store of its own, in this process, by one thread. What it prints are events per second of processor time, and bytes per event of the
-//! store, of the trace, and of the trace behind `zstd -1`: the least of the rounds.
+//! Two threads record events into a CTF trace in DIR (`/dev/shm`), without a loss: numbers, and numbers with texts, in a loop; and calls whose
+//! fields, and the pauses between them, are random. Each round writes each trace into a store of its own, in this process, by one thread. What it
+//! prints are events per second of processor time, the best of the rounds, and bytes per event of the store, of the trace, and of the trace behind
+//! `zstd -1`.
 
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use tracepoint::sinks::CtfSink;
@@ -29,6 +31,15 @@ tracepoint::define_trace! {
         nanos: u64 = nanos,
         status: u16 = status,
     }
+
+    /// A call of a service, by one of its users.
+    call(id: u64, user: u32, path: &str, nanos: u64, status: u16) {
+        id: u64 = id,
+        user: u32 = user,
+        path: str = path,
+        nanos: u64 = nanos,
+        status: u16 = status,
+    }
 }
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
@@ -41,8 +52,8 @@ fn main() -> Outcome {
     let events: u64 = arguments.next().map_or(Ok(4_000_000), |text| text.parse())?;
     let directory = arguments.next().map_or_else(|| PathBuf::from("/dev/shm"), PathBuf::from);
     let directory = tempfile::tempdir_in(directory)?;
-    println!("| event | million events/s | Parquet | CTF | CTF, zstd -1 |\n|---|---|---|---|---|");
-    for name in ["numbers", "request"] {
+    println!("| event | million events/s | Parquet | CTF | CTF, `zstd -1` |\n|---|---|---|---|---|");
+    for name in ["numbers", "request", "call"] {
         let trace = directory.path().join(name);
         record(name, events, &trace)?;
         let (mut best, mut size) = (f64::INFINITY, 0);
@@ -58,27 +69,28 @@ fn main() -> Outcome {
             size = stored.bytes;
             fs::remove_dir_all(store)?;
         }
-        let (plain, compressed) = sizes(&trace)?;
+        let [plain, compressed] = sizes(&trace)?;
         let each = |bytes: u64| bytes as f64 / events as f64;
         let rate = events as f64 / best / 1e6;
-        println!("| `{name}` | {rate:.2} | {:.2} | {:.2} | {:.2} |", each(size), each(plain), each(compressed));
+        let bytes = [size, plain, compressed].map(|bytes| format!("{:.2}", each(bytes)));
+        println!("| `{name}` | {rate:.2} | {} |", bytes.join(" | "));
     }
     Ok(())
 }
 
 fn record(name: &str, events: u64, trace: &Path) -> Outcome {
-    let channel = Channel::wait(4 << 20, std::time::Duration::from_secs(10));
+    let channel = Channel::wait(4 << 20, Duration::from_secs(10));
     let session = Session::builder("rate").events(format!("rate:{name}").as_str()).channel(channel);
     let session = session.sink(CtfSink::create(trace)?).in_memory().start()?;
     std::thread::scope(|scope| {
         for thread in 0..2 {
             scope.spawn(move || {
                 let mut random = thread + 1;
+                if name == "call" {
+                    return calls(random, events / 2);
+                }
                 for n in 0..events / 2 {
-                    // xorshift64
-                    random ^= random << 13;
-                    random ^= random >> 7;
-                    random ^= random << 17;
+                    next(&mut random);
                     tracepoint::trace!(numbers(n as i32, 7, n.cast_signed()));
                     let path = PATHS[(random % 5) as usize];
                     tracepoint::trace!(request(
@@ -95,15 +107,37 @@ fn record(name: &str, events: u64, trace: &Path) -> Outcome {
     Ok(())
 }
 
+/// xorshift64.
+fn next(random: &mut u64) -> u64 {
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    *random
+}
+
+/// Calls of 100,000 users with random ids, and durations of which short ones are more frequent. Up to 4 us pass between two of them.
+fn calls(mut random: u64, count: u64) {
+    for _ in 0..count {
+        let [id, other] = [next(&mut random), next(&mut random)];
+        let nanos = 50_000 + (1 << (other >> 60)) * (other % 1500);
+        let status = if other % 64 == 0 { 500 } else { 200 };
+        let path = PATHS[(other >> 8) as usize % PATHS.len()];
+        tracepoint::trace!(call(id, (other >> 16) as u32 % 100_000, path, nanos, status));
+        let begin = Instant::now();
+        let pause = Duration::from_nanos(next(&mut random) % 4000);
+        while begin.elapsed() < pause {}
+    }
+}
+
 /// The bytes of a trace's streams, and those behind a compressor.
-fn sizes(trace: &Path) -> Outcome<(u64, u64)> {
-    let (mut plain, mut compressed) = (0, 0);
+fn sizes(trace: &Path) -> Outcome<[u64; 2]> {
+    let mut sizes = [0, 0];
     for file in tracepoint_reader::stream_files(trace)? {
         let bytes = fs::read(file)?;
-        plain += bytes.len() as u64;
-        compressed += zstd::bulk::compress(&bytes, 1)?.len() as u64;
+        sizes[0] += bytes.len() as u64;
+        sizes[1] += zstd::bulk::compress(&bytes, 1)?.len() as u64;
     }
-    Ok((plain, compressed))
+    Ok(sizes)
 }
 
 /// The processor time of this process, in seconds.
