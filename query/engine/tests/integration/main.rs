@@ -1,4 +1,4 @@
-//! Queries of stores that are written here, by the engine and by DuckDB.
+//! Queries of stores that are written here, by the engine, and by DuckDB and Spark.
 
 #[path = "../../../../tests/support/seed.rs"]
 mod seed;
@@ -12,4 +12,5 @@ mod errors;
 mod functions;
 mod memory;
 mod pruning;
+mod readers;
 mod traces;
