@@ -4,12 +4,13 @@
 #   scripts/query.sh [ARGUMENT...]
 #
 # In the profile of development, without debug information. Arguments go to the runner: cargo-nextest where it is installed, which runs a test that
-# fails once more and reports it as FLAKY if it then passes, otherwise `cargo test`. DuckDB reads what is written, and
-# moto serves S3; scripts/setup.sh installs both.
+# fails once more and reports it as FLAKY if it then passes, otherwise `cargo test`. DuckDB and Spark read what is written, moto
+# serves S3, and nats-server carries traces; scripts/setup.sh installs them. TRACEPOINT_CHAINS says how often a process of the whole chain is killed.
 set -euo pipefail
 cd "$(dirname "$0")/../query"
 
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_TEST_DEBUG=0
+cargo build -q --locked --manifest-path ../Cargo.toml -p tracectl --features nats
 cargo fmt --all --check
 cargo clippy -q --locked --workspace --all-targets -- -D warnings
 if cargo nextest --version >/dev/null 2>&1; then

@@ -1,0 +1,78 @@
+//! Compares what is in a store with what senders say.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Figures, Outcome};
+
+/// What the recorder of a host says at its end, from the account of the traced program.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+pub struct Counts {
+    /// Events that were fired.
+    pub fired: u64,
+    /// Those that were written into rings.
+    pub recorded: u64,
+    /// Lost ones, by reason.
+    pub lost: BTreeMap<String, u64>,
+}
+
+/// What became of the events of each host.
+#[derive(Clone, Debug, Default)]
+pub struct Balance {
+    /// By host, what the senders say.
+    pub senders: BTreeMap<String, Counts>,
+    /// What the collectors say of packets.
+    pub collectors: Vec<Value>,
+    /// By host, the rows of the store.
+    pub rows: BTreeMap<String, u64>,
+    /// By host, the events that the table `account` has as fired.
+    pub accounts: BTreeMap<String, u64>,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    rows: BTreeMap<String, u64>,
+    accounts: BTreeMap<String, u64>,
+    seconds: f64,
+}
+
+impl Balance {
+    /// Has `DuckDB` read the store.
+    pub(crate) fn read(&mut self, store: &Path, figures: &mut Figures) -> Outcome {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let packages = root.join("../../target/tools/duckdb");
+        let mut command = Command::new("python3");
+        let output = command.arg(root.join("src/read_store.py")).arg(store).env("PYTHONPATH", packages).output()?;
+        if !output.status.success() {
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(format!("DuckDB, which scripts/setup.sh installs, cannot read the store: {errors}").into());
+        }
+        let found: Found = serde_json::from_slice(&output.stdout)?;
+        (self.rows, self.accounts, figures.query_seconds) = (found.rows, found.accounts, found.seconds);
+        Ok(())
+    }
+
+    /// Checks for each host that the events in the store and the lost ones are, together, what was fired.
+    ///
+    /// # Errors
+    /// If one is missing or too many. The message has the numbers.
+    pub fn check(&self) -> Outcome {
+        for (host, counts) in &self.senders {
+            let rows = self.rows.get(host).copied().unwrap_or_default();
+            let lost: u64 = counts.lost.values().sum();
+            if rows + lost != counts.fired || self.accounts.get(host) != Some(&counts.fired) {
+                return Err(format!("{host} does not balance: {rows} rows, {counts:?}; all: {self:?}").into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The lost events of all hosts.
+    pub fn lost(&self) -> u64 {
+        self.senders.values().flat_map(|counts| counts.lost.values()).sum()
+    }
+}

@@ -1,0 +1,134 @@
+//! Programs of the chain that run at the same time.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::Outcome;
+
+/// How long to wait for what takes a moment.
+const DEADLINE: Duration = Duration::from_secs(180);
+
+/// A program that is killed when this is dropped. What it writes is in two files.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    output: PathBuf,
+}
+
+impl Running {
+    /// Starts it; `output` is the file of its standard output, and with `.errors` that of its messages. Both are continued.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start(command: &mut Command, output: &Path) -> Outcome<Self> {
+        let open = |path: &Path| File::options().create(true).append(true).open(path);
+        let errors = open(&output.with_extension("errors"))?;
+        let command = command.stdout(open(output)?).stderr(errors).stdin(Stdio::null());
+        let child = command
+            .spawn()
+            .map_err(|error| format!("{} cannot be started: {error}", command.get_program().display()))?;
+        Ok(Self { child, output: output.to_owned() })
+    }
+
+    /// Ends it as Ctrl-C does, and waits for that. Returns how it ended, and its processor time in seconds.
+    ///
+    /// # Errors
+    /// If it does not end.
+    pub fn interrupt(&mut self) -> Outcome<(ExitStatus, f64)> {
+        kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGINT)?;
+        self.wait()
+    }
+
+    /// Kills it.
+    ///
+    /// # Errors
+    /// If it does not end.
+    pub fn kill(&mut self) -> Outcome {
+        self.child.kill()?;
+        self.wait()?;
+        Ok(())
+    }
+
+    /// Waits for its end. Returns how it ended, and the processor time in seconds of it and of the programs that it has waited for.
+    ///
+    /// # Errors
+    /// If it does not end within three minutes.
+    pub fn wait(&mut self) -> Outcome<(ExitStatus, f64)> {
+        let before = children_seconds()?;
+        let told = format!("{} ends", self.output.display());
+        let status = wait_for(&told, || Ok(self.child.try_wait()?))?;
+        Ok((status, children_seconds()? - before))
+    }
+
+    /// What it has written so far.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn said(&self) -> Outcome<String> {
+        Ok(fs::read_to_string(&self.output)?)
+    }
+
+    /// Its messages so far.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn messages(&self) -> Outcome<String> {
+        Ok(fs::read_to_string(self.output.with_extension("errors"))?)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended, otherwise.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The processor time of all programs that this one has waited for.
+fn children_seconds() -> Outcome<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let times = [usage.user_time(), usage.system_time()];
+    Ok(times.iter().map(|time| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6).sum())
+}
+
+/// Waits until there is an answer.
+///
+/// # Errors
+/// If there is none within three minutes.
+pub(crate) fn wait_for<T>(what: &str, mut answer: impl FnMut() -> Outcome<Option<T>>) -> Outcome<T> {
+    let began = Instant::now();
+    loop {
+        if let Some(answer) = answer()? {
+            return Ok(answer);
+        }
+        if began.elapsed() > DEADLINE {
+            return Err(format!("waited in vain until {what}").into());
+        }
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// The program `tracectl` of this checkout in the profile of this build, with what it has for NATS.
+///
+/// # Errors
+/// If it was not built. The message has the command.
+pub fn tracectl() -> Outcome<PathBuf> {
+    let (profile, option) = if cfg!(debug_assertions) { ("debug", "") } else { ("release", " --release") };
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(profile).join("tracectl");
+    if path.exists() {
+        return Ok(path.canonicalize()?);
+    }
+    Err(format!(
+        "there is no {}: run `cargo build -p tracectl --features nats{option}` in the root of the repository",
+        path.display()
+    )
+    .into())
+}
