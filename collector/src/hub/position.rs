@@ -19,6 +19,9 @@ use tracepoint_reader::net::relay::METADATA_CHANNEL;
 use tracepoint_reader::net::stream::Hello;
 use tracepoint_reader::{Metadata, chunk_name, chunk_number};
 
+/// The largest number in a position: what comes behind it can be counted.
+pub(crate) const MOST: u64 = 1 << 60;
+
 /// Where a session stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Position {
@@ -68,10 +71,14 @@ impl Position {
         self.streams.iter().map(line).collect()
     }
 
-    /// Whether the names of files are names that this collector gives.
+    /// Whether the names of files are names that this collector gives, and its numbers can go on.
     pub(crate) fn is_plausible(&self) -> bool {
         let is_name = |name: &str| crate::names::component("a stream", name, 4).is_ok() && name != METADATA_CHANNEL;
-        self.chunk > 0 && self.streams.iter().all(|stream| is_name(&stream.name))
+        let is_stream = |stream: &StreamPosition| {
+            let StreamPosition { next, recorded, packets, written, discarded, .. } = *stream;
+            is_name(&stream.name) && [next, recorded, packets, written, discarded].iter().all(|number| *number <= MOST)
+        };
+        (1..=MOST).contains(&self.chunk) && self.streams.iter().all(is_stream)
     }
 }
 

@@ -4,7 +4,7 @@
 //! [`Lease::claim`], [`Held::commit`] and [`Held::lost`]; the table of states is in `docs/nats.md`.
 
 use super::broker::{Broker, Failed};
-use crate::hub::position::Position;
+use crate::hub::position::{MOST, Position};
 use async_nats::jetstream::kv;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -69,7 +69,8 @@ impl Lease {
     /// Decodes an entry. Others write them, too.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let lease: Self = serde_json::from_slice(bytes.get(..bytes.len().min(LARGEST))?).ok()?;
-        let is_plausible = lease.epoch > 0
+        let is_plausible = (1..=MOST).contains(&lease.epoch)
+            && lease.count <= MOST
             && lease.position.is_plausible()
             && lease.ended.iter().all(|ended| ended.position.is_plausible());
         is_plausible.then_some(lease)
@@ -209,6 +210,9 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::Index;
 
     fn position(chunk: u64) -> Position {
         Position { chunk, streams: Vec::new() }
@@ -237,6 +241,9 @@ mod tests {
         let good = Lease::first("a");
         for bad in [
             Lease { epoch: 0, ..good.clone() },
+            Lease { epoch: u64::MAX, ..good.clone() },
+            Lease { count: u64::MAX, ..good.clone() },
+            Lease { position: position(u64::MAX), ..good.clone() },
             Lease { position: position(0), ..good.clone() },
             Lease { ended: vec![Ended { owner: "b".to_owned(), epoch: 1, position: position(0) }], ..good },
         ] {
@@ -246,5 +253,26 @@ mod tests {
         assert_eq!(Lease::parse(name), None);
         assert!(Lease::parse(&String::from_utf8_lossy(name).replace("../x", "c_0").into_bytes()).is_some());
         assert_eq!(Lease::parse(b"{}"), None);
+    }
+
+    proptest! {
+        /// What others have written is refused, or can be taken over as what this collector has written.
+        #[test]
+        fn an_entry_that_was_changed_anywhere_is_refused_or_goes_on(
+            changes in vec((any::<Index>(), "[0-9]{1,20}|[\\x00-\\x7f]{0,3}"), 1..4),
+        ) {
+            let text = r#"{"state":"held","owner":"a","epoch":2,"count":7,"sequence":90,"position":{"chunk":2,"streams":[{"class":0,"instance":1,"name":"c_1","next":5,"recorded":50,"packets":5,"written":49,"discarded":1}]},"ended":[{"owner":"b","epoch":1,"position":{"chunk":1,"streams":[]}}]}"#;
+            prop_assert!(Lease::parse(text.as_bytes()).is_some());
+            let mut bytes = text.as_bytes().to_vec();
+            for (place, change) in changes {
+                let at = place.index(bytes.len());
+                bytes.splice(at..=at, change.bytes());
+            }
+            if let Some(lease) = Lease::parse(&bytes) {
+                prop_assert_eq!(Lease::parse(&lease.bytes()), Some(lease.clone()));
+                let next = lease.claim("another");
+                prop_assert_eq!((next.epoch, next.position.chunk), (lease.epoch + 1, lease.position.chunk + 1));
+            }
+        }
     }
 }

@@ -2,19 +2,21 @@
 //!
 //! Two threads record events into a CTF trace in DIR (`/dev/shm`), without a loss: numbers, and numbers with texts, in a loop; and calls whose
 //! fields, and the pauses between them, are random. Each round writes each trace into a store of its own, in this process, by one thread. What it
-//! prints are events per second of processor time, the best of the rounds, and bytes per event of the store, of the trace, and of the trace behind
-//! `zstd -1`.
+//! prints are events per second of processor time, the best of the rounds, and bytes per event of the store, of the trace, of the trace behind
+//! `zstd -1`, and of a tenth of such events as OTLP in protobuf. OTLP has events only in spans: each span has a hundred of them, and its bytes are counted.
 
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
 use std::error::Error;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use tracepoint::sinks::CtfSink;
 use tracepoint::{Channel, Session};
+use tracepoint_export::{Exporter, Otlp};
 use tracepoint_reader::Trace;
 use tracepoint_store::{IngestOptions, Store, ingest};
 
@@ -40,9 +42,15 @@ tracepoint::define_trace! {
         nanos: u64 = nanos,
         status: u16 = status,
     }
+
+    /// What events for OTLP are in.
+    span group() {}
 }
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+/// The events of a span, for OTLP; its SDKs keep 128.
+const GROUP: u64 = 100;
 
 const PATHS: [&str; 5] = ["/", "/login", "/cart", "/search", "/static/style.css"];
 
@@ -52,10 +60,10 @@ fn main() -> Outcome {
     let events: u64 = arguments.next().map_or(Ok(4_000_000), |text| text.parse())?;
     let directory = arguments.next().map_or_else(|| PathBuf::from("/dev/shm"), PathBuf::from);
     let directory = tempfile::tempdir_in(directory)?;
-    println!("| event | million events/s | Parquet | CTF | CTF, `zstd -1` |\n|---|---|---|---|---|");
+    println!("| event | million events/s | Parquet | CTF | CTF, `zstd -1` | OTLP |\n|---|---|---|---|---|---|");
     for name in ["numbers", "request", "call"] {
         let trace = directory.path().join(name);
-        record(name, events, &trace)?;
+        record(name, events, &trace, false)?;
         let (mut best, mut size) = (f64::INFINITY, 0);
         for round in 0..rounds {
             let store = directory.path().join(format!("store{round}"));
@@ -72,39 +80,50 @@ fn main() -> Outcome {
         let [plain, compressed] = sizes(&trace)?;
         let each = |bytes: u64| bytes as f64 / events as f64;
         let rate = events as f64 / best / 1e6;
-        let bytes = [size, plain, compressed].map(|bytes| format!("{:.2}", each(bytes)));
+        let grouped = directory.path().join(format!("{name}-in-spans"));
+        record(name, events / 10, &grouped, true)?;
+        let bytes = [size, plain, compressed, otlp(&grouped, events / 10)? * 10];
+        let bytes = bytes.map(|bytes| format!("{:.2}", each(bytes)));
         println!("| `{name}` | {rate:.2} | {} |", bytes.join(" | "));
     }
     Ok(())
 }
 
-fn record(name: &str, events: u64, trace: &Path) -> Outcome {
+/// Records events; in spans if they are `grouped`.
+fn record(name: &str, events: u64, trace: &Path, grouped: bool) -> Outcome {
     let channel = Channel::wait(4 << 20, Duration::from_secs(10));
     let session = Session::builder("rate").events(format!("rate:{name}").as_str()).channel(channel);
+    let session = if grouped { session.events("rate:group_*") } else { session };
     let session = session.sink(CtfSink::create(trace)?).in_memory().start()?;
     std::thread::scope(|scope| {
         for thread in 0..2 {
             scope.spawn(move || {
                 let mut random = thread + 1;
-                if name == "call" {
-                    return calls(random, events / 2);
-                }
-                for n in 0..events / 2 {
-                    next(&mut random);
-                    tracepoint::trace!(numbers(n as i32, 7, n.cast_signed()));
-                    let path = PATHS[(random % 5) as usize];
-                    tracepoint::trace!(request(
-                        2 * n + thread,
-                        path,
-                        1000 + random % 100_000,
-                        200 + (random % 5) as u16
-                    ));
+                let count = if grouped { GROUP } else { events / 2 };
+                for first in (0..events / 2).step_by(count as usize) {
+                    let _span = tracepoint::span!(group());
+                    let count = count.min(events / 2 - first);
+                    if name == "call" {
+                        calls(&mut random, count);
+                    } else {
+                        requests(&mut random, thread, first..first + count);
+                    }
                 }
             });
         }
     });
     session.stop()?;
     Ok(())
+}
+
+/// Numbers and requests; a session takes one of the two.
+fn requests(random: &mut u64, thread: u64, numbers: Range<u64>) {
+    for n in numbers {
+        next(random);
+        tracepoint::trace!(numbers(n as i32, 7, n.cast_signed()));
+        let path = PATHS[(*random % 5) as usize];
+        tracepoint::trace!(request(2 * n + thread, path, 1000 + *random % 100_000, 200 + (*random % 5) as u16));
+    }
 }
 
 /// xorshift64.
@@ -116,15 +135,15 @@ fn next(random: &mut u64) -> u64 {
 }
 
 /// Calls of 100,000 users with random ids, and durations of which short ones are more frequent. Up to 4 us pass between two of them.
-fn calls(mut random: u64, count: u64) {
+fn calls(random: &mut u64, count: u64) {
     for _ in 0..count {
-        let [id, other] = [next(&mut random), next(&mut random)];
+        let [id, other] = [next(random), next(random)];
         let nanos = 50_000 + (1 << (other >> 60)) * (other % 1500);
         let status = if other % 64 == 0 { 500 } else { 200 };
         let path = PATHS[(other >> 8) as usize % PATHS.len()];
         tracepoint::trace!(call(id, (other >> 16) as u32 % 100_000, path, nanos, status));
         let begin = Instant::now();
-        let pause = Duration::from_nanos(next(&mut random) % 4000);
+        let pause = Duration::from_nanos(next(random) % 4000);
         while begin.elapsed() < pause {}
     }
 }
@@ -138,6 +157,20 @@ fn sizes(trace: &Path) -> Outcome<[u64; 2]> {
         sizes[1] += zstd::bulk::compress(&bytes, 1)?.len() as u64;
     }
     Ok(sizes)
+}
+
+/// The bytes of a trace as OTLP, which has all of its `events`.
+fn otlp(trace: &Path, events: u64) -> Outcome<u64> {
+    let mut bytes = Vec::new();
+    let mut exporter = Exporter::new(Otlp::protobuf(&mut bytes));
+    for item in Trace::open(trace)?.items() {
+        exporter.item(&item)?;
+    }
+    let (_, summary) = exporter.finish()?;
+    if summary.outside > 0 || summary.lost_events > 0 || summary.events < events {
+        return Err(format!("{summary:?} of {events} events").into());
+    }
+    Ok(bytes.len() as u64)
 }
 
 /// The processor time of this process, in seconds.
