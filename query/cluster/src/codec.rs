@@ -1,17 +1,22 @@
-//! Plans as bytes: those of Ballista, with the tables of stores.
+//! Plans as bytes: those of Ballista, with the tables of stores and traces.
 
 use std::sync::Arc;
 
-use ballista_core::serde::BallistaLogicalExtensionCodec;
+use ballista_core::serde::{BallistaLogicalExtensionCodec, BallistaPhysicalExtensionCodec};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::{Result, TableReference};
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{Extension, LogicalPlan};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
-use tracepoint_query::distributed::{decode_table, encode_table};
+use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
+use tracepoint_query::distributed::{decode_scan, decode_table, encode_scan, encode_table};
 
-/// The encoding of plans.
+/// What a scan of a trace begins with. No message of Ballista does: the lower three bits of its first byte are the type of a field, and there is no type 7.
+const SCAN: &[u8] = b"\xFFscan of a trace\n";
+
+/// The encoding of logical plans.
 #[derive(Debug, Default)]
 pub(crate) struct Codec(BallistaLogicalExtensionCodec);
 
@@ -44,6 +49,36 @@ impl LogicalExtensionCodec for Codec {
             Some(bytes) => buf.extend(bytes),
             None => self.0.try_encode_table_provider(name, table, buf)?,
         }
+        Ok(())
+    }
+}
+
+/// The encoding of physical plans.
+#[derive(Debug, Default)]
+pub(crate) struct PlanCodec(BallistaPhysicalExtensionCodec);
+
+impl PhysicalExtensionCodec for PlanCodec {
+    fn try_decode(
+        &self,
+        buf: &[u8],
+        inputs: &[Arc<dyn ExecutionPlan>],
+        ctx: &TaskContext,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match buf.strip_prefix(SCAN) {
+            Some(scan) => decode_scan(scan),
+            None => self.0.try_decode(buf, inputs, ctx, converter),
+        }
+    }
+
+    fn try_encode(
+        &self,
+        node: Arc<dyn ExecutionPlan>,
+        buf: &mut Vec<u8>,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<()> {
+        let Some(scan) = encode_scan(&*node)? else { return self.0.try_encode(node, buf, converter) };
+        buf.extend([SCAN, &scan].concat());
         Ok(())
     }
 }

@@ -54,8 +54,8 @@ pub enum ClusterError {
     },
     /// An executor cannot read a file.
     #[error(
-        "an executor cannot read a file of the store: {reason}. The store must be at the same path on the hosts of all executors, or in S3, with \
-         credentials in the environment of each; or `compact` or `retain` has removed the file: then repeat the query"
+        "an executor cannot read a file of the store or the trace: {reason}. That must be at the same path on the hosts of all executors, or a store in \
+         S3, with credentials in the environment of each; or `compact` or `retain` has removed the file: then repeat the query"
     )]
     NoFile {
         /// Which file.
@@ -84,7 +84,7 @@ impl ClusterError {
         let reason = text.trim().to_owned();
         if reason.contains("must have the same major version") {
             Self::Version { scheduler, reason }
-        } else if ["not found", "NotFound", "No such file", "Permission denied"]
+        } else if ["not found", "NotFound", "No such file", "no such directory", "Permission denied"]
             .iter()
             .any(|sign| reason.contains(sign))
         {

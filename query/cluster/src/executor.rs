@@ -12,7 +12,7 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::SessionConfig;
 use tokio::time::sleep;
 
-use crate::codec::Codec;
+use crate::codec::{Codec, PlanCodec};
 use crate::error::ClusterError;
 use crate::objects::Objects;
 use crate::watch::Watch;
@@ -67,6 +67,7 @@ pub async fn run_executor(options: ExecutorOptions, ready: impl FnOnce(SocketAdd
         executor_heartbeat_interval_seconds: HEARTBEAT.as_secs(),
         memory_pool_size: Some(options.memory),
         override_logical_codec: Some(Arc::new(Codec::default())),
+        override_physical_codec: Some(Arc::new(PlanCodec::default())),
         override_runtime_producer: Some(Arc::new(move |_: &SessionConfig| {
             let builder = RuntimeEnvBuilder::new().with_object_store_registry(Arc::new(Objects::default()));
             builder.with_temp_file_path(temporary.clone()).build_arc()

@@ -13,7 +13,7 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
 use tokio::net::TcpListener;
 
-use crate::codec::Codec;
+use crate::codec::{Codec, PlanCodec};
 use crate::error::ClusterError;
 use crate::objects::Objects;
 use crate::{EXECUTOR_TIMEOUT, MESSAGE};
@@ -59,6 +59,7 @@ pub async fn run_scheduler(
         grpc_client_max_message_size: MESSAGE,
         task_max_failures: ATTEMPTS,
         override_logical_codec: Some(Arc::new(Codec::default())),
+        override_physical_codec: Some(Arc::new(PlanCodec::default())),
         override_session_builder: Some(Arc::new(|config| {
             let runtime =
                 RuntimeEnvBuilder::new().with_object_store_registry(Arc::new(Objects::default())).build_arc()?;

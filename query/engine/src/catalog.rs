@@ -135,7 +135,7 @@ impl Catalog {
         let Some(events) = self.events_of(name) else { return Ok(None) };
         Ok(Some(match &self.source {
             Source::Store(store) => Arc::new(store.table(state, name, events).await?),
-            Source::Trace(trace) => Arc::new(trace.table(name, events)?),
+            Source::Trace(trace) => Arc::new(trace.table(state, name, events)?),
         }))
     }
 

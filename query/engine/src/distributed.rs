@@ -1,12 +1,12 @@
 //! Queries that other processes run: who runs them, and the tables of a plan as bytes.
 //!
-//! A plan names its files itself, with their places in full. So nothing but the client lists a store: all processes see the same files, and
-//! what the client says is missing is about these. Before a plan is sent, each table in it is reduced to the files that it needs.
+//! A plan names its files itself, with their places in full, and the packets of a trace. So nothing but the client lists a store or looks for packets:
+//! all processes see the same, and what the client says is missing is about that. Before a plan is sent, each table in it is reduced to the files or the
+//! packets that it needs.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::datasource::{provider_as_source, source_as_provider};
@@ -18,9 +18,11 @@ use datafusion::logical_expr::expr_rewriter::unnormalize_cols;
 
 use crate::error::QueryError;
 use crate::table::{StoreTable, predicate};
+use crate::trace::TraceTable;
 
 mod encoding;
 
+pub use crate::trace::{decode_scan, encode_scan};
 pub use encoding::{decode_table, encode_table};
 
 /// Runs planned queries in other processes.
@@ -39,16 +41,17 @@ pub trait Runner: std::fmt::Debug + Send + Sync {
     async fn cancel(&self);
 }
 
-/// Whether a plan reads tables of a store, and is one that can be sent.
+/// Whether a plan reads tables, and is one that can be sent.
 pub(crate) fn is_sent(plan: &LogicalPlan) -> Result<bool, QueryError> {
     let (mut reads, mut can_be_sent) = (false, true);
     plan.apply_with_subqueries(|node| {
         match node {
             LogicalPlan::TableScan(scan) => {
                 let provider = source_as_provider(&scan.source)?;
-                let is_of_store = provider.downcast_ref::<StoreTable>().is_some();
-                reads |= is_of_store;
-                can_be_sent &= is_of_store;
+                let is_ours =
+                    provider.downcast_ref::<StoreTable>().is_some() || provider.downcast_ref::<TraceTable>().is_some();
+                reads |= is_ours;
+                can_be_sent &= is_ours;
             }
             // The encoding of plans has no columns of a relation without rows.
             LogicalPlan::EmptyRelation(relation) => can_be_sent &= relation.schema.fields().is_empty(),
@@ -60,28 +63,21 @@ pub(crate) fn is_sent(plan: &LogicalPlan) -> Result<bool, QueryError> {
     Ok(reads && can_be_sent)
 }
 
-/// The same plan, whose tables have only the files that it needs.
+/// The same plan, whose tables have only the files or packets that it needs. Reads the headers of the packets of a trace.
 pub(crate) fn reduced(state: &dyn Session, plan: LogicalPlan) -> Result<LogicalPlan, QueryError> {
     let reduced = plan.transform_up_with_subqueries(|node| {
         let LogicalPlan::TableScan(mut scan) = node else { return Ok(Transformed::no(node)) };
         let provider = source_as_provider(&scan.source)?;
-        let Some(table) = provider.downcast_ref::<StoreTable>() else {
+        let filters = unnormalize_cols(scan.filters.clone());
+        let reduced: Arc<dyn TableProvider> = if let Some(table) = provider.downcast_ref::<StoreTable>() {
+            Arc::new(table.reduced(predicate(state, table.schema(), &filters)?.as_ref())?)
+        } else if let Some(table) = provider.downcast_ref::<TraceTable>() {
+            Arc::new(table.reduced(state, scan.projection.as_ref(), &filters)?)
+        } else {
             return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
         };
-        let predicate = predicate(state, table.schema(), &unnormalize_cols(scan.filters.clone()))?;
-        scan.source = provider_as_source(Arc::new(table.reduced(predicate.as_ref())?));
+        scan.source = provider_as_source(reduced);
         Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
     })?;
     Ok(reduced.data)
-}
-
-/// The same columns, without views of texts and bytes: batches that go from process to process carry the buffers of views as a whole.
-pub(crate) fn without_views(schema: &SchemaRef) -> SchemaRef {
-    let plain = |field: &FieldRef| match field.data_type() {
-        DataType::Utf8View => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),
-        DataType::BinaryView => Arc::new(field.as_ref().clone().with_data_type(DataType::Binary)),
-        _ => Arc::clone(field),
-    };
-    let fields: Fields = schema.fields().iter().map(plain).collect();
-    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }

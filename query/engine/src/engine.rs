@@ -44,7 +44,7 @@ pub struct EngineOptions {
     pub memory: usize,
     /// How many threads' worth of work a query is divided into.
     pub parallelism: usize,
-    /// Who runs queries of a store, if it is not this process. What may be missing in an answer is found out by this process in any case.
+    /// Who runs queries, if it is not this process. What may be missing in an answer is found out by this process in any case.
     pub runner: Option<Arc<dyn Runner>>,
 }
 
@@ -167,13 +167,10 @@ impl Engine {
     /// without rows, if the metadata declares it.
     ///
     /// # Errors
-    /// [`QueryError::Trace`]; [`QueryError::TraceOnCluster`] with a [runner](EngineOptions::runner).
+    /// [`QueryError::Trace`].
     pub async fn open_trace(path: &Path, options: EngineOptions) -> Result<Self, QueryError> {
         let (context, catalog) = (context(&options)?, Catalog::open_trace(path).await?);
-        if options.runner.is_some() {
-            return Err(QueryError::TraceOnCluster(path.display().to_string()));
-        }
-        Ok(Self { planner: Planner { context, catalog }, memory: options.memory, runner: None })
+        Ok(Self { planner: Planner { context, catalog }, memory: options.memory, runner: options.runner })
     }
 
     /// Whether it is a trace, and not a store.
@@ -210,7 +207,10 @@ impl Engine {
         let optimized = state.optimize(&plan)?;
         let reads = completeness::reads(&state, &optimized)?;
         let stream = match &self.runner {
-            Some(runner) if is_sent(&optimized)? => runner.run(reduced(&state, optimized)?).await?,
+            Some(runner) if is_sent(&optimized)? => {
+                let reduced = tokio::task::spawn_blocking(move || reduced(&state, optimized)).await;
+                runner.run(reduced.map_err(|error| QueryError::Failed(error.to_string()))??).await?
+            }
             _ => DataFrame::new(self.with_own_memory(state)?, plan).execute_stream().await?,
         };
         Ok(Answer { stream, reads })

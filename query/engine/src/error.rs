@@ -46,12 +46,6 @@ pub enum QueryError {
         /// What is there.
         reason: String,
     },
-    /// A trace is to be queried by other processes, which do not see it.
-    #[error(
-        "{0} is a trace, and a cluster queries stores: write it into a store that all executors see, by `tracectl export --parquet STORE {0}`, or \
-         query it without `--cluster`"
-    )]
-    TraceOnCluster(String),
     /// The query names a table that the store or the trace does not have.
     #[error("there is no table {name:?}{}", hint(nearest))]
     UnknownTable {

@@ -1,5 +1,6 @@
 //! Tables of a trace, which are read from its packets.
 
+mod described;
 mod exec;
 mod packets;
 mod times;
@@ -9,12 +10,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::DataFusionError;
+use datafusion::common::{DataFusionError, project_schema};
 use datafusion::datasource::TableType;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
-use tracepoint_tables::{Selection, TraceTables};
+use tracepoint_tables::{ScanDescription, Selection, TraceTables};
 
+pub(crate) use described::DescribedTable;
+pub use described::{decode_scan, encode_scan};
 pub use exec::TraceExec;
 
 use crate::table::{Events, predicate, with_keys};
@@ -47,6 +50,41 @@ impl TraceTable {
         &self.events
     }
 
+    /// The same table for another process, with those packets only that may have what the filters want. Reads the headers of packets.
+    pub(crate) fn reduced(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+    ) -> datafusion::common::Result<DescribedTable> {
+        let wanted = self.wanted(state, projection, filters)?;
+        let packets = Packets::find(&wanted)?;
+        Ok(DescribedTable::new(self.described(packets, wanted.columns, filters), &self.schema))
+    }
+
+    fn wanted(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+    ) -> datafusion::common::Result<Wanted> {
+        Ok(Wanted {
+            tables: Arc::clone(&self.tables),
+            names: self.names.clone(),
+            schema: Arc::clone(&self.schema),
+            columns: project_schema(&self.schema, projection)?,
+            predicate: predicate(state, self.schema(), filters)?,
+            partitions: state.config().target_partitions(),
+        })
+    }
+
+    fn described(&self, packets: Packets, columns: SchemaRef, filters: &[Expr]) -> ScanDescription {
+        let Packets { names, partitions, .. } = packets;
+        let mut description = self.tables.describe(self.selection(names), columns, partitions);
+        description.times = times::times(filters);
+        description
+    }
+
     fn selection(&self, names: Vec<String>) -> Selection {
         match self.events {
             Events::All => Selection::Common(names),
@@ -74,25 +112,14 @@ impl TableProvider for TraceTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
-        let columns = match projection {
-            Some(columns) => Arc::new(self.schema.project(columns)?),
-            None => Arc::clone(&self.schema),
-        };
-        let wanted = Wanted {
-            tables: Arc::clone(&self.tables),
-            names: self.names.clone(),
-            schema: Arc::clone(&self.schema),
-            columns: Arc::clone(&columns),
-            predicate: predicate(state, self.schema(), filters)?,
-            partitions: state.config().target_partitions(),
-        };
+        let wanted = self.wanted(state, projection, filters)?;
         // The headers of packets are read.
-        let found = tokio::task::spawn_blocking(move || Packets::find(&wanted)).await;
-        let Packets { names, partitions, pruned, .. } =
-            found.map_err(|error| DataFusionError::External(Box::new(error)))??;
-        let mut description = self.tables.describe(self.selection(names), columns, partitions);
+        let found =
+            tokio::task::spawn_blocking(move || Packets::find(&wanted).map(|packets| (packets, wanted.columns)));
+        let (packets, columns) = found.await.map_err(|error| DataFusionError::External(Box::new(error)))??;
+        let pruned = packets.pruned;
+        let mut description = self.described(packets, columns, filters);
         description.limit = limit.filter(|_| filters.is_empty());
-        description.times = times::times(filters);
         description.batch_rows = state.config().batch_size();
         Ok(Arc::new(TraceExec::planned(description, Arc::clone(&self.tables), pruned)))
     }

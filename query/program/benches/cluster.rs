@@ -38,7 +38,7 @@ fn main() {
         let store = place.path().join("store");
         for number in 0..times * requests.div_ceil(PART) {
             let trace = place.path().join(format!("trace {number}"));
-            stores::record(&trace, "shop", 64 << 20, PART);
+            stores::record(&trace, "shop", 16 << 20, PART);
             stores::store(&store, &trace, 100_000);
         }
         let embedded = shortest(|| {

@@ -121,6 +121,10 @@ impl Select {
     ) -> Result<Engine, QueryError> {
         let mut options = EngineOptions::default();
         options.memory = usize::try_from(self.memory.as_u64()).unwrap_or(usize::MAX);
+        #[cfg(feature = "cluster")]
+        if runner.is_some() {
+            options.parallelism = self.tasks;
+        }
         options.runner = runner;
         place::open(store, objects, options).await
     }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 use datafusion::common::plan_datafusion_err;
+use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 
 /// The columns of all of these events, by their names.
@@ -76,4 +77,21 @@ pub(super) fn losses_columns() -> SchemaRef {
         ("packets", DataType::UInt64),
         ("reason", DataType::Utf8View),
     ])
+}
+
+/// These columns, with views of texts and bytes only if the session wants them.
+pub(super) fn as_wanted(state: &SessionState, columns: SchemaRef) -> SchemaRef {
+    let has_views = state.config_options().execution.parquet.schema_force_view_types;
+    if has_views { columns } else { without_views(&columns) }
+}
+
+/// The same columns, without views of texts and bytes: batches that go from process to process carry the buffers of views as a whole.
+fn without_views(schema: &SchemaRef) -> SchemaRef {
+    let plain = |field: &FieldRef| match field.data_type() {
+        DataType::Utf8View => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),
+        DataType::BinaryView => Arc::new(field.as_ref().clone().with_data_type(DataType::Binary)),
+        _ => Arc::clone(field),
+    };
+    let fields: Fields = schema.fields().iter().map(plain).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }

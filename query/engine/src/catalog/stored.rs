@@ -11,9 +11,8 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::object_store::{ObjectStore, ObjectStoreExt, path};
 use futures::TryStreamExt;
 
-use super::columns::{account_columns, common_columns, losses_columns, union};
+use super::columns::{account_columns, as_wanted, common_columns, losses_columns, union};
 use super::{ACCOUNT, FIXED};
-use crate::distributed::without_views;
 use crate::error::QueryError;
 use crate::stored_file::{Family, StoredFile, parse};
 use crate::table::{Events, Place, StoreTable};
@@ -92,9 +91,7 @@ impl StoredTables {
             Events::None if name == ACCOUNT => (Arc::clone(&self.account), account_columns()),
             Events::None => (Arc::clone(&self.losses), losses_columns()),
         };
-        let has_views = state.config_options().execution.parquet.schema_force_view_types;
-        let columns = if has_views { columns } else { without_views(&columns) };
-        Ok(StoreTable::new(events, files, &self.url, &self.place, columns, keys))
+        Ok(StoreTable::new(events, files, &self.url, &self.place, as_wanted(state, columns), keys))
     }
 
     /// The columns of all of these events, by their names.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::datasource::file_format::parquet::transform_schema_to_view;
+use datafusion::execution::session_state::SessionState;
 use tracepoint_tables::{TablesError, TraceTables};
 
-use super::columns::{account_columns, common_columns, losses_columns, union};
+use super::columns::{account_columns, as_wanted, common_columns, losses_columns, union};
 use super::{ACCOUNT, FIXED};
 use crate::table::Events;
 use crate::trace::TraceTable;
@@ -30,7 +31,12 @@ impl TracedTables {
     }
 
     /// A table of these events.
-    pub(super) fn table(&self, name: &str, events: Events) -> datafusion::common::Result<TraceTable> {
+    pub(super) fn table(
+        &self,
+        state: &SessionState,
+        name: &str,
+        events: Events,
+    ) -> datafusion::common::Result<TraceTable> {
         let columns = match &events {
             Events::All => common_columns(),
             Events::These(names) => self.columns_of(names)?,
@@ -42,6 +48,7 @@ impl TracedTables {
             Events::All => self.events.values().cloned().collect(),
             Events::None => Vec::new(),
         };
+        let columns = as_wanted(state, columns);
         Ok(TraceTable::new(Arc::clone(&self.tables), name == ACCOUNT, events, names, &columns))
     }
 

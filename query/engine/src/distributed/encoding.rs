@@ -1,4 +1,4 @@
-//! A table as bytes: the place of its store, and its files relative to that. Its columns are those of the plan.
+//! A table as bytes: the place of its store, and its files relative to that; or which packets of a trace it has. Its columns are those of the plan.
 
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -10,16 +10,31 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::object_store::ObjectMeta;
 use datafusion::object_store::path::Path;
 use serde::{Deserialize, Serialize};
+use tracepoint_tables::ScanDescription;
 
 use crate::stored_file::{Key, StoredFile, parse};
 use crate::table::{Events, Place, StoreTable};
+use crate::trace::DescribedTable;
 
 /// The version of the encoding. Processes of other versions refuse the table.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
 struct Encoded {
     version: u32,
+    table: Table,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Table {
+    Store(Stored),
+    Trace(ScanDescription),
+}
+
+/// A table of a store.
+#[derive(Serialize, Deserialize)]
+struct Stored {
     place: Place,
     /// The names of the columns that are partitions.
     keys: Vec<String>,
@@ -33,25 +48,30 @@ struct File {
     size: u64,
 }
 
-/// Encodes a table of a store; `None` if it is another table.
+/// Encodes a table of a store or of a trace; `None` if it is another table.
 ///
 /// # Errors
-/// That other processes do not find the files of the store.
+/// None that is known.
 pub fn encode_table(table: &dyn TableProvider) -> Result<Option<Vec<u8>>, DataFusionError> {
-    let Some(table) = table.downcast_ref::<StoreTable>() else { return Ok(None) };
-    let file = |file: &StoredFile| File { path: file.object.location.to_string(), size: file.object.size };
-    let encoded = Encoded {
-        version: VERSION,
-        place: table.place().clone(),
-        keys: table.keys().iter().map(|key| key.name().to_owned()).collect(),
-        files: table.all_files().iter().map(file).collect(),
+    let table = if let Some(table) = table.downcast_ref::<StoreTable>() {
+        let file = |file: &StoredFile| File { path: file.object.location.to_string(), size: file.object.size };
+        Table::Store(Stored {
+            place: table.place().clone(),
+            keys: table.keys().iter().map(|key| key.name().to_owned()).collect(),
+            files: table.all_files().iter().map(file).collect(),
+        })
+    } else if let Some(table) = table.downcast_ref::<DescribedTable>() {
+        Table::Trace(table.description().clone())
+    } else {
+        return Ok(None);
     };
+    let encoded = Encoded { version: VERSION, table };
     serde_json::to_vec(&encoded)
         .map(Some)
         .map_err(|error| internal_datafusion_err!("a table cannot be encoded: {error}"))
 }
 
-/// The table that was encoded, with these columns. Its files are read from their store wherever this process finds it by URL.
+/// The table that was encoded, with these columns. Its files are read from their store wherever this process finds it by URL; a trace, at its path.
 ///
 /// # Errors
 /// That it is of another version, or no encoded table.
@@ -67,7 +87,11 @@ pub fn decode_table(bytes: &[u8], schema: &SchemaRef) -> Result<Arc<dyn TablePro
             "the tables of the query have version {version}, and {VERSION} is needed: use the same version of tracectl-query everywhere"
         ));
     }
-    let Encoded { place, keys, files, .. } = serde_json::from_slice(bytes).map_err(|error| invalid(&error))?;
+    let Encoded { table, .. } = serde_json::from_slice(bytes).map_err(|error| invalid(&error))?;
+    let Stored { place, keys, files } = match table {
+        Table::Store(stored) => stored,
+        Table::Trace(description) => return Ok(Arc::new(DescribedTable::new(description, schema))),
+    };
     let keys: Vec<Key> =
         keys.iter().map(|key| key.parse()).collect::<Result<_, ()>>().map_err(|()| invalid(&"its partitions"))?;
     let columns = schema.fields().len().checked_sub(keys.len()).ok_or_else(|| invalid(&"its columns"))?;
@@ -125,12 +149,13 @@ mod tests {
     fn tables_of_other_versions_and_what_is_none_are_refused() {
         let schema = Arc::new(Schema::empty());
         let error = |bytes: &str| decode_table(bytes.as_bytes(), &schema).expect_err("refused").to_string();
-        assert!(error(r#"{"version":2,"tables":[]}"#).contains("use the same version of tracectl-query everywhere"));
+        assert!(error(r#"{"version":3,"tables":[]}"#).contains("use the same version of tracectl-query everywhere"));
         for bytes in [
             "",
             "{}",
-            r#"{"version":1}"#,
-            r#"{"version":1,"place":{"url":"s3://b","prefix":""},"keys":["day"],"files":[]}"#,
+            r#"{"version":2}"#,
+            r#"{"version":2,"table":{"store":{"place":{"url":"s3://b","prefix":""},"keys":["day"],"files":[]}}}"#,
+            r#"{"version":2,"table":{"trace":{"path":[47]}}}"#,
         ] {
             assert!(error(bytes).contains("is not valid"), "{bytes}");
         }

@@ -5,10 +5,16 @@ use tracepoint_queries::{assert_equal, queries, stores};
 
 use crate::{program, start};
 
-#[test]
-fn two_executors_answer_like_the_embedded_engine() {
+/// Two executors answer queries of a store, or of the traces that are in it.
+fn two_executors_answer(of_traces: bool) {
     let place = tempfile::tempdir().expect("a directory");
-    let store = stores::shop(place.path());
+    let traces = place.path().join("traces");
+    std::fs::create_dir(&traces).expect("a directory");
+    let mut store = stores::shop(&traces);
+    if of_traces {
+        std::fs::remove_dir_all(&store).expect("a store");
+        store = traces;
+    }
     let cluster = start(place.path(), 2, 2);
     let queries = queries("datafusion");
     assert!(queries.len() >= 20);
@@ -27,6 +33,16 @@ fn two_executors_answer_like_the_embedded_engine() {
     for executor in &cluster.executors {
         assert!(executor.results() > 0, "both executors have done a part of it");
     }
+}
+
+#[test]
+fn two_executors_answer_like_the_embedded_engine() {
+    two_executors_answer(false);
+}
+
+#[test]
+fn two_executors_read_traces_like_the_embedded_engine() {
+    two_executors_answer(true);
 }
 
 #[test]

@@ -114,21 +114,20 @@ fn a_store_that_executors_do_not_have_is_told() {
 }
 
 #[test]
-fn a_trace_is_refused_with_the_command_that_mends_it() {
+fn a_trace_that_executors_do_not_have_is_told() {
     let place = tempfile::tempdir().expect("a directory");
     store(place.path(), 100);
-    let trace = place.path().join("trace");
     let cluster = start(place.path(), 1, 1);
-    let error = |path: &Path| {
-        let output = ended(begin(&cluster, "SELECT count(*) AS n FROM \"shop:answered\"", path));
+    let error = |path: &str| {
+        let mut command = cluster.query("SELECT count(*) AS n FROM \"shop:answered\"", Path::new(path));
+        let output = command.current_dir(place.path()).output().expect("the program runs");
         assert_eq!(output.status.code(), Some(3));
         assert_eq!(output.stdout, b"", "no number beside the error");
         errors(&output)
     };
-    let told = error(&trace);
-    let remedy = format!("`tracectl export --parquet STORE {}`", trace.display());
-    assert!(told.contains("is a trace, and a cluster queries stores") && told.contains(&remedy), "{told}");
-    assert!(error(&place.path().join("none")).contains("is neither a store nor a trace"));
+    let told = error("/proc/self/cwd/trace");
+    assert!(told.contains("an executor cannot read a file of the store or the trace"), "{told}");
+    assert!(error("none").contains("is neither a store nor a trace"));
 }
 
 #[test]
