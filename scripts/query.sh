@@ -19,7 +19,7 @@ if cargo nextest --version >/dev/null 2>&1; then
 else
     cargo test -q --locked --workspace "$@"
 fi
-# One id among a million events: by a trace, its store, DuckDB, and babeltrace2.
+# One id among a million events, or TRACEPOINT_SELECTIVE: by a trace, its store, DuckDB, and babeltrace2.
 cargo build -q --locked --workspace --all-targets
-"${CARGO_TARGET_DIR:-target}/debug/examples/selective" 1000000 1
+"${CARGO_TARGET_DIR:-target}/debug/examples/selective" "${TRACEPOINT_SELECTIVE:-1000000}" 1
 RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --workspace --no-deps
