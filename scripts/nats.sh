@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Lints, builds and tests what the cargo feature `nats` adds: a sink that publishes to a NATS broker, and collectors that take traces from it.
+# Lints, builds and tests what the cargo feature `nats` adds: a sink and a collector that publish to a NATS broker, and collectors that take
+# traces from it.
 #
 #   scripts/nats.sh [ARGUMENT...]
 #
@@ -13,7 +14,7 @@ packages=(-p tracepoint-sinks -p tracepoint-control -p tracepoint-collector -p t
 features=(--features tracepoint-sinks/nats,tracepoint-control/nats,tracepoint-collector/nats,tracectl/nats)
 cargo clippy -q "${packages[@]}" "${features[@]}" --lib --bins -- -D warnings
 cargo clippy -q -p tracectl --features nats --test nats -- -D warnings
-cargo test -q -p tracepoint-collector --features nats --lib nats::
+cargo test -q -p tracepoint-collector --features nats --lib -- nats:: publish::
 if cargo nextest --version >/dev/null 2>&1; then
     cargo nextest run -p tracectl --features nats --test nats --no-fail-fast "$@"
 else

@@ -12,7 +12,18 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_collector::{Addresses, Collector, Counts, DEFAULT_GAP_PACKETS, DEFAULT_MEMORY, Options, Report};
+#[cfg(feature = "nats")]
+use tracepoint_reader::net::nats::Broker;
 use tracepoint_reader::net::stream::SharedKey;
+
+/// Examples with a broker.
+#[cfg(feature = "nats")]
+const BROKER_EXAMPLES: &str = "  \
+  tracectl collect -o /var/spool/traces --control 0.0.0.0:5342 --data 0.0.0.0:5343 --publish nats://broker.lan
+  tracectl collect -o /var/tmp/traces --nats nats://broker.lan    (stores what others publish)
+";
+#[cfg(not(feature = "nats"))]
+const BROKER_EXAMPLES: &str = "";
 
 /// Receives traces over a network, stores them below a directory, and serves them to live viewers
 ///
@@ -28,7 +39,7 @@ Examples:
   (umask 77; head -c 32 /dev/urandom | base64 >key); tracectl collect -o /var/tmp/traces --key-file key
   lttng create shop --live --set-url=net://127.0.0.1              (LTTng sends to it)
   babeltrace2 -i lttng-live net://127.0.0.1/host/HOST/shop        (and views it)
-
+{BROKER_EXAMPLES}
 {EXIT_CODES}"))]
 pub(crate) struct Collect {
     /// The directory below which traces are stored; created if it does not exist
@@ -83,6 +94,15 @@ pub(crate) struct Collect {
     #[cfg(feature = "nats")]
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "10s", requires = "nats")]
     lease: Duration,
+    /// Publish to a NATS broker what senders of our own send, for collectors with --nats; LTTng's sessions are only stored. What the broker does not
+    /// have is published later, also by the next collector with the same directory
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "nats://HOST[:PORT]", value_parser = crate::session::outputs::broker)]
+    publish: Option<String>,
+    /// How long to publish after Ctrl-C; the rest is left to the next collector
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "10s", requires = "publish")]
+    flush: Duration,
     /// Serve metrics for Prometheus over HTTP; port 0: any free one
     #[arg(long, value_name = "ADDR:PORT")]
     metrics: Option<SocketAddr>,
@@ -128,6 +148,10 @@ impl Collect {
             }
             options = options.nats(broker, self.lease);
         }
+        #[cfg(feature = "nats")]
+        if let Some(broker) = &self.publish {
+            options = options.publish(self.publishes_to(broker)?, self.flush);
+        }
         let collector = Collector::bind(options)?;
         let interrupt = Interrupt::once()?;
         let Addresses { control, data, live, metrics, .. } = collector.addresses();
@@ -161,14 +185,35 @@ impl Collect {
                 units::bytes(stored_bytes)
             ));
         }
-        let Counts { late, missing, damaged, unwritten, .. } = counts;
-        if late + missing + damaged + unwritten == 0 {
-            return Ok(Outcome::Success);
+        let Counts { late, missing, damaged, unwritten, unpublished, unpublishable, .. } = counts;
+        let mut outcome = Outcome::Success;
+        if late + missing + damaged + unwritten > 0 {
+            message::note(&format!(
+                "not stored: {late} packets came late or twice, {missing} were announced and did not come, {damaged} were damaged, {unwritten} could not be written"
+            ));
+            outcome = Outcome::Incomplete;
         }
-        message::note(&format!(
-            "not stored: {late} packets came late or twice, {missing} were announced and did not come, {damaged} were damaged, {unwritten} could not be written"
-        ));
-        Ok(Outcome::Incomplete)
+        if unpublished + unpublishable > 0 {
+            message::note(&format!(
+                "not published: {unpublished} packets, which `tracectl collect --publish` with this directory will publish; and {unpublishable} that were removed before or are too large"
+            ));
+            outcome = Outcome::Incomplete;
+        }
+        Ok(outcome)
+    }
+
+    /// The broker to which is published.
+    #[cfg(feature = "nats")]
+    fn publishes_to(&self, broker: &str) -> Result<Broker, Failure> {
+        let broker: Broker = broker.parse().map_err(Failure::Refused)?;
+        let taken_from: Option<Broker> =
+            self.nats.as_ref().map(|from| from.parse()).transpose().map_err(Failure::Refused)?;
+        if taken_from.is_some_and(|from| from.shares_server_with(&broker)) {
+            return Err(Failure::Refused(format!(
+                "--nats would take from {broker} what --publish has published there: leave out one of them, or run two collectors with a directory each"
+            )));
+        }
+        Ok(broker)
     }
 }
 

@@ -30,6 +30,12 @@ pub struct Counts {
     pub ignored: u64,
     /// Packets that could not be written.
     pub unwritten: u64,
+    /// Packets that a broker has stored, to which this collector publishes.
+    pub published: u64,
+    /// Packets that are stored here and not published yet.
+    pub unpublished: u64,
+    /// Packets that were not published: removed before, or larger than what the broker takes.
+    pub unpublishable: u64,
     /// Bytes that were sent to viewers.
     pub viewed_bytes: u64,
 }

@@ -14,6 +14,8 @@ mod ordered;
 mod place;
 #[cfg(feature = "nats")]
 pub(crate) mod position;
+#[cfg(feature = "nats")]
+mod publishing;
 mod session;
 mod stream;
 mod streamed;
@@ -21,6 +23,8 @@ mod streaming;
 mod tally;
 
 pub(crate) use chunks::Rotation;
+#[cfg(feature = "nats")]
+pub(crate) use directory::put;
 pub(crate) use directory::{SessionDirectory, session_name};
 pub(crate) use place::Place;
 pub(crate) use session::Session;
@@ -50,6 +54,9 @@ pub(crate) struct Hub {
     pub(crate) share: u64,
     /// When sessions of our senders go on in another chunk.
     pub(crate) rotation: Rotation,
+    /// Whether what senders of ours send is published.
+    #[cfg(feature = "nats")]
+    pub(crate) publishes: bool,
     storage: Storage,
     sessions: BTreeMap<u64, Session>,
     streams: HashMap<u64, Stream>,
@@ -73,6 +80,8 @@ impl Hub {
             output,
             share: u64::MAX,
             rotation: Rotation::default(),
+            #[cfg(feature = "nats")]
+            publishes: false,
             storage,
             sessions: BTreeMap::new(),
             streams: HashMap::new(),
@@ -141,6 +150,11 @@ impl Hub {
         let directory = session.directory.as_ref().map(|it| format!(" in {}", it.borrow().relative()));
         let Session { name, host, .. } = &session;
         self.say(format!("{} `{name}` of {host} began{}", session.kind(), directory.unwrap_or_default()));
+        #[cfg(feature = "nats")]
+        if self.publishes && session.streamed.is_none() {
+            let Session { name, host, .. } = &session;
+            self.say(format!("`{name}` of {host} is stored, and not published: it comes from LTTng, whose packets --publish cannot name"));
+        }
         self.sessions.insert(self.last_session, session);
         self.last_session
     }
@@ -300,7 +314,11 @@ impl Hub {
         match done {
             Done::Closed => self.tidy(session, now),
             Done::Marked => self.rotated(session, now),
-            Done::Packet { .. } => self.rotate_if_due(session, now),
+            Done::Packet { .. } => {
+                #[cfg(feature = "nats")]
+                self.is_news(session);
+                self.rotate_if_due(session, now);
+            }
             _ => {}
         }
     }

@@ -34,6 +34,8 @@ mod options;
 mod pacing;
 mod pairing;
 pub mod prometheus;
+#[cfg(feature = "nats")]
+mod publish;
 mod relay;
 mod reorder;
 mod server;
@@ -48,4 +50,6 @@ pub use error::CollectError;
 #[cfg(feature = "nats")]
 pub use nats::{DEFAULT_LEASE, LEAST_LEASE};
 pub use options::{DEFAULT_GAP_PACKETS, DEFAULT_GAP_TIME, DEFAULT_MEMORY, LEAST_MEMORY, Options};
+#[cfg(feature = "nats")]
+pub use publish::DEFAULT_FLUSH;
 pub use server::{Addresses, Collector, Report};

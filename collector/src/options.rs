@@ -38,6 +38,8 @@ pub struct Options {
     pub(crate) gap_time: Duration,
     #[cfg(feature = "nats")]
     pub(crate) nats: Option<crate::nats::Settings>,
+    #[cfg(feature = "nats")]
+    pub(crate) publish: Option<crate::publish::Settings>,
 }
 
 const fn loopback(port: u16) -> SocketAddr {
@@ -64,6 +66,8 @@ impl Options {
             gap_time: DEFAULT_GAP_TIME,
             #[cfg(feature = "nats")]
             nats: None,
+            #[cfg(feature = "nats")]
+            publish: None,
         }
     }
 
@@ -72,6 +76,14 @@ impl Options {
     #[cfg(feature = "nats")]
     pub fn nats(mut self, broker: tracepoint_reader::net::nats::Broker, lease: Duration) -> Self {
         self.nats = Some(crate::nats::Settings { broker, lease: lease.max(crate::nats::LEAST_LEASE) });
+        self
+    }
+
+    /// Publishes to a NATS broker what senders of our own send, as a sender would that publishes itself. At the end, what is stored is published for
+    /// at most `flush`; the rest is published by the next collector with this directory. Traces that this one takes from a broker are not published.
+    #[cfg(feature = "nats")]
+    pub fn publish(mut self, broker: tracepoint_reader::net::nats::Broker, flush: Duration) -> Self {
+        self.publish = Some(crate::publish::Settings { broker, flush });
         self
     }
 

@@ -5,6 +5,8 @@
 //! flow control; the number of connections of each kind; the time of a message that has begun.
 
 mod accept;
+#[cfg(feature = "nats")]
+mod brokers;
 mod datagrams;
 mod metrics;
 mod senders;
@@ -198,10 +200,16 @@ impl Collector {
         let memory = usize::try_from(options.memory).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         hub.share = memory as u64 / 4;
         #[cfg(feature = "nats")]
-        let nats = options.nats.clone().zip(self.owner).map(|of| (of, Rc::<crate::nats::Status>::default()));
+        let brokers = brokers::Brokers::new(&options, self.owner);
+        #[cfg(feature = "nats")]
+        {
+            hub.publishes = options.publish.is_some();
+        }
         let shared = Rc::new(Shared {
             #[cfg(feature = "nats")]
-            nats: nats.as_ref().map(|(_, status)| Rc::clone(status)),
+            nats: brokers.collecting(),
+            #[cfg(feature = "nats")]
+            publish: brokers.publishing(),
             hub: RefCell::new(hub),
             memory: Arc::new(Semaphore::new(memory)),
             all_memory: memory,
@@ -222,16 +230,9 @@ impl Collector {
                 },
             },
         });
-        #[cfg(feature = "nats")]
-        let shared_of_nats = Rc::clone(&shared);
         let tasks = LocalSet::new();
         #[cfg(feature = "nats")]
-        if let Some(((settings, owner), status)) = nats {
-            tasks.spawn_local(async move {
-                crate::nats::search(shared_of_nats, Rc::clone(&status), settings, owner).await;
-                status.has_ended.set(true);
-            });
-        }
+        brokers.start(&shared, &tasks);
         tasks.block_on(&runtime, serve(&shared, (listeners, metrics, datagrams), done, report))
     }
 }
@@ -283,15 +284,7 @@ async fn serve(
         }
     }
     #[cfg(feature = "nats")]
-    if let Some(nats) = &shared.nats {
-        // Leases are released first, for which the hub must have stored what has come.
-        nats.is_ending.set(true);
-        let end = Instant::now() + END_TIME * 2;
-        while !nats.has_ended.get() && Instant::now() < end {
-            ticks.tick().await;
-            shared.hub.borrow_mut().tick(Instant::now());
-        }
-    }
+    brokers::release(shared).await;
     // No new connections; what has come is completed.
     drop(tasks);
     shared.hub.borrow_mut().close_all(Instant::now());
@@ -304,6 +297,8 @@ async fn serve(
         shared.hub.borrow_mut().tick(Instant::now());
     }
     shared.hub.borrow().storage().give_up();
+    #[cfg(feature = "nats")]
+    brokers::flush(shared).await;
     report(&shared.report());
     storage.abort();
     Ok(shared.hub.borrow().counts)

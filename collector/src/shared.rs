@@ -24,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) offer: Offer,
     #[cfg(feature = "nats")]
     pub(crate) nats: Option<Rc<Status>>,
+    #[cfg(feature = "nats")]
+    pub(crate) publish: Option<Rc<crate::publish::Status>>,
 }
 
 impl Shared {

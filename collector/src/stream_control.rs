@@ -159,9 +159,15 @@ impl StreamControl {
         match message {
             ToCollector::Announce(announce) => {
                 let (handle, next) = hub.announce(id, &announce).map_err(refused)?;
+                // The sender does not know the handle if it cannot be written, and announces the stream again.
+                #[cfg(feature = "nats")]
+                hub.log(id, |log| log.announce(&announce)).map_err(|why| (ErrorCode::Storage, why))?;
                 ToSender::Announced(Announced { request: announce.request, handle, next }).encode(out);
             }
             ToCollector::Metadata(piece) => {
+                // Before the hub knows it: then the sender sends it again if it cannot be written.
+                #[cfg(feature = "nats")]
+                hub.log(id, |log| log.metadata(piece.offset, piece.bytes)).map_err(|why| (ErrorCode::Storage, why))?;
                 hub.streamed_metadata(id, piece.offset, piece.bytes, memory)
                     .map_err(|why| (ErrorCode::Protocol, why))?;
             }

@@ -33,7 +33,7 @@ fn a_trace_is_stored_whole_and_the_broker_forgets_it() {
 }
 
 /// What the metrics of a collector say.
-fn metric(address: &str, name: &str) -> Option<u64> {
+pub(crate) fn metric(address: &str, name: &str) -> Option<u64> {
     let mut connection = TcpStream::connect(address).ok()?;
     connection.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").ok()?;
     let mut text = String::new();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// A pause of up to half a second.
-fn pause(state: &mut u64) {
+pub(crate) fn pause(state: &mut u64) {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     sleep(Duration::from_millis(100 + (*state >> 33) % 400));
 }

@@ -10,6 +10,7 @@ mod hostile;
 mod kills;
 mod overload;
 mod programs;
+mod publishing;
 mod refused;
 #[path = "../../../tests/support/seed.rs"]
 mod seed;

@@ -41,7 +41,7 @@ pub(crate) fn tracectl(place: &Path, arguments: &[&str]) -> Output {
     Command::new(TRACECTL).args(arguments).env("TRACEPOINT_RUN_DIR", place.join("run")).output().unwrap()
 }
 
-/// A collector that takes traces from a broker. Its output is the directory of its name.
+/// A collector. Its output is the directory of its name.
 pub(crate) struct Collect {
     pub(crate) program: Running,
     pub(crate) output: PathBuf,
@@ -49,12 +49,16 @@ pub(crate) struct Collect {
 }
 
 impl Collect {
+    /// One that takes traces from a broker.
     pub(crate) fn start(place: &Path, name: &str, broker: &str, options: &[&str]) -> Self {
+        let ports = ["--control", "127.0.0.1:0", "--data", "127.0.0.1:0", "--live", "127.0.0.1:0"];
+        Self::with(place, name, &[&["--nats", broker][..], &ports, options].concat())
+    }
+
+    /// A collector with these options.
+    pub(crate) fn with(place: &Path, name: &str, options: &[&str]) -> Self {
         let mut command = Command::new(TRACECTL);
-        command.args(["collect", "--json", "--nats", broker]).args(options);
-        for of in ["--control", "--data", "--live"] {
-            command.args([of, "127.0.0.1:0"]);
-        }
+        command.args(["collect", "--json"]).args(options);
         let (output, log) = (place.join(name), place.join(format!("{name}.log")));
         command.arg("-o").arg(&output);
         let program = Running::start(&mut command, &log);
@@ -75,13 +79,18 @@ impl Collect {
     }
 
     /// Ends it as Ctrl-C does; its counts.
-    pub(crate) fn end(mut self) -> Value {
+    pub(crate) fn end(self) -> Value {
+        self.end_and_said().0
+    }
+
+    /// The same, and what it has said.
+    pub(crate) fn end_and_said(mut self) -> (Value, String) {
         self.program.signal(Signal::SIGINT);
         let status = self.program.wait("the collector ends");
         let text = fs::read_to_string(&self.log).unwrap();
         let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
         assert!(matches!(status.code(), Some(0 | 1)), "{status}: {}", self.said());
-        last["counts"].clone()
+        (last["counts"].clone(), self.said())
     }
 }
 
@@ -92,9 +101,14 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn start(place: &Path, name: &str, broker: &str, (test, plan): (&str, &str), options: &[&str]) -> Self {
+    pub(crate) fn start(place: &Path, name: &str, broker: &str, of: (&str, &str), options: &[&str]) -> Self {
+        Self::to(place, name, &["--nats".to_owned(), broker.to_owned()], of, options)
+    }
+
+    /// A recording that is sent to where an option says.
+    pub(crate) fn to(place: &Path, name: &str, to: &[String; 2], (test, plan): (&str, &str), options: &[&str]) -> Self {
         let mut command = Command::new(TRACECTL);
-        command.args(["record", "--json", "-e", "brokered:*", "--nats", broker, "--sync-interval", "100ms"]);
+        command.args(["record", "--json", "-e", "brokered:*"]).args(to).args(["--sync-interval", "100ms"]);
         command.args(options).arg("--").arg(std::env::current_exe().unwrap()).args([test, "--exact"]);
         command.env("TRACEPOINT_RUN_DIR", place.join("run")).env(TRACED, plan);
         let out = place.join(name);

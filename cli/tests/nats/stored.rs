@@ -75,6 +75,27 @@ pub(crate) fn accounts(directories: &[&Path]) -> (u64, u64) {
     (written, network)
 }
 
+/// What the account of the last chunk of the only trace says of its streams: channel, instance, recorded, written, and what was lost, by reason.
+pub(crate) fn streams(directory: &Path) -> Vec<String> {
+    let last = traces(directory).pop().expect("a trace");
+    let account: Value = serde_json::from_slice(&fs::read(last.join(".account/account.json")).unwrap()).unwrap();
+    let of = |channel: &Value| {
+        let streams = channel["streams"].as_array().unwrap().iter();
+        streams
+            .map(|it| {
+                format!(
+                    "{} {} {} {} {} {}",
+                    channel["id"], it["instance"], it["recorded"], it["written"], it["discarded"], it["sink_lost"]
+                )
+            })
+            .collect::<Vec<_>>()
+    };
+    let mut streams: Vec<_> = account["channels"].as_array().unwrap().iter().flat_map(of).collect();
+    streams.sort();
+    assert!(!streams.is_empty(), "{account}");
+    streams
+}
+
 /// Moves the chunks of several collectors into one directory, which is then one trace.
 pub(crate) fn together(directories: &[&Path], into: &Path) {
     fs::create_dir_all(into).unwrap();

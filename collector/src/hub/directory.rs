@@ -188,7 +188,7 @@ fn timestamp(time: u64) -> Timestamp {
 }
 
 /// Writes a file below a directory, whole or not at all.
-pub(super) fn put(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn put(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let path = directory.join(name);
     let parent = Path::new(name).parent().unwrap_or_else(|| Path::new(""));
     make_directories(directory, parent)?;

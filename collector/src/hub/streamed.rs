@@ -38,6 +38,9 @@ pub(crate) struct Streamed {
     pub(crate) alignment: Option<(i64, u64)>,
     /// Whether the clock of the sender was compared with the collector's.
     pub(crate) is_clock_checked: bool,
+    /// If it is published.
+    #[cfg(feature = "nats")]
+    pub(crate) published: Option<super::publishing::Published>,
     /// The account so far, and its whole length.
     pub(crate) account: (Vec<u8>, Option<u64>),
 }

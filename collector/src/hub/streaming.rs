@@ -140,6 +140,8 @@ impl Hub {
     /// A synchronisation message.
     pub(crate) fn sync(&mut self, id: u64, sync: &Sync, now: Instant) {
         self.align(id, sync);
+        #[cfg(feature = "nats")]
+        self.keep_sync(id, sync);
         for entry in &sync.entries {
             if let Some(ordered) = self.stream_of(id, entry.handle).and_then(|stream| stream.ordered.as_mut()) {
                 ordered.sync(entry.last, entry.time, now);
@@ -198,6 +200,8 @@ impl Hub {
             return Ok(false);
         }
         let account = std::mem::take(account);
+        #[cfg(feature = "nats")]
+        self.log(id, |log| log.account(&account))?;
         let account = self.last_account(id, account);
         put(&directory, ACCOUNT_PATH, &account)
             .map(|()| true)
@@ -216,6 +220,12 @@ impl Hub {
     pub(crate) fn end_stream(&mut self, id: u64, end: ClosedStream, now: Instant) {
         if let Some(ordered) = self.stream_of(id, end.handle).and_then(|stream| stream.ordered.as_mut()) {
             ordered.end(end, now);
+            #[cfg(feature = "nats")]
+            let key = ordered.key();
+            #[cfg(feature = "nats")]
+            if let Err(why) = self.log(id, |log| log.end(key, end)) {
+                self.say(why);
+            }
             // No further synchronisation releases the last packets, and their events are counted like those of others.
             self.storage().give(end.handle, Job::Release { upto: u64::MAX });
         }

@@ -108,6 +108,8 @@ struct Trace {
     heard: Instant,
     committed: Instant,
     purged: (Instant, u64),
+    /// The present consumer may pass over messages: stored packets were purged.
+    is_stale: bool,
     /// Why the last commit is not known to have succeeded.
     trouble: Option<String>,
 }
@@ -186,6 +188,7 @@ impl Trace {
             heard: now,
             committed: held.renewed,
             purged: (now, sequence),
+            is_stale: false,
             trouble: None,
             held,
         };
@@ -236,7 +239,7 @@ impl Trace {
                     continue;
                 }
             };
-            self.delivered = 0;
+            (self.delivered, self.is_stale) = (0, false);
             loop {
                 match self.fetch(&consumer).await {
                     Ok(None) => {}
@@ -244,6 +247,9 @@ impl Trace {
                     // The consumer may be gone with its server.
                     Err(ConsumerGone) => break,
                 }
+            }
+            if self.is_stale {
+                continue;
             }
             if let Some(end) = self.pass(AGAIN).await {
                 return end;
@@ -268,6 +274,9 @@ impl Trace {
         &mut self,
         consumer: &jetstream::consumer::Consumer<pull::Config>,
     ) -> Result<Option<End>, ConsumerGone> {
+        if self.is_stale {
+            return Err(ConsumerGone);
+        }
         if self.control.is_held() || self.held.is_in_doubt(self.of.settings.lease) {
             return Ok(self.pass(TICK).await);
         }

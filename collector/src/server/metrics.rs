@@ -67,5 +67,24 @@ fn state(shared: &Shared) -> Metrics {
         put(Kind::Gauge, "nats_traces", "Traces of the broker that this collector has.", &[("", traces)]);
         put(Kind::Gauge, "nats_unstored_messages", "Messages of these that are not stored.", &[("", messages)]);
     }
+    #[cfg(feature = "nats")]
+    if let Some(publish) = &shared.publish {
+        let Counts { published, unpublishable, .. } = report.counts;
+        let connected = u64::from(publish.is_connected.get());
+        put(
+            Kind::Gauge,
+            "publish_connected",
+            "1 while the broker is connected, to which is published.",
+            &[("", connected)],
+        );
+        put(Kind::Counter, "published_packets_total", "Packets that the broker has stored.", &[("", published)]);
+        put(Kind::Gauge, "unpublished_packets", "Stored packets that it has not.", &[("", publish.unpublished())]);
+        put(
+            Kind::Counter,
+            "unpublishable_packets_total",
+            "Packets that were removed before, or are too large.",
+            &[("", unpublishable)],
+        );
+    }
     metrics
 }

@@ -39,6 +39,24 @@ impl Segment {
         self.total.is_some_and(|total| self.entries < total)
     }
 
+    /// Opens the files of a stream with an index, to read what another one writes.
+    #[cfg(feature = "nats")]
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let index = File::open(index_path(path).ok_or(io::ErrorKind::NotFound)?)?;
+        let mut header = [0; IndexFile::HEADER];
+        index.read_exact_at(&mut header, 0)?;
+        let format = IndexFile::of_header(&header).ok_or(io::ErrorKind::InvalidData)?;
+        let data = Arc::new(File::open(path)?);
+        Ok(Self { data, index: Some(Arc::new(index)), format, entries: 0, total: None, bytes: 0 })
+    }
+
+    /// The packets that are in the file now. A packet is there before its entry in the index is.
+    #[cfg(feature = "nats")]
+    pub(crate) fn written(&self) -> io::Result<u64> {
+        let size = self.index.as_ref().ok_or(io::ErrorKind::NotFound)?.metadata()?.len();
+        Ok(size.saturating_sub(IndexFile::HEADER as u64) / self.format.entry_size() as u64)
+    }
+
     /// The offset and the index of a packet. Costs one read of 72 bytes.
     pub(crate) fn entry(&self, number: u64) -> io::Result<(u64, Index)> {
         let file = self.index.as_ref().ok_or(io::ErrorKind::NotFound)?;

@@ -1,10 +1,17 @@
-//! Names of traces in a NATS broker, and the messages that are published under them: see `docs/nats.md`. Without a socket.
+//! Names of traces in a NATS broker, and the messages that are published under them: see `docs/nats.md`. Without a socket, but for `JetStream`,
+//! which the feature `nats` adds.
 
+#[cfg(feature = "nats")]
+mod jetstream;
 mod message;
+mod publication;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "nats")]
+pub use jetstream::{Acknowledgement, JetStream};
 pub use message::{Message, control_frames, with_handle};
+pub use publication::{Publication, Publish};
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
@@ -162,12 +169,27 @@ impl Broker {
         &self.servers
     }
 
+    /// Whether a server of one is named by the other, too: by the same name and port.
+    pub fn shares_server_with(&self, other: &Self) -> bool {
+        let address = |server: &str| {
+            let rest = server.split_once("://").map_or(server, |(_, rest)| rest);
+            let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host).to_ascii_lowercase();
+            let has_port =
+                host.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+            if has_port { host } else { format!("{host}:{DEFAULT_PORT}") }
+        };
+        let others: Vec<_> = other.servers.iter().map(|server| address(server)).collect();
+        self.servers.iter().any(|server| others.contains(&address(server)))
+    }
+
     /// How many servers keep each message; 1 by default.
     pub const fn replicas(&self) -> usize {
         self.replicas
     }
 }
 
+/// The port of a server that has none in its URL.
+const DEFAULT_PORT: &str = "4222";
 /// How the URL of a server begins.
 const SCHEMES: [&str; 2] = ["nats://", "tls://"];
 /// The most replicas that `JetStream` has.
@@ -191,8 +213,10 @@ impl FromStr for Broker {
             let host = host.ok_or_else(|| wrong("a server is not named by a URL"))?;
             let is_printable = |text: &str| text.chars().all(|c| c.is_ascii_graphic());
             let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-                Some((name, port)) => (name, port.strip_prefix(':').or_else(|| port.is_empty().then_some("4222"))),
-                None => host.split_once(':').map_or((host, Some("4222")), |(name, port)| (name, Some(port))),
+                Some((name, port)) => {
+                    (name, port.strip_prefix(':').or_else(|| port.is_empty().then_some(DEFAULT_PORT)))
+                }
+                None => host.split_once(':').map_or((host, Some(DEFAULT_PORT)), |(name, port)| (name, Some(port))),
             };
             let port = port.and_then(|port| port.parse::<u16>().ok()).filter(|port| *port > 0);
             if name.is_empty() || port.is_none() || !is_printable(server) || name.contains('/') {

@@ -14,7 +14,7 @@
 //! What is stored of the trace outlasts the connection, in [`Published`] and [`Kept`]; all else is published again, under the same ids. The
 //! subjects and messages are in `docs/nats.md`. [`link`] is the connection.
 
-mod frames;
+mod entries;
 mod link;
 mod published;
 
@@ -26,15 +26,15 @@ use super::session::{Identity, Next, Trouble};
 use super::stats::LostPackets;
 use super::streams::Streams;
 use super::throttle::{Framing, Throttle, Ticket};
-use link::{Link, Publish};
+use link::Link;
 pub(super) use published::Published;
 use published::Step;
 use rustix::event::{PollFd, PollFlags};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
-use tracepoint_reader::net::nats::{Broker, OVERHEAD, Token, TraceSubject, message_id};
-use tracepoint_reader::net::stream::{NO_SEQ, ROUTE_OFFSET, Route, WIRE_HEAD, wire_head};
+use tracepoint_reader::net::nats::{Broker, OVERHEAD, Publication, Publish};
+use tracepoint_reader::net::stream::{NO_SEQ, Piece, Route};
 
 /// The most messages that are published and not stored.
 const MOST_UNDERWAY: usize = 1024;
@@ -47,11 +47,10 @@ pub(super) struct Nats {
     link: Link,
     name: String,
     identity: Identity,
-    trace: TraceSubject,
+    publication: Publication,
     throttle: Throttle,
     /// Bytes of packets that may be published and not stored.
     window: u64,
-    sync_interval: u32,
     /// What was published and is not stored, in order.
     underway: VecDeque<Underway>,
     /// Packets of an earlier connection, by stream and number.
@@ -97,16 +96,16 @@ impl Nats {
                 largest.saturating_add(OVERHEAD)
             )));
         }
-        let Identity { host, session, process, uuid, .. } = identity;
+        let window = (options.resend_buffer as u64).max(1);
+        let sync_interval = u32::try_from(options.sync_interval.as_millis()).unwrap_or(u32::MAX);
         let again = (0..streams.count())
             .flat_map(|stream| kept.within(stream, 0, NO_SEQ).into_iter().map(move |seq| (stream, seq)));
         let framing = Framing { unit: None, header: OVERHEAD / 16 };
         Ok(Self {
             name: format!("broker {}", link.server.name),
-            trace: TraceSubject::new(host, session, process, *uuid),
+            publication: entries::publication(identity, sync_interval, window),
             throttle: Throttle::new(options.bandwidth.clone(), framing, options.sync_interval),
-            window: (options.resend_buffer as u64).max(1),
-            sync_interval: u32::try_from(options.sync_interval.as_millis()).unwrap_or(u32::MAX),
+            window,
             underway: VecDeque::new(),
             again: again.collect(),
             sending: None,
@@ -159,9 +158,8 @@ impl Nats {
         Ok(Next::At(if goes_on { Some(Instant::now()) } else { ticket }))
     }
 
-    fn put(&mut self, token: &Token, id: &str, payload: Vec<u8>, underway: Underway) {
-        let (subject, id) = (self.trace.subject(token), message_id(self.identity.uuid, id));
-        self.link.publish(Publish { subject, id, payload });
+    fn put(&mut self, message: Publish, underway: Underway) {
+        self.link.publish(message);
         self.underway.push_back(underway);
     }
 
@@ -182,8 +180,7 @@ impl Nats {
             return true;
         }
         if !kept.published.hello() {
-            let payload = frames::hello(&self.identity, self.sync_interval, self.window);
-            self.put(&Token::Hello, "hello", payload, Underway::Step(Step::Hello));
+            self.put(self.publication.hello(), Underway::Step(Step::Hello));
             return true;
         }
         if self.put_metadata(queue, kept) {
@@ -202,10 +199,9 @@ impl Nats {
     fn put_metadata(&mut self, queue: &Queue, kept: &Kept) -> bool {
         let state = queue.lock();
         let Some((piece, end)) = kept.published.metadata(state.metadata.as_bytes()) else { return false };
-        let payload = frames::metadata(end - piece.len(), piece);
-        let id = format!("metadata.{}.{end}", end - piece.len());
+        let message = self.publication.metadata(Piece { offset: (end - piece.len()) as u64, bytes: piece });
         drop(state);
-        self.put(&Token::Control, &id, payload, Underway::Step(Step::Metadata(end)));
+        self.put(message, Underway::Step(Step::Metadata(end)));
         true
     }
 
@@ -232,9 +228,8 @@ impl Nats {
             let info = &streams.get(stream).info;
             let size = state.packet_sizes.get(&info.id.class).copied().unwrap_or_default();
             drop(state);
-            let payload = frames::announce(&self.identity, stream, info, size);
-            let id = format!("announce.{}.{}", info.id.class, info.id.instance);
-            self.put(&Token::Control, &id, payload, Underway::Step(Step::Announce(stream)));
+            let message = entries::announce(&self.publication, &self.identity, stream, (info, size));
+            self.put(message, Underway::Step(Step::Announce(stream)));
             return true;
         }
         let item = state.items.pop_front();
@@ -243,9 +238,8 @@ impl Nats {
             (Some(Item::Packet(packet)), Some(stream)) => self.begin_new(stream, packet, queue, (streams, kept)),
             (Some(Item::Sync(time)), _) => {
                 kept.published.syncs += 1;
-                let (id, payloads) = (kept.published.syncs, frames::sync(kept.published.syncs, time, streams));
-                for (part, payload) in payloads.into_iter().enumerate() {
-                    self.put(&Token::Sync, &format!("sync.{id}.{part}"), payload, Underway::Other);
+                for message in self.publication.sync(kept.published.syncs, time, &entries::sync(time, streams)) {
+                    self.put(message, Underway::Other);
                 }
             }
             _ => {}
@@ -295,14 +289,10 @@ impl Nats {
         let Some(Sending { stream, packet, .. }) = self.sending.take() else { return false };
         let seq = packet.packet.header.sequence;
         let route = Route { handle: stream as u64, seq, prev_seq: packet.prev_seq, circuit_id: 0 };
-        let content = packet.packet.content();
-        // A packet has a header: the drain gives no other.
-        let head = wire_head(content, route).unwrap_or([0; WIRE_HEAD]);
-        let payload = [&head[..], content.get(ROUTE_OFFSET..).unwrap_or_default()].concat();
         let info = &streams.get(stream).info;
-        let id = format!("{}.{}.{seq}", info.id.class, info.id.instance);
-        let token = Token::Stream(info.file_name());
-        self.put(&token, &id, payload, Underway::Packet(stream, seq));
+        let key = (info.id.class, info.id.instance);
+        let message = self.publication.packet(key, &info.file_name(), route, packet.packet.content());
+        self.put(message, Underway::Packet(stream, seq));
         queue.count_sent(&packet.packet);
         true
     }
@@ -315,15 +305,8 @@ impl Nats {
         }
         let account = state.account.as_ref().map(crate::account::Account::to_json).unwrap_or_default();
         drop(state);
-        let messages = frames::close(streams).into_iter().enumerate().map(|(n, it)| (format!("close.{n}"), it));
-        let pieces = frames::account(&account).into_iter().map(|(from, it)| (format!("account.{from}"), it));
-        let subject = self.trace.subject(&Token::Control);
-        let publish = |(id, payload): (String, Vec<u8>)| Publish {
-            subject: subject.clone(),
-            id: message_id(self.identity.uuid, &id),
-            payload,
-        };
-        self.closing = Some(messages.chain(pieces).map(publish).collect());
+        let messages = self.publication.close(&entries::close(streams)).into_iter();
+        self.closing = Some(messages.chain(self.publication.account(&account)).collect());
         true
     }
 }

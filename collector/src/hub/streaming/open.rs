@@ -86,6 +86,9 @@ impl Hub {
         let files =
             if metadata.exists() { Files::reopen(&metadata, false) } else { place.create(0) }.map_err(failed)?;
         let metadata_bytes = files.bytes();
+        #[cfg(feature = "nats")]
+        let published =
+            self.begin_published((directory.path(), &metadata), hello, (is_resumed, is_shared)).map_err(failed)?;
         let interval = Duration::from_millis(hello.sync_interval.max(1).into());
         let mut session = Session::new(name, hello.host.to_owned(), interval, (hello.key, 0));
         session.directory = Some(Rc::new(RefCell::new(directory)));
@@ -106,6 +109,8 @@ impl Hub {
             alignment: None,
             chunks,
             is_clock_checked: false,
+            #[cfg(feature = "nats")]
+            published,
             account: (Vec::new(), None),
         });
         let id = self.open_session(session);

@@ -140,6 +140,8 @@ impl Trace {
             return;
         }
         self.purged = (Instant::now(), sequence);
+        // Version 2.9 of the server has the consumer go on behind the last message of the stream, also behind those that it has not delivered.
+        self.is_stale = true;
         let names = self.of.shared.hub.borrow().stream_names(self.session);
         let tokens = names.into_iter().map(Token::Stream).chain([Token::Sync]);
         for subject in tokens.map(|token| self.subject.subject(&token)) {

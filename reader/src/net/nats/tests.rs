@@ -1,5 +1,5 @@
 use super::*;
-use crate::net::stream::{Announce, Close, Hello, Piece, Route, ToCollector, wire_head};
+use crate::net::stream::{Announce, Close, Hello, Piece, Route, SyncEntry, ToCollector, stored_packet, wire_head};
 
 #[test]
 fn names_are_escaped_and_come_back() {
@@ -114,4 +114,63 @@ fn brokers_are_parsed_and_shown_without_passwords() {
         assert!(wrong.parse::<Broker>().is_err(), "{wrong}");
     }
     assert!(Broker::is_url("nats://x") && Broker::is_url("tls://x") && !Broker::is_url("vm:5342"));
+}
+
+#[test]
+fn brokers_with_a_server_in_common_are_found_whatever_else_their_urls_have() {
+    let broker = |text: &str| text.parse::<Broker>().expect("a broker");
+    let one = broker("nats://a,nats://user:pass@B:4223");
+    for same in ["nats://a:4222", "tls://token@A", "nats://c,nats://b:4223?replicas=3"] {
+        assert!(one.shares_server_with(&broker(same)) && broker(same).shares_server_with(&one), "{same}");
+    }
+    for other in ["nats://b", "nats://a:4223", "nats://[::1]:4222"] {
+        assert!(!one.shares_server_with(&broker(other)), "{other}");
+    }
+    assert!(broker("nats://[::1]").shares_server_with(&broker("nats://[::1]:4222")));
+}
+
+/// Two places publish traces: a sender, and a collector to which it sends.
+#[test]
+fn what_is_published_has_the_subjects_and_ids_of_its_trace() {
+    let hello = Hello {
+        version: 1,
+        udp: true,
+        key: [9; 16],
+        trace: [0xab; 16],
+        clock: [3; 16],
+        nonce: [4; 32],
+        sync_interval: 100,
+        mtu: 1400,
+        resend_buffer: 5,
+        host: "web.1",
+        session: "shop",
+        process: "till-1-2",
+    };
+    let of = Publication::new(&hello);
+    let uuid = "ab".repeat(16);
+    let trace = "tracepoint.web=2E1.shop-till-1-2-abababab";
+    let begun = of.hello();
+    assert_eq!((begun.subject, begun.id), (format!("{trace}.=hello"), format!("{uuid}.hello")));
+    // What concerns the connection to a collector is not published.
+    let expected = Hello { udp: false, key: [0xab; 16], nonce: [0; 32], mtu: 0, ..hello.clone() };
+    assert_eq!(control_frames(&begun.payload), Ok(vec![ToCollector::Hello(expected)]));
+    let metadata = of.metadata(Piece { offset: 10, bytes: b"five!" });
+    assert_eq!((metadata.subject, metadata.id), (format!("{trace}.=control"), format!("{uuid}.metadata.10.15")));
+    let packet: Vec<u8> = (0..100).collect();
+    let published = of.packet((3, 9), "c_9", Route { handle: 1, seq: 7, prev_seq: 6, circuit_id: 0 }, &packet);
+    assert_eq!((published.subject, published.id), (format!("{trace}.c_9"), format!("{uuid}.3.9.7")));
+    let [head, rest] = stored_packet(&published.payload).expect("a packet");
+    assert_eq!([head, rest].concat(), packet);
+    let syncs = of.sync(8, 99, &vec![SyncEntry { handle: 0, last: 1, time: 2 }; 2049]);
+    assert_eq!(
+        syncs.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(),
+        [format!("{uuid}.sync.8.0"), format!("{uuid}.sync.8.1")]
+    );
+    let closes = of.close(&[]);
+    assert_eq!((closes.len(), closes[0].id.clone()), (1, format!("{uuid}.close.0")));
+    let account = of.account(&vec![b' '; LONGEST_PIECE + 1]);
+    assert_eq!(
+        account.iter().map(|it| it.id.clone()).collect::<Vec<_>>(),
+        [format!("{uuid}.account.0"), format!("{uuid}.account.{LONGEST_PIECE}")]
+    );
 }

@@ -1,0 +1,123 @@
+//! How far a trace is published, as the next collector finds it: the file [`POSITION`] in the directory of the session.
+//!
+//! ```text
+//!   log BYTES                     up to where the broker has what is in the log
+//!   NUMBER PASSED LAST            for each stream, by its number in the log; LAST is `-` before the first packet
+//! ```
+//!
+//! or the line `done`, when the broker has everything.
+
+use crate::hub::put;
+use std::fmt::Write;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use tracepoint_reader::net::stream::NO_SEQ;
+
+/// The file in the directory of a session.
+const POSITION: &str = ".published";
+/// Its content when everything is published.
+const DONE: &str = "done\n";
+
+/// A place in a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The packets before it that were stored: published, or lost to the broker.
+    pub(super) passed: u64,
+    /// The number of the last one that was published, or [`NO_SEQ`].
+    pub(super) last: u64,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self { passed: 0, last: NO_SEQ }
+    }
+}
+
+/// What the broker has of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Position {
+    /// Up to where it has what is in the log, in bytes.
+    pub(super) log: u64,
+    /// Where it is in each stream.
+    pub(super) streams: Vec<Place>,
+}
+
+/// Whether everything of the trace in this directory was published.
+pub(crate) fn has_published(root: &Path) -> bool {
+    fs::read_to_string(root.join(POSITION)).is_ok_and(|text| text == DONE)
+}
+
+impl Position {
+    /// That of an earlier collector; the beginning where there is none, or it cannot be read: publishing again is safe.
+    pub(super) fn read(root: &Path) -> Self {
+        let text = fs::read_to_string(root.join(POSITION)).unwrap_or_default();
+        Self::parse(&text).unwrap_or_default()
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        let log = lines.next()?.strip_prefix("log ")?.parse().ok()?;
+        let mut streams = Vec::new();
+        for (number, line) in lines.enumerate() {
+            let mut fields = line.split(' ');
+            let mut field = || fields.next();
+            if field()?.parse() != Ok(number) {
+                return None;
+            }
+            let passed = field()?.parse().ok()?;
+            let last = match field()? {
+                "-" => NO_SEQ,
+                last => last.parse().ok()?,
+            };
+            streams.push(Place { passed, last });
+        }
+        Some(Self { log, streams })
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("log {}\n", self.log);
+        for (number, Place { passed, last }) in self.streams.iter().enumerate() {
+            let last = if *last == NO_SEQ { "-".to_owned() } else { last.to_string() };
+            // Writing to a String does not fail.
+            let _ = writeln!(text, "{number} {passed} {last}");
+        }
+        text
+    }
+
+    /// Writes it.
+    pub(super) fn write(&self, root: &Path) -> io::Result<()> {
+        put(root, POSITION, self.text().as_bytes())
+    }
+
+    /// Everything is published: the log is not needed any more.
+    pub(super) fn done(root: &Path) -> io::Result<()> {
+        put(root, POSITION, DONE.as_bytes())?;
+        match fs::remove_file(root.join(super::log::LOG)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_is_read_as_it_was_written_and_a_damaged_one_is_the_beginning() -> io::Result<()> {
+        let place = tempfile::tempdir()?;
+        let position = Position { log: 77, streams: vec![Place { passed: 3, last: 9 }, Place::default()] };
+        assert_eq!(Position::read(place.path()), Position::default());
+        position.write(place.path())?;
+        assert_eq!(Position::read(place.path()), position);
+        assert!(!has_published(place.path()));
+        for damaged in ["", "log", "log x\n", "log 7\n1 2 3\n", "log 7\n0 2\n"] {
+            fs::write(place.path().join(POSITION), damaged)?;
+            assert_eq!(Position::read(place.path()), Position::default(), "{damaged}");
+        }
+        Position::done(place.path())?;
+        assert!(has_published(place.path()));
+        Ok(())
+    }
+}

@@ -1,0 +1,219 @@
+//! Finds the traces to publish, and connects to the broker.
+
+use super::link::Link;
+use super::log::LOG;
+use super::publishing::Publishing;
+use super::session::{self, End};
+use super::settings::Settings;
+use super::spool::Spool;
+use super::status::Status;
+use crate::shared::Shared;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+/// The pause between two looks at what is new.
+const PAUSE: Duration = Duration::from_millis(50);
+/// The pause before another connection.
+const AGAIN: Duration = Duration::from_secs(1);
+/// How deep sessions are below the output directory: host, session, process.
+const DEEPEST: usize = 3;
+
+struct Publisher {
+    of: Rc<Publishing>,
+    /// Traces that wait for a connection, those that have tasks, and those that cannot be read.
+    idle: BTreeMap<PathBuf, Spool>,
+    active: BTreeSet<PathBuf>,
+    failed: BTreeSet<PathBuf>,
+    /// The trouble that the user was told of.
+    told: Option<String>,
+    has_connected: bool,
+}
+
+/// Publishes until the collector ends.
+pub(crate) async fn publish(shared: Rc<Shared>, status: Rc<Status>, settings: Settings) {
+    let output = shared.hub.borrow().output.clone();
+    let mut publisher = Publisher {
+        of: Rc::new(Publishing::new(shared, status, settings)),
+        idle: BTreeMap::new(),
+        active: BTreeSet::new(),
+        failed: BTreeSet::new(),
+        told: None,
+        has_connected: false,
+    };
+    let mut found = Vec::new();
+    find(&output, DEEPEST, &mut found);
+    for root in found {
+        publisher.admit(root);
+    }
+    while !publisher.is_finished() {
+        let why = match publisher.connect().await {
+            Ok(link) => publisher.serve(&Rc::new(link)).await,
+            Err(why) => Some(why),
+        };
+        if let Some(why) = why {
+            publisher.tell(why);
+            publisher.pass(AGAIN).await;
+        }
+    }
+}
+
+/// Adds the directories of sessions that were not published to their end.
+fn find(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    if directory.join(LOG).is_file() {
+        found.push(directory.to_owned());
+    } else if depth > 0 {
+        // The repair of what a killed collector has left has told of directories that cannot be read.
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                find(&entry.path(), depth - 1, found);
+            }
+        }
+    }
+}
+
+impl Publisher {
+    fn broker(&self) -> &tracepoint_reader::net::nats::Broker {
+        &self.of.settings.broker
+    }
+
+    /// Tells of trouble once, and not each time.
+    fn tell(&mut self, why: String) {
+        if self.told.as_ref() != Some(&why) && !self.of.status.is_over() {
+            self.of.say(format!(
+                "cannot publish to {}: {why}; it is tried again, and packets stay on the disk",
+                self.broker()
+            ));
+            self.told = Some(why);
+        }
+    }
+
+    /// Whether the collector ends, and there is nothing to do before that, or no time.
+    fn is_finished(&mut self) -> bool {
+        if self.of.status.until.get().is_none() {
+            return false;
+        }
+        self.idle.retain(|_, spool| spool.has_more());
+        self.idle.is_empty() || self.of.status.is_over()
+    }
+
+    /// Takes the trace in a directory.
+    fn admit(&mut self, root: PathBuf) {
+        if self.active.contains(&root) || self.idle.contains_key(&root) || self.failed.contains(&root) {
+            return;
+        }
+        match Spool::open(&root) {
+            Ok(Some(spool)) => drop(self.idle.insert(root, spool)),
+            Ok(None) => {}
+            Err(error) => self.fail(root, &error.to_string()),
+        }
+    }
+
+    fn fail(&mut self, root: PathBuf, why: &str) {
+        self.of.say(format!(
+            "cannot publish {}: {why}; the next collector with this directory tries it again",
+            root.display()
+        ));
+        self.failed.insert(root);
+    }
+
+    fn admit_open(&mut self) {
+        let open = self.of.shared.hub.borrow().published_sessions();
+        for (_, root) in open {
+            self.admit(root);
+        }
+    }
+
+    /// Lets time pass, in which traces begin.
+    async fn pass(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        while Instant::now() < until && !self.is_finished() {
+            sleep(PAUSE).await;
+        }
+        self.admit_open();
+        let mut unreadable = Vec::new();
+        for (root, spool) in &mut self.idle {
+            match spool.refresh() {
+                Ok(()) => self.of.count(spool),
+                Err(error) => unreadable.push((root.clone(), error)),
+            }
+        }
+        for (root, error) in unreadable {
+            self.idle.remove(&root);
+            self.fail(root, &error.to_string());
+        }
+    }
+
+    async fn connect(&mut self) -> Result<Link, String> {
+        let broker = self.broker().clone();
+        let link = Link::open(&broker, &self.of.status).await?;
+        if !std::mem::replace(&mut self.has_connected, true) {
+            self.of.say(format!("publishing to {broker} (server {})", link.stream.server));
+        }
+        Ok(link)
+    }
+
+    /// Publishes over a connection, until that is lost, for the reason that is returned, or the collector ends.
+    async fn serve(&mut self, link: &Rc<Link>) -> Option<String> {
+        let mut tasks = JoinSet::new();
+        let mut trouble = None;
+        let before = self.of.shared.hub.borrow().counts.published;
+        self.of.status.is_connected.set(true);
+        loop {
+            self.admit_open();
+            if trouble.is_none() {
+                for (root, spool) in std::mem::take(&mut self.idle) {
+                    self.active.insert(root);
+                    tasks.spawn_local(session::run(Rc::clone(&self.of), Rc::clone(link), spool));
+                }
+            }
+            while let Some(joined) = tasks.try_join_next() {
+                if let Ok((spool, end)) = joined {
+                    trouble = self.ended(spool, end, link).or(trouble);
+                }
+            }
+            if self.told.is_some() && self.of.shared.hub.borrow().counts.published > before {
+                self.told = None;
+                self.of.say(format!("publishing to {} goes on", self.broker()));
+            }
+            if let Err(why) = link.check() {
+                trouble.get_or_insert(why);
+            }
+            let is_ending = self.of.status.until.get().is_some();
+            if tasks.is_empty() && (trouble.is_some() || is_ending && self.idle.is_empty()) {
+                break;
+            }
+            sleep(PAUSE).await;
+        }
+        self.of.status.is_connected.set(false);
+        trouble
+    }
+
+    /// The task of a trace has ended; why its connection is of no further use, if that is so.
+    fn ended(&mut self, mut spool: Spool, end: End, link: &Link) -> Option<String> {
+        let root = spool.root.clone();
+        self.active.remove(&root);
+        let counted = |packets: &u64| *packets > 0;
+        match end {
+            End::Done => {
+                self.of.status.unpublished.borrow_mut().remove(&root);
+                self.of.shared.hub.borrow_mut().counts.unpublished = self.of.status.unpublished();
+            }
+            End::Settled => {
+                self.of.count(&mut spool);
+                self.of.status.unpublished.borrow_mut().retain(|of, packets| *of != root || counted(packets));
+            }
+            End::Failed(why) => self.fail(root, &why),
+            End::Lost(why) => {
+                // Other traces go on with the next connection as well.
+                link.give_up();
+                self.idle.insert(root, spool);
+                return Some(why);
+            }
+        }
+        None
+    }
+}

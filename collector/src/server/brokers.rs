@@ -1,0 +1,79 @@
+//! The tasks that take traces from a broker, and that publish traces to one: how they begin, and how they end with the collector.
+
+use super::{END_TIME, TICK};
+use crate::options::Options;
+use crate::shared::Shared;
+use crate::{nats, publish};
+use std::rc::Rc;
+use std::time::Instant;
+use tokio::task::LocalSet;
+use tokio::time::sleep;
+
+/// What is to be begun.
+#[derive(Debug)]
+pub(super) struct Brokers {
+    collects: Option<(nats::Settings, nats::Owner, Rc<nats::Status>)>,
+    publishes: Option<(publish::Settings, Rc<publish::Status>)>,
+}
+
+impl Brokers {
+    /// `owner` is for leases.
+    pub(super) fn new(options: &Options, owner: Option<nats::Owner>) -> Self {
+        let collects = options.nats.clone().zip(owner);
+        Self {
+            collects: collects.map(|(settings, owner)| (settings, owner, Rc::default())),
+            publishes: options.publish.clone().map(|settings| {
+                let status = Rc::new(publish::Status::new(settings.flush));
+                (settings, status)
+            }),
+        }
+    }
+
+    /// The state of the task that takes traces.
+    pub(super) fn collecting(&self) -> Option<Rc<nats::Status>> {
+        self.collects.as_ref().map(|(_, _, status)| Rc::clone(status))
+    }
+
+    /// The state of the task that publishes.
+    pub(super) fn publishing(&self) -> Option<Rc<publish::Status>> {
+        self.publishes.as_ref().map(|(_, status)| Rc::clone(status))
+    }
+
+    /// Begins them.
+    pub(super) fn start(self, shared: &Rc<Shared>, tasks: &LocalSet) {
+        if let Some((settings, owner, status)) = self.collects {
+            let shared = Rc::clone(shared);
+            tasks.spawn_local(async move {
+                nats::search(shared, Rc::clone(&status), settings, owner).await;
+                status.has_ended.set(true);
+            });
+        }
+        if let Some((settings, status)) = self.publishes {
+            let shared = Rc::clone(shared);
+            tasks.spawn_local(async move {
+                publish::publish(shared, Rc::clone(&status), settings).await;
+                status.has_ended.set(true);
+            });
+        }
+    }
+}
+
+/// Has the leases of traces released, for which the hub must have stored what has come.
+pub(super) async fn release(shared: &Shared) {
+    let Some(status) = &shared.nats else { return };
+    status.is_ending.set(true);
+    let end = Instant::now() + END_TIME * 2;
+    while !status.has_ended.get() && Instant::now() < end {
+        sleep(TICK).await;
+        shared.hub.borrow_mut().tick(Instant::now());
+    }
+}
+
+/// Has published what is stored, as far as there is time for that. All sessions are closed.
+pub(super) async fn flush(shared: &Shared) {
+    let Some(status) = &shared.publish else { return };
+    status.end();
+    while !status.has_ended.get() {
+        sleep(TICK).await;
+    }
+}
