@@ -15,8 +15,12 @@ mod select;
 mod serve;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+
+/// How long the end of a query that was interrupted is waited for.
+const END: Duration = Duration::from_secs(1);
 
 /// Queries a store of traces, or a trace, by SQL; writes traces into a store, and keeps it
 ///
@@ -36,6 +40,8 @@ Examples:
   tracectl query --json 'SELECT * FROM losses' /srv/traces
   tracectl query 'SELECT event, count(*) FROM events GROUP BY event' /tmp/trace
   tracectl query --tables /srv/traces
+  tracectl query --cluster HOST:50050 'SELECT count(*) FROM events' /srv/traces
+  tracectl query --serve 127.0.0.1:50060 /srv/traces
   tracectl query export /srv/traces /tmp/trace
   tracectl query compact /srv/traces
   tracectl query retain /srv/traces --days 30

@@ -4,7 +4,6 @@ use std::error::Error;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytesize::ByteSize;
 use clap::Args;
@@ -14,7 +13,7 @@ use tracepoint_query::{Answer, Engine, EngineOptions, QueryError};
 use tracepoint_store::{Objects, Store};
 
 use crate::answer::{AnswerWriter, Format};
-use crate::{Outcome, VerbResult};
+use crate::{END, Outcome, VerbResult};
 use crate::{output, place};
 
 /// A query, and how its answer is written.
@@ -37,7 +36,7 @@ pub(crate) struct Select {
     /// Write CSV, with a header
     #[arg(long, conflicts_with = "json")]
     csv: bool,
-    /// Run the query of a store on the cluster of a scheduler, of which `tracectl query scheduler` tells
+    /// Run the query on the cluster of a scheduler, of which `tracectl query scheduler` tells
     #[cfg(feature = "cluster")]
     #[arg(long, value_name = "HOST:PORT")]
     cluster: Option<String>,
@@ -52,9 +51,6 @@ pub(crate) struct Select {
     #[command(flatten)]
     serve: crate::serve::Serve,
 }
-
-/// How long the end of a query that was interrupted is waited for.
-pub(crate) const END: Duration = Duration::from_secs(1);
 
 /// As of a verb, from a thread of the runtime.
 type SelectResult<T = Outcome> = Result<T, Box<dyn Error + Send + Sync>>;

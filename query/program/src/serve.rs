@@ -11,7 +11,7 @@ use tracepoint_flight::{Opener, ServeOptions, Token, serve};
 use tracepoint_query::EngineOptions;
 use tracepoint_store::Store;
 
-use crate::{Outcome, VerbResult, output, place};
+use crate::{END, Outcome, VerbResult, output, place};
 
 /// How a store is served.
 #[derive(Debug, Args)]
@@ -45,7 +45,7 @@ impl Serve {
             // A failed write is ignored: whoever started it does not want to know.
             _ = output::line(&format!("listening on {address}"));
         }));
-        runtime.shutdown_timeout(crate::select::END);
+        runtime.shutdown_timeout(END);
         served.map_err(Box::<dyn Error>::from)?;
         Ok(Outcome::Interrupted)
     }
