@@ -45,15 +45,16 @@ fn finish(place: &Path, mut record: Running, collect: Collect) {
 }
 
 /// All chunks together balance, and each is read by itself; the events in them. A collector that is killed before the first packet of a chunk
-/// leaves it without an event, which `kills` of them may be.
+/// leaves it without an event, which `kills` of them may be; so does a trace that ends right behind a rotation.
 fn check(place: &Path, kills: usize) -> u64 {
     let verified = tracectl(place, &["verify", place.join("stored").to_str().unwrap()]);
     let said = String::from_utf8_lossy(&verified.stdout).into_owned() + &String::from_utf8_lossy(&verified.stderr);
     assert!(verified.status.success(), "{said}");
     let (mut sum, mut empty) = (0, Vec::new());
-    for chunk in chunks(place) {
+    let chunks = chunks(place);
+    for chunk in &chunks {
         let own = events(place, chunk.strip_prefix(place).unwrap().to_str().unwrap()).len() as u64;
-        let babeltrace = Command::new("babeltrace2").arg(&chunk).output().expect("babeltrace2 runs");
+        let babeltrace = Command::new("babeltrace2").arg(chunk).output().expect("babeltrace2 runs");
         assert!(babeltrace.status.success(), "{}", String::from_utf8_lossy(&babeltrace.stderr));
         assert_eq!(String::from_utf8_lossy(&babeltrace.stdout).lines().count() as u64, own, "{}", chunk.display());
         assert!(tracectl(place, &["verify", chunk.to_str().unwrap()]).status.success(), "{}", chunk.display());
@@ -62,6 +63,7 @@ fn check(place: &Path, kills: usize) -> u64 {
             empty.push(chunk);
         }
     }
+    empty.retain(|chunk| Some(*chunk) != chunks.last());
     assert!(empty.len() <= kills, "{empty:?} are empty");
     sum
 }
