@@ -29,7 +29,7 @@ fn shortest(mut command: impl FnMut() -> Command) -> Duration {
 }
 
 fn main() {
-    let requests: u64 = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(1_000_000);
+    let requests: u64 = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(1_000_000);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     println!("{processors} processors; seconds of the shortest of {RUNS} runs");
     println!("{:>10} {:>10} {:>12} {:>12}", "requests", "embedded", "1 executor", "2 executors");

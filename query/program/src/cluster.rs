@@ -20,7 +20,7 @@ const STACK: usize = 16 << 20;
 /// Queries with `--cluster` go to it, and it hands their tasks to its executors. Whoever reaches its port can run queries, and read what the
 /// executors can read: it asks for no name and encrypts nothing. So it listens on the loopback address, if no other is given; bind it to a
 /// network that only the machines of the cluster reach. It writes its address on the standard output when it listens, and what happens on the
-/// standard error, more with RUST_LOG=info.
+/// standard error, more with `RUST_LOG=info`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -35,7 +35,7 @@ pub(crate) struct Scheduler {
 impl Scheduler {
     pub(crate) fn run(&self) -> VerbResult {
         let options = SchedulerOptions { bind: self.bind };
-        serve(run_scheduler(options, |address| listening(address)))
+        serve(run_scheduler(options, listening))
     }
 }
 
@@ -44,7 +44,7 @@ impl Scheduler {
 /// It runs tasks of queries, and keeps their results until others have read them. A store in a directory must be at the same path on the hosts of
 /// all executors; for one in S3, credentials are in the environment. Whoever reaches its two ports can run queries, and read what it can read:
 /// bind it to a network that only the machines of the cluster reach. It writes its address on the standard output, and what happens on the
-/// standard error, more with RUST_LOG=info.
+/// standard error, more with `RUST_LOG=info`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -87,7 +87,7 @@ impl Executor {
             memory: self.memory.as_u64(),
             directory: own.path().to_owned(),
         };
-        serve(run_executor(options, |address| listening(address)))
+        serve(run_executor(options, listening))
     }
 }
 

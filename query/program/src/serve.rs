@@ -17,9 +17,9 @@ use crate::{END, Outcome, VerbResult, output, place};
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// Serve queries of a store or a trace by Arrow Flight SQL, until an interrupt. An address that is not loopback needs a token
-    #[arg(long, num_args = 2, value_names = ["ADDRESS:PORT", "PATH"], conflicts_with_all = ["sql", "store", "tables", "json", "csv"])]
+    #[arg(id = "serve", long = "serve", num_args = 2, value_names = ["ADDRESS:PORT", "PATH"], conflicts_with_all = ["sql", "store", "tables", "json", "csv"])]
     #[cfg_attr(feature = "cluster", arg(conflicts_with = "cluster"))]
-    serve: Option<Vec<PathBuf>>,
+    address_and_path: Option<Vec<PathBuf>>,
     /// What clients of --serve must send: as `authorization: Bearer TOKEN`, or as the password of any user
     #[arg(long, value_name = "TOKEN", env = "TRACECTL_QUERY_TOKEN", hide_env_values = true)]
     token: Option<String>,
@@ -30,11 +30,11 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn is_given(&self) -> bool {
-        self.serve.is_some()
+        self.address_and_path.is_some()
     }
 
     pub(crate) fn run(&self, memory: ByteSize) -> VerbResult {
-        let Some([address, store]) = self.serve.as_deref() else { unreachable!("clap requires two values") };
+        let Some([address, store]) = self.address_and_path.as_deref() else { unreachable!("clap requires two values") };
         let bind = address.to_str().and_then(|address| address.parse::<SocketAddr>().ok());
         let bind = bind.ok_or_else(|| format!("{}: not ADDRESS:PORT, such as 127.0.0.1:50060", address.display()))?;
         let options = ServeOptions { bind, token: self.token.clone().map(Token::new), queries: self.queries };

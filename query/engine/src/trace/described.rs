@@ -156,7 +156,7 @@ pub fn encode_scan(node: &dyn ExecutionPlan) -> Result<Option<Vec<u8>>, DataFusi
         let number: usize = file.object_meta.location.as_ref().parse().ok()?;
         description.partitions.get(number).cloned()
     };
-    let files = config.file_groups.iter().flat_map(|group| group.iter());
+    let files = config.file_groups.iter().flat_map(FileGroup::iter);
     let partitions: Option<Vec<_>> = files.map(partition).collect();
     description.partitions = partitions.ok_or_else(|| internal_datafusion_err!("a scan of other partitions"))?;
     description.limit = config.limit;
