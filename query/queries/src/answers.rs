@@ -23,17 +23,25 @@ pub fn assert_equal(query: &Query, answer: Rows, expected: Rows) {
     }
 }
 
+/// A number. Some engines have sums of 128 bits, which come as texts.
+fn number(value: &Value) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok())
+}
+
 fn is_equal(a: &Value, b: &Value, tolerance: f64) -> bool {
-    // Some engines have sums of 128 bits, which come as texts.
-    let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.parse().ok());
     match (number(a), number(b)) {
         (Some(left), Some(right)) => (left - right).abs() <= tolerance * left.abs().max(right.abs()),
         _ => a == b,
     }
 }
 
+/// Rows in the order of what is no number, which is never an estimate, and then of everything.
 fn sorted(mut rows: Rows) -> Rows {
-    rows.sort_by_key(|row| row.iter().map(|value| value.to_string().replace('"', "")).collect::<Vec<_>>());
+    let text = |value: &Value| value.to_string().replace('"', "");
+    rows.sort_by_key(|row| {
+        let exact = row.iter().filter(|value| number(value).is_none());
+        exact.chain(row).map(text).collect::<Vec<_>>()
+    });
     rows
 }
 
@@ -57,5 +65,12 @@ mod tests {
         assert!(is_accepted("about-sum", json!(100), json!(101)));
         assert!(!is_accepted("about-sum", json!(100), json!(110)));
         assert!(!is_accepted("sum", json!(0), Value::Null));
+    }
+
+    #[test]
+    fn estimates_do_not_order_rows() {
+        let query = Query { name: "about-sum".to_owned(), sql: String::new() };
+        let rows = |a: u64, b: u64| vec![vec![json!(a), json!("/a")], vec![json!(b), json!("/b")]];
+        assert_equal(&query, rows(100, 101), rows(101, 100));
     }
 }
