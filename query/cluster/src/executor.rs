@@ -41,7 +41,7 @@ pub struct ExecutorOptions {
 /// Runs an executor until an interrupt, or until the scheduler stops it. `ready` is called with its address for rows when the scheduler
 /// knows it.
 ///
-/// Whoever reaches its ports can run queries, and read what it can read: it asks for no name.
+/// There is no authentication: anyone who can connect to its ports can run queries, and read what it can read.
 ///
 /// # Errors
 /// [`ClusterError::Address`], [`ClusterError::Bind`], [`ClusterError::NoScheduler`].

@@ -32,7 +32,7 @@ pub struct SchedulerOptions {
 
 /// Runs a scheduler until an interrupt. `ready` is called with its address when it listens.
 ///
-/// Whoever reaches it can run queries, and so read what the executors can read: it asks for no name.
+/// There is no authentication: anyone who can connect can run queries, and so read what the executors can read.
 ///
 /// # Errors
 /// [`ClusterError::Bind`].

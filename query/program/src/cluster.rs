@@ -17,8 +17,8 @@ const STACK: usize = 16 << 20;
 
 /// Runs the scheduler of a cluster, until an interrupt
 ///
-/// Queries with `--cluster` go to it, and it hands their tasks to its executors. Whoever reaches its port can run queries, and read what the
-/// executors can read: it asks for no name and encrypts nothing. So it listens on the loopback address, if no other is given; bind it to a
+/// Queries with `--cluster` go to it, and it hands their tasks to its executors. There is no authentication and no encryption: anyone who can
+/// connect can run queries, and read what the executors can read. So it listens on the loopback address, if no other is given; bind it to a
 /// network that only the machines of the cluster reach. It writes its address on the standard output when it listens, and what happens on the
 /// standard error, more with `RUST_LOG=info`.
 #[derive(Debug, Args)]
@@ -42,8 +42,8 @@ impl Scheduler {
 /// Runs an executor of a cluster, until an interrupt
 ///
 /// It runs tasks of queries, and keeps their results until others have read them. A store in a directory must be at the same path on the hosts of
-/// all executors; for one in S3, credentials are in the environment. Whoever reaches its two ports can run queries, and read what it can read:
-/// bind it to a network that only the machines of the cluster reach. It writes its address on the standard output, and what happens on the
+/// all executors; for one in S3, credentials are in the environment. There is no authentication: anyone who can connect to its two ports can run queries,
+/// and read what it can read. Bind it to a network that only the machines of the cluster reach. It writes its address on the standard output, and what happens on the
 /// standard error, more with `RUST_LOG=info`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
