@@ -284,6 +284,9 @@ impl Trace {
             consumer.batch().max_messages(BATCH).expires(FETCH_TIME).messages().await.map_err(|_| ConsumerGone)?;
         let began = Instant::now();
         loop {
+            if self.is_stale {
+                return Err(ConsumerGone);
+            }
             match timeout(TICK, batch.next()).await {
                 Ok(Some(Ok(message))) => {
                     // A message that was lost with a connection would come again later, behind those that follow it.
