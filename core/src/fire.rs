@@ -7,7 +7,7 @@
 //! The expansion of a field block calls [`derived`], which evaluates the fields once for all subscribers of the marker.
 
 use crate::marker::declared::MarkerType;
-use crate::marker::{Marker, deliver, deliver_again, panicked};
+use crate::marker::{Marker, deliver, deliver_and_leave, panicked};
 use crate::tracepoint::{Served, TracepointType};
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -37,6 +37,7 @@ pub fn fire_fast<T: TracepointType>(args: &T::Args<'_>) -> Result<(), Entered> {
         Served::Fast => slot.exit(),
         // Looks the slot up again: keeping it in a register across the call would save that register at every event.
         Served::InFull => thread::exit_fast(),
+        Served::InFullAndLeft => {}
         Served::No => return Err(Some(slot)),
     }
     Ok(())
@@ -84,8 +85,8 @@ pub struct Stage<'s, M> {
     slot: &'static ThreadSlot,
     /// The subscriber that gets the event on the fast path; `None` on the full path.
     sole: Option<&'s SoleSubscriber>,
-    /// Set once the values are evaluated: from then on the subscribers account for the event.
-    emitted: &'s Cell<bool>,
+    /// Other than `No` once the values are evaluated: from then on the subscribers account for the event.
+    served: &'s Cell<Served>,
     marker: PhantomData<fn() -> M>,
 }
 
@@ -97,7 +98,7 @@ impl<M: MarkerType> Stage<'_, M> {
     /// Serves all subscribers.
     #[inline(always)]
     pub fn emit(self, values: &M::Values<'_>) -> Emitted {
-        self.emitted.set(true);
+        self.served.set(Served::InFull);
         let Some(sole) = self.sole else {
             deliver::<M>(self.slot, std::ptr::from_ref(values).cast());
             return Emitted(Served::InFull);
@@ -107,8 +108,9 @@ impl<M: MarkerType> Stage<'_, M> {
         }
         // `black_box` hides that the copy has the same value, so that the compiler need not keep the values in memory on the fast path.
         let values = std::hint::black_box(*values);
-        deliver_again::<M>(std::ptr::from_ref(&values).cast());
-        Emitted(Served::InFull)
+        deliver_and_leave::<M>(std::ptr::from_ref(&values).cast());
+        self.served.set(Served::InFullAndLeft);
+        Emitted(Served::InFullAndLeft)
     }
 }
 
@@ -128,13 +130,13 @@ pub fn derived<M: MarkerType, const FAST: bool>(
     } else {
         return Served::No;
     };
-    let emitted = Cell::new(false);
-    let stage = Stage { slot, sole, emitted: &emitted, marker: PhantomData };
+    let served = Cell::new(Served::No);
+    let stage = Stage { slot, sole, served: &served, marker: PhantomData };
     match catch_unwind(AssertUnwindSafe(|| evaluate(stage))) {
         Ok(Emitted(served)) => served,
         Err(panic) => {
-            panicked(marker, emitted.get(), panic);
-            Served::InFull
+            panicked(marker, served.get() != Served::No, panic);
+            if served.get() == Served::InFullAndLeft { Served::InFullAndLeft } else { Served::InFull }
         }
     }
 }

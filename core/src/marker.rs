@@ -32,7 +32,7 @@ pub use declared::Marker;
 pub use descriptor::MarkerDescriptor;
 pub use field_range::FieldRange;
 pub use field_view::FieldView;
-pub(crate) use stage::{deliver, deliver_again, panicked};
+pub(crate) use stage::{deliver, deliver_and_leave, panicked};
 pub(crate) use subscriber::Entry;
 pub use subscriber::{Aggregate, Decision, Filter, Subscriber};
 pub use subscription::Subscription;

@@ -188,7 +188,7 @@ fn signature_text(type_name: fn() -> &'static str) -> String {
 
 /// How the marker of a tracepoint handled an event.
 ///
-/// The two outcomes of a served event are apart because the slot is in a register in one of them only. With one outcome, an event would keep
+/// The outcomes of a served event are apart because the slot is in a register in one of them only. With one outcome, an event would keep
 /// the slot across calls (10 instructions more with a text), or look it up again at its end (3 more of 81 in a library, where a thread-local
 /// takes a call; counted by callgrind).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,8 +197,10 @@ pub enum Served {
     No,
     /// The fast path recorded it.
     Fast,
-    /// The full path served all subscribers.
+    /// The full path served all subscribers, or the evaluation panicked.
     InFull,
+    /// As `InFull`, and the section that the fast path had entered was left: the function that delivers the event does that, too.
+    InFullAndLeft,
 }
 
 /// The type of a tracepoint. Implemented by the macros.

@@ -18,7 +18,7 @@ mod slot;
 mod table;
 
 pub use crate::counter::{add_local, take_local};
-pub use slot::{ThreadSlot, claimed, enter_fast, exit_fast};
+pub use slot::{ThreadSlot, claimed, enter_fast, exit_fast, exit_fast_inline};
 pub(crate) use table::{
     current, high_water, in_section, poll_grace_period, restrict_current_to, start_poll_grace_period,
     wait_for_grace_period,

@@ -13,29 +13,23 @@ use tracepoint_ring::clock;
 use tracepoint_ring::field::Fields;
 use tracepoint_ring::thread::{self, ThreadSlot};
 
-/// Goes on with an event that the fast path has evaluated and not recorded. Looks the slot up again, so that the fast path need not keep it
-/// in a register.
+/// Goes on with an event that the fast path has evaluated and not recorded, and leaves the section that the fast path has entered. Looks the
+/// slot up again, so that the fast path need not keep it in a register.
 #[cold]
 #[inline(never)]
-pub(crate) extern "C" fn deliver_again<M: MarkerType>(values: *const ()) {
+pub(crate) extern "C" fn deliver_and_leave<M: MarkerType>(values: *const ()) {
     // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
-    let Some(list) = (unsafe { M::marker().subscribers.read() }) else { return };
+    let Some(list) = (unsafe { M::marker().subscribers.read() }) else { return thread::exit_fast() };
     // All but the first are functions of their own, so that this one saves no registers; `extern "C"`, so that it can jump to them.
     if let Some(Observed::Timeless(aggregate)) = &list.observed {
-        show_sole::<M>(values, |_| 0, aggregate.as_ref());
+        // SAFETY: this function is private to the crate, and the caller passes a pointer to live values of M.
+        observe::<M>(aggregate.as_ref(), 0, unsafe { &*values.cast::<M::Values<'_>>() });
+        thread::exit_fast_inline();
     } else if let Some(Observed::Channel(observed)) = &list.observed {
         record_observed::<M>(values, observed);
     } else {
         deliver_to_others::<M>(values, list);
     }
-}
-
-/// Shows an event to a single aggregate that gets all events, and has no channel beside it.
-#[inline(always)]
-fn show_sole<M: MarkerType>(values: *const (), time: impl Fn(&M::Values<'_>) -> u64, aggregate: &dyn Aggregate) {
-    // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
-    let values = unsafe { &*values.cast::<M::Values<'_>>() };
-    observe::<M>(aggregate, time(values), values);
 }
 
 /// Records an event in a channel that has aggregates beside it, as the fast path does, and then shows it to them.
@@ -44,7 +38,7 @@ extern "C" fn record_observed<M: MarkerType>(
     values: *const (),
     ObservedChannel { channel, aggregates }: &ObservedChannel,
 ) {
-    let Some(slot) = thread::claimed() else { return };
+    let Some(slot) = thread::claimed() else { return thread::exit_fast() };
     // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
     let fields = unsafe { &*values.cast::<M::Values<'_>>() };
     match (channel.try_record_timed(slot, fields), &aggregates[..]) {
@@ -53,23 +47,29 @@ extern "C" fn record_observed<M: MarkerType>(
         (Some(time), aggregates) => show_all::<M>(time, fields, aggregates),
         (None, _) => deliver::<M>(slot, values),
     }
+    slot.exit();
 }
 
 #[inline(never)]
 extern "C" fn deliver_to_others<M: MarkerType>(values: *const (), list: &SubscriberList) {
+    // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
+    let fields = unsafe { &*values.cast::<M::Values<'_>>() };
+    // SAFETY: the list is used inside a read-side section only.
+    let time = || unsafe { list.time(fields) };
     match &list.observed {
-        Some(Observed::Sole(aggregate)) => show_sole::<M>(values, |values| list.time(values), aggregate.as_ref()),
-        Some(Observed::Several(aggregates)) => {
-            // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
-            let values = unsafe { &*values.cast::<M::Values<'_>>() };
-            show_all::<M>(list.time(values), values, aggregates);
+        Some(Observed::Sole(aggregate)) => {
+            // Before the aggregate is looked up, so that no registers are saved for it.
+            let time = time();
+            observe::<M>(aggregate.as_ref(), time, fields);
         }
+        Some(Observed::Several(aggregates)) => show_all::<M>(time(), fields, aggregates),
         _ => {
             if let Some(slot) = thread::claimed() {
                 deliver::<M>(slot, values);
             }
         }
     }
+    thread::exit_fast_inline();
 }
 
 #[inline(never)]
@@ -111,7 +111,8 @@ pub(crate) fn deliver_to<V: ValuesType>(marker: &'static Marker, slot: &'static 
     let values = unsafe { &*values.cast::<V::Values<'_>>() };
     // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
     let Some(list) = (unsafe { marker.subscribers.read() }) else { return };
-    let time = list.time(values);
+    // SAFETY: the caller is inside a read-side section.
+    let time = unsafe { list.time(values) };
     // SAFETY: the descriptor of a marker of V was made for V.
     let view = || unsafe { FieldView::new::<V>(marker.descriptor(), values) };
     for entry in &list.entries {
@@ -132,9 +133,14 @@ pub(crate) fn deliver_to<V: ValuesType>(marker: &'static Marker, slot: &'static 
 
 impl SubscriberList {
     /// The time of an event with these values; 0 if no subscriber uses it.
+    ///
+    /// # Safety
+    ///
+    /// The caller is inside a read-side section.
     #[inline(always)]
-    fn time(&self, values: &impl Fields) -> u64 {
-        values.time().unwrap_or_else(|| if self.needs_time { clock::now() } else { 0 })
+    unsafe fn time(&self, values: &impl Fields) -> u64 {
+        // SAFETY: the caller's promise.
+        values.time().unwrap_or_else(|| if self.needs_time { unsafe { clock::now_in_section() } } else { 0 })
     }
 }
 
@@ -190,7 +196,7 @@ fn observe_view(aggregate: &dyn Aggregate, time: u64, event: FieldView<'_>) {
 #[cold]
 #[inline(never)]
 pub(crate) fn panicked(marker: &'static Marker, delivered: bool, panic: Box<dyn Any + Send>) {
-    // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
+    // SAFETY: the caller is inside a read-side section, unless the event was delivered, and the list is not used after it ends.
     let list = if delivered { None } else { unsafe { marker.subscribers.read() } };
     if let Some(slot) = thread::claimed() {
         for entry in list.into_iter().flat_map(|list| &list.entries) {

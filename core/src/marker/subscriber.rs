@@ -177,7 +177,7 @@ impl Observed {
 pub(crate) struct SubscriberList {
     pub(super) entries: Box<[Entry]>,
     /// What the fast path records for: the only subscriber, if it is a channel without contexts and has no filter. If there are aggregates,
-    /// this one has no rings, so that events go on in [`deliver_again`](super::deliver_again).
+    /// this one has no rings, so that events go on in [`deliver_and_leave`](super::deliver_and_leave).
     pub(super) sole: Option<SoleSubscriber>,
     /// The subscribers of such events.
     pub(super) observed: Option<Observed>,

@@ -179,9 +179,15 @@ pub fn enter_fast() -> Option<&'static ThreadSlot> {
     slot.section.enter(owner_fence).then_some(slot)
 }
 
-/// Leaves the section that `enter_fast` entered.
+/// Leaves the section that `enter_fast` entered. A function of its own, so that nothing is kept in registers for it.
 #[cold]
 #[inline(never)]
 pub fn exit_fast() {
+    exit_fast_inline();
+}
+
+/// The same, for functions that are not inlined in sites.
+#[inline(always)]
+pub fn exit_fast_inline() {
     fast_path_slot().exit();
 }

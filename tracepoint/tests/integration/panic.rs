@@ -4,13 +4,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint::field::Value;
+use tracepoint::marker::{Aggregate, FieldView, Subscriber, Subscription};
 use tracepoint_ring::channel::{AnonymousMemory, Channel, Loss, OpenChannel};
 
 tracepoint::define_trace! {
     provider = "panic";
     hooked(n: u64);
     indexed(values: &[u64], index: usize) { before: u32 = 7, value: u64 = values[index] }
+    guarded(n: u64) { n: u64 = n, text: str = Guard(n).text() }
     conditional(values: &[u64]) if values[0] > 0 { n: u64 = 1 }
 }
 
@@ -20,6 +22,59 @@ struct Bomb;
 impl Drop for Bomb {
     fn drop(&mut self) {
         panic!("the payload's drop panics");
+    }
+}
+
+/// A temporary of a field expression that borrows from it: dropped behind the delivery of the event, and panics then at every odd number.
+struct Guard(u64);
+
+impl Guard {
+    fn text(&self) -> &str {
+        if self.0 < 5 { "few" } else { "many" }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        assert!(self.0.is_multiple_of(2), "the drop of a temporary panics");
+    }
+}
+
+struct Total(AtomicU64);
+
+impl Aggregate for Total {
+    fn observe(&self, _time: u64, event: FieldView<'_>) {
+        if let Some(Value::Unsigned(n)) = event.get(0) {
+            self.0.fetch_add(n, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn a_panic_behind_an_event_changes_nothing_about_it() {
+    own_process!();
+    let marker = tracepoint::find("panic:guarded").expect("listed").marker().expect("has fields");
+    // A channel alone, an aggregate alone, and both: each leaves the read-side section at another place.
+    for (records, observes) in [(true, false), (false, true), (true, true)] {
+        let channel =
+            OpenChannel::open(Channel::discard(1 << 16), [2; 16], 0, 4, Box::new(AnonymousMemory)).expect("opens");
+        let id = channel.add_event().expect("first id");
+        let total = Arc::new(Total(AtomicU64::new(0)));
+        let mut subscriptions = Vec::new();
+        if records {
+            subscriptions.push(marker.subscribe(Subscriber::record(Arc::clone(&channel), id)).expect("switches"));
+        }
+        if observes {
+            subscriptions.push(marker.subscribe(Subscriber::aggregate(Arc::<Total>::clone(&total))).expect("switches"));
+        }
+        (0..10).for_each(trace_guarded);
+        // A section that was left twice would be open now, and this would wait for its end.
+        Subscription::end_all(subscriptions);
+        let event = &channel.account().events[id.get() as usize];
+        let expected = if records { 10 } else { 0 };
+        assert_eq!((event.fired, event.recorded), (expected, expected), "{records} {observes}");
+        assert_eq!(total.0.load(Ordering::Relaxed), if observes { 45 } else { 0 }, "{records} {observes}");
+        channel.close();
     }
 }
 
