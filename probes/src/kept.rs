@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Keeps a value as the last one; `false` if it is left out.
 pub(crate) fn last(cell: Cell<'_>, layout: &Layout, time: u64, key: &Key<'_>) -> bool {
-    let row = &cell.words[layout.row(Some(0))..];
+    let row = cell.from(layout.row(Some(0)));
     let number = row[0].fetch_add(1, Ordering::Relaxed);
     let at = 1 + (number % layout.entries() as u64) as usize * LAST_WORDS;
     let entry = &row[at..at + LAST_WORDS];
@@ -50,7 +50,7 @@ pub(crate) fn last_values(cell: &[AtomicU64], layout: &Layout) -> Vec<(u64, Grou
 
 /// Counts a value among the most frequent ones; `false` if it is left out.
 pub(crate) fn top(cell: Cell<'_>, layout: &Layout, identity: u64, key: &Key<'_>) -> bool {
-    let lock = &cell.words[counter::LOCK];
+    let lock = cell.word(counter::LOCK);
     let version = lock.load(Ordering::Relaxed);
     // R1: Acquire pairs with the Release store below.
     let is_free =
@@ -59,7 +59,7 @@ pub(crate) fn top(cell: Cell<'_>, layout: &Layout, identity: u64, key: &Key<'_>)
         return false;
     }
     fence(Ordering::Release); // R2: pairs with the Acquire fence in `copy`.
-    count(top_set(&cell.words[layout.row(Some(0))..], layout, identity), identity, key);
+    count(top_set(cell.from(layout.row(Some(0))), layout, identity), identity, key);
     lock.store(version + 2, Ordering::Release); // R1
     true
 }

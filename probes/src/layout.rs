@@ -10,7 +10,7 @@
 
 use crate::buckets::Scale;
 use crate::key::KEY_WORDS;
-use crate::memory::{Memory, OWN_CELLS, load};
+use crate::memory::{Cells, Memory, OWN_CELLS, load};
 use crate::spec::{MAX_GROUPS, MAX_IN_FLIGHT, MAX_KEPT, Measure, StatisticError, StatisticSpec};
 use std::sync::atomic::Ordering;
 
@@ -95,16 +95,13 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) kind: Kind,
-    /// Cells that belong to one thread each.
-    pub(crate) own_cells: usize,
     pub(crate) groups: usize,
     pub(crate) keys: usize,
     /// The values that are kept by last and top.
     parameter: usize,
     /// What follows from these, computed once.
     row_words: usize,
-    cell_words: usize,
-    cells_at: usize,
+    pub(crate) cells: Cells,
 }
 
 impl Layout {
@@ -120,12 +117,14 @@ impl Layout {
         };
         let keys = spec.by.len();
         let groups = if keys == 0 { 0 } else { spec.max_groups };
-        let layout = Self::new(kind, OWN_CELLS, groups, keys, parameter);
-        Ok(Self { own_cells: (CELLS_BUDGET / layout.cell_words).saturating_sub(1).min(OWN_CELLS), ..layout })
+        let mut layout = Self::new(kind, OWN_CELLS, groups, keys, parameter);
+        layout.cells.own = (CELLS_BUDGET / layout.cells.size).saturating_sub(1).min(OWN_CELLS);
+        Ok(layout)
     }
 
     fn new(kind: Kind, own_cells: usize, groups: usize, keys: usize, parameter: usize) -> Self {
-        let mut layout = Self { kind, own_cells, groups, keys, parameter, row_words: 0, cell_words: 0, cells_at: 0 };
+        let cells = Cells { start: 0, size: 0, own: own_cells };
+        let mut layout = Self { kind, groups, keys, parameter, row_words: 0, cells };
         layout.row_words = match kind {
             Kind::Count => 1,
             Kind::Histogram(scale) => scale.buckets(),
@@ -136,8 +135,8 @@ impl Layout {
         };
         // Whole cache lines.
         let rows = if keys == 0 { 1 } else { groups + 2 };
-        layout.cell_words = (counter::ALL + rows * layout.row_words).next_multiple_of(8);
-        layout.cells_at = layout.group_at(groups).next_multiple_of(8);
+        layout.cells.size = (counter::ALL + rows * layout.row_words).next_multiple_of(8);
+        layout.cells.start = layout.group_at(groups).next_multiple_of(8);
         layout
     }
 
@@ -165,11 +164,6 @@ impl Layout {
     }
 
     #[inline]
-    pub(crate) fn cell_words(&self) -> usize {
-        self.cell_words
-    }
-
-    #[inline]
     pub(crate) fn group_at(&self, group: usize) -> usize {
         let flights = if self.kind == Kind::Latency { FLIGHTS } else { 0 };
         HEADER + flights + group * group_words(self.keys)
@@ -179,14 +173,9 @@ impl Layout {
         group_words(self.keys)
     }
 
-    #[inline]
-    pub(crate) fn cells_at(&self) -> usize {
-        self.cells_at
-    }
-
     /// The size of the whole in words.
     pub(crate) fn words(&self) -> usize {
-        self.cells_at + (self.own_cells + 1) * self.cell_words
+        self.cells.end()
     }
 
     /// Writes the header, for readers.
@@ -196,7 +185,7 @@ impl Layout {
         let set = |at: usize, value: u64| words[at].store(value, Ordering::Relaxed);
         set(KIND, number);
         set(SIZE, self.words() as u64);
-        set(OWN, self.own_cells as u64);
+        set(OWN, self.cells.own as u64);
         set(GROUPS, self.groups as u64);
         set(KEYS, self.keys as u64);
         set(PARAMETER, self.parameter as u64);

@@ -1,5 +1,6 @@
 //! Statistics over the events of this process.
 
+use crate::memory::Cells;
 use crate::snapshot::{Distribution, FrequentValue, LastValue, Operations, Rate, Results, Rows, Snapshot};
 use crate::spec::{Measure, StatisticError, StatisticSpec};
 use crate::statistic::{Columns, FieldKind, Moment, Role, Statistic};
@@ -26,27 +27,32 @@ impl Aggregate for Observer {
 
 /// What needs no groups, and a field for the key of a latency: functions of a few instructions, which the others would double.
 #[derive(Debug)]
-struct CountAll(Arc<Statistic>);
+struct CountAll {
+    statistic: Arc<Statistic>,
+    cells: Cells,
+}
 
 impl Aggregate for CountAll {
     fn observe(&self, _time: u64, _event: FieldView<'_>) {
-        self.0.count_in(thread());
+        self.statistic.count_in(self.cells.of(thread()));
     }
 
     fn needs_time(&self) -> bool {
-        self.0.spec().needs_time()
+        self.statistic.spec().needs_time()
     }
 }
 
 #[derive(Debug)]
 struct DistributeAll {
     statistic: Arc<Statistic>,
+    cells: Cells,
     field: usize,
 }
 
 impl Aggregate for DistributeAll {
     fn observe(&self, _time: u64, event: FieldView<'_>) {
-        self.statistic.distribute_in(thread(), event.get(self.field));
+        let value = event.get(self.field);
+        self.statistic.distribute_in(self.cells.of(thread()), value);
     }
 
     fn needs_time(&self) -> bool {
@@ -57,24 +63,28 @@ impl Aggregate for DistributeAll {
 #[derive(Debug)]
 struct BeginOperation {
     statistic: Arc<Statistic>,
+    cells: Cells,
     key: usize,
 }
 
 impl Aggregate for BeginOperation {
     fn observe(&self, time: u64, event: FieldView<'_>) {
-        self.statistic.begin_in(thread(), time, event.get(self.key));
+        let key = event.get(self.key);
+        self.statistic.begin_in(self.cells.of(thread()), time, key);
     }
 }
 
 #[derive(Debug)]
 struct EndOperation {
     statistic: Arc<Statistic>,
+    cells: Cells,
     key: usize,
 }
 
 impl Aggregate for EndOperation {
     fn observe(&self, time: u64, event: FieldView<'_>) {
-        self.statistic.end_in(thread(), time, event.get(self.key));
+        let key = event.get(self.key);
+        self.statistic.end_in(self.cells.of(thread()), time, key);
     }
 }
 
@@ -98,12 +108,16 @@ pub fn subscribers(statistic: &Arc<Statistic>, marker: &'static Marker) -> Resul
     let subscriber = |role| {
         let columns = statistic.spec().columns(role, &name, &fields)?;
         let statistic = Arc::clone(statistic);
-        let is_grouped = statistic.is_grouped();
+        let (is_grouped, cells) = (statistic.is_grouped(), statistic.cells());
         Ok(Subscriber::aggregate(match (statistic.spec().measure(), columns.value()) {
-            (Measure::Latency { .. }, Some(key)) if role == Role::Begin => Arc::new(BeginOperation { statistic, key }),
-            (Measure::Latency { .. }, Some(key)) if !is_grouped => Arc::new(EndOperation { statistic, key }),
-            (Measure::Count, _) if !is_grouped => Arc::new(CountAll(statistic)),
-            (Measure::Histogram { .. }, Some(field)) if !is_grouped => Arc::new(DistributeAll { statistic, field }),
+            (Measure::Latency { .. }, Some(key)) if role == Role::Begin => {
+                Arc::new(BeginOperation { statistic, cells, key })
+            }
+            (Measure::Latency { .. }, Some(key)) if !is_grouped => Arc::new(EndOperation { statistic, cells, key }),
+            (Measure::Count, _) if !is_grouped => Arc::new(CountAll { statistic, cells }),
+            (Measure::Histogram { .. }, Some(field)) if !is_grouped => {
+                Arc::new(DistributeAll { statistic, cells, field })
+            }
             _ => Arc::new(Observer { statistic, columns }),
         }))
     };

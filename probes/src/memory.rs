@@ -17,6 +17,26 @@ pub(crate) const OWN_CELLS: usize = 16;
 pub trait Memory: Send + Sync {
     /// The words.
     fn words(&self) -> &[AtomicU64];
+
+    /// Adds one to the word at `at`. `is_own`: only the calling thread and its signal handlers change it. The last thing that the shortest
+    /// statistics do, so that they can jump here and need no stack frame for a call of [`words`](Self::words).
+    ///
+    /// # Panics
+    ///
+    /// If there is no such word.
+    #[doc(hidden)]
+    fn increment(&self, at: usize, is_own: bool) {
+        increment(&self.words()[at], is_own);
+    }
+}
+
+#[inline(always)]
+fn increment(word: &AtomicU64, is_own: bool) {
+    if is_own {
+        add_local(word, 1);
+    } else {
+        word.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl Memory for Box<[AtomicU64]> {
@@ -33,32 +53,66 @@ pub(crate) fn allocate(words: usize) -> Box<[AtomicU64]> {
 /// The counters in which a thread counts.
 #[derive(Clone, Copy)]
 pub(crate) struct Cell<'a> {
-    pub(crate) words: &'a [AtomicU64],
-    /// Whether no other thread changes them.
-    is_own: bool,
+    /// All words of the statistic: one check of the bounds at each use.
+    words: &'a [AtomicU64],
+    place: CellPlace,
+}
+
+/// Where the cells stand in the words: one for each of the first `own` threads, and one for all others. An observer keeps a copy beside what
+/// else it reads at an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cells {
+    pub(crate) start: usize,
+    /// The words of a cell.
+    pub(crate) size: usize,
+    pub(crate) own: usize,
+}
+
+impl Cells {
+    /// The cell of the thread with this index: its own, or the shared one.
+    #[inline(always)]
+    pub(crate) fn of(self, thread: usize) -> CellPlace {
+        CellPlace { start: self.start + thread.min(self.own) * self.size, is_own: thread < self.own }
+    }
+
+    /// Behind the last cell.
+    pub(crate) fn end(self) -> usize {
+        self.start + (self.own + 1) * self.size
+    }
+
+    /// Where each cell begins.
+    pub(crate) fn starts(self) -> impl Iterator<Item = usize> {
+        (self.start..self.end()).step_by(self.size)
+    }
+}
+
+/// Where a cell begins in the words, and whether no other thread changes it.
+#[derive(Clone, Copy)]
+pub(crate) struct CellPlace {
+    pub(crate) start: usize,
+    pub(crate) is_own: bool,
 }
 
 impl<'a> Cell<'a> {
-    /// The cell of the thread with this index among `own + 1` cells of `size` words each.
     #[inline]
-    pub(crate) fn of(thread: usize, words: &'a [AtomicU64], own: usize, size: usize) -> Self {
-        let index = thread.min(own);
-        Self { words: &words[index * size..][..size], is_own: thread < own }
+    pub(crate) fn new(words: &'a [AtomicU64], place: CellPlace) -> Self {
+        Self { words, place }
     }
 
-    /// Adds `n` to the counter at `at`.
+    /// Adds one to the counter at `at`.
     #[inline]
-    pub(crate) fn add(self, at: usize, n: u64) {
-        if self.is_own {
-            add_local(&self.words[at], n);
-        } else {
-            self.words[at].fetch_add(n, Ordering::Relaxed);
-        }
+    pub(crate) fn increment(self, at: usize) {
+        increment(self.word(at), self.place.is_own);
     }
 
-    /// The words from `start` on.
-    pub(crate) fn from(self, start: usize) -> Self {
-        Self { words: &self.words[start..], ..self }
+    #[inline]
+    pub(crate) fn word(self, at: usize) -> &'a AtomicU64 {
+        &self.words[self.place.start + at]
+    }
+
+    /// The words from `at` on, to the end of the statistic.
+    pub(crate) fn from(self, at: usize) -> &'a [AtomicU64] {
+        &self.words[self.place.start + at..]
     }
 }
 

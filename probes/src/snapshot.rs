@@ -274,8 +274,8 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn cells(&self) -> impl Iterator<Item = &'a [AtomicU64]> + use<'a> {
-        let cells = &self.words[self.layout.cells_at()..self.layout.words()];
-        cells.chunks_exact(self.layout.cell_words())
+        let cells = self.layout.cells;
+        self.words[cells.start..cells.end()].chunks_exact(cells.size)
     }
 
     /// A counter's sum over all cells. What others have written into the memory may be anything.

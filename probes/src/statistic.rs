@@ -7,13 +7,13 @@ use crate::groups;
 use crate::kept;
 use crate::key::Key;
 use crate::layout::{Kind, Layout, SECONDS, counter};
-use crate::memory::{Cell, Memory, allocate, load};
+use crate::memory::{Cell, CellPlace, Cells, Memory, allocate, load};
 use crate::snapshot::Snapshot;
 use crate::spec::{Measure, StatisticError, StatisticSpec};
 use std::hash::RandomState;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_core::field::{FieldType, Value};
-use tracepoint_ring::thread::{add_local, position};
+use tracepoint_ring::thread::position;
 
 /// A statistic over events, updated by the threads that fire them.
 ///
@@ -37,6 +37,14 @@ impl Memory for Store {
         match self {
             Self::Heap(words) => words,
             Self::Given(memory) => memory.words(),
+        }
+    }
+
+    #[inline(always)]
+    fn increment(&self, at: usize, is_own: bool) {
+        match self {
+            Self::Heap(words) => words.increment(at, is_own),
+            Self::Given(memory) => memory.increment(at, is_own),
         }
     }
 }
@@ -257,39 +265,37 @@ impl Statistic {
     pub fn record<'v>(&self, columns: &Columns, moment: Moment, get: impl Fn(usize) -> Option<Value<'v>>) {
         let (cell, layout) = (self.cell(moment.thread), &self.layout);
         match layout.kind {
-            Kind::Count => cell.add(self.row(cell, columns, &get), 1),
+            Kind::Count => cell.increment(self.row(cell, columns, &get)),
             Kind::Histogram(scale) => match columns.value.and_then(&get).and_then(|value| bucket(scale, &value)) {
-                Some(bucket) => cell.add(self.row(cell, columns, &get) + bucket, 1),
-                None => cell.add(counter::UNUSABLE, 1),
+                Some(bucket) => cell.increment(self.row(cell, columns, &get) + bucket),
+                None => cell.increment(counter::UNUSABLE),
             },
             Kind::Latency => self.operation(cell, columns, moment, get),
             Kind::Rate => {
-                cell.add(counter::EVENTS, 1);
-                count_second(cell.from(layout.row(Some(0))), moment.time);
+                cell.increment(counter::EVENTS);
+                count_second(cell, layout.row(Some(0)), moment.time);
             }
             Kind::Last | Kind::Top => self.keep(cell, columns, moment, get),
         }
     }
 
     /// [`record`](Self::record) for a count without groups.
-    #[inline]
-    pub(crate) fn count_in(&self, thread: usize) {
-        let (layout, words) = (&self.layout, self.memory.words());
-        // The counter in the cell that `cell_in` finds, with one check of the bounds.
-        let count = &words[layout.cells_at() + thread.min(layout.own_cells) * layout.cell_words() + counter::ALL];
-        if thread < layout.own_cells {
-            add_local(count, 1);
-        } else {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
+    #[inline(always)]
+    pub(crate) fn count_in(&self, cell: CellPlace) {
+        self.memory.increment(cell.start + counter::ALL, cell.is_own);
     }
 
     /// [`record`](Self::record) for a histogram without groups.
-    #[inline]
-    pub(crate) fn distribute_in(&self, thread: usize, value: Option<Value<'_>>) {
+    #[inline(always)]
+    pub(crate) fn distribute_in(&self, cell: CellPlace, value: Option<Value<'_>>) {
         let Kind::Histogram(scale) = self.layout.kind else { return };
         let bucket = value.and_then(|value| bucket(scale, &value));
-        self.cell(thread).add(bucket.map_or(counter::UNUSABLE, |bucket| counter::ALL + bucket), 1);
+        let counter = bucket.map_or(counter::UNUSABLE, |bucket| counter::ALL + bucket);
+        self.memory.increment(cell.start + counter, cell.is_own);
+    }
+
+    pub(crate) fn cells(&self) -> Cells {
+        self.layout.cells
     }
 
     pub(crate) fn is_grouped(&self) -> bool {
@@ -299,21 +305,15 @@ impl Statistic {
     /// The cell in which this thread counts.
     #[inline]
     fn cell(&self, thread: usize) -> Cell<'_> {
-        self.cell_in(self.memory.words(), thread)
-    }
-
-    #[inline]
-    fn cell_in<'a>(&self, words: &'a [AtomicU64], thread: usize) -> Cell<'a> {
-        let layout = &self.layout;
-        Cell::of(thread, &words[layout.cells_at()..], layout.own_cells, layout.cell_words())
+        Cell::new(self.memory.words(), self.layout.cells.of(thread))
     }
 
     /// Keeps a value as one of the last, or of the most frequent ones.
     #[inline(never)]
     fn keep<'v>(&self, cell: Cell<'_>, columns: &Columns, moment: Moment, get: impl Fn(usize) -> Option<Value<'v>>) {
-        cell.add(counter::EVENTS, 1);
+        cell.increment(counter::EVENTS);
         let Some(key) = columns.value.and_then(get).and_then(|value| Key::of(&value)) else {
-            return cell.add(counter::UNUSABLE, 1);
+            return cell.increment(counter::UNUSABLE);
         };
         let is_kept = if self.layout.kind == Kind::Last {
             kept::last(cell, &self.layout, moment.time, &key)
@@ -321,7 +321,7 @@ impl Statistic {
             kept::top(cell, &self.layout, groups::identity(&[key], &self.hasher), &key)
         };
         if !is_kept {
-            cell.add(counter::SKIPPED, 1);
+            cell.increment(counter::SKIPPED);
         }
     }
 
@@ -335,7 +335,7 @@ impl Statistic {
     fn group_row<'v>(&self, cell: Cell<'_>, columns: &Columns, get: impl Fn(usize) -> Option<Value<'v>>) -> usize {
         let layout = &self.layout;
         // A second count, which is independent of the groups.
-        cell.add(counter::EVENTS, 1);
+        cell.increment(counter::EVENTS);
         let key = |at: usize| get(columns.keys[at]).and_then(|value| Key::of(&value));
         let words = self.memory.words();
         let group = match (key(0), layout.keys) {
@@ -372,16 +372,16 @@ fn bucket(scale: Scale, value: &Value<'_>) -> Option<usize> {
 }
 
 /// Counts in the second of `time`: a word has the second in its upper half, and the count in its lower one.
-fn count_second(row: Cell<'_>, time: u64) {
+fn count_second(cell: Cell<'_>, row: usize, time: u64) {
     let second = time / 1_000_000_000;
-    let at = second as usize % SECONDS;
-    let word = &row.words[at];
+    let at = row + second as usize % SECONDS;
+    let word = cell.word(at);
     let before = word.load(Ordering::Relaxed);
     if before >> 32 == second & 0xFFFF_FFFF {
-        return row.add(at, 1);
+        return cell.increment(at);
     }
     // An event of the same second that comes in between, from another thread or a signal handler, is added to.
     if word.compare_exchange(before, second << 32 | 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-        row.add(at, 1);
+        cell.increment(at);
     }
 }

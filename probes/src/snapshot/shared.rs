@@ -62,8 +62,7 @@ fn hide_unpublished_keys(first: &[AtomicU64], memory: &[AtomicU64], layout: &Lay
 
 /// The entries of the last values whose sequence word is not the same before and after.
 fn hide_changed_values(first: &[AtomicU64], memory: &[AtomicU64], last: &[AtomicU64], layout: &Layout) {
-    let size = layout.cell_words();
-    for cell in (layout.cells_at()..layout.words()).step_by(size) {
+    for cell in layout.cells.starts() {
         for entry in 0..layout.entries() {
             let at = cell + layout.row(Some(0)) + 1 + entry * LAST_WORDS;
             if last.get(at).is_none_or(|last| last.load(Ordering::Relaxed) != load(first, at)) {
@@ -75,6 +74,6 @@ fn hide_changed_values(first: &[AtomicU64], memory: &[AtomicU64], last: &[Atomic
 
 /// Whether no table was changed between two copies.
 fn is_unchanged(first: &[AtomicU64], last: &[AtomicU64], layout: &Layout) -> bool {
-    let locks = || (layout.cells_at()..layout.words()).step_by(layout.cell_words()).map(|cell| cell + counter::LOCK);
+    let locks = || layout.cells.starts().map(|cell| cell + counter::LOCK);
     locks().all(|at| load(first, at) & 1 == 0 && load(first, at) == load(last, at))
 }

@@ -6,7 +6,7 @@ use crate::flights::{self, Begun};
 use crate::groups;
 use crate::key::Key;
 use crate::layout::{HEADER, counter};
-use crate::memory::{Cell, Memory};
+use crate::memory::{Cell, CellPlace, Memory};
 use std::sync::atomic::AtomicU64;
 use tracepoint_core::field::Value;
 
@@ -28,37 +28,37 @@ impl Statistic {
         if columns.role == Role::Begin {
             self.begin(words, cell, moment.time, key);
         } else if let Some(duration) = self.end(words, cell, moment.time, key) {
-            cell.add(self.row(cell, columns, get) + of_integer(duration), 1);
+            cell.increment(self.row(cell, columns, get) + of_integer(duration));
         }
     }
 
     /// [`record`](Self::record) for an event that begins an operation with this key.
     #[inline(always)]
-    pub(crate) fn begin_in(&self, thread: usize, time: u64, key: Option<Value<'_>>) {
+    pub(crate) fn begin_in(&self, cell: CellPlace, time: u64, key: Option<Value<'_>>) {
         let words = self.memory.words();
-        self.begin(words, self.cell_in(words, thread), time, key);
+        self.begin(words, Cell::new(words, cell), time, key);
     }
 
     /// [`record`](Self::record) for an event that ends an operation with this key, of a latency without groups.
     #[inline(always)]
-    pub(crate) fn end_in(&self, thread: usize, time: u64, key: Option<Value<'_>>) {
+    pub(crate) fn end_in(&self, cell: CellPlace, time: u64, key: Option<Value<'_>>) {
         let words = self.memory.words();
-        let cell = self.cell_in(words, thread);
+        let cell = Cell::new(words, cell);
         if let Some(duration) = self.end(words, cell, time, key) {
-            cell.add(counter::ALL + of_integer(duration), 1);
+            cell.increment(counter::ALL + of_integer(duration));
         }
     }
 
     #[inline(always)]
     fn begin(&self, words: &[AtomicU64], cell: Cell<'_>, time: u64, key: Option<Value<'_>>) {
         let (Some(identity), Some(table)) = (self.operation_identity(key), words[HEADER..].first_chunk()) else {
-            return cell.add(counter::UNUSABLE, 1);
+            return cell.increment(counter::UNUSABLE);
         };
-        cell.add(counter::BEGUN, 1);
+        cell.increment(counter::BEGUN);
         match flights::begin(table, identity, time) {
             Begun::New => {}
-            Begun::Replaced => cell.add(counter::REPLACED, 1),
-            Begun::NoRoom => cell.add(counter::NO_ROOM, 1),
+            Begun::Replaced => cell.increment(counter::REPLACED),
+            Begun::NoRoom => cell.increment(counter::NO_ROOM),
         }
     }
 
@@ -66,12 +66,12 @@ impl Statistic {
     #[inline(always)]
     fn end(&self, words: &[AtomicU64], cell: Cell<'_>, time: u64, key: Option<Value<'_>>) -> Option<u64> {
         let (Some(identity), Some(table)) = (self.operation_identity(key), words[HEADER..].first_chunk()) else {
-            cell.add(counter::UNUSABLE, 1);
+            cell.increment(counter::UNUSABLE);
             return None;
         };
         let begin = flights::end(table, identity);
         if begin.is_none() {
-            cell.add(counter::UNMATCHED, 1);
+            cell.increment(counter::UNMATCHED);
         }
         // Threads may read the clock in another order than that in which they get here.
         begin.map(|begin| time.saturating_sub(begin))
