@@ -102,7 +102,8 @@ impl ObjectStore for Broken {
     }
 
     async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
-        unimplemented!("not used")
+        // Uploads go through `MultipartStore`.
+        Err(Error::NotImplemented { operation: "put_multipart_opts".to_owned(), implementer: "Broken".to_owned() })
     }
 
     async fn get_opts(&self, path: &Path, options: GetOptions) -> Result<GetResult> {
@@ -133,7 +134,7 @@ impl ObjectStore for Broken {
         self.request(self.objects.list_with_delimiter(prefix)).await
     }
 
-    async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {
-        unimplemented!("not used")
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.change(self.objects.copy_opts(from, to, options)).await
     }
 }
