@@ -53,6 +53,7 @@ mod packet;
 mod parallel;
 mod record_layout;
 mod record_sizes;
+mod record_values;
 mod records;
 pub mod recover;
 mod remote;

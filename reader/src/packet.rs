@@ -9,6 +9,8 @@ use crate::event::{Event, Stream};
 use crate::loss::Damage;
 use crate::metadata::types::{StructType, Type};
 use crate::metadata::{EventClass, Metadata, StreamClass};
+use crate::record_layout::ClassLayouts;
+use crate::record_values;
 use crate::source::Source;
 use crate::value::{StructValue, Value};
 use tracepoint_ring::channel::PACKET_MAGIC;
@@ -181,18 +183,27 @@ impl Body {
         self.at += bytes * 8;
     }
 
-    /// The next event; `None` at the end.
+    /// The next event; `None` at the end. With the layouts of records that are [decoded member by member](record_values), those are.
     pub(crate) fn event<S: Source>(
         &mut self,
         source: &mut S,
         state: &mut State,
         packet: &Packet,
         stream: &Arc<Stream>,
+        layouts: Option<&ClassLayouts>,
     ) -> Result<Option<Event>, Fault> {
         if self.at >= self.end {
             return Ok(None);
         }
         let start = self.at;
+        if let (Some((at, left)), Some(layouts)) = (self.bytes(), layouts) {
+            let record = record_values::next(source, packet.offset, (at, at + left), state, (&stream.class, layouts));
+            if let Some(record_values::Record { class, size, stream_context, context, fields }) = record {
+                self.pass(size as u64);
+                let parts = (stream_context, context, fields);
+                return Ok(Some(event_of(stream, class, packet, state.clock, parts)));
+            }
+        }
         let mut decoder = Decoder::new(source, state, packet.offset, start, self.end);
         let mut id = None;
         if let Some(ty) = &stream.class.event_header {
@@ -216,16 +227,7 @@ impl Body {
         if self.at == start {
             return Err(decoder.fault("an event takes no space"));
         }
-        Ok(Some(Event {
-            time_ns: stream.nanoseconds(cycles),
-            cycles,
-            stream: Arc::clone(stream),
-            class: Arc::clone(class),
-            packet_context: packet.context.clone(),
-            stream_context,
-            context,
-            fields,
-        }))
+        Ok(Some(event_of(stream, class, packet, cycles, (stream_context, context, fields))))
     }
 
     /// Converts a fault into damage of `file`.
@@ -239,6 +241,26 @@ impl Body {
             (false, _) => fault.reason,
         };
         Damage { file: file.to_owned(), offset: packet.offset + bit / 8, reason }
+    }
+}
+
+/// The event with these values: of the stream's context, of its own, and of its fields.
+fn event_of(
+    stream: &Arc<Stream>,
+    class: &Arc<EventClass>,
+    packet: &Packet,
+    cycles: u64,
+    (stream_context, context, fields): (Option<StructValue>, Option<StructValue>, Option<StructValue>),
+) -> Event {
+    Event {
+        time_ns: stream.nanoseconds(cycles),
+        cycles,
+        stream: Arc::clone(stream),
+        class: Arc::clone(class),
+        packet_context: packet.context.clone(),
+        stream_context,
+        context,
+        fields,
     }
 }
 
@@ -314,7 +336,7 @@ impl Iterator for PacketDecoder<'_> {
         if self.done {
             return None;
         }
-        let next = self.body.event(&mut self.bytes, &mut self.state, &self.packet, &self.stream);
+        let next = self.body.event(&mut self.bytes, &mut self.state, &self.packet, &self.stream, None);
         match next {
             Ok(Some(event)) => Some(Ok(event)),
             Ok(None) => {

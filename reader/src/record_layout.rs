@@ -15,8 +15,12 @@ use tracepoint_ring::field::Value;
 pub(crate) const WORD: usize = 8;
 /// The bits of the time in the header word.
 pub(crate) const TIME_BITS: u8 = 48;
+/// Larger records are left to the general decoder, which limits the memory of an event.
+pub(crate) const MOST_RECORD: usize = 1 << 20;
 /// Records of more members are decoded in the general way.
 const MOST_MEMBERS: usize = 1000;
+/// Records of more varying members are not decoded one by one: the place of a member is looked up from the beginning.
+const MOST_VARYING: usize = 8;
 
 /// The layout of the records of one event.
 #[derive(Clone, Debug)]
@@ -121,12 +125,23 @@ impl RecordLayout {
     /// The value of the member with this number in a whole record; `None` for arrays that are not bytes.
     #[inline]
     pub(crate) fn value<'a>(&self, record: &'a [u8], index: usize) -> Option<Value<'a>> {
+        self.members.get(index)?.kind.value(record, self.place(record, index)?)
+    }
+
+    /// Where the member with this number begins in a whole record.
+    #[inline]
+    pub(crate) fn place(&self, record: &[u8], index: usize) -> Option<usize> {
         let member = self.members.get(index)?;
-        member.kind.value(record, self.behind(record, member.behind)? + member.offset)
+        Some(self.behind(record, member.behind)? + member.offset)
     }
 }
 
 impl Kind {
+    /// Whether it is a number, a text or bytes.
+    fn is_plain(&self) -> bool {
+        matches!(self, Self::Integer(_) | Self::Float(_) | Self::Text | Self::Bytes { .. })
+    }
+
     /// Whether [`Kind::value`] gives the value and its type: not that of an array or of one of several types.
     fn is_scalar(&self) -> bool {
         match self {
@@ -173,13 +188,13 @@ fn tag_before(record: &[u8], at: usize) -> Option<usize> {
 
 /// The number in the four bytes before `at`.
 #[inline]
-fn length_before(record: &[u8], at: usize) -> Option<usize> {
+pub(crate) fn length_before(record: &[u8], at: usize) -> Option<usize> {
     Some(u32::from_le_bytes(*record.get(at - 4..)?.first_chunk()?) as usize)
 }
 
 /// The first bytes as a number of this size in bits.
 #[inline]
-fn number(bytes: &[u8], bits: u8, order: ByteOrder) -> Option<u64> {
+pub(crate) fn number(bytes: &[u8], bits: u8, order: ByteOrder) -> Option<u64> {
     let size = usize::from(bits / 8);
     if let (ByteOrder::Little, Some(word)) = (order, bytes.first_chunk()) {
         return Some(u64::from_le_bytes(*word) & (u64::MAX >> (64 - u32::from(bits))));
@@ -198,7 +213,7 @@ fn number(bytes: &[u8], bits: u8, order: ByteOrder) -> Option<u64> {
 }
 
 #[inline]
-fn until_nul(bytes: &[u8]) -> &[u8] {
+pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len())]
 }
 
@@ -341,6 +356,12 @@ impl ClassLayouts {
     pub(crate) fn of_wanted(class: &StreamClass, is_wanted: impl Fn(u64) -> bool) -> Self {
         let has_scalars = |layout: &RecordLayout| layout.members.iter().all(|member| member.kind.is_scalar());
         Self::of_which(class, |id, layout| !is_wanted(id) || has_scalars(layout))
+    }
+
+    /// The same of the events whose values are all numbers, texts and bytes.
+    pub(crate) fn of_plain(class: &StreamClass) -> Self {
+        let is_plain = |layout: &RecordLayout| layout.members.iter().all(|member| member.kind.is_plain());
+        Self::of_which(class, |_, layout| layout.varying.len() <= MOST_VARYING && is_plain(layout))
     }
 
     fn of_which(class: &StreamClass, is_known: impl Fn(u64, &RecordLayout) -> bool) -> Self {

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use crate::decode::{State, extend};
 use crate::event::Stream;
 use crate::packet::{Body, Packet};
-use crate::record_layout::{ClassLayouts, TIME_BITS, WORD};
+use crate::record_layout::{ClassLayouts, MOST_RECORD, TIME_BITS, WORD};
 use crate::source::Source;
 use crate::view::{EventView, Values};
 
 /// The largest packet that is held in memory.
 pub(crate) const MOST_HELD: u64 = 16 << 20;
-/// Larger records are left to the decoder, which limits the memory of an event.
-const MOST_RECORD: usize = 1 << 20;
 
 /// Visits the records of a packet from its position on, up to the first that has no known layout or is not whole, and returns how many. The
 /// decoder goes on there: it finds the end of the packet, or what is wrong.

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::checked_packet::{self, Damaged};
-use crate::decode::State;
+use crate::decode::{Fault, State};
 use crate::dt::SlotsWindow;
 use crate::event::{Event, Stream};
 use crate::headers::{Headers, cut};
 use crate::loss::Damage;
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, StreamClass};
 use crate::packet::{Body, Packet};
+use crate::record_layout::ClassLayouts;
 use crate::source::{FedWindow, FileWindow, Source};
 use crate::window::Window;
 use split::Extent;
@@ -59,6 +60,8 @@ pub struct StreamReader {
     unchecked: u64,
     /// What it reads of the stream.
     extent: Extent,
+    /// The layouts of the records that are decoded member by member, of the stream's class.
+    layouts: Option<(Arc<StreamClass>, Arc<ClassLayouts>)>,
 }
 
 /// A part of a stream.
@@ -163,6 +166,7 @@ impl StreamReader {
             number: 0,
             unchecked: 0,
             extent: Extent::default(),
+            layouts: None,
         }
     }
 
@@ -218,40 +222,65 @@ impl StreamReader {
         Some(Step::Begin(packet))
     }
 
-    fn event(
+    /// The next event of the packet, where it is: what a phase holds is not moved for each event. Otherwise the phase that ended, and how.
+    fn event(&mut self) -> Result<Event, Option<EventsEnd>> {
+        let Phase::Events(_, window, packet, body, events) = &mut self.phase else { return Err(None) };
+        // A packet was begun, so that the stream is known.
+        let Some(stream) = &self.stream else { return Err(None) };
+        let (of, layouts) = self.layouts.get_or_insert_with(|| layouts_of(&stream.class));
+        if !Arc::ptr_eq(of, &stream.class) {
+            (*of, *layouts) = layouts_of(&stream.class);
+        }
+        match body.event(window, &mut self.state, packet, stream, Some(layouts)) {
+            Ok(Some(event)) => {
+                *events += 1;
+                Ok(event)
+            }
+            Ok(None) => Err(Some(EventsEnd::Content)),
+            Err(fault) => Err(Some(EventsEnd::Fault(fault))),
+        }
+    }
+
+    /// Goes on behind the events of a packet.
+    fn end_events(
         &mut self,
         file: PathBuf,
         mut window: Window,
-        packet: Arc<Packet>,
-        mut body: Body,
+        packet: &Packet,
+        body: &Body,
         events: u64,
+        end: EventsEnd,
     ) -> Option<Step> {
-        // A packet was begun, so that the stream is known.
-        let stream = self.stream.as_ref()?;
-        match body.event(&mut window, &mut self.state, &packet, stream) {
-            Ok(Some(event)) => {
-                self.phase = Phase::Events(file, window, packet, body, events + 1);
-                Some(Step::Event(event))
-            }
-            Ok(None) => {
+        match end {
+            EventsEnd::Content => {
                 let last = self.state.clock;
                 let end = packet.end.map_or(last, |end| end.max(last));
                 self.state.clock = end;
                 let next = window.following(packet.offset, packet.size());
                 // Beyond the end of the file if a part of the packet is missing: the next step reports that as damage.
                 self.phase = Phase::Packet(file, window, next);
-                if self.extent.ends_with(stream, &packet) {
+                if self.extent.ends_with(self.stream.as_ref()?, packet) {
                     self.phase = Phase::Done;
                 }
                 Some(Step::End(PacketEnd { events, end }))
             }
-            Err(fault) => {
-                let damage = body.damage(fault, &packet, &file);
+            EventsEnd::Fault(fault) => {
+                let damage = body.damage(fault, packet, &file);
                 self.phase = after_damage(file, window).unwrap_or(Phase::Done);
                 Some(Step::Damage(damage))
             }
         }
     }
+}
+
+fn layouts_of(class: &Arc<StreamClass>) -> (Arc<StreamClass>, Arc<ClassLayouts>) {
+    (Arc::clone(class), Arc::new(ClassLayouts::of_plain(class)))
+}
+
+/// How the events of a packet end.
+enum EventsEnd {
+    Content,
+    Fault(Fault),
 }
 
 /// What follows damage behind which no packet can be found: packets that are yet to be fed.
@@ -266,6 +295,10 @@ impl Iterator for StreamReader {
 
     fn next(&mut self) -> Option<Step> {
         loop {
+            let end = match self.event() {
+                Ok(event) => return Some(Step::Event(event)),
+                Err(end) => end,
+            };
             let step = match std::mem::replace(&mut self.phase, Phase::Done) {
                 Phase::Done => return None,
                 Phase::File => {
@@ -297,7 +330,9 @@ impl Iterator for StreamReader {
                     Some(self.damage(file, length, cut(offset - length)))
                 }
                 Phase::Packet(file, window, offset) => self.packet(file, window, offset),
-                Phase::Events(file, window, packet, body, events) => self.event(file, window, packet, body, events),
+                Phase::Events(file, window, packet, body, events) => {
+                    self.end_events(file, window, &packet, &body, events, end?)
+                }
             };
             if step.is_some() {
                 return step;

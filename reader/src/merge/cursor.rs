@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Item;
 use super::losses::LossFinder;
+use crate::event::Event;
 use crate::metadata::Metadata;
 use crate::packet::Packet;
 use crate::stream::{Step, StreamReader};
@@ -12,7 +13,9 @@ use crate::stream::{Step, StreamReader};
 #[derive(Debug)]
 pub(super) struct StreamCursor {
     reader: StreamReader,
-    /// Items that are ready, with their times.
+    /// The event that is ready, if it is one. It has no place in the queue, where it would be moved in and out.
+    event: Option<Event>,
+    /// Other items that are ready, with their times.
     ready: VecDeque<(i64, Item)>,
     packet: Option<Arc<Packet>>,
     losses: LossFinder,
@@ -24,7 +27,7 @@ impl StreamCursor {
     /// `begin` is the time of the first packet, in nanoseconds since the epoch.
     pub(super) fn new(reader: StreamReader, begin: i64, discarded_before: Option<u64>) -> Self {
         let losses = LossFinder::new(begin, discarded_before);
-        Self { reader, ready: VecDeque::new(), packet: None, losses, last: begin }
+        Self { reader, event: None, ready: VecDeque::new(), packet: None, losses, last: begin }
     }
 
     /// How many packets so far have no checksum.
@@ -45,11 +48,14 @@ impl StreamCursor {
 
     /// The next item, if one is ready.
     pub(super) fn take(&mut self) -> Option<Item> {
-        self.ready.pop_front().map(|(_, item)| item)
+        self.event.take().map(Item::Event).or_else(|| self.ready.pop_front().map(|(_, item)| item))
     }
 
     /// Prepares the next item and returns its time; `None` at the end of the stream.
     pub(super) fn advance(&mut self) -> Option<i64> {
+        if let Some(event) = &self.event {
+            return Some(event.time_ns);
+        }
         while self.ready.is_empty() {
             match self.reader.next()? {
                 Step::Begin(packet) => {
@@ -61,7 +67,7 @@ impl StreamCursor {
                 }
                 Step::Event(event) => {
                     self.last = event.time_ns;
-                    self.ready.push_back((event.time_ns, Item::Event(event)));
+                    return Some(self.event.insert(event).time_ns);
                 }
                 Step::End(end) => {
                     if let Some(packet) = self.packet.take() {

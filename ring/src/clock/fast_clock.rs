@@ -1,4 +1,5 @@
-//! The clock of the fast path, for readers inside a section, which need no retry (see [`rcu_slots`](super::rcu_slots)).
+//! The clock for readers inside a read-side section, which need no retry (see [`rcu_slots`](super::rcu_slots)): that of the fast path, and of
+//! [`now_in_section`](super::now_in_section).
 //!
 //! It holds the first part of the line of [`tsc`](super::tsc), published a second time. It gives no time while another clock is in use, after
 //! the line's bend, and while no slot is free; the caller then takes the time from [`now`](super::now). The clock that is always 0 is the one
