@@ -12,10 +12,13 @@ mod text;
 mod tokens;
 pub mod types;
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::error::ReadError;
 pub use module::Module;
@@ -105,7 +108,12 @@ pub struct StreamClass {
     pub events: BTreeMap<u64, Arc<EventClass>>,
     /// The clock of its times, as an index into [`Metadata::clocks`].
     pub clock: Option<usize>,
+    /// What readers derive from the class, once for all of its streams. The type is theirs: the metadata does not depend on readers.
+    pub(crate) derived: OnceLock<Arc<dyn Derived>>,
 }
+
+/// See [`StreamClass::derived`].
+pub(crate) trait Derived: Any + Debug + Send + Sync + UnwindSafe + RefUnwindSafe {}
 
 #[derive(Clone, Debug)]
 struct Body {

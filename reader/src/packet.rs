@@ -9,7 +9,6 @@ use crate::event::{Event, Stream};
 use crate::loss::Damage;
 use crate::metadata::types::{StructType, Type};
 use crate::metadata::{EventClass, Metadata, StreamClass};
-use crate::record_layout::ClassLayouts;
 use crate::record_values;
 use crate::source::Source;
 use crate::value::{StructValue, Value};
@@ -183,21 +182,20 @@ impl Body {
         self.at += bytes * 8;
     }
 
-    /// The next event; `None` at the end. With the layouts of records that are [decoded member by member](record_values), those are.
+    /// The next event; `None` at the end.
     pub(crate) fn event<S: Source>(
         &mut self,
         source: &mut S,
         state: &mut State,
         packet: &Packet,
         stream: &Arc<Stream>,
-        layouts: Option<&ClassLayouts>,
     ) -> Result<Option<Event>, Fault> {
         if self.at >= self.end {
             return Ok(None);
         }
         let start = self.at;
-        if let (Some((at, left)), Some(layouts)) = (self.bytes(), layouts) {
-            let record = record_values::next(source, packet.offset, (at, at + left), state, (&stream.class, layouts));
+        if let Some((at, left)) = self.bytes() {
+            let record = record_values::next(source, packet.offset, (at, at + left), state, &stream.class);
             if let Some(record_values::Record { class, size, stream_context, context, fields }) = record {
                 self.pass(size as u64);
                 let parts = (stream_context, context, fields);
@@ -336,7 +334,7 @@ impl Iterator for PacketDecoder<'_> {
         if self.done {
             return None;
         }
-        let next = self.body.event(&mut self.bytes, &mut self.state, &self.packet, &self.stream, None);
+        let next = self.body.event(&mut self.bytes, &mut self.state, &self.packet, &self.stream);
         match next {
             Ok(Some(event)) => Some(Ok(event)),
             Ok(None) => {

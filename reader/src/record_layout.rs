@@ -7,7 +7,8 @@ use crate::metadata::types::TRACER_OPTIONS;
 use crate::metadata::types::{
     ByteOrder, Choice, Field, Float, Integer, Length, Reference, StructType, Type, VariantType,
 };
-use crate::metadata::{EventClass, StreamClass};
+use crate::metadata::{Derived, EventClass, StreamClass};
+use std::any::Any;
 use std::sync::Arc;
 use tracepoint_ring::field::Value;
 
@@ -335,6 +336,8 @@ fn is_length(field: &Field, reference: &Reference) -> bool {
     is_word && reference.slot.is_some() && reference.slot == ty.slot
 }
 
+impl Derived for ClassLayouts {}
+
 /// The layouts of the records of a stream class, by the ids of their events.
 #[derive(Debug)]
 pub(crate) struct ClassLayouts {
@@ -358,10 +361,13 @@ impl ClassLayouts {
         Self::of_which(class, |id, layout| !is_wanted(id) || has_scalars(layout))
     }
 
-    /// The same of the events whose values are all numbers, texts and bytes.
-    pub(crate) fn of_plain(class: &StreamClass) -> Self {
+    /// The same of the events whose values are all numbers, texts and bytes; computed once for all streams of the class.
+    pub(crate) fn plain(class: &StreamClass) -> Option<&Self> {
         let is_plain = |layout: &RecordLayout| layout.members.iter().all(|member| member.kind.is_plain());
-        Self::of_which(class, |_, layout| layout.varying.len() <= MOST_VARYING && is_plain(layout))
+        let is_known = |_, layout: &RecordLayout| layout.varying.len() <= MOST_VARYING && is_plain(layout);
+        let derived = class.derived.get_or_init(|| Arc::new(Self::of_which(class, is_known)));
+        let derived: &dyn Any = &**derived;
+        derived.downcast_ref()
     }
 
     fn of_which(class: &StreamClass, is_known: impl Fn(u64, &RecordLayout) -> bool) -> Self {

@@ -30,13 +30,13 @@ pub(crate) fn next<'a>(
     base: u64,
     (at, end): (u64, u64),
     state: &mut State,
-    (stream, layouts): (&StreamClass, &'a ClassLayouts),
+    stream: &'a StreamClass,
 ) -> Option<Record<'a>> {
     let left = usize::try_from(end - at).unwrap_or(usize::MAX);
     let bytes = source.bytes(base + at, WORD.min(left)).ok()?;
     let bytes = &bytes[..bytes.len().min(left)];
     let word = u64::from_le_bytes(*bytes.first_chunk()?);
-    let (class, layout) = layouts.get(word as u16)?;
+    let (class, layout) = ClassLayouts::plain(stream)?.get(word as u16)?;
     let size = layout.size(bytes).filter(|size| *size <= bytes.len().min(MOST_RECORD))?;
     let mut members = Members { record: &bytes[..size], layout, index: 0 };
     // In the order in which a layout numbers them.
@@ -162,8 +162,7 @@ event { name = "nothing"; id = 3; stream_id = 0; };
         state.clock = 1 << 50;
         let mut other = state.clone();
         let mut source = bytes;
-        let layouts = ClassLayouts::of_plain(stream);
-        match next(&mut source, 0, (0, bytes.len() as u64), &mut state, (stream, &layouts)) {
+        match next(&mut source, 0, (0, bytes.len() as u64), &mut state, stream) {
             None => {
                 assert_eq!(state.clock, 1 << 50);
                 false

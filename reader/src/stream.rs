@@ -13,9 +13,8 @@ use crate::dt::SlotsWindow;
 use crate::event::{Event, Stream};
 use crate::headers::{Headers, cut};
 use crate::loss::Damage;
-use crate::metadata::{Metadata, StreamClass};
+use crate::metadata::Metadata;
 use crate::packet::{Body, Packet};
-use crate::record_layout::ClassLayouts;
 use crate::source::{FedWindow, FileWindow, Source};
 use crate::window::Window;
 use split::Extent;
@@ -60,8 +59,6 @@ pub struct StreamReader {
     unchecked: u64,
     /// What it reads of the stream.
     extent: Extent,
-    /// The layouts of the records that are decoded member by member, of the stream's class.
-    layouts: Option<(Arc<StreamClass>, Arc<ClassLayouts>)>,
 }
 
 /// A part of a stream.
@@ -166,7 +163,6 @@ impl StreamReader {
             number: 0,
             unchecked: 0,
             extent: Extent::default(),
-            layouts: None,
         }
     }
 
@@ -227,11 +223,7 @@ impl StreamReader {
         let Phase::Events(_, window, packet, body, events) = &mut self.phase else { return Err(None) };
         // A packet was begun, so that the stream is known.
         let Some(stream) = &self.stream else { return Err(None) };
-        let (of, layouts) = self.layouts.get_or_insert_with(|| layouts_of(&stream.class));
-        if !Arc::ptr_eq(of, &stream.class) {
-            (*of, *layouts) = layouts_of(&stream.class);
-        }
-        match body.event(window, &mut self.state, packet, stream, Some(layouts)) {
+        match body.event(window, &mut self.state, packet, stream) {
             Ok(Some(event)) => {
                 *events += 1;
                 Ok(event)
@@ -271,10 +263,6 @@ impl StreamReader {
             }
         }
     }
-}
-
-fn layouts_of(class: &Arc<StreamClass>) -> (Arc<StreamClass>, Arc<ClassLayouts>) {
-    (Arc::clone(class), Arc::new(ClassLayouts::of_plain(class)))
 }
 
 /// How the events of a packet end.

@@ -1,7 +1,7 @@
 //! Builds the metadata from the blocks of the text: assigns events to their streams, and resolves paths to integers.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::block::{self, Blocks, EventBlock, StreamBlock};
 use super::implied_clock;
@@ -51,6 +51,7 @@ pub(super) fn build(text: &str) -> Result<Metadata, ParseError> {
             event_context: stream.event_context,
             events: events.remove(&stream.id).unwrap_or_default(),
             clock,
+            derived: OnceLock::new(),
         };
         (class.id, Arc::new(class))
     });
