@@ -1,7 +1,7 @@
 //! Decodes whole records whose layout is known: the tracer's own, of members that are numbers, texts and bytes.
 //!
-//! The values are those of the general [decoder](crate::decode), at a third of its cost: a member is read where it stands. All other records are
-//! left to it, those that are not whole included, so that it says what is wrong.
+//! The values are those of the general [decoder](crate::decode), without its bookkeeping for each value: a member is read at its place in the
+//! record. All other records are left to the decoder. So are those that are not whole: it reports what is wrong.
 
 use std::sync::Arc;
 

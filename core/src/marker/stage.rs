@@ -22,7 +22,7 @@ pub(crate) extern "C" fn deliver_and_leave<M: MarkerType>(values: *const ()) {
     let Some(list) = (unsafe { M::marker().subscribers.read() }) else { return thread::exit_fast() };
     // All but the first are functions of their own, so that this one saves no registers; `extern "C"`, so that it can jump to them.
     if let Some(Observed::Timeless(aggregate)) = &list.observed {
-        // SAFETY: this function is private to the crate, and the caller passes a pointer to live values of M.
+        // SAFETY: this function is private to the crate, and its only caller, `Stage::emit`, passes a pointer to live values of M.
         observe::<M>(aggregate.as_ref(), 0, unsafe { &*values.cast::<M::Values<'_>>() });
         thread::exit_fast_inline();
     } else if let Some(Observed::Channel(observed)) = &list.observed {
@@ -54,7 +54,7 @@ extern "C" fn record_observed<M: MarkerType>(
 extern "C" fn deliver_to_others<M: MarkerType>(values: *const (), list: &SubscriberList) {
     // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
     let fields = unsafe { &*values.cast::<M::Values<'_>>() };
-    // SAFETY: the list is used inside a read-side section only.
+    // SAFETY: the caller has entered a read-side section, which is left at the end of this function.
     let time = || unsafe { list.time(fields) };
     match &list.observed {
         Some(Observed::Sole(aggregate)) => {
