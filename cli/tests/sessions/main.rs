@@ -20,6 +20,7 @@ mod kernel;
 mod leftover;
 mod many_processes;
 mod many_sessions;
+mod memcheck;
 mod memory;
 mod namespaces;
 mod other_users;
