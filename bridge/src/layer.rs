@@ -3,6 +3,7 @@
 use crate::callsites;
 use crate::describe::Tracepoints;
 use crate::fields::collect;
+use crate::log::through_tracing;
 use crate::switching;
 use std::cell::RefCell;
 use tracepoint_core::clock::now;
@@ -41,7 +42,7 @@ impl<S> Filter<S> for Switches {
     }
 
     fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
-        let Some(callsite) = callsites::find(metadata) else { return false };
+        let Some(callsite) = callsites::find(metadata) else { return through_tracing::is_wanted(metadata) };
         let is_on = callsite.tracepoints.is_on();
         if !is_on && !callsite.is_known_as_off() {
             switching::asked_at_event();
@@ -99,7 +100,8 @@ where
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        let Some(Tracepoints::Event(tracepoint)) = tracepoints(event.metadata()) else { return };
+        let Some(tracepoints) = tracepoints(event.metadata()) else { return through_tracing::record(event) };
+        let Tracepoints::Event(tracepoint) = tracepoints else { return };
         if tracepoint.is_on() {
             let span = parent(event.parent(), event.is_contextual(), &context);
             collect(

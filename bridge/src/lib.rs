@@ -24,6 +24,9 @@
 //! | the same: it is closed | `tracing:TARGET::NAME_end` | `span_id`, `duration_ns` |
 //! | `log::info!(…)` | `log:record` | `level`, `target`, `module`, `file`, `line`, `message` |
 //!
+//! Records of `log` come through the layer, if `tracing-subscriber` has its feature `tracing-log`, one of its default features, and by
+//! [`log::init`] if not; see [`log`](mod@log).
+//!
 //! The `span_id` of an event is the innermost span that this layer has seen entered on the thread, `parent_id` the one around a span; 0:
 //! none. The numbers are those of `span!`, so that a trace can have spans of both. Numbers, booleans
 //! and texts keep their types, which each event has by itself (the field type `any`); all other values are recorded as the text of their

@@ -3,10 +3,17 @@
 //! `log` has no callsites: one tracepoint has all records. Select them by a filter:
 //! `tracectl record -e log:record --filter 'target == "hyper*" && level == "Warn"'`. While it is off, the level of `log` is that of the
 //! other logger, or `Off`, and a `log::info!` costs a load and a comparison.
+//!
+//! Records come in one of two ways. With the feature `tracing-log` of `tracing-subscriber`, which is one of its default features, the `init` of a
+//! subscriber makes `tracing-log` the logger of the program, and the [layer](crate::layer()) gets the records. Without that feature, [`init`]
+//! makes the tracepoint the logger.
+
+pub(crate) mod through_tracing;
 
 use crate::switching;
-use log::{LevelFilter, Log, Metadata, Record, SetLoggerError};
+use log::{LevelFilter, Log, Metadata, Record};
 use std::sync::OnceLock;
+use thiserror::Error;
 
 tracepoint_core::define_trace! {
     provider = "log";
@@ -28,13 +35,24 @@ static OTHER: OnceLock<Option<(Box<dyn Log>, LevelFilter)>> = OnceLock::new();
 
 struct Tracepoints;
 
-/// Makes the tracepoint the logger of the program.
+/// The program has a logger by which records of `log` reach no tracepoint.
+#[derive(Clone, Copy, Debug, Error)]
+#[error(
+    "the program has another logger for `log`: give that one to `tracepoint_tracing::log::init_beside(logger, level)` \
+     instead of installing it"
+)]
+pub struct OtherLogger;
+
+/// Records what is said through `log`: makes the tracepoint the logger of the program, unless that is the one of `tracing-log`, whose records
+/// the [layer](crate::layer()) gets.
+///
+/// Call it after the `init` of the subscriber, which fails if there is a logger and `tracing-subscriber` has the feature `tracing-log`.
 ///
 /// # Errors
 ///
-/// If the program has a logger: use [`init_beside`] in its place.
-pub fn init() -> Result<(), SetLoggerError> {
-    install(None)
+/// If the program has another logger: use [`init_beside`] in its place.
+pub fn init() -> Result<(), OtherLogger> {
+    install(None).or_else(|other| if through_tracing::is_logger() { Ok(()) } else { Err(other) })
 }
 
 /// Makes the tracepoint the logger of the program, beside another one, which gets the records up to `level` as before.
@@ -42,12 +60,12 @@ pub fn init() -> Result<(), SetLoggerError> {
 /// # Errors
 ///
 /// If the program has a logger: do not install the other one by itself.
-pub fn init_beside(other: Box<dyn Log>, level: LevelFilter) -> Result<(), SetLoggerError> {
+pub fn init_beside(other: Box<dyn Log>, level: LevelFilter) -> Result<(), OtherLogger> {
     install(Some((other, level)))
 }
 
-fn install(other: Option<(Box<dyn Log>, LevelFilter)>) -> Result<(), SetLoggerError> {
-    log::set_logger(&Tracepoints)?;
+fn install(other: Option<(Box<dyn Log>, LevelFilter)>) -> Result<(), OtherLogger> {
+    log::set_logger(&Tracepoints).map_err(|_| OtherLogger)?;
     let _ = OTHER.set(other);
     switching::follow_with(set_level);
     Ok(())
@@ -82,5 +100,29 @@ impl Log for Tracepoints {
         if let Some((log, _)) = other() {
             log.flush();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Silent;
+
+    impl Log for Silent {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn log(&self, _: &Record<'_>) {}
+
+        fn flush(&self) {}
+    }
+
+    #[test]
+    fn another_logger_is_refused() {
+        log::set_logger(&Silent).expect("the only logger of these tests");
+        let refused = init().expect_err("there is a logger");
+        assert!(refused.to_string().contains("init_beside"), "{refused}");
     }
 }
