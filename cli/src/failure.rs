@@ -1,6 +1,6 @@
 //! How a verb ends, and the exit code for it.
 
-use crate::message;
+use crate::{message, output};
 use std::io;
 use std::num::NonZero;
 use std::process::ExitCode;
@@ -177,14 +177,22 @@ pub(crate) fn exit_code(result: VerbResult) -> ExitCode {
     outcome(result).into()
 }
 
-/// How a verb ended; prints the error, if there is one.
+/// How a verb ended; prints the errors, also that of the standard output if it could not be written.
 pub(crate) fn outcome(result: VerbResult) -> Outcome {
-    result.unwrap_or_else(|failure| match failure {
-        // The reader of the output has closed it, as `head` does.
-        Failure::Write(error) if error.kind() == io::ErrorKind::BrokenPipe => Outcome::Success,
-        failure => {
-            message::error(&failure.to_string());
-            failure.outcome()
-        }
-    })
+    let written = output::finish();
+    let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    match (result, written) {
+        (Ok(outcome), Ok(())) => outcome,
+        // The reader of the output has closed it, as `head` does: it has enough. The verb may have failed for that.
+        (result, Err(error)) if is_closed(&error) => result.unwrap_or(Outcome::Success),
+        (Err(Failure::Write(error)), _) if is_closed(&error) => Outcome::Success,
+        (Ok(outcome), Err(error)) => outcome.max(report(&Failure::Write(error))),
+        (Err(failure), _) => report(&failure),
+    }
+}
+
+/// Prints the error; returns how the verb ended.
+fn report(failure: &Failure) -> Outcome {
+    message::error(&failure.to_string());
+    failure.outcome()
 }

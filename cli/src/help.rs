@@ -4,8 +4,10 @@
 //! this verb has. `clap` would wrap these lines without regard to their columns, so they are wrapped here.
 
 use crate::Arguments;
-use crate::failure::{EXIT_CODES, Outcome};
+use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::output;
 use clap::{Arg, Command, CommandFactory};
+use std::io::Write;
 
 /// The width of the help that is not for a terminal, and the largest one; that of `clap`.
 const WIDTH: usize = 100;
@@ -33,6 +35,19 @@ const WITHOUT_USER: [&str; 15] = [
 pub(crate) fn command() -> Command {
     let terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     command_for(terminal.unwrap_or(WIDTH).min(WIDTH))
+}
+
+/// Writes what ends the program in place of a verb: its help or its version, which are data, or what is wrong with the command line.
+pub(crate) fn show(error: &clap::Error) -> VerbResult {
+    if error.use_stderr() {
+        // Where the standard error cannot be written, the exit code is all that tells.
+        drop(error.print());
+        return Ok(Outcome::Usage);
+    }
+    let mut out = output::styled();
+    write!(out, "{}", error.render().ansi())?;
+    out.flush()?;
+    Ok(Outcome::Success)
 }
 
 fn command_for(width: usize) -> Command {

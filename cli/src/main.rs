@@ -123,8 +123,11 @@ verbs! {
 }
 
 fn main() -> ExitCode {
-    let Arguments { user, beside_root, color, mut verb } =
-        Arguments::from_arg_matches(&help::command().get_matches()).unwrap_or_else(|error| error.exit());
+    let parsed = help::command().try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
+    let Arguments { user, beside_root, color, mut verb } = match parsed {
+        Ok(arguments) => arguments,
+        Err(error) => return failure::exit_code(help::show(&error)),
+    };
     color.apply();
     if let Verb::Record(record) = &verb
         && user.is_some()

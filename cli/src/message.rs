@@ -1,25 +1,31 @@
 //! Messages to the user, on the standard error. Data goes to the [standard output](crate::output).
+//!
+//! Where the standard error cannot be written, there is no place to say so: the message is left out, and the verb goes on.
 
 use crate::output::escape;
-use anstream::eprintln;
 use anstyle::{AnsiColor, Style};
+use std::io::Write;
 
 const NOTE: Style = AnsiColor::Yellow.on_default().bold();
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 
 /// Prints a message that is not an error.
 pub(crate) fn note(message: &str) {
-    eprintln!("{NOTE}note{NOTE:#}: {}", escape(message));
+    line(format_args!("{NOTE}note{NOTE:#}: {}", escape(message)));
 }
 
 /// Prints an error.
 pub(crate) fn error(message: &str) {
-    eprintln!("{ERROR}error{ERROR:#}: {}", escape(message));
+    line(format_args!("{ERROR}error{ERROR:#}: {}", escape(message)));
 }
 
 /// Prints a summary: a message without a prefix.
 pub(crate) fn summary(message: &str) {
-    eprintln!("{}", escape(message));
+    line(format_args!("{}", escape(message)));
+}
+
+fn line(text: std::fmt::Arguments<'_>) {
+    drop(writeln!(anstream::stderr().lock(), "{text}"));
 }
 
 /// A number and its noun.

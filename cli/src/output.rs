@@ -1,15 +1,25 @@
 //! The standard output, buffered. Messages go to the [standard error](crate::message).
+//!
+//! Every verb writes through this module. The first write that fails is noted, also if it happens in a buffer that is dropped, so that the
+//! [exit code](crate::failure::outcome) tells of it however the verb has ended.
 
 use anstream::{AutoStream, ColorChoice};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, StdoutLock, Write};
+use std::sync::{Mutex, PoisonError};
 use tracepoint_reader::text::is_control;
 
+/// The error of the first write that failed.
+static FIRST_ERROR: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// The standard output for data.
+pub(crate) type Raw = BufWriter<Noted<StdoutLock<'static>>>;
+
 /// The standard output for data, which is written unchanged, bytes that are not text included.
-pub(crate) fn raw() -> BufWriter<StdoutLock<'static>> {
-    BufWriter::with_capacity(1 << 16, io::stdout().lock())
+pub(crate) fn raw() -> Raw {
+    BufWriter::with_capacity(1 << 16, Noted(io::stdout().lock()))
 }
 
 /// When output is coloured.
@@ -40,7 +50,18 @@ pub(crate) fn has_color() -> bool {
 
 /// The standard output for text that people read: with colours on a terminal, unless `NO_COLOR` is set.
 pub(crate) fn styled() -> impl Write {
-    Escaped(BufWriter::new(AutoStream::auto(io::stdout()).lock()))
+    Escaped(BufWriter::new(Noted(AutoStream::auto(io::stdout()).lock())))
+}
+
+/// Completes the output.
+///
+/// # Errors
+///
+/// The first error since the last call, which may have been returned to the verb already.
+pub(crate) fn finish() -> io::Result<()> {
+    // Its error is noted.
+    drop(Noted(io::stdout().lock()).flush());
+    FIRST_ERROR.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
 }
 
 /// Writes a JSON object to the standard output, in one line.
@@ -54,6 +75,31 @@ pub(crate) fn json(object: &impl Serialize) -> io::Result<()> {
 pub(crate) fn json_line(out: &mut impl Write, object: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, object)?;
     writeln!(out)
+}
+
+/// Notes the first error.
+pub(crate) struct Noted<W>(W);
+
+impl<W> Noted<W> {
+    fn note<T>(result: io::Result<T>) -> io::Result<T> {
+        if let Err(error) = &result
+            && error.kind() != io::ErrorKind::Interrupted
+        {
+            let same = || error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error);
+            FIRST_ERROR.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(same);
+        }
+        result
+    }
+}
+
+impl<W: Write> Write for Noted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Self::note(self.0.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Self::note(self.0.flush())
+    }
 }
 
 /// Escapes control characters: text that traced processes wrote must not control the user's terminal.

@@ -211,8 +211,8 @@ impl Record {
         // If it is empty.
         let _ = fs::remove_dir(&out);
         let report = result?;
-        let written = if self.json { report.write_json(&out) } else { report.write_text(&out) };
-        written?;
+        // The outcome is that of the recording. An error of the standard output is told beside it, at the end.
+        drop(if self.json { report.write_json(&out) } else { report.write_text(&out) });
         Ok(report.outcome())
     }
 

@@ -47,13 +47,15 @@ impl<W: Write> Csv<W> {
         if !self.has_header {
             self.has_header = true;
             for column in COLUMNS {
-                self.out.write_field(column)?;
+                self.cell(column)?;
             }
             for field in &self.fields {
                 let is_taken = COLUMNS.contains(&field.as_str());
-                self.out.write_field(if is_taken { format!("field.{field}") } else { field.clone() })?;
+                self.out
+                    .write_field(if is_taken { format!("field.{field}") } else { field.clone() })
+                    .map_err(io_error)?;
             }
-            self.out.write_record(None::<&[u8]>)?;
+            self.end_row()?;
         }
         Ok(())
     }
@@ -62,7 +64,23 @@ impl<W: Write> Csv<W> {
     fn row(&mut self, first: [&str; COLUMNS.len()]) -> io::Result<()> {
         self.begin()?;
         let row = first.into_iter().chain(self.fields.iter().map(|_| ""));
-        Ok(self.out.write_record(row)?)
+        self.out.write_record(row).map_err(io_error)
+    }
+
+    fn cell(&mut self, text: &str) -> io::Result<()> {
+        self.out.write_field(text).map_err(io_error)
+    }
+
+    fn end_row(&mut self) -> io::Result<()> {
+        self.out.write_record(None::<&[u8]>).map_err(io_error)
+    }
+}
+
+/// The error of the output, of its own kind: a reader that has closed a pipe, or a full disk, is told from it.
+fn io_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
     }
 }
 
@@ -97,19 +115,19 @@ impl<W: Write> Format for Csv<W> {
         let time = event.stream.clock().map(|_| event.time_ns.to_string()).unwrap_or_default();
         let level = event.loglevel().map(|level| level.to_string()).unwrap_or_default();
         for cell in ["event", &time] {
-            self.out.write_field(cell)?;
+            self.cell(cell)?;
         }
         for cell in origin(thread, sources) {
-            self.out.write_field(cell)?;
+            self.cell(&cell)?;
         }
         for cell in [event.name(), &level, "", ""] {
-            self.out.write_field(cell)?;
+            self.cell(cell)?;
         }
         for wanted in &self.fields {
             let found = plain::fields(event).find(|(name, _)| name == wanted);
-            self.out.write_field(found.map(|(_, value)| cell(value)).unwrap_or_default())?;
+            self.out.write_field(found.map(|(_, value)| cell(value)).unwrap_or_default()).map_err(io_error)?;
         }
-        Ok(self.out.write_record(None::<&[u8]>)?)
+        self.end_row()
     }
 
     fn span(&mut self, _span: &Span<'_>, _sources: &Sources) -> io::Result<()> {

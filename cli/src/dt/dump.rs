@@ -6,7 +6,7 @@ use crate::{message, output};
 use clap::Args;
 use datatrace::{DtReader, EntryBytes, FieldValue, Format, ReadError, Slot};
 use serde_json::{Map, Value, json};
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 /// Shows the entries of a dt file, oldest first
@@ -102,7 +102,7 @@ impl Dump {
         &self,
         parts: impl Iterator<Item = Result<T, ReadError>>,
         slot: impl Fn(&T) -> u32,
-        mut write: impl FnMut(&mut BufWriter<StdoutLock<'static>>, &T) -> io::Result<()>,
+        mut write: impl FnMut(&mut output::Raw, &T) -> io::Result<()>,
     ) -> VerbResult {
         let mut out = output::raw();
         let mut outcome = Outcome::Success;

@@ -9,13 +9,13 @@ use super::{Output, each_event, summary};
 use crate::failure::Failure;
 use crate::output;
 use serde_json::{Value, json};
-use std::io::{BufWriter, StdoutLock, Write};
+use std::io::Write;
 use tracepoint_reader::json::Text;
 use tracepoint_reader::udp::{BatchDecoder, Counts, Ending, EventBatch, Layout, Lost, Report};
 use tracepoint_reader::{Item, account::uuid_text};
 
 pub(super) struct Json {
-    out: BufWriter<StdoutLock<'static>>,
+    out: output::Raw,
     decoder: BatchDecoder,
 }
 

@@ -3,13 +3,13 @@
 use super::{Output, each_event};
 use crate::failure::Failure;
 use crate::output;
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, Write};
 use std::num::NonZeroU64;
 use tracepoint_reader::text;
 use tracepoint_reader::udp::{BatchDecoder, Counts, Ending, EventBatch, Lost, Report};
 
 pub(super) struct Lines {
-    out: BufWriter<StdoutLock<'static>>,
+    out: output::Raw,
     decoder: BatchDecoder,
 }
 

@@ -5,7 +5,7 @@ use crate::message::{self, counted};
 use crate::output;
 use crate::selection::TimeRange;
 use serde_json::json;
-use std::io::{BufWriter, StdoutLock, Write};
+use std::io::Write;
 use tracepoint_control::TraceFilter;
 use tracepoint_reader::Item;
 use tracepoint_reader::json::write_item;
@@ -49,7 +49,7 @@ pub(crate) enum Wanted {
 }
 
 pub(super) struct Printer {
-    out: BufWriter<StdoutLock<'static>>,
+    out: output::Raw,
     /// `None` for JSON.
     text: Option<TextWriter>,
     pub(super) selection: Selection,

@@ -27,6 +27,7 @@ mod dt;
 mod export;
 mod from_other_tools;
 mod live;
+mod output;
 mod query;
 mod read;
 mod record_on;

@@ -104,12 +104,11 @@ fn view_shows_losses_where_they_happened() {
 }
 
 #[test]
-fn view_ends_quietly_when_its_output_is_closed() {
+fn a_verb_ends_quietly_when_its_output_is_closed() {
     let (_place, directory) = trace(50_000);
-    for options in [&[][..], &["--json"]] {
+    for arguments in [&["view"][..], &["view", "--json"], &["export", "--csv", "-"], &["export", "--chrome", "-"]] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tracectl"))
-            .arg("view")
-            .args(options)
+            .args(arguments)
             .arg(&directory)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -120,6 +120,25 @@ fn a_command_of_which_nothing_is_recorded_fails() -> Outcome {
     Ok(())
 }
 
+/// The report that cannot be written does not hide how the command has ended.
+#[test]
+fn a_report_that_cannot_be_written_hides_no_status() -> Outcome {
+    let place = Place::new();
+    for (status, is_full, expected) in [("5", false, 5), ("5", true, 5), ("0", true, 3)] {
+        let script = format!("exit {status}");
+        let mut record = place.command(&["record", "-e", "shop:paid", "-o", "out", "--", "sh", "-c", &script]);
+        let (reader, closed) = std::io::pipe()?;
+        drop(reader);
+        let out =
+            if is_full { fs::OpenOptions::new().write(true).open("/dev/full")?.into() } else { Stdio::from(closed) };
+        let output = record.stdout(out).output()?;
+        let err = String::from_utf8(output.stderr)?;
+        assert_eq!(output.status.code(), Some(expected), "{err}");
+        assert_eq!(err.contains("cannot write the output: No space left"), is_full, "{err}");
+    }
+    Ok(())
+}
+
 /// A signal ends the command, whose last events are in the trace.
 #[test]
 fn a_signal_ends_the_command() -> Outcome {
