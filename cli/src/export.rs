@@ -261,5 +261,13 @@ fn export(
     }
     let unchecked = items.unchecked();
     let (_, summary) = exporter.finish()?;
+    if summary.outside > 0 && summary.outside == summary.events {
+        let events = counted(summary.outside, "event");
+        let reason = format!(
+            "no span is selected, and OTLP has events as part of spans only ({events} in none); record spans \
+             (docs/spans.md), or export the events with `--perfetto` or `--csv`"
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    }
     Ok(Exported { summary, unchecked })
 }
