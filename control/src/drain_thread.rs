@@ -6,7 +6,7 @@ mod supply_thread;
 
 use crate::consumer_loop::{PollInterval, Round};
 use crate::own_thread::{self, leave_signals_to_the_program};
-use crate::session_dir::FlushedFile;
+use crate::session_dir::{FlushedFile, ProcessDir};
 use crate::tsc;
 use shared::SharedDrain;
 use std::io;
@@ -29,6 +29,8 @@ const LONGEST_BESIDE_RECORDER: Duration = Duration::from_millis(400);
 const FLUSH: Duration = Duration::from_millis(100);
 /// Interval between checks of the clock's source.
 const CLOCK: Duration = Duration::from_secs(10);
+/// Interval at which the thread shows that the process records.
+const TOUCH: Duration = Duration::from_secs(1);
 
 /// The thread, and the drain that it shares.
 #[derive(Debug)]
@@ -43,9 +45,10 @@ pub(crate) struct DrainThread {
 }
 
 impl DrainThread {
-    /// Starts the thread, which publishes in these files.
+    /// Starts the thread, which publishes in these files, and touches the directory of the rings.
     pub(crate) fn start(
         drain: Arc<SharedDrain>,
+        dir: Option<Arc<ProcessDir>>,
         (publish, streams): (Option<FlushedFile>, Option<StreamsFile>),
     ) -> io::Result<Self> {
         let taken = Arc::<AtomicU64>::default();
@@ -64,6 +67,8 @@ impl DrainThread {
             flush_age: Duration::ZERO,
             publish,
             streams,
+            dir,
+            touched: Instant::now(),
         };
         // Threads that need a ring wake it.
         let is_rarely_needed = is_supplier && !supplier.is_never_woken();
@@ -125,6 +130,9 @@ struct Rounds {
     publish: Option<FlushedFile>,
     /// Where recovery reads what the senders have done; `None` if there is no place for it, or a recorder writes it.
     streams: Option<StreamsFile>,
+    /// Where the rings are, if they are in files, and when that was touched.
+    dir: Option<Arc<ProcessDir>>,
+    touched: Instant,
 }
 
 impl Rounds {
@@ -153,6 +161,10 @@ impl Rounds {
         if self.looked.elapsed() >= CLOCK {
             tsc::check_source();
             self.looked = Instant::now();
+        }
+        if let Some(dir) = self.dir.as_ref().filter(|_| self.touched.elapsed() >= TOUCH) {
+            dir.touch();
+            self.touched = Instant::now();
         }
         let (flush_age, flushed, wait_limit) =
             self.drain.with(|drain| (drain.flush_age(), drain.flushed(), drain.wait_limit())).unwrap_or_default();

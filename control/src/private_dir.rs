@@ -9,11 +9,12 @@ pub(crate) use spare::is_no_room;
 
 use crate::group::{group, shared};
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, Stat, chmodat, chownat, fchmod, fchown, fstat, mkdirat, mknodat, openat,
-    renameat, statat, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, Stat, Timestamps, UTIME_NOW, chmodat, chownat, fchmod, fchown, fstat,
+    futimens, mkdirat, mknodat, openat, renameat, statat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
+use rustix::time::Timespec;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -21,6 +22,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A directory cannot be used or trusted.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +67,10 @@ const OPEN_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::N
 // O_NONBLOCK: opening a FIFO that was put in place of a file must not block.
 const OPEN_FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
+const NOW: Timestamps = {
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW as _ };
+    Timestamps { last_access: now, last_modification: now }
+};
 
 /// An open directory that belongs to this user or group, and that no other user may write to.
 #[derive(Debug)]
@@ -168,6 +174,26 @@ impl PrivateDir {
 
     pub(crate) fn stat(&self) -> io::Result<Stat> {
         Ok(fstat(&self.fd)?)
+    }
+
+    /// When the directory was changed or [touched](Self::touch) last; the beginning of time if that is unknown.
+    pub(crate) fn changed(&self) -> SystemTime {
+        let since = |stat: Stat| {
+            let nanos = u32::try_from(stat.st_mtime_nsec).unwrap_or(0);
+            Duration::new(u64::try_from(stat.st_mtime).unwrap_or(0), nanos)
+        };
+        UNIX_EPOCH + self.stat().map_or(Duration::ZERO, since)
+    }
+
+    /// Sets the directory's time of change to now. Stores into mapped files change no time stamp: a process that maps files of this directory
+    /// shows in this way that it is alive. Ignores errors.
+    pub(crate) fn touch(&self) {
+        let _ = futimens(&self.fd, &NOW);
+    }
+
+    /// Does the same for the file `name`.
+    pub(crate) fn touch_file(&self, name: &str) {
+        let _ = utimensat(&self.fd, name, &NOW, AtFlags::SYMLINK_NOFOLLOW);
     }
 
     /// Opens the directory again: a `flock` lock belongs to the open file description.

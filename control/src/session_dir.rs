@@ -171,6 +171,11 @@ impl ProcessDir {
         Ok(())
     }
 
+    /// Shows that the process records. The age of the rings counts from the last call if the process is killed.
+    pub(crate) fn touch(&self) {
+        self.dir.touch();
+    }
+
     /// Makes the file in which the drain thread tells a remote consumer which packets are closed.
     pub(crate) fn make_flushed_file(&self) -> Result<FlushedFile, RingDirError> {
         FlushedFile::make(&self.dir).map_err(|error| self.dir.failed("make", "flushed", error).into())
@@ -197,6 +202,7 @@ impl ProcessDir {
         if self.dir.file_len(METADATA).is_err() {
             return self.remove();
         }
+        self.touch();
         // An explicit unlock: a forked child may hold the same descriptor open, so closing it is not enough. Fails only for a bad
         // descriptor.
         let _ = flock(&self.dir, FlockOperation::Unlock);

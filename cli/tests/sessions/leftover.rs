@@ -2,7 +2,14 @@
 
 use super::remote_recording::{busy, record, verified, written};
 use super::{BECOMES, Outcome, Place, is_traced, kill, program, until};
-use std::fs;
+use std::fs::{self, File};
+use std::time::{Duration, SystemTime};
+
+const DAY: u64 = 24 * 60 * 60;
+
+fn is_of_today(time: SystemTime) -> bool {
+    time.elapsed().unwrap_or_default() < Duration::from_secs(DAY)
+}
 
 #[test]
 fn rings_of_a_killed_recorder_are_shown_and_removed() -> Outcome {
@@ -25,6 +32,7 @@ fn rings_of_a_killed_recorder_are_shown_and_removed() -> Outcome {
         let left = report["leftovers"].as_array().ok_or("no list")?;
         assert_eq!(left.len(), 2, "{report}");
         assert!(left.iter().all(|left| left["bytes"].as_u64() > Some(64 << 10) && left["processes"] == 1), "{report}");
+        assert!(left.iter().all(|left| left["age_seconds"].as_u64() < Some(DAY / 2)), "counts from the end: {report}");
     }
 
     // What may still be recovered stays, unless the user says otherwise.
@@ -95,10 +103,15 @@ fn a_killed_process_is_shown_as_dead() -> Outcome {
     Ok(())
 }
 
-/// Has a recorder record this process, and kills it. Returns the name of its session.
+/// Has a recorder record this process, as if for days, and kills it. Returns the name of its session.
 fn kill_recorder(place: &Place, traced: &super::Traced, out: &str) -> Result<String, Box<dyn std::error::Error>> {
     let mut recorder = record(place, traced, out)?;
     until(|| written(&place.path(out)) > 1 << 16);
+    let rings = place.path("run/sessions").join(format!("record-{}/rings", recorder.id()));
+    let dir = fs::read_dir(rings)?.next().ok_or("no rings")??.path();
+    File::open(&dir)?.set_modified(SystemTime::now() - Duration::from_secs(2 * DAY))?;
+    // No file is made in it meanwhile: what the process stores into mapped files changes no time stamp.
+    until(|| File::open(&dir).and_then(|dir| dir.metadata()?.modified()).is_ok_and(is_of_today));
     recorder.kill()?;
     recorder.wait()?;
     until(|| place.on().is_empty());

@@ -33,7 +33,7 @@ pub struct Leftover {
     pub processes: usize,
     /// What the rings take in the file system, in bytes.
     pub bytes: u64,
-    /// When the last of them was left.
+    /// When the last of them was left: the process was last seen recording, or left them to a recorder that is gone.
     pub changed: SystemTime,
 }
 

@@ -150,7 +150,8 @@ impl Recording {
         if let Some(timeout) = plan.sink_timeout {
             drain.set_timeout(timeout);
         }
-        let thread = DrainThread::start(Arc::clone(&drain), (flushed, streams)).map_err(SessionError::Thread)?;
+        let thread = DrainThread::start(Arc::clone(&drain), rings.store.dir().cloned(), (flushed, streams))
+            .map_err(SessionError::Thread)?;
         live.switch_all_on(channels)?;
         let (channels, outputs) = guard.finish();
         let sinks = added.into_iter().zip(outputs).zip(lines);

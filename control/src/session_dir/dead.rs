@@ -27,7 +27,7 @@ pub(super) fn memory_of_living(rings: &PrivateDir) -> io::Result<u64> {
     Ok(sum)
 }
 
-/// Removes the directories of dead processes beyond the limits `keep`, newest kept first; returns the paths of those kept. A directory
+/// Removes the directories of dead processes beyond the limits `keep`, those that died last kept first; returns the paths of those kept. A directory
 /// that cannot be removed stays. One directory is open at a time.
 pub(super) fn remove_old(rings: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
     let mut dead = Vec::new();
@@ -40,8 +40,7 @@ pub(super) fn remove_old(rings: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
         if dir.file_len(METADATA).is_err() {
             remove_dead(rings, &name, &dir);
         } else {
-            let changed = dir.stat().map_or((0, 0), |stat| (stat.st_mtime, stat.st_mtime_nsec));
-            dead.push((changed, name, memory_of(&dir)));
+            dead.push((dir.changed(), name, memory_of(&dir)));
         }
     }
     dead.sort_by_key(|(changed, ..)| Reverse(*changed));

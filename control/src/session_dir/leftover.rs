@@ -3,7 +3,7 @@
 use super::lease::has_consumer;
 use super::{METADATA, RINGS, dead};
 use crate::private_dir::PrivateDir;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The rings that nothing uses.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(crate) struct Unused {
     pub(crate) processes: usize,
     /// What they take in the file system.
     pub(crate) bytes: u64,
-    /// When the newest of their directories was changed last.
+    /// When the last of the processes recorded last: its drain touches its directory while it runs.
     pub(crate) changed: SystemTime,
     /// Whether removing some of them was interrupted. Those cannot be recovered.
     pub(crate) partly_removed: bool,
@@ -28,12 +28,8 @@ pub(crate) fn unused(session: &PrivateDir) -> Option<Unused> {
         }
         sum.processes += 1;
         sum.bytes += dir.allocated();
-        sum.changed = sum.changed.max(dir.stat().map_or(UNIX_EPOCH, |stat| time(stat.st_mtime)));
+        sum.changed = sum.changed.max(dir.changed());
         sum.partly_removed |= dir.file_len(METADATA).is_err();
     }
     (sum.processes > 0).then_some(sum)
-}
-
-fn time(seconds: i64) -> SystemTime {
-    UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }

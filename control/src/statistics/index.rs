@@ -89,21 +89,62 @@ pub(super) fn remove(dir: &PrivateDir, process: &str) {
     }
 }
 
-/// Removes the files of processes that have ended, but for the newest `kept` ones.
+/// Removes the files of processes that have ended, but for those of the `kept` ones that ended last. The times of change of mapped files do not
+/// tell: lists of living processes are touched here, so that the time of a list is that at which its process was last seen alive.
 pub(super) fn prune(dir: &PrivateDir, kept: usize) {
     let names = dir.names().unwrap_or_default();
     let lists: Vec<_> = names.iter().filter(|name| name.ends_with(SUFFIX) && !name.starts_with('.')).collect();
-    if lists.len() <= kept {
+    // Each list is read below.
+    if lists.len() <= kept / 2 {
         return;
     }
     let changed = |name: &str| {
         let stat = dir.open_file(name).ok().and_then(|file| file.metadata().ok());
         stat.and_then(|stat| stat.modified().ok())
     };
-    let ended = lists.iter().filter(|name| Index::read(dir, name).is_ok_and(|index| index.has_ended()));
-    let mut ended: Vec<_> = ended.map(|name| (changed(name), name)).collect();
+    let mut ended = Vec::new();
+    for name in lists {
+        match Index::read(dir, name) {
+            Ok(index) if index.has_ended() => ended.push((changed(name), name)),
+            Ok(_) => dir.touch_file(name),
+            Err(_) => {}
+        }
+    }
     ended.sort();
     for (_, name) in ended.iter().take(ended.len().saturating_sub(kept)) {
         remove(dir, name.trim_end_matches(SUFFIX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::time::{Duration, SystemTime};
+
+    /// A process that runs for long has an old list: it does not go before those of processes that came and went meanwhile.
+    #[test]
+    fn the_lists_of_those_that_ended_last_are_kept() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir()?;
+        let dir = PrivateDir::at(temp.path())?;
+        let put = |pid: u32, started: u64, seconds: u64| -> io::Result<()> {
+            let process = ProcessKey { pid, started };
+            let name = process.to_string();
+            Index { process, ..Index::new(Vec::new()) }.write(&dir, &name)?;
+            let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            File::open(temp.path().join(file_name(&name)))?.set_modified(changed)
+        };
+        let own = ProcessKey::of_this_process();
+        put(own.pid, own.started, 1)?;
+        for second in 2..6 {
+            put(own.pid, own.started + second, second)?;
+        }
+        prune(&dir, 3);
+        let own_list = file_name(&own.to_string());
+        let changed = temp.path().join(&own_list).metadata()?.modified()?;
+        assert!(changed > SystemTime::UNIX_EPOCH + Duration::from_secs(6), "seen alive");
+        assert_eq!(dir.names()?.len(), 4, "its own, and three that have ended");
+        assert!(dir.file_len(&file_name(&ProcessKey { pid: own.pid, started: own.started + 2 }.to_string())).is_err());
+        Ok(())
     }
 }
