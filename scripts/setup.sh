@@ -11,6 +11,7 @@ packages=(
     valgrind    # callgrind counts instructions, helgrind looks for races
     binutils    # GNU ld, readelf, objdump
     chromium    # a browser for the page of tracectl report
+    jq          # in commands of the book
     tmux        # a terminal for tracectl top
     gdb         # runs programs whose sites change under its breakpoints
     linux-perf  # the same under a profiler

@@ -25,7 +25,6 @@ mod collect;
 mod convert;
 mod dt;
 mod export;
-mod from_other_tools;
 mod live;
 mod output;
 mod query;

@@ -25,6 +25,7 @@ mod pages {
         sessions: "docs/sessions.md",
         filters: "docs/filters.md",
         control: "docs/control.md",
+        collector: "docs/collector.md",
         channels: "docs/channels.md",
         reading: "docs/reading.md",
         recovery: "docs/recovery.md",

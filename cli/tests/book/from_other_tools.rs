@@ -3,34 +3,10 @@
 //! A block of commands is marked by the comment before it: `<!-- TOOL: LINES -->`. The blocks of one tool on one page run in one directory, one
 //! after the other, and each prints so many lines that have `answer`.
 
+use crate::program;
 use crate::skip::skip;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
-
-tracepoint::define_trace! {
-    provider = "shop";
-
-    #[level(Info)]
-    answered(id: u32, size: u32) { id, size }
-    span request(id: u32) { id }
-}
-
-/// The arguments of the program, which is this one again.
-const SHOP: &str = "TEST_SHOP";
-
-/// `./shop REQUESTS [SECONDS]`, as it is with our tracepoints.
-#[test]
-fn shop() {
-    let Ok(arguments) = std::env::var(SHOP) else { return };
-    let numbers: Vec<u32> = arguments.split(' ').map(|number| number.parse().unwrap()).collect();
-    let _agent = tracepoint_control::Agent::start().unwrap();
-    for id in 0..numbers[0] {
-        let _request = tracepoint::span!(request(id));
-        tracepoint::trace!(answered(id, 64 * id));
-    }
-    std::thread::sleep(Duration::from_secs(numbers.get(1).copied().unwrap_or(0).into()));
-}
 
 struct Block {
     script: String,
@@ -79,10 +55,7 @@ fn run(page: &str, tool: &str, place: &Path, shell: &[&str], before: &str) {
 fn ours(page: &str) {
     let place = tempfile::tempdir_in("/dev/shm").unwrap();
     let this = std::env::current_exe().unwrap();
-    let program = format!(
-        "#!/bin/sh\n{SHOP}=\"$*\" exec '{}' --exact from_other_tools::shop --nocapture >/dev/null\n",
-        this.display()
-    );
+    let program = program::script(&this.display().to_string());
     std::fs::write(place.path().join("shop"), program).unwrap();
     run(page, "ours", place.path(), &["env"], "chmod +x shop; mkdir -m 700 run");
 }
@@ -94,7 +67,7 @@ fn theirs(page: &str, tool: &str, shell: &[&str], probe: &[&str], before: &str) 
         let mut command = Command::new(arguments[0]);
         command.args(&arguments[1..]).current_dir(place.path()).output().is_ok_and(|output| output.status.success())
     };
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/integration/from_other_tools");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/book/from_other_tools");
     for name in ["shop.c", "shop_tp.h"] {
         std::fs::copy(sources.join(name), place.path().join(name)).unwrap();
     }

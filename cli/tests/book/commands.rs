@@ -1,0 +1,157 @@
+//! Each command of the pages runs, in the order of the page, on a machine of its own: namespaces for processes, mounts, the network and the
+//! host name, in which the program of the pages serves. A command that goes on until Ctrl-C is interrupted after two seconds. All have to succeed.
+
+use crate::skip::skip;
+use crate::{pages, program};
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+
+/// The hosts of the pages, which are this one.
+const HOSTS: &str = "127.0.0.1 localhost collector.lan broker.lan edge.lan\n";
+
+/// What comes before the commands of a page. `$1` is the directory of the test.
+const MACHINE: &str = r#"
+place=$1
+hostname vm
+ip link set lo up
+mount --bind $place/hosts /etc/hosts
+for dir in /run /srv /var/tmp /tmp; do mount -t tmpfs none $dir; done
+mkdir -m 700 -p /run/user/1000
+unset TRACEPOINT_RUN_DIR XDG_STATE_HOME
+export HOME=/tmp/home XDG_RUNTIME_DIR=/run/user/1000 PATH=$place/bin:$PATH NO_COLOR=1 LIMIT=2
+mkdir -p $HOME/.cargo/bin && ln -s $place/bin/tracectl $HOME/.cargo/bin && cd $HOME
+ln -s $place/bin/server server && ln -s $place/bin/server till
+sudo() { "$@"; }
+number=0
+# Runs the command of a line of the page; its words are the function `command`.
+run() { # line, the text of the command, its exit status
+    number=$((number + 1))
+    command >$place/out.$number 2>$place/err.$number
+    local status=$?
+    case $2 in tracectl*jq*) grep -qvx null $place/out.$number || status="$status, and nothing is printed" ;; esac
+    [ "$status" = $3 ] && return
+    echo "line $1: $2: exit status $status" >&2
+    tail -n 20 $place/out.$number $place/err.$number >&2
+    exit 1
+}
+server serve &
+served=$!
+tracectl list | grep -q shop:answered || sleep 0.5
+"#;
+
+/// `tracectl`, interrupted after `LIMIT` seconds.
+const TRACECTL: &str = "exec timeout --foreground -s INT -k 20 --preserve-status $LIMIT";
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Runs the commands of a page.
+fn run(page: &str) {
+    let place = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = place.path();
+    let bin = path.join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::write(path.join("hosts"), HOSTS).unwrap();
+    // Other names of the two programs, whose own directories the machine may hide.
+    let (real_tracectl, real_program) = (path.join("tracectl"), path.join("program"));
+    for name in [&real_tracectl, &real_program] {
+        std::fs::write(name, "").unwrap();
+    }
+    executable(&bin.join("tracectl"), &format!("#!/bin/sh\n{TRACECTL} {} \"$@\"\n", real_tracectl.display()));
+    executable(&bin.join("server"), &program::script(&real_program.display().to_string()));
+    let mut script = format!(
+        "mount --bind {} {} && mount --bind {} {} || exit\n{MACHINE}",
+        env!("CARGO_BIN_EXE_tracectl"),
+        real_tracectl.display(),
+        std::env::current_exe().unwrap().display(),
+        real_program.display(),
+    );
+    let mut count = 0;
+    for block in pages::blocks(page) {
+        if !block.has_commands() || block.is_of_other_tools() || block.not_run().is_some() {
+            continue;
+        }
+        for command in block.commands() {
+            let text = command.text.replace("4242", "$served");
+            let text = if command.in_background {
+                format!("LIMIT=60\n{} &\nLIMIT=2\nsleep 0.3", text.trim_end_matches('&'))
+            } else {
+                text
+            };
+            writeln!(script, "command() {{\n{text}\n}}\nrun {} {} {}", command.line, quoted(&text), command.status)
+                .unwrap();
+            count += 1;
+        }
+    }
+    assert!(count > 0, "{page} has no command that runs");
+    let namespaces = ["--mount", "--net", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    let mut unshare = Command::new("unshare");
+    let output = unshare.args(namespaces).args(["bash", "-c", &script, "page"]).arg(path).output().unwrap();
+    assert!(output.status.success(), "{page}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn executable(path: &Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Whether this machine can make others.
+fn has_namespaces() -> bool {
+    let works = Command::new("unshare").args(["--mount", "--net", "--uts", "--pid", "--fork", "true"]).status();
+    let works = works.is_ok_and(|status| status.success());
+    if !works {
+        skip("namespaces cannot be made", "Run it as root");
+    }
+    works
+}
+
+macro_rules! pages {
+    ($($name:ident: $page:literal),* $(,)?) => {
+        const RUN: &[&str] = &[$($page),*];
+        $(#[test]
+        fn $name() {
+            if has_namespaces() {
+                run($page);
+            }
+        })*
+    };
+}
+
+pages! {
+    readme: "README.md",
+    channels: "docs/channels.md",
+    collector: "docs/collector.md",
+    control: "docs/control.md",
+    dt_files: "docs/dt-files.md",
+    export: "docs/export.md",
+    first_steps: "docs/first-steps.md",
+    probes: "docs/probes.md",
+    production: "docs/production.md",
+    reading: "docs/reading.md",
+    recovery: "docs/recovery.md",
+    report: "docs/report.md",
+    spans: "docs/spans.md",
+    triggers: "docs/triggers.md",
+    udp: "docs/udp.md",
+}
+
+#[test]
+fn each_block_is_run_or_says_why_not() {
+    let mut left = Vec::new();
+    for page in pages::all() {
+        for block in pages::blocks(&page).iter().filter(|block| block.has_commands() || block.is_left_out()) {
+            let runs = block.has_commands() && (RUN.contains(&page.as_str()) || block.is_of_other_tools());
+            if !runs && block.not_run().is_none() {
+                left.push(format!("{page}:{}", block.line));
+            }
+        }
+    }
+    assert!(
+        left.is_empty(),
+        "blocks that neither run nor have `<!-- not run: REASON -->` before them:\n{}",
+        left.join("\n")
+    );
+}

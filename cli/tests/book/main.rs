@@ -1,0 +1,11 @@
+//! The commands of the README and of the pages in `docs/`, as they stand there.
+#![forbid(unsafe_code)]
+
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
+
+mod commands;
+mod descriptions;
+mod from_other_tools;
+mod pages;
+mod program;
