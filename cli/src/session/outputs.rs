@@ -78,7 +78,8 @@ pub(crate) struct OutputArguments {
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     text: Option<PathBuf>,
     /// Stream the packets of each process to a collector (`tracectl collect`), or to lttng-relayd: the peer is asked which one it is. The ports
-    /// are 5342 for control and 5343 for data; with PORT alone, data go to the next one
+    /// are 5342 for control and 5343 for data; with PORT alone, data go to the one that the collector tells, or to the next one. `DATA_PORT` counts before what the
+    /// collector tells: behind forwarded ports give both
     #[arg(long, value_name = "HOST[:PORT[:DATA_PORT]]", value_parser = peer, group = "streaming")]
     stream: Option<String>,
     /// The same, in the protocol of lttng-relayd

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 use std::time::Duration;
-use tracepoint_reader::net::relay::{CONTROL_PORT, DATA_PORT};
+use tracepoint_reader::net::relay::CONTROL_PORT;
 use tracepoint_reader::net::stream::SharedKey;
 
 /// The default limit of the bytes that wait to be sent or acknowledged.
@@ -32,14 +32,20 @@ pub struct Destination {
     pub host: String,
     /// The TCP port for control; 5342 by default.
     pub control_port: u16,
-    /// The TCP port for data; by default the one behind that for control.
-    pub data_port: u16,
+    /// The port for data, over TCP or UDP. A port that is given is used also where a collector tells another one, as behind a forwarded port. `None`: that
+    /// which the collector tells, or the one behind that for control.
+    pub data_port: Option<u16>,
 }
 
 impl Destination {
-    /// The host, and the port for control; the port for data is the next one.
+    /// The host, and the port for control; the port for data is not given.
     pub fn new(host: impl Into<String>, control_port: u16) -> Self {
-        Self { host: host.into(), control_port, data_port: control_port.wrapping_add(1) }
+        Self { host: host.into(), control_port, data_port: None }
+    }
+
+    /// The port for data of a peer that tells no port, or `told`.
+    pub(super) fn port_for_data(&self, told: Option<u16>) -> u16 {
+        self.data_port.or(told).unwrap_or_else(|| self.control_port.wrapping_add(1))
     }
 
     /// The addresses of a port.
@@ -62,10 +68,10 @@ impl FromStr for Destination {
         };
         let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(wrong);
         let (control_port, data_port) = match ports.strip_prefix(':').map(|ports| ports.split_once(':').ok_or(ports)) {
-            None if ports.is_empty() => (CONTROL_PORT, DATA_PORT),
+            None if ports.is_empty() => (CONTROL_PORT, None),
             None => return Err(wrong()),
-            Some(Err(control)) => (port(control)?, port(control)?.wrapping_add(1)),
-            Some(Ok((control, data))) => (port(control)?, port(data)?),
+            Some(Err(control)) => (port(control)?, None),
+            Some(Ok((control, data))) => (port(control)?, Some(port(data)?)),
         };
         match host.len() {
             0 => Err(wrong()),
@@ -83,7 +89,7 @@ impl fmt::Display for Destination {
         } else {
             write!(f, "{host}:{control_port}")?;
         }
-        if *data_port == control_port.wrapping_add(1) { Ok(()) } else { write!(f, ":{data_port}") }
+        data_port.map_or(Ok(()), |port| write!(f, ":{port}"))
     }
 }
 
@@ -239,16 +245,18 @@ mod tests {
     #[test]
     fn destinations_are_parsed_and_shown() {
         for (text, host, control, data, shown) in [
-            ("vm", "vm", 5342, 5343, "vm:5342"),
-            ("vm:7", "vm", 7, 8, "vm:7"),
-            ("vm:7:9", "vm", 7, 9, "vm:7:9"),
-            ("[::1]", "::1", 5342, 5343, "[::1]:5342"),
-            ("[::1]:7:8", "::1", 7, 8, "[::1]:7"),
-            ("10.0.0.1:5342", "10.0.0.1", 5342, 5343, "10.0.0.1:5342"),
+            ("vm", "vm", 5342, None, "vm:5342"),
+            ("vm:7", "vm", 7, None, "vm:7"),
+            ("vm:7:9", "vm", 7, Some(9), "vm:7:9"),
+            ("[::1]", "::1", 5342, None, "[::1]:5342"),
+            ("[::1]:7:8", "::1", 7, Some(8), "[::1]:7:8"),
+            ("10.0.0.1:5342", "10.0.0.1", 5342, None, "10.0.0.1:5342"),
         ] {
             let parsed: Destination = text.parse().expect(text);
             assert_eq!((parsed.host.as_str(), parsed.control_port, parsed.data_port), (host, control, data), "{text}");
             assert_eq!(parsed.to_string(), shown);
+            let ports = [parsed.port_for_data(None), parsed.port_for_data(Some(77))];
+            assert_eq!(ports, [data.unwrap_or(control + 1), data.unwrap_or(77)], "{text}");
         }
         for wrong in ["", ":5342", "vm:", "vm:0", "vm:x", "vm:1:2:3", "[::1", "[::1]x", "::1"] {
             assert!(wrong.parse::<Destination>().is_err(), "{wrong}");

@@ -9,8 +9,8 @@
 //!     │      └── synchronisation point: beacons of idle streams
 //!     │      └── at intervals: DATA_PENDING for what was sent
 //!     ▼ the recording has ended, all packets are sent
-//!   confirming ◀─▶ BEGIN_DATA_PENDING, DATA_PENDING …, END_DATA_PENDING, until nothing is pending
-//!     ▼
+//!   confirming ◀─▶ DATA_PENDING …, QUIESCENT_CONTROL for the metadata, until nothing is pending
+//!     ▼ viewers have had the time to read the last packets
 //!   closing: CLOSE_STREAM …  ─▶ over
 //! ```
 //!
@@ -47,6 +47,8 @@ use tracepoint_reader::net::stream::LONGEST_PIECE;
 const PATH: &str = "tracepoint";
 /// The pause between two questions whether something is pending.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
+/// How long streams stay open behind the last packets: what stock viewers, which ask every 100 ms, have not read of a closed stream is lost to them.
+const VIEWER_TIME: Duration = Duration::from_millis(300);
 /// How many packets are sent before answers are looked at.
 const BATCH: usize = 64;
 
@@ -57,8 +59,6 @@ pub(super) struct Relay {
     data: TcpStream,
     throttle: Throttle,
     minor: u32,
-    /// The relay's number of the session.
-    session: u64,
     uuid: [u8; 16],
     /// The handle of the metadata stream, and how much of the text is sent.
     metadata: Option<u64>,
@@ -103,6 +103,8 @@ enum Phase {
     Streaming,
     /// Waits until this time to ask whether something is pending, or for the answers.
     Confirming(Option<Instant>),
+    /// Everything is stored; waits until this time.
+    Confirmed(Instant),
     Closing,
 }
 
@@ -126,7 +128,7 @@ impl Relay {
                 break;
             }
         }
-        let next = match self.end_if_done(queue, now) {
+        let next = match self.end_if_done(queue, streams, now) {
             Next::At(None) => {
                 let paced = self.sending.as_ref().filter(|sending| !sending.is_blocked);
                 let ticket = paced.map(|sending| sending.ticket.time());
@@ -212,34 +214,57 @@ impl Relay {
     }
 
     /// Goes through the end of the session, once everything is sent.
-    fn end_if_done(&mut self, queue: &Queue, now: Instant) -> Next {
+    fn end_if_done(&mut self, queue: &Queue, streams: &mut Streams, now: Instant) -> Next {
         let state = queue.lock();
-        let is_sent = state.ended && state.items.is_empty() && self.sending.is_none();
+        // The handles of all streams are known.
+        let is_sent = state.ended && state.items.is_empty() && self.sending.is_none() && self.expected.is_empty();
         drop(state);
         match self.phase {
             Phase::Streaming if is_sent => {
                 // The last events may be described by metadata of which no packet has needed the rest.
                 self.send_metadata(&queue.lock().metadata);
+                self.promise_end(streams);
                 self.phase = Phase::Confirming(Some(now));
                 Next::At(Some(now))
             }
             Phase::Confirming(Some(time)) if time <= now => {
                 self.phase = Phase::Confirming(None);
-                let session = self.session;
-                self.ask(&Command::BeginDataPending { session }, Expected::Code("the end"));
                 self.ask_pending(|_| true);
-                self.ask(&Command::EndDataPending { session }, Expected::EndPending);
-                Next::At(None)
+                // The relay answers when it has what came before, metadata included, which DATA_PENDING does not tell of.
+                if let Some(handle) = self.metadata {
+                    self.ask(&Command::QuiescentControl { handle }, Expected::Quiescent);
+                    Next::At(None)
+                } else {
+                    self.phase = Phase::Confirmed(now);
+                    Next::At(Some(now))
+                }
             }
             Phase::Confirming(time) => Next::At(time),
+            Phase::Confirmed(time) if time <= now => {
+                self.close();
+                Next::At(None)
+            }
+            Phase::Confirmed(time) => Next::At(Some(time)),
             Phase::Closing if self.expected.is_empty() => Next::Over,
             Phase::Streaming | Phase::Closing => Next::At(None),
         }
     }
 
+    /// Nothing comes any more: viewers need not wait for it before they show the last events.
+    fn promise_end(&mut self, streams: &mut Streams) {
+        let ends = self.streams.keys().filter_map(|number| Some(streams.get(*number).last.as_ref()?.end));
+        if let Some(end) = ends.max() {
+            // Beacons differ by the number of their stream.
+            let apart = self.streams.keys().max().map_or(0, |number| *number as u64);
+            self.synchronise(end.saturating_add(apart + 1), streams);
+        }
+    }
+
     fn close(&mut self) {
         self.phase = Phase::Closing;
-        let streams = self.streams.values().filter_map(|stream| Some((stream.handle?, stream.last?)));
+        // A stream may have no packet: all that it had were late, or did not fit below the cap.
+        let streams =
+            self.streams.values().filter_map(|stream| Some((stream.handle?, stream.last.unwrap_or(u64::MAX))));
         let all: Vec<_> = streams.chain(self.metadata.map(|handle| (handle, u64::MAX))).collect();
         for (handle, last) in all {
             self.ask(&Command::CloseStream { handle, last }, Expected::Code("the end of a stream"));

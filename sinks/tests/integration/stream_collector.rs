@@ -29,8 +29,8 @@ tracepoint::define_trace! {
 const LONG: Duration = Duration::from_secs(60);
 
 fn options(collector: &Collector) -> StreamOptions {
-    let [control_port, data_port] = collector.ports;
-    let to = Destination { data_port, ..Destination::new("127.0.0.1", control_port) };
+    // The collector tells its port for data.
+    let to = Destination::new("127.0.0.1", collector.ports[0]);
     StreamOptions::to(to).sync_interval(Duration::from_millis(20)).flush(LONG)
 }
 

@@ -23,7 +23,7 @@ tracepoint::define_trace! {
 const LONG: Duration = Duration::from_secs(60);
 
 fn options(relayd: &Relayd) -> StreamOptions {
-    let to = Destination { data_port: relayd.data_port, ..Destination::new("127.0.0.1", relayd.control_port) };
+    let to = Destination { data_port: Some(relayd.data_port), ..Destination::new("127.0.0.1", relayd.control_port) };
     StreamOptions::to(to).process("program-42-4711").sync_interval(Duration::from_millis(50))
 }
 
@@ -68,7 +68,7 @@ fn sum(account: &Account, of: fn(&tracepoint_sinks::account::StreamAccount) -> u
 fn a_relay_stores_the_packets() -> Outcome {
     let _alone = alone();
     let relayd = Relayd::start();
-    let sink = StreamSink::new(options(&relayd))?;
+    let sink = StreamSink::new(options(&relayd).flush(LONG))?;
     let watch = sink.watch();
     let mut recording = Recording::start(config(), vec![Box::new(sink)])?;
     assert_eq!(watch.stats().connections, 1, "the recording starts when the peer has acknowledged");
@@ -81,8 +81,10 @@ fn a_relay_stores_the_packets() -> Outcome {
         });
         drain(&mut recording);
     }
+    let ended = Instant::now();
     let report = recording.finish().remove(0);
     assert!(report.error.is_none(), "{:?}", report.error);
+    assert!(ended.elapsed() < LONG, "the relay has said that it has everything, and the sender goes on waiting");
     assert_eq!((sum(&report.account, |s| s.written), sum(&report.account, |s| s.sink)), (20_000, 0));
     let [session] = &sessions(&relayd)[..] else { panic!("one session") };
     assert!(session.to_string_lossy().contains("/test-program-42-4711-"), "{session:?}");

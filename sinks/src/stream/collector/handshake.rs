@@ -102,11 +102,14 @@ impl Collector {
         }
         let to = &options.destination;
         let data = if options.udp {
-            Data::Udp(open_udp(&mut control, &welcome, options.mtu, deadline)?)
+            Data::Udp(open_udp(&mut control, &welcome, options, deadline)?)
         } else {
-            let port = if welcome.tcp_port == 0 { to.data_port } else { welcome.tcp_port };
+            let port = to.port_for_data(Some(welcome.tcp_port).filter(|port| *port != 0));
             let socket = connect(to, port, deadline).map_err(|error| {
-                io::Error::new(error.kind(), format!("cannot connect to its data port {port}: {error}"))
+                let text = format!(
+                    "cannot connect to its data port {port}: {error}; where another port leads to it, give that one: HOST:PORT:DATA_PORT"
+                );
+                io::Error::new(error.kind(), text)
             })?;
             Data::Tcp(open_tcp(&mut control, socket, &welcome, deadline)?)
         };
@@ -183,9 +186,15 @@ fn open_tcp(
 }
 
 /// Sends probes until one has come through.
-fn open_udp(control: &mut Control, welcome: &Greeting, mtu: u32, deadline: Instant) -> Result<Datagrams, Trouble> {
-    let to = SocketAddr::new(control.socket.peer_addr()?.ip(), welcome.udp_port);
-    let mut datagrams = Datagrams::open(to, welcome.token, mtu.min(welcome.mtu))?;
+fn open_udp(
+    control: &mut Control,
+    welcome: &Greeting,
+    options: &StreamOptions,
+    deadline: Instant,
+) -> Result<Datagrams, Trouble> {
+    let port = options.destination.port_for_data(Some(welcome.udp_port));
+    let to = SocketAddr::new(control.socket.peer_addr()?.ip(), port);
+    let mut datagrams = Datagrams::open(to, welcome.token, options.mtu.min(welcome.mtu))?;
     let give_up = deadline.min(Instant::now() + UDP_TIMEOUT);
     loop {
         datagrams.probe();
@@ -195,8 +204,9 @@ fn open_udp(control: &mut Control, welcome: &Greeting, mtu: u32, deadline: Insta
             Ok(()) => return Ok(datagrams),
             Err(Trouble::Temporary(error)) if error.kind() == ErrorKind::TimedOut && again < give_up => {}
             Err(Trouble::Temporary(error)) if error.kind() == ErrorKind::TimedOut => {
-                let text =
-                    format!("no datagram has reached the collector at {to}; open the port for UDP, or stream over TCP");
+                let text = format!(
+                    "no datagram has reached the collector at {to}; open the port for UDP, give another one (HOST:PORT:DATA_PORT), or stream over TCP"
+                );
                 return Err(Trouble::Temporary(io::Error::new(ErrorKind::TimedOut, text)));
             }
             Err(trouble) => return Err(trouble),

@@ -48,13 +48,13 @@ impl Relay {
             creation_time,
             ..CreateSession::default()
         };
-        let session = match ask(&mut control, &Command::CreateSession(create), minor, deadline)? {
-            Reply::Session { id, code: ReturnCode::Ok, .. } => id,
+        match ask(&mut control, &Command::CreateSession(create), minor, deadline)? {
+            Reply::Session { code: ReturnCode::Ok, .. } => {}
             Reply::Session { code, .. } => {
                 return Err(Trouble::Final(format!("the relay refuses the session: {code}")));
             }
             _ => return Err(no_relay("another answer than a session")),
-        };
+        }
         let chunk = Command::CreateChunk(CreateChunk { id: 0, creation_time, name: None });
         match ask(&mut control, &chunk, minor, deadline)? {
             Reply::Code(ReturnCode::Ok) => {}
@@ -65,9 +65,8 @@ impl Relay {
         Ok(Self {
             control,
             throttle: Throttle::new(options.bandwidth.clone(), framing, options.sync_interval),
-            data: connect(to, to.data_port, deadline)?,
+            data: connect(to, to.port_for_data(None), deadline)?,
             minor,
-            session,
             uuid: identity.uuid,
             metadata: None,
             metadata_sent: 0,

@@ -1,6 +1,6 @@
 //! The answers of a relay, which come in the order of the commands.
 
-use super::{ASK_AGAIN, Phase, Relay};
+use super::{ASK_AGAIN, Phase, Relay, VIEWER_TIME};
 use crate::stream::queue::Queue;
 use crate::stream::session::Trouble;
 use crate::stream::streams::Streams;
@@ -19,8 +19,8 @@ pub(super) enum Expected {
     Code(&'static str),
     /// Whether packets of a stream up to this one are pending.
     Pending(usize, u64),
-    /// Whether anything is pending at the end.
-    EndPending,
+    /// That the relay has handled what came before, behind the answers whether packets are pending at the end.
+    Quiescent,
 }
 
 impl Expected {
@@ -28,9 +28,8 @@ impl Expected {
     fn command(self) -> Command<'static> {
         match self {
             Self::Stream(_) | Self::Metadata => Command::AddStream(AddStream::default()),
-            Self::Code(_) => Command::StreamsSent,
+            Self::Code(_) | Self::Quiescent => Command::StreamsSent,
             Self::Pending(..) => Command::DataPending { handle: 0, last: 0 },
-            Self::EndPending => Command::EndDataPending { session: 0 },
         }
     }
 }
@@ -77,10 +76,10 @@ impl Relay {
                     unconfirmed.pop_front();
                 }
             }
-            (Expected::EndPending, Reply::Pending(pending)) => {
+            (Expected::Quiescent, Reply::Code(ReturnCode::Ok)) => {
                 let is_stored = self.streams.values().all(|stream| stream.unconfirmed.is_empty());
-                if is_stored && *pending == Pending::No {
-                    self.close();
+                if is_stored {
+                    self.phase = Phase::Confirmed(Instant::now() + VIEWER_TIME);
                 } else {
                     self.phase = Phase::Confirming(Some(Instant::now() + ASK_AGAIN));
                 }

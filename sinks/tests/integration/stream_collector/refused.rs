@@ -55,6 +55,24 @@ fn refused_ports_are_named_with_the_mend() -> Outcome {
     collector.files().data_port = Some(free);
     let told = refusal(options(&collector))?;
     assert!(told.contains(&format!("cannot connect to its data port {free}: Connection refused")), "{told}");
+    assert!(told.contains("HOST:PORT:DATA_PORT"), "{told}");
+    Ok(())
+}
+
+/// Behind a forwarded port the collector tells one that leads nowhere.
+#[test]
+fn a_data_port_that_is_given_is_used_in_place_of_the_one_that_is_told() -> Outcome {
+    let _alone = alone();
+    let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let collector = Collector::start();
+    let [control, data] = collector.ports;
+    collector.files().data_port = Some(free);
+    let to: Destination = format!("127.0.0.1:{control}:{data}").parse()?;
+    let recording = Recording::start(config(), vec![Box::new(StreamSink::new(StreamOptions::to(to))?)])?;
+    tracepoint::trace!(given_up(0));
+    let report = recording.finish().remove(0);
+    assert!(report.error.is_none(), "{:?}", report.error);
+    assert_eq!(super::sum(&report.account, |stream| stream.sink), 0);
     Ok(())
 }
 
