@@ -25,7 +25,7 @@ mod tally;
 pub(crate) use chunks::Rotation;
 #[cfg(feature = "nats")]
 pub(crate) use directory::put;
-pub(crate) use directory::{SessionDirectory, session_name};
+pub(crate) use directory::{SessionDirectory, hexadecimal, session_name};
 pub(crate) use place::Place;
 pub(crate) use session::Session;
 pub(crate) use stream::Stream;
@@ -33,7 +33,7 @@ pub(crate) use streaming::Opened;
 
 use crate::counts::Counts;
 use crate::pacing::Pacing;
-use crate::storage::{Done, Packet, Storage};
+use crate::storage::{Done, Job, Packet, Storage};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::PathBuf;
@@ -229,6 +229,26 @@ impl Hub {
         stream.rotate(from, directory, |job| self.storage.give(handle, job))
     }
 
+    /// These directories of a session are to be removed.
+    pub(crate) fn clear(&mut self, id: u64, directories: Vec<PathBuf>) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.cleared.extend(directories);
+            self.remove_cleared(id);
+        }
+    }
+
+    /// Removes what is cleared, but where streams are still written: their packets that belong to the next chunk have not begun to come.
+    fn remove_cleared(&mut self, id: u64) {
+        let Some(session) = self.sessions.get_mut(&id).filter(|session| !session.cleared.is_empty()) else { return };
+        let streams = || self.streams.values().filter(|stream| stream.is_open());
+        let is_written = |directory: &PathBuf| streams().any(|stream| stream.place.directory.starts_with(directory));
+        let (written, free) = std::mem::take(&mut session.cleared).into_iter().partition(is_written);
+        session.cleared = written;
+        for directory in free {
+            self.storage.give(0, Job::Remove { directory, bytes: 0 });
+        }
+    }
+
     /// All metadata comes once more, in place of what there is.
     pub(crate) fn reset_metadata(&mut self, session: u64, handle: u64) -> Result<(), String> {
         if self.sessions.get(&session).is_some_and(|session| !session.live_timer.is_zero()) {
@@ -271,6 +291,7 @@ impl Hub {
                 self.close_session(id, now);
             }
             self.rotate_if_due(id, now);
+            self.remove_cleared(id);
             self.tidy(id, now);
         }
         self.make_room(now);
@@ -305,7 +326,7 @@ impl Hub {
             Done::Packet { size: None, .. } => self.counts.unwritten += 1,
             _ => {}
         }
-        let bytes = stream.done(&done, |job| self.storage.give(handle, job));
+        let bytes = stream.done(&done, now, |job| self.storage.give(handle, job));
         self.counts.stored_bytes += bytes;
         if let Some(streamed) = self.sessions.get_mut(&stream.session).and_then(|it| it.streamed.as_mut()) {
             streamed.stored(bytes);

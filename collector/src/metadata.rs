@@ -32,8 +32,8 @@ fn newest(view: &View) -> Option<(u64, &Segment)> {
     view.metadata().last()
 }
 
-/// The next bytes; empty if there is nothing new. Costs a read of all packet headers after a rotation.
-pub(crate) fn read(view: &View, cursor: &mut MetadataCursor) -> io::Result<Vec<u8>> {
+/// The next bytes; empty if there is nothing new. `uuid` is that of the trace, for plain text. Costs a read of all packet headers after a rotation.
+pub(crate) fn read(view: &View, uuid: [u8; 16], cursor: &mut MetadataCursor) -> io::Result<Vec<u8>> {
     let Some((number, segment)) = newest(view) else { return Ok(Vec::new()) };
     let mut out = Vec::new();
     if cursor.segment != number {
@@ -56,7 +56,7 @@ pub(crate) fn read(view: &View, cursor: &mut MetadataCursor) -> io::Result<Vec<u
     out.resize(usize::try_from(left).unwrap_or(MOST).min(MOST), 0);
     segment.data.read_exact_at(&mut out, cursor.offset)?;
     cursor.offset += out.len() as u64;
-    if is_packetised(segment)? || out.is_empty() { Ok(out) } else { Ok(packet_of(&out)) }
+    if is_packetised(segment)? || out.is_empty() { Ok(out) } else { Ok(packet_of(uuid, &out)) }
 }
 
 fn is_packetised(segment: &Segment) -> io::Result<bool> {
@@ -68,11 +68,12 @@ fn is_packetised(segment: &Segment) -> io::Result<bool> {
     Ok(magic == MAGIC.to_le_bytes() || magic == MAGIC.to_be_bytes())
 }
 
-/// Plain text as a metadata packet: stock viewers take a later piece of text in no other form.
-fn packet_of(text: &[u8]) -> Vec<u8> {
+/// Plain text as a metadata packet: stock viewers take a later piece of text in no other form, and Babeltrace 1 no packet with another uuid than that of the text.
+fn packet_of(uuid: [u8; 16], text: &[u8]) -> Vec<u8> {
     let mut packet = vec![0; HEADER];
     let bits = ((HEADER + text.len()) as u32 * 8).to_le_bytes();
     packet[..4].copy_from_slice(&MAGIC.to_le_bytes());
+    packet[4..20].copy_from_slice(&uuid);
     packet[24..28].copy_from_slice(&bits);
     packet[28..32].copy_from_slice(&bits);
     packet[35..].copy_from_slice(&[1, 8]);
@@ -141,6 +142,8 @@ mod tests {
     use std::path::Path;
     use tracepoint_reader::net::relay::IndexFile;
 
+    const UUID: [u8; 16] = *b"the trace's uuid";
+
     fn packet(text: &str, padding: usize) -> Vec<u8> {
         let mut bytes = vec![0; HEADER];
         bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
@@ -191,20 +194,20 @@ mod tests {
             if read_before > 0 {
                 // A viewer may have read one of two packets.
                 let part = View::new(sized(&first, if read_before == 1 { 45 } else { first.bytes }));
-                got.push_str(&text(&read(&part, &mut cursor)?));
+                got.push_str(&text(&read(&part, UUID, &mut cursor)?));
             }
             let (entries, bytes) = (0, first.bytes);
             view.will_open(sized(&second, 0));
             view.opened(entries, bytes, 0);
-            assert!(read(&view, &mut { cursor })?.is_empty() || read_before == 0);
+            assert!(read(&view, UUID, &mut { cursor })?.is_empty() || read_before == 0);
             view.stored_bytes(second.bytes);
             while has_more(&view, &cursor) {
-                let bytes = read(&view, &mut cursor)?;
+                let bytes = read(&view, UUID, &mut cursor)?;
                 assert!(!bytes.is_empty());
                 got.push_str(&text(&bytes));
             }
             assert_eq!(got, whole, "{read_before} {cut}");
-            assert!(read(&view, &mut cursor)?.is_empty());
+            assert!(read(&view, UUID, &mut cursor)?.is_empty());
         }
         Ok(())
     }
@@ -214,10 +217,11 @@ mod tests {
         let place = tempfile::tempdir()?;
         let mut view = View::new(segment(place.path(), "a", b"/* CTF 1.8 */ first"));
         let mut cursor = MetadataCursor::default();
-        assert_eq!(text(&read(&view, &mut cursor)?), "/* CTF 1.8 */ first");
+        let first = read(&view, UUID, &mut cursor)?;
+        assert_eq!((text(&first), &first[4..20]), ("/* CTF 1.8 */ first".to_owned(), &UUID[..]));
         view.will_open(segment(place.path(), "b", b"/* CTF 1.8 */ first second"));
         view.opened(0, 19, 0);
-        assert_eq!(text(&read(&view, &mut cursor)?), " second");
+        assert_eq!(text(&read(&view, UUID, &mut cursor)?), " second");
         assert!(!has_more(&view, &cursor));
         Ok(())
     }

@@ -7,7 +7,7 @@
 //! What makes `lttng-relayd` abort or hang is an error of the sender here: a second `CREATE_SESSION`, streams without a chunk, an index of an unknown
 //! stream. Where the stock daemon closes the connection, so does this; its other sessions go on.
 
-use crate::hub::{Hub, MOST_STREAMS, Place, Session, SessionDirectory, session_name};
+use crate::hub::{Hub, MOST_STREAMS, Place, Session, SessionDirectory, hexadecimal, session_name};
 use crate::names;
 use crate::storage::{Job, Packet};
 use crate::stream_control::Offer;
@@ -18,8 +18,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 use tracepoint_reader::net::relay::{
-    AddStream, CloseChunk, Command, CreateChunk, CreateSession, IndexFile, LEAST_MINOR, MAJOR, METADATA_CHANNEL, MINOR,
-    MINOR_WITH_CHUNKS, Pending, Reply, ReturnCode, RotateStreams, Version,
+    AddStream, CloseChunk, Command, CreateChunk, CreateSession, IndexFile, LEAST_MINOR, MAJOR, MAY_CLEAR,
+    METADATA_CHANNEL, MINOR, MINOR_WITH_CHUNKS, Pending, Reply, ReturnCode, RotateStreams, Version,
 };
 use tracepoint_reader::net::stream::Capabilities;
 
@@ -106,7 +106,7 @@ impl Control {
                 Answer::Reply(Some(Reply::Configuration { code: ReturnCode::Ok, flags }))
             }
             (Command::GetConfiguration { flags: 0 }, _) => {
-                Answer::Reply(Some(Reply::Configuration { code: ReturnCode::Ok, flags: 0 }))
+                Answer::Reply(Some(Reply::Configuration { code: ReturnCode::Ok, flags: MAY_CLEAR }))
             }
             (Command::GetConfiguration { .. }, _) => {
                 Answer::Reply(Some(Reply::Configuration { code: ReturnCode::Protocol, flags: 0 }))
@@ -197,7 +197,9 @@ fn open_session(hub: &mut Hub, create: CreateSession, minor: u32, peer: IpAddr) 
             } else {
                 PathBuf::from(session_name(&session.name, creation_time))
             };
-            Rc::new(RefCell::new(create_directory(hub, &Path::new(&session.host).join(name))?))
+            let relative = Path::new(&session.host).join(name);
+            // The sender opens a session for each snapshot.
+            if create.snapshot { snapshots(hub, &relative, key)? } else { shareable(create_directory(hub, &relative)?) }
         };
         directory.borrow().relative().clone_into(&mut path);
         session.chunk = current_chunk;
@@ -209,6 +211,34 @@ fn open_session(hub: &mut Hub, create: CreateSession, minor: u32, peer: IpAddr) 
 fn create_directory(hub: &Hub, relative: &Path) -> Result<SessionDirectory, String> {
     SessionDirectory::create(&hub.output, relative)
         .map_err(|error| format!("cannot create {}: {error}", hub.output.join(relative).display()))
+}
+
+fn shareable(directory: SessionDirectory) -> Rc<RefCell<SessionDirectory>> {
+    Rc::new(RefCell::new(directory))
+}
+
+/// The directory of all snapshots of a sender's session.
+fn snapshots(
+    hub: &Hub,
+    relative: &Path,
+    (sender, id): ([u8; 16], u64),
+) -> Result<Rc<RefCell<SessionDirectory>>, String> {
+    let key = format!("{}-{id}", hexadecimal(&sender));
+    let Some(known) = SessionDirectory::find(&hub.output, relative, &key) else {
+        let directory = create_directory(hub, relative)?;
+        let marked = directory.set_key(&key);
+        return marked
+            .map(|()| shareable(directory))
+            .map_err(|error| format!("cannot mark {}: {error}", relative.display()));
+    };
+    // The files of the snapshot before may not be complete.
+    let mut open = hub.sessions().filter_map(|(_, session)| session.directory.as_ref());
+    match open.find(|directory| directory.borrow().relative() == known) {
+        Some(directory) => Ok(Rc::clone(directory)),
+        None => SessionDirectory::reopen(&hub.output, &known)
+            .map(shareable)
+            .map_err(|error| format!("cannot open {}: {error}", hub.output.join(&known).display())),
+    }
 }
 
 /// A command in a session.
@@ -288,7 +318,7 @@ fn add_stream(hub: &mut Hub, id: u64, minor: u32, add: &AddStream) -> Result<u64
             let base: PathBuf = parts.by_ref().take(2).collect();
             let directory = match known {
                 Some(directory) => Rc::clone(directory),
-                None => Rc::new(RefCell::new(create_directory(hub, &base)?)),
+                None => shareable(create_directory(hub, &base)?),
             };
             directory.borrow_mut().create_chunk(&CreateChunk::default())?;
             (directory, 0, parts.as_path().to_owned())
@@ -319,7 +349,10 @@ fn create_chunk(hub: &mut Hub, id: u64, chunk: &CreateChunk) -> Result<(), Strin
 
 fn close_chunk(hub: &mut Hub, id: u64, chunk: &CloseChunk) -> Result<String, String> {
     let directory = hub.session(id).and_then(|session| session.directory.clone()).ok_or("there is no chunk")?;
-    directory.borrow_mut().close_chunk(chunk).map_err(|error| format!("cannot close chunk {}: {error}", chunk.id))
+    let mut cleared = Vec::new();
+    let closed = directory.borrow_mut().close_chunk(chunk, &mut cleared);
+    hub.clear(id, cleared);
+    closed.map_err(|error| format!("cannot close chunk {}: {error}", chunk.id))
 }
 
 fn rotate(hub: &mut Hub, id: u64, rotation: &RotateStreams) -> Result<(), String> {

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tracepoint_reader::net::relay::Index;
 
 /// The most segments that stay open for viewers.
@@ -46,8 +47,8 @@ pub(crate) struct View {
     passed: u64,
     /// Segments that the storage has not opened yet.
     upcoming: VecDeque<Segment>,
-    /// No event before this time will follow; none since the last packet.
-    beacon: Option<u64>,
+    /// No event before these times will follow, and when viewers may be told; none since the last packet.
+    beacons: VecDeque<(u64, Instant)>,
     /// As in the index of the first packet. Viewers abort if it changes.
     stream_class: Option<u64>,
     is_closed: bool,
@@ -60,7 +61,7 @@ impl View {
             first: 0,
             passed: 0,
             upcoming: VecDeque::new(),
-            beacon: None,
+            beacons: VecDeque::new(),
             stream_class: None,
             is_closed: false,
         }
@@ -95,7 +96,7 @@ impl View {
             segment.entries += 1;
         }
         self.stream_class.get_or_insert(stream_class);
-        self.beacon = None;
+        self.beacons.clear();
     }
 
     /// Bytes of metadata were stored.
@@ -105,9 +106,13 @@ impl View {
         }
     }
 
-    /// A beacon has come. Times do not go back.
-    pub(crate) fn inactive_until(&mut self, time: u64) {
-        self.beacon = Some(self.beacon.map_or(time, |before| before.max(time)));
+    /// A beacon has come. Times do not go back. Viewers are told after a while.
+    pub(crate) fn inactive_until(&mut self, time: u64, now: Instant, hold: Duration) {
+        let time = self.beacons.back().map_or(time, |(before, _)| time.max(*before));
+        while self.beacons.get(1).is_some_and(|(_, from)| *from <= now) {
+            self.beacons.pop_front();
+        }
+        self.beacons.push_back((time, now + hold));
     }
 
     /// The class of its packets, which is known before the first one.
@@ -139,7 +144,7 @@ impl View {
     }
 
     /// Looks at the next packet, and moves the cursor behind it. Costs a read of 72 bytes.
-    pub(crate) fn next(&self, cursor: &mut Cursor) -> io::Result<Next> {
+    pub(crate) fn next(&self, cursor: &mut Cursor, now: Instant) -> io::Result<Next> {
         if cursor.segment < self.first {
             *cursor = self.begin();
         }
@@ -154,9 +159,10 @@ impl View {
             }
             *cursor = Cursor { segment: cursor.segment + 1, entry: cursor.entry - segment.entries };
         }
-        Ok(match (self.beacon, self.stream_class) {
+        let beacon = self.beacons.iter().rev().find(|(_, from)| *from <= now);
+        Ok(match (beacon.copied(), self.stream_class) {
             _ if self.is_closed => Next::End,
-            (Some(time), Some(stream_class)) => Next::Inactive { time, stream_class },
+            (Some((time, _)), Some(stream_class)) => Next::Inactive { time, stream_class },
             _ => Next::Nothing,
         })
     }

@@ -2,11 +2,15 @@
 //!
 //! Each viewer has cursors of its own, so several read a session at the same time, and a slow one delays no other and no sender. Streams are announced
 //! as stock viewers need it: the metadata stream of a trace together with a data stream, each stream once. An idle stream answers `Inactive`
-//! with the time of its last beacon; the ended session answers `Hup` when everything was delivered.
+//! with the time of its last beacon; the ended session answers `Hup` when everything was delivered. Streams that are to be announced while all others are idle
+//! take a [renewal](renewal).
+
+mod renewal;
 
 use crate::hub::{Hub, Session};
 use crate::metadata::{self, MetadataCursor};
 use crate::view::{Cursor, Next};
+use renewal::Attached;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io;
@@ -47,9 +51,9 @@ pub(crate) struct Viewer {
     /// What the viewer has to prove to have, if it has not, and the random number for that.
     key: Option<(SharedKey, [u8; 32])>,
     has_session: bool,
-    /// The sessions that it reads, and how many of their streams were announced.
-    attached: BTreeMap<u64, usize>,
-    /// The streams that were announced to it.
+    /// The sessions that it reads.
+    attached: BTreeMap<u64, Attached>,
+    /// The streams that were announced to it, by the ids that it knows.
     streams: HashMap<u64, Viewed>,
     /// The metadata streams among them, by trace.
     metadata: HashMap<u64, u64>,
@@ -58,6 +62,7 @@ pub(crate) struct Viewer {
 /// A stream that was announced.
 #[derive(Clone, Copy, Debug)]
 struct Viewed {
+    handle: u64,
     session: u64,
     trace: u64,
     place: Place,
@@ -65,7 +70,12 @@ struct Viewed {
     time: u64,
     /// Distinguishes the times of idle streams, because stock viewers warn of equal ones.
     ordinal: u64,
+    /// Packets that begin before this time cannot be shown any more.
+    floor: u64,
+    /// The viewer has read it to its end.
     has_ended: bool,
+    /// The viewer was told so before the end.
+    has_hung_up: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -121,14 +131,15 @@ impl Viewer {
             Request::ListSessions => list(hub).encode(&mut out),
             Request::Attach { session, seek, .. } => self.attach(hub, session, seek, now).encode(&mut out),
             Request::NewStreams { session } => self.new_streams(hub, session).encode(&mut out),
-            Request::NextIndex { stream } => self.next_index(hub, stream).encode(&mut out),
+            Request::NextIndex { stream } => self.next_index(hub, stream, now).encode(&mut out),
             Request::Metadata { stream } => match self.metadata(hub, stream) {
                 Some(Ok(bytes)) if bytes.is_empty() => MetadataBytes::only(MetadataStatus::Nothing).encode(&mut out),
                 Some(Ok(bytes)) => MetadataBytes { status: MetadataStatus::Ok, bytes: &bytes }.encode(&mut out),
                 Some(Err(_)) | None => MetadataBytes::only(MetadataStatus::Error).encode(&mut out),
             },
             Request::Packet { stream, offset, length } => {
-                let view = self.streams.get(&stream).and_then(|_| hub.stream(stream)).map(|stream| &stream.view);
+                let viewed = self.streams.get(&stream);
+                let view = viewed.and_then(|viewed| hub.stream(viewed.handle)).map(|stream| &stream.view);
                 return match view.and_then(|view| view.place(offset)) {
                     Some((file, offset)) => Answer::Read { file, offset, length: length.min(LONGEST_READ) as usize },
                     None => Answer::Reply(packet_reply(&Err(io::ErrorKind::NotFound.into()))),
@@ -153,7 +164,7 @@ impl Viewer {
         }
         self.attached.entry(id).or_insert_with(|| {
             hub.viewer(id, true, now);
-            0
+            Attached::default()
         });
         Streams { status, streams: self.announce(hub, id, seek == Seek::Beginning) }
     }
@@ -163,7 +174,7 @@ impl Viewer {
         let was_attached = self.attached.remove(&id).is_some();
         if was_attached {
             self.streams.retain(|_, viewed| viewed.session != id);
-            self.metadata.retain(|_, handle| self.streams.contains_key(handle));
+            self.metadata.retain(|_, metadata| self.streams.contains_key(metadata));
             hub.viewer(id, false, now);
         }
         was_attached
@@ -179,24 +190,38 @@ impl Viewer {
     /// Announces streams that the viewer does not know, from their first packets on or from now on.
     fn announce(&mut self, hub: &Hub, id: u64, from_begin: bool) -> Vec<StreamRecord> {
         let fresh = self.fresh(hub, id);
-        *self.attached.entry(id).or_default() += fresh.len();
+        let attached = self.attached.entry(id).or_default();
+        attached.announced(fresh.len() < MOST_ANNOUNCED - 1, hub.session(id).map_or(0, |session| session.published));
         let record = |handle: &u64| {
             let stream = hub.stream(*handle)?;
             let is_metadata = stream.place.is_metadata();
-            let place = match is_metadata {
-                true => Place::Metadata(MetadataCursor::default()),
-                false if from_begin => Place::Data(stream.view.begin()),
-                false => Place::Data(stream.view.end()),
+            let (known, floor) = (attached.take_place(*handle), attached.floor());
+            let (place, floor) = match known {
+                _ if is_metadata => (Place::Metadata(MetadataCursor::default()), 0),
+                Some(cursor) => (Place::Data(cursor), 0),
+                None if from_begin => (Place::Data(stream.view.begin()), floor),
+                None => (Place::Data(stream.view.end()), floor),
             };
-            let ordinal = self.streams.len() as u64;
-            let viewed = Viewed { session: id, trace: stream.trace, place, time: 0, ordinal, has_ended: false };
-            self.streams.insert(*handle, viewed);
+            let [key, trace] = [*handle, stream.trace].map(|number| attached.id(number));
+            let (ordinal, time) = (self.streams.len() as u64, attached.floor());
+            let viewed = Viewed {
+                handle: *handle,
+                session: id,
+                trace,
+                place,
+                time,
+                ordinal,
+                floor,
+                has_ended: false,
+                has_hung_up: false,
+            };
+            self.streams.insert(key, viewed);
             if is_metadata {
-                self.metadata.insert(stream.trace, *handle);
+                self.metadata.insert(trace, key);
             }
             Some(StreamRecord {
-                id: *handle,
-                trace: stream.trace,
+                id: key,
+                trace,
                 is_metadata,
                 path: stream.place.path.to_string_lossy().into_owned(),
                 channel: stream.place.channel.clone(),
@@ -209,6 +234,9 @@ impl Viewer {
         let Some(session) = hub.session(id).filter(|_| self.attached.contains_key(&id)) else {
             return Streams::none(NewStreamsStatus::Error);
         };
+        if self.is_renewing(id) && !self.renew(id) {
+            return Streams::none(NewStreamsStatus::Nothing);
+        }
         let streams = self.announce(hub, id, true);
         let all_ended = || self.streams.values().filter(|viewed| viewed.session == id).all(Viewed::has_nothing_more);
         if streams.is_empty() && session.is_closed() && all_ended() {
@@ -217,15 +245,32 @@ impl Viewer {
         Streams { status: NewStreamsStatus::Ok, streams }
     }
 
-    fn next_index(&mut self, hub: &Hub, handle: u64) -> Index {
+    fn next_index(&mut self, hub: &Hub, id: u64, now: Instant) -> Index {
         let error = Index::only(IndexStatus::Error);
-        let Some((mut viewed, stream)) = self.streams.get(&handle).copied().zip(hub.stream(handle)) else {
-            return error;
-        };
+        let Some(mut viewed) = self.streams.get(&id).copied() else { return error };
+        let Some(stream) = hub.stream(viewed.handle) else { return error };
         let Place::Data(cursor) = &mut viewed.place else { return error };
-        let index = match stream.view.next(cursor) {
+        if self.is_renewing(viewed.session) {
+            self.hang_up(id);
+            return Index::only(IndexStatus::Hup);
+        }
+        let next = loop {
+            match stream.view.next(cursor, now) {
+                Ok(Next::Packet { index, .. }) if index.begin < viewed.floor => {}
+                next => break next,
+            }
+        };
+        let is_idle = matches!(next, Ok(Next::Nothing | Next::Inactive { .. }));
+        let waits = is_idle && !self.fresh(hub, viewed.session).is_empty();
+        if self.attached.get_mut(&viewed.session).is_some_and(|attached| attached.waits(waits, now)) {
+            self.hang_up(id);
+            return Index::only(IndexStatus::Hup);
+        }
+        let index = match next {
             Err(_) => error,
             Ok(Next::Nothing) => Index::only(IndexStatus::Retry),
+            // What waits to be announced may be earlier than the last beacon.
+            Ok(Next::Inactive { .. }) if waits => Index::only(IndexStatus::Retry),
             Ok(Next::End) => {
                 viewed.has_ended = true;
                 Index::only(IndexStatus::Hup)
@@ -250,14 +295,15 @@ impl Viewer {
                 }
             }
         };
-        self.streams.insert(handle, viewed);
+        self.streams.insert(id, viewed);
         index
     }
 
     /// What the viewer has to ask for before it reads a packet of this stream.
     fn flags(&self, hub: &Hub, viewed: &Viewed) -> u32 {
         let metadata = self.metadata.get(&viewed.trace);
-        let metadata = metadata.and_then(|handle| Some((hub.stream(*handle)?, self.streams.get(handle)?.place)));
+        let metadata = metadata.and_then(|id| self.streams.get(id));
+        let metadata = metadata.and_then(|viewed| Some((hub.stream(viewed.handle)?, viewed.place)));
         let has_metadata = match metadata {
             Some((stream, Place::Metadata(cursor))) => metadata::has_more(&stream.view, &cursor),
             _ => false,
@@ -269,18 +315,19 @@ impl Viewer {
     /// Streams that can be announced and were not: published ones of traces that have metadata and data.
     fn fresh(&self, hub: &Hub, id: u64) -> Vec<u64> {
         let Some(session) = hub.session(id) else { return Vec::new() };
-        if self.attached.get(&id) == Some(&session.published) {
+        let Some(attached) = self.attached.get(&id).filter(|attached| !attached.knows_all(session.published)) else {
             return Vec::new();
-        }
+        };
         let published = session.streams.iter().filter_map(|handle| Some((*handle, hub.stream(*handle)?)));
-        let published: Vec<_> = published.filter(|(_, stream)| stream.is_published).collect();
+        let published: Vec<_> =
+            published.filter(|(handle, stream)| stream.is_published && !attached.has_passed(*handle)).collect();
         let of = |is_metadata: bool| -> HashSet<u64> {
             let streams = published.iter().filter(|(_, stream)| stream.place.is_metadata() == is_metadata);
             streams.map(|(_, stream)| stream.trace).collect()
         };
         let (with_metadata, with_data) = (of(true), of(false));
         let is_complete = |trace| with_metadata.contains(&trace) && with_data.contains(&trace);
-        let unknown = published.iter().filter(|(handle, _)| !self.streams.contains_key(handle));
+        let unknown = published.iter().filter(|(handle, _)| !self.streams.contains_key(&attached.id(*handle)));
         let mut fresh: Vec<_> = unknown.filter(|(_, stream)| is_complete(stream.trace)).collect();
         // The metadata of a trace, then its other streams; never metadata without one of these.
         fresh.sort_by_key(|(_, stream)| (stream.trace, !stream.place.is_metadata()));
@@ -292,15 +339,18 @@ impl Viewer {
     }
 
     /// How the clock of the trace with this stream is aligned.
-    fn clock(&self, hub: &mut Hub, handle: u64) -> ClockOffset {
-        let streamed = self.streams.get(&handle).and_then(|viewed| hub.streamed(viewed.session));
+    fn clock(&self, hub: &mut Hub, id: u64) -> ClockOffset {
+        let streamed = self.streams.get(&id).and_then(|viewed| hub.streamed(viewed.session));
         let (offset, bound) = streamed.and_then(|streamed| streamed.alignment).unwrap_or((0, NO_BOUND));
         ClockOffset { offset, bound }
     }
 
-    fn metadata(&mut self, hub: &Hub, handle: u64) -> Option<io::Result<Vec<u8>>> {
-        let Place::Metadata(cursor) = &mut self.streams.get_mut(&handle)?.place else { return None };
-        Some(metadata::read(&hub.stream(handle)?.view, cursor))
+    fn metadata(&mut self, hub: &Hub, id: u64) -> Option<io::Result<Vec<u8>>> {
+        let viewed = self.streams.get_mut(&id)?;
+        let Place::Metadata(cursor) = &mut viewed.place else { return None };
+        let streamed = hub.session(viewed.session).and_then(|session| session.streamed.as_ref());
+        let uuid = streamed.map_or([0; 16], |streamed| streamed.trace);
+        Some(metadata::read(&hub.stream(viewed.handle)?.view, uuid, cursor))
     }
 }
 

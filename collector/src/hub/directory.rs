@@ -15,12 +15,15 @@ use crate::storage::repair::MARK;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
 use tracepoint_reader::net::relay::{ChunkEnd, CloseChunk, CreateChunk};
 
+/// The file with the key of a session, in its directory: a session that goes on, or comes once more, finds its directory by that.
+const KEY_FILE: &str = ".tracepoint-stream";
 /// How many names are tried.
 const MOST_TRIES: u32 = 1000;
 
@@ -52,10 +55,7 @@ impl SessionDirectory {
             make_directories(output, parent)?;
         }
         for number in 1..MOST_TRIES {
-            let mut name = relative.as_os_str().to_owned();
-            if number > 1 {
-                name.push(format!("-{number}"));
-            }
+            let name = numbered(relative, number);
             let path = output.join(&name);
             match DirBuilder::new().mode(0o750).create(&path) {
                 Ok(()) => {
@@ -74,6 +74,24 @@ impl SessionDirectory {
         let path = output.join(relative);
         File::create(path.join(MARK))?;
         Ok(Self { path, relative: relative.to_owned(), chunks: BTreeMap::new() })
+    }
+
+    /// The directory with this key: `relative`, or that name with a number, below `output`.
+    pub(crate) fn find(output: &Path, relative: &Path, key: &str) -> Option<String> {
+        for number in 1..MOST_TRIES {
+            let name = numbered(relative, number);
+            match std::fs::read_to_string(output.join(&name).join(KEY_FILE)) {
+                Ok(found) if found == key => return Some(name.to_string_lossy().into_owned()),
+                Err(error) if error.kind() == ErrorKind::NotFound && !output.join(&name).exists() => break,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Lets [`find`](Self::find) find it.
+    pub(crate) fn set_key(&self, key: &str) -> io::Result<()> {
+        std::fs::write(self.path.join(KEY_FILE), key)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -115,8 +133,9 @@ impl SessionDirectory {
         Ok(self.path.join(relative))
     }
 
-    /// One connection closes a chunk; the last one moves or deletes it. The path of the chunk below the output directory.
-    pub(crate) fn close_chunk(&mut self, close: &CloseChunk) -> io::Result<String> {
+    /// One connection closes a chunk; the last one moves it. The path of the chunk below the output directory. The directories of a chunk that is to be
+    /// deleted go to `cleared`.
+    pub(crate) fn close_chunk(&mut self, close: &CloseChunk, cleared: &mut Vec<PathBuf>) -> io::Result<String> {
         let Some(chunk) = self.chunks.get_mut(&close.id) else { return Err(ErrorKind::NotFound.into()) };
         chunk.users = chunk.users.saturating_sub(1);
         let here = Path::new(&self.relative).join(&chunk.relative);
@@ -130,8 +149,10 @@ impl SessionDirectory {
         let from = self.path.join(&chunk.relative);
         let parts: Vec<_> = chunk.tops.iter().filter(|top| from.join(top).exists()).collect();
         if close.end == Some(ChunkEnd::Delete) {
-            for part in parts {
-                std::fs::remove_dir_all(from.join(part))?;
+            if chunk.relative.as_os_str().is_empty() {
+                cleared.extend(parts.into_iter().map(|part| from.join(part)));
+            } else {
+                cleared.push(from);
             }
             return Ok(here.to_string_lossy().into_owned());
         }
@@ -155,6 +176,15 @@ impl Drop for SessionDirectory {
         // If it stays, the next collector looks for damage and finds none.
         let _ = std::fs::remove_file(self.path.join(MARK));
     }
+}
+
+/// The name with a number behind it, from the second one on.
+fn numbered(relative: &Path, number: u32) -> OsString {
+    let mut name = relative.as_os_str().to_owned();
+    if number > 1 {
+        name.push(format!("-{number}"));
+    }
+    name
 }
 
 /// Makes the directories of a relative path that do not exist. Links are not followed.
@@ -187,6 +217,11 @@ fn timestamp(time: u64) -> Timestamp {
     i64::try_from(time).ok().and_then(|time| Timestamp::from_second(time).ok()).unwrap_or_default()
 }
 
+/// The digits of a key.
+pub(crate) fn hexadecimal(key: &[u8; 16]) -> String {
+    format!("{:032x}", u128::from_be_bytes(*key))
+}
+
 /// Writes a file below a directory, whole or not at all.
 pub(crate) fn put(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let path = directory.join(name);
@@ -214,6 +249,9 @@ mod tests {
         drop(second);
         assert!(!place.path().join("host/shop-2").join(MARK).exists());
         assert_eq!(create()?.relative(), "host/shop-4");
+        third.set_key("its key")?;
+        let find = |key| SessionDirectory::find(place.path(), Path::new("host/shop"), key);
+        assert_eq!([find("its key"), find("another")], [Some("host/shop-3".to_owned()), None]);
         Ok(())
     }
 
@@ -240,17 +278,35 @@ mod tests {
         }
         // Two connections have this chunk.
         directory.create_chunk(&chunk(0))?;
-        assert_eq!(directory.close_chunk(&close(0, Some(ChunkEnd::Archive)))?, "host/shop/");
-        let path = directory.close_chunk(&close(0, Some(ChunkEnd::Archive)))?;
+        let mut cleared = Vec::new();
+        assert_eq!(directory.close_chunk(&close(0, Some(ChunkEnd::Archive)), &mut cleared)?, "host/shop/");
+        let path = directory.close_chunk(&close(0, Some(ChunkEnd::Archive)), &mut cleared)?;
         assert_eq!(path, "host/shop/archives/20231114T221320+0000-20231114T221325+0000-0");
         assert_eq!(std::fs::read_to_string(place.path().join(path).join("ust/uid/c_0"))?, "0");
         assert!(!place.path().join("host/shop/ust").exists());
         let current = place.path().join("host/shop/20231114T221330+0000-1/ust/uid/c_0");
         assert_eq!(std::fs::read_to_string(&current)?, "1");
-        directory.close_chunk(&close(1, None))?;
+        directory.close_chunk(&close(1, None), &mut cleared)?;
         assert!(current.exists() && !directory.has_chunk(1));
-        assert!(directory.close_chunk(&close(7, None)).is_err());
+        assert!(directory.close_chunk(&close(7, None), &mut cleared).is_err());
         assert!(directory.create_chunk(&CreateChunk { name: Some("../x".into()), ..chunk(9) }).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn the_directories_of_a_cleared_chunk_are_told() -> Result<(), Box<dyn std::error::Error>> {
+        let place = tempfile::tempdir()?;
+        let mut directory = SessionDirectory::create(place.path(), Path::new("host/shop"))?;
+        let mut cleared = Vec::new();
+        for id in 0..2 {
+            directory.create_chunk(&CreateChunk { id, ..CreateChunk::default() })?;
+            directory.stream_directory(id, Path::new("ust/uid"))?;
+            let close = CloseChunk { id, close_time: 0, end: Some(ChunkEnd::Delete) };
+            assert!(directory.close_chunk(&close, &mut cleared)?.starts_with("host/shop"));
+            assert!(!directory.has_chunk(id));
+        }
+        assert_eq!(cleared, [directory.path().join("ust"), directory.path().join("19700101T000000+0000-1")]);
+        assert!(cleared.iter().all(|path| path.exists()), "streams may still be written there");
         Ok(())
     }
 

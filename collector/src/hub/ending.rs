@@ -48,6 +48,8 @@ impl Hub {
         if !all_closed {
             return;
         }
+        self.remove_cleared(id);
+        let Some(session) = self.sessions.get(&id) else { return };
         if !session.is_closed() {
             let what = format!("{} `{}` of {} ended", session.kind(), session.name, session.host);
             self.messages.push(what);

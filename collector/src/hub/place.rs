@@ -27,6 +27,9 @@ impl Place {
 
     /// Creates the files with this number in the series of a stream whose files have a largest size.
     pub(crate) fn create(&self, number: u64) -> io::Result<Files> {
+        if self.is_metadata() {
+            return Files::create_metadata(&self.directory);
+        }
         let (largest, count) = self.limit;
         let name = match (largest, count) {
             (0, _) => self.channel.clone(),
@@ -41,7 +44,7 @@ impl Place {
                 name
             }
         };
-        let is_indexed = self.format.is_some() && !self.is_metadata();
-        Files::create(&self.directory.join(name), self.format.unwrap_or(IndexFile { is_long: true }), is_indexed)
+        let format = self.format.unwrap_or(IndexFile { is_long: true });
+        Files::create(&self.directory.join(name), format, self.format.is_some())
     }
 }

@@ -7,8 +7,12 @@ use crate::storage::{Done, Files, Job, Packet, SequencedPacket};
 use crate::view::View;
 use std::io;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tracepoint_reader::net::stream::Delivered;
+
+/// How much later viewers are told of beacons of stock senders. These do not promise anything about streams that are about to appear: an application is known
+/// some time after its first event.
+const HOLD: Duration = Duration::from_millis(200);
 
 /// The files into which a stream rotates.
 #[derive(Debug)]
@@ -116,7 +120,8 @@ impl Stream {
     pub(crate) fn rotate(&mut self, from: u64, directory: PathBuf, give: impl FnMut(Job)) -> io::Result<()> {
         let place = Place { directory, ..self.place.clone() };
         let rotation = Rotation { from, files: place.create(0)?, directory: place.directory };
-        let is_due = self.place.is_metadata() || self.last_number.is_some_and(|last| last >= from);
+        // All packets before it have come.
+        let is_due = self.place.is_metadata() || self.last_number.map_or(0, |last| last.saturating_add(1)) >= from;
         if let Some(earlier) = self.rotation.replace(rotation) {
             // The stream had no packet for the chunk between; its files stay empty.
             drop(earlier);
@@ -144,7 +149,7 @@ impl Stream {
 
     /// Begins the file anew; of metadata.
     pub(super) fn replace(&mut self, mut give: impl FnMut(Job)) -> io::Result<()> {
-        std::fs::remove_file(self.place.directory.join(&self.place.channel))?;
+        Files::remove_metadata(&self.place.directory)?;
         let files = self.place.create(0)?;
         self.view.will_open(files.segment());
         give(Job::Open { files, from: None });
@@ -263,7 +268,7 @@ impl Stream {
     }
 
     /// The storage has done something; the bytes of a packet that is in the file now.
-    pub(super) fn done(&mut self, done: &Done, mut give: impl FnMut(Job)) -> u64 {
+    pub(super) fn done(&mut self, done: &Done, now: Instant, mut give: impl FnMut(Job)) -> u64 {
         match *done {
             Done::Opened { entries, bytes, moved } => self.view.opened(entries, bytes, moved),
             Done::Packet { sequence, size, stream_class } => {
@@ -284,7 +289,7 @@ impl Stream {
             }
             Done::Metadata { bytes } => self.view.stored_bytes(bytes),
             Done::Beacon { time } => {
-                self.view.inactive_until(time);
+                self.view.inactive_until(time, now, if self.ordered.is_some() { Duration::ZERO } else { HOLD });
                 self.has_beacon = self.next_beacon.is_some();
                 if let Some(time) = self.next_beacon.take() {
                     give(Job::Beacon { time });

@@ -12,6 +12,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit};
 pub(crate) struct Streamed {
     /// Identifies the session when its sender connects again.
     pub(crate) key: [u8; 16],
+    /// The uuid of the trace.
+    pub(crate) trace: [u8; 16],
     /// What data come with. Random, for each connection.
     pub(crate) token: [u8; 16],
     /// Counts the control connections: an older one must not go on.

@@ -1,12 +1,14 @@
 //! The files of one stream.
 
 use super::{Packet, SequencedPacket};
+use rustix::fs::{AtFlags, renameat, statat, unlinkat};
+use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tracepoint_reader::net::relay::{Index, IndexFile};
+use tracepoint_reader::net::relay::{Index, IndexFile, METADATA_CHANNEL};
 
 /// New files of a stream.
 #[derive(Debug)]
@@ -17,6 +19,26 @@ pub(crate) struct Files {
     /// What is in them already.
     bytes: u64,
     entries: u64,
+    /// For metadata that has no bytes yet.
+    unnamed: Option<Unnamed>,
+}
+
+/// The directory of a file of metadata that gets its name with its first bytes. Readers take a directory with an empty one for a damaged trace.
+#[derive(Debug)]
+struct Unnamed(File);
+
+/// The name of metadata before.
+pub(super) const UNNAMED: &str = ".metadata";
+
+impl Unnamed {
+    /// Gives the file its name. The directory may have another one by now.
+    fn name(&self) -> io::Result<()> {
+        match renameat(&self.0, UNNAMED, &self.0, METADATA_CHANNEL) {
+            // Metadata that came in place of this has it.
+            Err(Errno::NOENT) if statat(&self.0, METADATA_CHANNEL, AtFlags::empty()).is_ok() => Ok(()),
+            named => Ok(named?),
+        }
+    }
 }
 
 /// What viewers read of one file of a stream.
@@ -107,7 +129,28 @@ impl Files {
                 Some((Arc::new(file), path))
             }
         };
-        Ok(Self { data: Arc::new(create(path)?), index, format, bytes: 0, entries: 0 })
+        Ok(Self { data: Arc::new(create(path)?), index, format, bytes: 0, entries: 0, unnamed: None })
+    }
+
+    /// Creates a file for metadata in a directory that exists. It has its name when it has bytes.
+    pub(crate) fn create_metadata(directory: &Path) -> io::Result<Self> {
+        if directory.join(METADATA_CHANNEL).symlink_metadata().is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let data = Arc::new(create(&directory.join(UNNAMED))?);
+        let unnamed = Some(Unnamed(File::open(directory)?));
+        Ok(Self { data, index: None, format: IndexFile { is_long: true }, bytes: 0, entries: 0, unnamed })
+    }
+
+    /// Removes the file with the metadata of a directory, which another one will replace.
+    pub(crate) fn remove_metadata(directory: &Path) -> io::Result<()> {
+        for name in [METADATA_CHANNEL, UNNAMED] {
+            match std::fs::remove_file(directory.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Opens the files of a stream that ended before, and which were repaired since, to go on behind their last packet. Those of metadata if they have no
@@ -119,14 +162,14 @@ impl Files {
         let data = Arc::new(data);
         let format = IndexFile { is_long: true };
         let Some(index) = index_path(path).filter(|_| is_indexed) else {
-            return Ok(Self { data, index: None, format, bytes, entries: 0 });
+            return Ok(Self { data, index: None, format, bytes, entries: 0, unnamed: None });
         };
         let file = open(&index)?;
         let mut header = [0; IndexFile::HEADER];
         file.read_exact_at(&mut header, 0)?;
         let format = IndexFile::of_header(&header).ok_or(io::ErrorKind::InvalidData)?;
         let entries = (file.metadata()?.len() - IndexFile::HEADER as u64) / format.entry_size() as u64;
-        Ok(Self { data, index: Some((Arc::new(file), index)), format, bytes, entries })
+        Ok(Self { data, index: Some((Arc::new(file), index)), format, bytes, entries, unnamed: None })
     }
 
     /// The tracer's number of the last packet in them.
@@ -205,6 +248,10 @@ impl OpenFiles {
 
     /// Appends these bytes, by one call if the system takes them at once; all or nothing: what a failed write has left is cut off.
     fn write(&mut self, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+        if let Some(unnamed) = &self.files.unnamed {
+            unnamed.name()?;
+            self.files.unnamed = None;
+        }
         let size: usize = slices.iter().map(|slice| slice.len()).sum();
         let mut left = size;
         while left > 0 {
@@ -223,6 +270,14 @@ impl OpenFiles {
         }
         self.bytes += size as u64;
         Ok(())
+    }
+
+    /// Nothing more is written: metadata without bytes is removed.
+    pub(super) fn close(self) {
+        if let Some(Unnamed(directory)) = self.files.unnamed {
+            // If it stays, no reader looks at it.
+            let _ = unlinkat(directory, UNNAMED, AtFlags::empty());
+        }
     }
 
     /// Makes the file end where the last append ended, and goes on there.

@@ -4,7 +4,7 @@
 //! these sessions, an index loses an entry that is incomplete or whose packet is, and a stream file what stands behind the last entry. A
 //! stream without an index stays as it is. Packetised metadata loses an incomplete packet.
 
-use super::file::index_path;
+use super::file::{UNNAMED, index_path};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
@@ -49,6 +49,8 @@ fn search(directory: &Path, is_open: bool, depth: usize, found: &mut Found) -> i
             std::fs::remove_dir_all(&path)?;
         } else if kind.is_dir() && depth > 0 {
             search(&path, is_open, depth - 1, found)?;
+        } else if kind.is_file() && is_open && entry.file_name() == UNNAMED {
+            std::fs::remove_file(&path)?;
         } else if kind.is_file() && entry.file_name() != MARK {
             let before = entry.metadata()?.len();
             let after = if is_open { repair_file(&path, before)? } else { before };

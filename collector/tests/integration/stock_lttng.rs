@@ -137,6 +137,97 @@ fn several_viewers_see_events_live() {
     assert_eq!(counts.late + counts.missing + counts.unwritten, 0, "{messages:?}");
 }
 
+/// babeltrace2 looks for new streams only when a packet comes of one that it knows: here none does.
+#[test]
+fn processes_that_come_while_the_known_ones_are_idle_are_seen_live() {
+    let Some(place) = Lttng::new(&[]) else { return };
+    let output = place.path().join("out");
+    let collector = Running::below(&output);
+    run(
+        &place,
+        &collector,
+        "lttng create pids --live=100000 $URLS
+         lttng enable-channel -u c --buffers-pid
+         lttng enable-event -u -c c 'lttng_ust_tracef:*'
+         lttng start
+         ./app 0 1 60000000 & idle=$!
+         is_listed() { babeltrace2 -i lttng-live $LIVE | grep -q ' [1-9][0-9]* stream'; }
+         await is_listed
+         babeltrace2 -i lttng-live $LIVE/host/$HOST/pids >viewer 2>errors & viewer=$!
+         is_viewed() { babeltrace2 -i lttng-live $LIVE | grep -q ' 1 client'; }
+         await is_viewed
+         for from in 100 200; do
+             ./app $from $((from + 100)) 0
+             await has_lines viewer $from
+         done
+         kill $idle
+         lttng stop
+         lttng destroy
+         wait $viewer",
+    );
+    let seen = numbers(&place.file("viewer"));
+    // The first one may come before the viewer has attached.
+    assert_each_once(seen.strip_prefix(&[0]).unwrap_or(&seen), 100..300);
+    assert_eq!(place.file("errors"), "");
+    let (counts, messages) = collector.end();
+    assert_eq!(counts.late + counts.missing + counts.unwritten, 0, "{messages:?}");
+}
+
+/// What was recorded before is gone, while the session records and while it is stopped.
+#[test]
+fn cleared_sessions_go_on() {
+    let Some(place) = Lttng::new(&[]) else { return };
+    let output = place.path().join("out");
+    let collector = Running::below(&output);
+    run(
+        &place,
+        &collector,
+        "lttng create cleared $URLS
+         lttng enable-event -u 'lttng_ust_tracef:*'
+         lttng start
+         ./app 0 100 0
+         lttng clear cleared
+         ./app 100 200 0
+         lttng stop
+         lttng clear cleared
+         lttng start
+         ./app 200 300 0
+         lttng stop
+         lttng destroy",
+    );
+    let (counts, messages) = collector.end();
+    assert_eq!((counts.late, counts.missing, counts.unwritten), (0, 0, 0), "{messages:?}");
+    assert_each_once(&stored(&output), 200..300);
+    let packets = |path: &std::path::PathBuf| path.file_name().is_some_and(|name| name == "channel0_0");
+    assert_eq!(walk(&output).iter().filter(|path| packets(path)).count(), 1, "{:#?}", walk(&output));
+}
+
+#[test]
+fn snapshots_of_a_session_are_in_one_directory() {
+    let Some(place) = Lttng::new(&[]) else { return };
+    let output = place.path().join("out");
+    let collector = Running::below(&output);
+    run(
+        &place,
+        &collector,
+        "lttng create kept --snapshot $URLS
+         lttng enable-event -u 'lttng_ust_tracef:*'
+         lttng start
+         for n in 1 2 3; do ./app ${n}00 ${n}01 0; lttng snapshot record; done
+         lttng destroy",
+    );
+    collector.end();
+    let directories =
+        |path: &Path| std::fs::read_dir(path).expect("a directory").map(|it| it.expect("an entry").path());
+    let hosts: Vec<_> = directories(&output).collect();
+    let sessions: Vec<_> = hosts.iter().flat_map(|host| directories(host)).collect();
+    let [session] = &sessions[..] else { panic!("one directory, not {sessions:?}") };
+    let snapshots = directories(session).filter(|path| path.is_dir()).map(|path| stored(&path).len());
+    let mut sizes: Vec<_> = snapshots.collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [1, 2, 3]);
+}
+
 #[test]
 fn rotated_chunks_are_complete_traces() {
     let Some(place) = Lttng::new(&[]) else { return };

@@ -40,6 +40,9 @@ fn packets_over_tcp_are_stored_and_acknowledged() {
     let collector = Running::below(place.path());
     let mut sender = StreamSender::open(collector.addresses.control, collector.addresses.data, 1, None);
     assert_eq!(sender.welcome.map(|(resumed, metadata, _)| (resumed, metadata)), Some((false, 0)));
+    // babeltrace2 refuses to read a directory anywhere below which there is empty metadata.
+    let metadata = directory(&place).join("metadata");
+    assert!(directory(&place).exists() && !metadata.exists());
     let handles = [sender.announce(0).0, sender.announce(1).0];
     sender.say_metadata(0, METADATA);
     sender.say_metadata(METADATA.len() as u64 - 7, &[&METADATA[METADATA.len() - 7..], EVENT].concat());

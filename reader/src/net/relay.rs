@@ -46,6 +46,8 @@ pub const MINOR_WITH_CHUNKS: u32 = 11;
 pub const LEAST_MINOR: u32 = 4;
 /// The largest payload of a command that `lttng-relayd` accepts, in bytes.
 pub const LONGEST_PAYLOAD: u64 = 128 << 20;
+/// In the flags of an answer to `GET_CONFIGURATION`: traces may be cleared.
+pub const MAY_CLEAR: u64 = 1;
 /// A stream with this channel name is the metadata of its trace.
 pub const METADATA_CHANNEL: &str = "metadata";
 /// The longest session name to which a relay daemon can append the time of creation, in bytes.

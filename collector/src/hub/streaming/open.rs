@@ -2,7 +2,7 @@
 
 use crate::fragments::Fragments;
 use crate::hub::chunks;
-use crate::hub::directory::SessionDirectory;
+use crate::hub::directory::{SessionDirectory, hexadecimal};
 use crate::hub::ordered::Ordered;
 use crate::hub::place::Place;
 use crate::hub::session::Session;
@@ -13,15 +13,13 @@ use crate::names::sanitised;
 use crate::storage::Files;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 use tracepoint_reader::net::relay::{IndexFile, METADATA_CHANNEL};
 use tracepoint_reader::net::stream::{Announce, Hello};
 
-/// The file with the key of a session, in its directory.
-const KEY_FILE: &str = ".tracepoint-stream";
 /// Names of files that are no streams.
 const RESERVED: [&str; 3] = [METADATA_CHANNEL, "index", ".account"];
 /// What a sender is told when its session is open.
@@ -94,6 +92,7 @@ impl Hub {
         session.directory = Some(Rc::new(RefCell::new(directory)));
         session.streamed = Some(Streamed {
             key: hello.key,
+            trace: hello.trace,
             token,
             connection: 1,
             detached: None,
@@ -178,26 +177,11 @@ impl Hub {
 pub(in crate::hub) fn streamed_directory(output: &Path, hello: &Hello<'_>) -> io::Result<(SessionDirectory, bool)> {
     let [host, session] = [hello.host, hello.session].map(|name| sanitised(name, 0));
     let relative = Path::new(&host).join(session).join(sanitised(hello.process, 16));
-    let key: String = hello
-        .key
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .filter_map(|digit| char::from_digit(digit.into(), 16))
-        .collect();
-    for number in 1..1000 {
-        let mut name = relative.as_os_str().to_owned();
-        if number > 1 {
-            name.push(format!("-{number}"));
-        }
-        match std::fs::read_to_string(output.join(&name).join(KEY_FILE)) {
-            Ok(found) if found == key => {
-                return Ok((SessionDirectory::reopen(output, &name.to_string_lossy())?, true));
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound && !output.join(&name).exists() => break,
-            _ => {}
-        }
+    let key = hexadecimal(&hello.key);
+    if let Some(name) = SessionDirectory::find(output, &relative, &key) {
+        return Ok((SessionDirectory::reopen(output, &name)?, true));
     }
     let directory = SessionDirectory::create(output, &relative)?;
-    std::fs::write(directory.path().join(KEY_FILE), key)?;
+    directory.set_key(&key)?;
     Ok((directory, false))
 }

@@ -87,7 +87,7 @@ impl Writer {
             }
             Job::Remove { directory, bytes } => Some(self.remove(&directory, bytes)),
             Job::Close => {
-                self.streams.remove(&handle);
+                self.streams.remove(&handle).into_iter().for_each(OpenFiles::close);
                 Some(Done::Closed)
             }
         };
