@@ -95,7 +95,7 @@ pub use tracepoint_macros::TraceEnum;
 ///
 /// | option | effect |
 /// |---|---|
-/// | – | the arguments whose types, as written, are `str`, `String`, `Path`, `PathBuf`, an integer up to 64 bits, `bool`, `f32`, `f64`, `[T]`, `Vec<T>` or `Option<T>` of these numbers, `Duration`, `SystemTime`, an address, `Uuid`, or a reference to such, are fields; others are left out |
+/// | – | the arguments of the types `str`, `String`, `Path`, `PathBuf`, an integer up to 64 bits, `bool`, `f32`, `f64`, `[T]`, `Vec<T>` or `Option<T>` of these numbers, `Duration`, `SystemTime`, an address, a `Uuid` that is `Display`, or references to such, are fields, by their names; others are left out, also those of other types that have these names, and those whose type is written by another name |
 /// | `skip(a, b)` | without these |
 /// | `fields(a, len: u64 = b.len() as u64, c: debug = c)` | exactly these: arguments, and expressions over the arguments and `self` |
 /// | `err` | the function returns a `Result`: an `Err` is the outcome `error`, and the event `NAME_err { span_id, error }` records what its `Display` writes |

@@ -161,20 +161,17 @@ macro_rules! trace_mark {
 macro_rules! span {
     (parent: $parent:expr, $($segment:ident)::+ ( $($argument:expr),* $(,)? )) => {
         if $($segment)::+::__tracepoint_is_on() {
-            $($segment)::+::__tracepoint_begin($crate::span::SpanId::from($parent), $($argument),*)
+            $($segment)::+::__tracepoint_begin(<$crate::span::SpanId as ::core::convert::From<_>>::from($parent), $($argument),*)
         } else {
             $($segment)::+::__tracepoint_off()
         }
     };
     (parent: $parent:expr, :: $($segment:ident)::+ ( $($argument:expr),* $(,)? )) => {
         if ::$($segment)::+::__tracepoint_is_on() {
-            ::$($segment)::+::__tracepoint_begin($crate::span::SpanId::from($parent), $($argument),*)
+            ::$($segment)::+::__tracepoint_begin(<$crate::span::SpanId as ::core::convert::From<_>>::from($parent), $($argument),*)
         } else {
             ::$($segment)::+::__tracepoint_off()
         }
-    };
-    (parent: $($other:tt)*) => {
-        ::core::compile_error!("`span!` takes a parent and a call of a span: `span!(parent: &outer, path::to::name(argument, …))`")
     };
     ($($segment:ident)::+ ( $($argument:expr),* $(,)? )) => {
         $crate::span!(parent: $crate::span::SpanId::NONE, $($segment)::+($($argument),*))
@@ -183,7 +180,7 @@ macro_rules! span {
         $crate::span!(parent: $crate::span::SpanId::NONE, ::$($segment)::+($($argument),*))
     };
     ($($other:tt)*) => {
-        ::core::compile_error!("`span!` takes a call of a span: `span!(path::to::name(argument, …))`")
+        $crate::private::call! { $crate, span, $($other)* }
     };
 }
 
@@ -195,8 +192,8 @@ macro_rules! span {
 /// tracepoint::trace!(opened(3, &expensive_name())); // off: `expensive_name` is not called
 /// ```
 ///
-/// Name the tracepoint by its path (`trace!(net::events::opened(…))`), or by its name where it is in scope. A macro of yours that
-/// forwards a path takes it as `$($segment:ident)::+`. The arguments are ordinary expressions of the calling function: they may
+/// Name the tracepoint by its path (`trace!(net::events::opened(…))`), or by its name where it is in scope; a macro of yours may pass it, or the whole call, as
+/// a fragment of any kind. The arguments are ordinary expressions of the calling function: they may
 /// contain `?`, `.await` and `return`, they are not in an `unsafe` context, and their panics reach the caller.
 #[macro_export]
 macro_rules! trace {
@@ -211,6 +208,6 @@ macro_rules! trace {
         }
     };
     ($($other:tt)*) => {
-        ::core::compile_error!("`trace!` takes a call of a tracepoint: `trace!(path::to::name(argument, …))`")
+        $crate::private::call! { $crate, trace, $($other)* }
     };
 }

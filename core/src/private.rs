@@ -21,14 +21,16 @@ pub use crate::site::{register_object, unregister_object};
 pub use crate::tracepoint::{
     Argument, Served, Tracepoint, TracepointDescriptor, TracepointParts, TracepointType, probes_changed, register,
 };
-pub use crate::values::{
-    array, by_value, duration, optional, optional_path, optional_text, path, pointer, printed, scalar, sequence,
-    system_time, text,
-};
+pub use crate::values::{IsEvent, IsSpan, by_value, misused};
 #[cfg(not(patched_sites))]
 pub use linkme;
-pub use tracepoint_macros::{define_trace, trace_mark};
+pub use tracepoint_macros::{call, define_trace, trace_mark};
 pub use tracepoint_ring::Level;
+pub use tracepoint_ring::field::argument::{Absent, Argument as TracedArgument, NoField};
+pub use tracepoint_ring::field::conditional::{Conditional, count, joined, joined_length, present, text_of};
+pub use tracepoint_ring::field::expression::{
+    array, duration, optional, optional_path, optional_text, path, pointer, printed, sequence, system_time, text,
+};
 pub use tracepoint_ring::field::words::Words;
 pub use tracepoint_ring::field::{
     Array, At, Base, Be, Both, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType, PathBytes, Sequence,

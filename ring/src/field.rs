@@ -15,7 +15,13 @@
 //! | a value of a type that is known at run time | one byte that names the type (0: none, then u64, i64, f64, bool, str), and the value |
 
 mod any_fields;
+#[doc(hidden)]
+pub mod argument;
+#[doc(hidden)]
+pub mod conditional;
 mod elements;
+#[doc(hidden)]
+pub mod expression;
 mod formatted;
 mod scalar;
 mod text;

@@ -1,6 +1,7 @@
 //! Attributes of tracepoints, classes, arguments and fields.
 
 use crate::problems::Problems;
+use syn::ext::IdentExt;
 use syn::{Attribute, Error, Expr, ExprLit, Ident, Lit, Meta, Result};
 
 /// The names of the levels, as `tracepoint::Level` has them.
@@ -35,6 +36,8 @@ pub(crate) struct Attributes {
     pub(crate) doc: String,
     /// `#[level(…)]`.
     pub(crate) level: Option<Ident>,
+    /// The name of the event, where that of the type is another one: `#[__tracepoint_name(…)]`, which only `#[traced]` writes.
+    pub(crate) name: Option<Ident>,
 }
 
 impl Attributes {
@@ -50,6 +53,8 @@ impl Attributes {
                     problems.add(Error::new_spanned(attribute, "a tracepoint has only one level"));
                 }
                 parsed.level = level.or(parsed.level);
+            } else if is(&"__tracepoint_name") {
+                parsed.name = problems.take(attribute.parse_args_with(Ident::parse_any));
             } else if is(&"doc") && matches!(attribute.meta, Meta::NameValue(_)) {
                 parsed.docs.push(attribute);
             } else if ["doc", "allow", "warn", "deny", "forbid", "deprecated"].iter().any(is) {
@@ -86,6 +91,14 @@ pub(crate) fn known_level(level: Ident) -> Result<Ident> {
     }
 }
 
+/// The constant that tells whether a field is there: `#[__tracepoint_if(…)]`, which only `#[traced]` writes. Removes it from the attributes.
+pub(crate) fn condition(attributes: &mut Vec<Attribute>) -> Result<Option<Ident>> {
+    let is_condition = |attribute: &Attribute| attribute.path().is_ident("__tracepoint_if");
+    let condition = attributes.iter().find(|attribute| is_condition(attribute)).map(Attribute::parse_args).transpose();
+    attributes.retain(|attribute| !is_condition(attribute));
+    condition
+}
+
 /// The doc comment of a class, a field or an argument, which take no other attribute; `what` names the item in messages.
 pub(crate) fn only_doc(attributes: &[Attribute], what: &str) -> Result<String> {
     for attribute in attributes {
@@ -105,7 +118,12 @@ fn doc_text(attributes: &[Attribute]) -> String {
     let mut lines = Vec::new();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("doc")) {
         if let Meta::NameValue(meta) = &attribute.meta {
-            if let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = &meta.value {
+            let mut value = &meta.value;
+            // A fragment of a macro.
+            while let Expr::Group(group) = value {
+                value = &group.expr;
+            }
+            if let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = value {
                 let text = text.value();
                 lines.push(text.strip_prefix(' ').unwrap_or(&text).trim_end().to_owned());
             }

@@ -55,21 +55,45 @@ const MAX_LIST: usize = 32;
 
 /// The values of the fields as a nested tuple, see [`nested`].
 fn values<'f>(krate: &Ident, fields: impl IntoIterator<Item = &'f Field>) -> TokenStream {
-    let values: Vec<_> = fields.into_iter().map(|field| field.value(krate)).collect();
+    let part = |field: &Field| match &field.condition {
+        None => Part::Field(field.value(krate)),
+        Some(condition) => {
+            let value = field.value(krate);
+            Part::List(quote!(#krate::private::Conditional::<_, { #condition }>(#value)))
+        }
+    };
+    let values: Vec<_> = fields.into_iter().map(part).collect();
     nested(&values, &|front, back| quote!(#krate::private::Both(#front, #back)))
 }
 
 /// The type of [`values`].
 fn value_types(krate: &Ident, fields: &[Field]) -> TokenStream {
-    let types: Vec<_> = fields.iter().map(|field| field.value_type(krate)).collect();
+    let part = |field: &Field| match &field.condition {
+        None => Part::Field(field.value_type(krate)),
+        Some(condition) => {
+            let ty = field.value_type(krate);
+            Part::List(quote!(#krate::private::Conditional<#ty, { #condition }>))
+        }
+    };
+    let types: Vec<_> = fields.iter().map(part).collect();
     nested(&types, &|front, back| quote!(#krate::private::Both<#front, #back>))
 }
 
+/// What a list of values, or of their types, is made of.
+enum Part {
+    Field(TokenStream),
+    /// A list of one field or none: a field on a condition.
+    List(TokenStream),
+}
+
 /// `(a, (b, (c, ())))`. More than [`MAX_LIST`] parts are split in halves, which `join` combines, so that any number is possible.
-fn nested(parts: &[TokenStream], join: &dyn Fn(TokenStream, TokenStream) -> TokenStream) -> TokenStream {
+fn nested(parts: &[Part], join: &dyn Fn(TokenStream, TokenStream) -> TokenStream) -> TokenStream {
     if parts.len() > MAX_LIST {
         let (front, back) = parts.split_at(parts.len() / 2);
         return join(nested(front, join), nested(back, join));
     }
-    parts.iter().rev().fold(quote!(()), |rest, part| quote!((#part, #rest)))
+    parts.iter().rev().fold(quote!(()), |rest, part| match part {
+        Part::Field(field) => quote!((#field, #rest)),
+        Part::List(list) => join(list.clone(), rest),
+    })
 }

@@ -91,6 +91,8 @@ pub(crate) struct Field {
     pub(crate) doc: String,
     pub(crate) kind: Kind,
     pub(crate) value: Expr,
+    /// The constant that tells whether the field is there; `None`: it is.
+    pub(crate) condition: Option<Ident>,
 }
 
 /// A field as written: without a type and a value it is an argument.
@@ -98,12 +100,14 @@ pub(crate) struct WrittenField {
     ident: Ident,
     name: String,
     doc: String,
+    condition: Option<Ident>,
     rest: Option<(Kind, Expr)>,
 }
 
 impl Parse for WrittenField {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let attributes = Attribute::parse_outer(input)?;
+        let mut attributes = Attribute::parse_outer(input)?;
+        let condition = attributes::condition(&mut attributes)?;
         let doc = attributes::only_doc(&attributes, "a field")?;
         // Any word, including keywords of Rust, and of TSDL, which the metadata prefixes with an underscore.
         let ident = input
@@ -119,19 +123,19 @@ impl Parse for WrittenField {
             let _: Token![=] = expect(input, ident.span(), missing("value"))?;
             Some((kind, input.parse()?))
         };
-        Ok(Self { ident, name, doc, rest })
+        Ok(Self { ident, name, doc, condition, rest })
     }
 }
 
 impl WrittenField {
     /// The field, of an event with these arguments.
     pub(crate) fn resolve(self, arguments: &[Argument]) -> Result<Field> {
-        let Self { ident, name, doc, rest } = self;
+        let Self { ident, name, doc, condition, rest } = self;
         let (kind, value) = match rest {
             Some(rest) => rest,
             None => of_argument(&ident, arguments)?,
         };
-        Ok(Field { name, span: ident.span(), doc, kind, value })
+        Ok(Field { name, span: ident.span(), doc, kind, value, condition })
     }
 }
 
@@ -141,7 +145,7 @@ fn of_argument(ident: &Ident, arguments: &[Argument]) -> Result<(Kind, Expr)> {
     let Some(Argument { ty, .. }) = arguments.iter().find(|argument| argument.name == *ident) else {
         return Err(Error::new(ident.span(), format!("`{ident}` is no argument of this event: {hint}")));
     };
-    let (ty, is_reference) = match ty {
+    let (ty, is_reference) = match plain(ty) {
         Type::Reference(reference) => (&*reference.elem, true),
         ty => (ty, false),
     };
@@ -153,6 +157,15 @@ fn of_argument(ident: &Ident, arguments: &[Argument]) -> Result<(Kind, Expr)> {
         parse_quote_spanned!(ident.span()=> #ident)
     };
     Ok((kind, value))
+}
+
+/// A type without the parentheses and the groups around it, which are those of fragments of macros.
+pub(crate) fn plain(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(group) => plain(&group.elem),
+        Type::Paren(paren) => plain(&paren.elem),
+        ty => ty,
+    }
 }
 
 impl Kind {

@@ -133,7 +133,10 @@ fn tracepoint(
     let name: Ident = input.parse().map_err(|error| {
         Error::new(error.span(), "expected a tracepoint: `name(argument: Type) { field: type = value }`")
     })?;
-    let text = problems.take(name::of_tracepoint(&name)).unwrap_or_default();
+    let mut text = problems.take(name::of_tracepoint(&name)).unwrap_or_default();
+    if let Some(name) = &attributes.name {
+        text = problems.take(name::of_event(name)).unwrap_or_default();
+    }
     if input.peek(Token![<]) {
         return Err(input.error("a tracepoint cannot be generic"));
     }

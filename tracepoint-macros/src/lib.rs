@@ -4,6 +4,7 @@
 //! Each macro parses its input, checks it, and generates items:
 //!
 //! * `input`, `attributes`, `argument`, `field`, `tracepoint`, `span` parse and check a `define_trace!` block;
+//! * `call` unpacks what other macros pass to `trace!` and `span!`;
 //! * `format`, `mark` parse and check a `trace_mark!`;
 //! * `trace_enum` derives the trait of enumerations that are fields;
 //! * `traced` parses a `#[traced]` and its function, and chooses the fields;
@@ -12,6 +13,7 @@
 
 mod argument;
 mod attributes;
+mod call;
 mod expand;
 mod field;
 mod format;
@@ -31,6 +33,12 @@ use proc_macro::TokenStream;
 pub fn define_trace(input: TokenStream) -> TokenStream {
     let block = syn::parse_macro_input!(input as input::Block);
     expand::block(&block).into()
+}
+
+/// What `trace!` and `span!` do with arguments that they do not match.
+#[proc_macro]
+pub fn call(input: TokenStream) -> TokenStream {
+    call::expand(syn::parse_macro_input!(input as call::Call)).into()
 }
 
 /// See `tracepoint::trace_mark!`.

@@ -62,6 +62,7 @@ impl Parse for Mark {
             .into_iter()
             .zip(arguments)
             .map(|(conversion, value)| Field {
+                condition: None,
                 name: conversion.name,
                 span: format.span(),
                 doc: String::new(),

@@ -17,11 +17,27 @@ pub(crate) fn of_ident(ident: &Ident) -> Result<String> {
     }
 }
 
+/// Whether a field of a span can have the name of this argument.
+pub(crate) fn can_be_of_field(name: &Ident) -> bool {
+    of_ident(name).is_ok_and(|text| !BEGIN_FIELDS.contains(&text.as_str()))
+}
+
+/// The fields that the first event of a span has in front.
+pub(crate) const BEGIN_FIELDS: [&str; 2] = ["span_id", "parent_id"];
+
 /// The primitive types, which a tracepoint of the same name would shadow.
 const PRIMITIVES: [&str; 17] = [
     "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "str", "u8", "u16", "u32", "u64", "u128",
     "usize",
 ];
+
+/// The text of an event's name, where it is not that of a type.
+pub(crate) fn of_event(name: &Ident) -> Result<String> {
+    let text = of_ident(name)
+        .map_err(|error| Error::new(name.span(), format!("{error}, or give the span another name: `name = \"…\"`")))?;
+    check_length("", &text, name.span())?;
+    Ok(text)
+}
 
 /// The text of a tracepoint's name.
 pub(crate) fn of_tracepoint(name: &Ident) -> Result<String> {

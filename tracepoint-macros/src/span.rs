@@ -27,9 +27,6 @@ pub(crate) struct Span {
     pub(crate) poll: Option<Ident>,
 }
 
-/// The fields that the first event has in front.
-const BEGIN_FIELDS: [&str; 2] = ["span_id", "parent_id"];
-
 /// Whether a span begins here: `span name` or `async span name`. A tracepoint called `span` is followed by its arguments.
 pub(crate) fn is_span(input: ParseStream<'_>) -> bool {
     let ahead = input.fork();
@@ -49,7 +46,10 @@ impl Span {
         let is_async = input.parse::<Option<Token![async]>>()?.is_some();
         let _: Ident = input.parse()?;
         let name: Ident = expect(input, input.span(), "expected the name of the span")?;
-        let text = problems.take(name::of_tracepoint(&name)).unwrap_or_default();
+        let mut text = problems.take(name::of_tracepoint(&name)).unwrap_or_default();
+        if let Some(name) = &attributes.name {
+            text = problems.take(name::of_event(name)).unwrap_or_default();
+        }
         if input.peek(Token![<]) {
             return Err(input.error("a span cannot be generic"));
         }
@@ -58,7 +58,8 @@ impl Span {
             problems.add(Error::new_spanned(condition, "a span cannot be conditional: put the condition at its site"));
         }
         let fields = fields.unwrap_or_default();
-        for Field { name, span, .. } in fields.iter().filter(|field| BEGIN_FIELDS.contains(&field.name.as_str())) {
+        for Field { name, span, .. } in fields.iter().filter(|field| name::BEGIN_FIELDS.contains(&field.name.as_str()))
+        {
             problems.add(Error::new(*span, format!("every span has a field `{name}`: choose another name")));
         }
         let mut declare = |span: Self, fields| {
@@ -66,10 +67,10 @@ impl Span {
             tracepoints.push(span.end());
             span
         };
-        let poll = is_async.then(|| format_ident!("{text}_poll", span = name.span()));
+        let poll = is_async.then(|| format_ident!("{}_poll", name, span = name.span()));
         let polled = poll.clone().map(|name| {
             let (attributes, visibility) = (attributes.clone(), visibility.clone());
-            let (text, krate, arguments) = (name.to_string(), krate.clone(), Vec::new());
+            let (text, krate, arguments) = (format!("{text}_poll"), krate.clone(), Vec::new());
             declare(Self { krate, attributes, visibility, name, text, arguments, poll: None }, Vec::new())
         });
         let span = declare(Self { krate: krate.clone(), attributes, visibility, name, text, arguments, poll }, fields);
@@ -83,7 +84,7 @@ impl Span {
 
     /// The tracepoint of one end.
     pub(crate) fn tracepoint(&self, end: &str) -> Ident {
-        format_ident!("{}_{end}", self.text, span = self.name.span())
+        format_ident!("{}_{end}", self.name, span = self.name.span())
     }
 
     fn begin(&self, fields: Vec<Field>) -> Tracepoint {
@@ -130,7 +131,7 @@ impl Span {
         Tracepoint {
             attributes: self.attributes.clone(),
             visibility: self.visibility.clone(),
-            text: name.to_string(),
+            text: format!("{}_{end}", self.text),
             name,
             prototype: Prototype {
                 arguments: [span].into_iter().chain(arguments.iter().cloned()).collect(),

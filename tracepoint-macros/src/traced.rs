@@ -1,16 +1,21 @@
 //! Parses `#[traced(options)]` and the function that it is on, and chooses the fields of its span.
 
+mod argument;
+
 use crate::attributes;
+use crate::field::plain;
+use crate::name;
 use crate::problems::Problems;
+use argument::Argument;
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Error, Expr, FnArg, Ident, LitStr, Pat, PatIdent, Path, Result, ReturnType, Signature, Token, Type,
-    Visibility, braced, parenthesized, parse_quote, parse_quote_spanned,
+    AttrStyle, Attribute, Error, Expr, Ident, LitStr, Path, Result, ReturnType, Signature, Token, Type, Visibility,
+    braced, parenthesized, parse_quote, parse_quote_spanned,
 };
 
 /// The function.
@@ -23,7 +28,7 @@ pub(crate) struct Function {
 
 impl Parse for Function {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let attributes = Attribute::parse_outer(input)?;
+        let mut attributes = Attribute::parse_outer(input)?;
         let visibility = input.parse()?;
         let ahead = input.fork();
         if ahead.parse::<Signature>().is_err() {
@@ -38,18 +43,39 @@ impl Parse for Function {
         }
         let body;
         braced!(body in input);
+        // Those inside, which have to come first there, mean the same outside.
+        let inside = Attribute::parse_inner(&body)?;
+        attributes.extend(inside.into_iter().map(|inner| Attribute { style: AttrStyle::Outer, ..inner }));
         Ok(Self { attributes, visibility, signature, body: body.parse()? })
     }
 }
 
-/// A field of the span: an argument of the span of the same name, and the expression that the function passes.
+/// A field of the span: an argument of the span, and the expression that the function passes.
 pub(crate) struct Chosen {
     pub(crate) name: Ident,
     /// The type of the field, as `define_trace!` takes it.
     pub(crate) kind: TokenStream,
     /// The type of the span's argument.
     pub(crate) ty: Type,
-    pub(crate) value: TokenStream,
+    pub(crate) value: Value,
+}
+
+/// What the function passes to its span.
+pub(crate) enum Value {
+    Expression(TokenStream),
+    /// An argument of the function, which is a field if its type gives one.
+    Argument(Given),
+}
+
+/// An argument of the function.
+pub(crate) struct Given {
+    /// The type of what `place` refers to.
+    pub(crate) ty: TokenStream,
+    pub(crate) place: TokenStream,
+    /// The `#[cfg(…)]` of the argument: what stands in the parentheses of each.
+    pub(crate) cfg: Vec<TokenStream>,
+    /// Whether `fields(…)` names it, so that it has to be a field.
+    pub(crate) is_named: bool,
 }
 
 /// An entry of `fields(…)`: without a type and a value it is an argument.
@@ -148,8 +174,8 @@ impl Parse for Options {
 impl Options {
     /// The fields of the span of a function.
     pub(crate) fn choose(&self, signature: &Signature) -> Result<Vec<Chosen>> {
-        let arguments: Vec<_> = signature.inputs.iter().filter_map(argument).collect();
-        let find = |name: &Ident| arguments.iter().find(|(argument, _)| *argument == name);
+        let arguments: Vec<_> = signature.inputs.iter().filter_map(Argument::of).collect();
+        let find = |name: &Ident| arguments.iter().find(|argument| argument.name == name);
         let absent = |name: &Ident, hint: &str| {
             Error::new(name.span(), format!("`{name}` is no argument of this function{hint}"))
         };
@@ -159,14 +185,16 @@ impl Options {
         }
         let chosen = match &self.fields {
             None => {
-                let kept = arguments.iter().filter(|(name, _)| !self.skip.contains(name));
-                kept.filter_map(|(name, ty)| of_argument(name, ty)).collect()
+                let kept = arguments
+                    .iter()
+                    .filter(|argument| !self.skip.contains(argument.name) && name::can_be_of_field(argument.name));
+                kept.filter_map(|argument| argument.field(&signature.generics, false)).collect()
             }
             Some(fields) => {
                 let chosen = fields.iter().map(|Written { name, rest }| match (rest, find(name)) {
                     (Some((kind, value)), _) => of_expression(name, kind, value),
                     (None, None) => Err(absent(name, &format!(": write `{name}: type = expression`"))),
-                    (None, Some((_, ty))) => of_argument(name, ty).ok_or_else(|| {
+                    (None, Some(argument)) => argument.field(&signature.generics, true).ok_or_else(|| {
                         let message = "the type of this argument is not that of a field";
                         Error::new(name.span(), format!("{message}: write `{name}: type = expression`"))
                     }),
@@ -176,65 +204,6 @@ impl Options {
         };
         problems.finish(chosen)
     }
-}
-
-/// The name and the type of an argument that has a name.
-fn argument(argument: &FnArg) -> Option<(&Ident, &Type)> {
-    let FnArg::Typed(typed) = argument else { return None };
-    match &*typed.pat {
-        Pat::Ident(PatIdent { ident, .. }) => Some((ident, &typed.ty)),
-        _ => None,
-    }
-}
-
-/// The field that is an argument; `None` if its type, as written, is not that of a field.
-fn of_argument(name: &Ident, ty: &Type) -> Option<Chosen> {
-    let (ty, value, place) = match ty {
-        // Whatever it refers to, and without the lifetimes of the function.
-        Type::Reference(reference) => (&*reference.elem, quote!(*#name), quote!(&*#name)),
-        ty => (ty, quote!(#name), quote!(&#name)),
-    };
-    let span = ty.span();
-    let (kind, argument, value) = match ty {
-        Type::Slice(slice) => {
-            (quote!(#ty), parse_quote_spanned!(span=> &#ty), is_scalar(&slice.elem).then_some(place)?)
-        }
-        Type::Path(path) => {
-            let last = path.path.segments.last()?;
-            let element = match &last.arguments {
-                syn::PathArguments::AngleBracketed(generics) => generics.args.first(),
-                syn::PathArguments::None => None,
-                syn::PathArguments::Parenthesized(_) => return None,
-            };
-            match (last.ident.to_string().as_str(), element) {
-                ("Vec", Some(syn::GenericArgument::Type(element))) if is_scalar(element) => {
-                    (quote!([#element]), parse_quote_spanned!(span=> &[#element]), place)
-                }
-                ("Option", Some(syn::GenericArgument::Type(element))) if is_scalar(element) => {
-                    (quote!(Option<#element>), ty.clone(), value)
-                }
-                (_, Some(_)) => return None,
-                (text, _) if VALUES.contains(&text) => (last.ident.to_token_stream(), ty.clone(), value),
-                ("str" | "String", _) => (quote!(str), parse_quote_spanned!(span=> &str), place),
-                ("Path" | "PathBuf", _) => (quote!(path), parse_quote_spanned!(span=> &::std::path::Path), place),
-                _ if is_scalar(ty) => (quote!(#ty), ty.clone(), value),
-                _ => return None,
-            }
-        }
-        _ => return None,
-    };
-    Some(Chosen { name: name.clone(), kind, ty: argument, value })
-}
-
-/// Types of fields that are `Copy`.
-const VALUES: [&str; 9] =
-    ["Duration", "SystemTime", "IpAddr", "Ipv4Addr", "Ipv6Addr", "SocketAddr", "SocketAddrV4", "SocketAddrV6", "Uuid"];
-
-/// Whether a type is written as the name of a scalar that a field can have.
-fn is_scalar(ty: &Type) -> bool {
-    const SCALARS: [&str; 13] =
-        ["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize", "bool", "f32", "f64"];
-    matches!(ty, Type::Path(path) if SCALARS.iter().any(|scalar| path.path.is_ident(scalar)))
 }
 
 /// The field `name: kind = value`.
@@ -265,7 +234,7 @@ fn of_expression(name: &Ident, kind: &TokenStream, value: &Expr) -> Result<Chose
             }
             let ty: Type = input.parse()?;
             let span = ty.span();
-            Ok(match &ty {
+            Ok(match plain(&ty) {
                 Type::Path(path) if path.path.is_ident("str") || path.path.is_ident("String") => {
                     parse_quote_spanned!(span=> &str)
                 }
@@ -274,12 +243,12 @@ fn of_expression(name: &Ident, kind: &TokenStream, value: &Expr) -> Result<Chose
                     parse_quote_spanned!(span=> &::std::path::Path)
                 }
                 Type::Slice(_) => parse_quote_spanned!(span=> &#ty),
-                _ => ty,
+                _ => ty.clone(),
             })
         },
         kind.clone(),
     )?;
-    Ok(Chosen { name: name.clone(), kind: kind.clone(), ty, value })
+    Ok(Chosen { name: name.clone(), kind: kind.clone(), ty, value: Value::Expression(value) })
 }
 
 /// The return type without `impl Trait`, which a binding cannot have.

@@ -1,12 +1,14 @@
 //! The macros that emit a note into the file of the program; the layout is that of SystemTap's `sys/sdt.h`.
 
-/// The note of a marker, as `Option<&'static Note>`: `__tracepoint_note!(PROVIDER…; "name", "fields", WORDS, "size" offset, …)`.
-/// `PROVIDER` is a piece of an assembler template that emits the bytes of the provider's name, and the operands that it has.
+/// The note of a marker, as `Option<&'static Note>`: `__tracepoint_note!(PROVIDER… "name", WORDS, "fields" "size" offset …)`.
+/// `PROVIDER` is a piece of an assembler template that emits the bytes of the provider's name, and the operands that it has. A constant and
+/// `"fields" "size" offset …` may follow: what takes the place of the first ones if the constant is `false`.
 #[cfg(noted_markers)]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __tracepoint_note {
-    ($provider:literal [$($operand:tt)*] $name:literal, $fields:literal, $words:literal, $($size:literal $offset:literal)*) => {{
+    ($provider:literal [$($operand:tt)*] $name:literal, $words:tt, $fields:literal $($size:literal $offset:literal)*
+        $(, $all:tt, $few:literal $($few_size:literal $few_offset:literal)*)?) => {{
         #[used]
         #[unsafe(link_section = ".probes")]
         static __TRACEPOINT_SEMAPHORE: ::core::sync::atomic::AtomicU16 = ::core::sync::atomic::AtomicU16::new(0);
@@ -31,7 +33,13 @@ macro_rules! __tracepoint_note {
                     $provider,
                     ".byte 0",
                     ::core::concat!(".asciz \"", $name, "\""),
+                    $(
+                        ".if {all} == 0",
+                        ::core::concat!(".asciz \"", $crate::__tracepoint_note_arguments!($($few_size $few_offset)*), "\""),
+                        ::core::concat!(".else /* ", $few, " */"),
+                    )?
                     ::core::concat!(".asciz \"", $crate::__tracepoint_note_arguments!($($size $offset)*), "\""),
+                    $(::core::concat!(".endif /* ", $few, " */"),)?
                     "994: .balign 4",
                     ".popsection",
                     // The address from which the others are counted, as in SystemTap's `sys/sdt.h`, and with it one per object. In the
@@ -50,11 +58,14 @@ macro_rules! __tracepoint_note {
                     "995: .asciz \"tracepoint\"",
                     "996: .balign 4",
                     "997: .8byte {semaphore}",
+                    $(".if {all} == 0", ::core::concat!(".asciz \"", $few, "\""), ".else",)?
                     ::core::concat!(".asciz \"", $fields, "\""),
+                    $(::core::concat!(".endif /* ", $few, " */"),)?
                     "998: .balign 4",
                     ".popsection",
                     semaphore = sym __TRACEPOINT_SEMAPHORE,
                     base = in(reg) base,
+                    $(all = const $all as ::core::primitive::u8,)?
                     $($operand)*
                     options(readonly, nostack, preserves_flags),
                 )

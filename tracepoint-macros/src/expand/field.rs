@@ -4,7 +4,7 @@ use super::{at, local};
 use crate::argument::call_lifetime;
 use crate::field::{Base, Field, Kind, Label, Scalar};
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Expr, Ident};
 
@@ -211,6 +211,11 @@ impl Kind {
 }
 
 impl Field {
+    /// The constant expression that tells whether the field is there.
+    pub(super) fn is_there(&self) -> TokenStream {
+        self.condition.as_ref().map_or_else(|| quote!(true), ToTokens::to_token_stream)
+    }
+
     /// The expression of type `FieldDescriptor`.
     pub(super) fn descriptor(&self, krate: &Ident) -> TokenStream {
         let Self { name, doc, kind, .. } = self;

@@ -1,7 +1,7 @@
 //! The expansion with tracing compiled out: the same names and signatures, without statics, table entries and strings.
 
 use super::arguments::Arguments;
-use super::surface::{allows, place, probe_parameter};
+use super::surface::{allows, no_span, place, probe_parameter};
 use super::{at, values};
 use crate::argument::call_lifetime;
 use crate::input::Block;
@@ -20,6 +20,7 @@ pub(super) fn tracepoint(block: &Block, tracepoint: &Tracepoint) -> TokenStream 
     let condition = prototype.condition.as_ref().map_or_else(|| quote!(true), |condition| quote!(#condition));
     let values = values(krate, prototype.fields.iter().flatten());
     let parameter = probe_parameter(tracepoint);
+    let no_span = no_span(krate, tracepoint);
     quote_spanned! {place(&tracepoint.name)=>
         #(#cfg)*
         #allows
@@ -33,6 +34,8 @@ pub(super) fn tracepoint(block: &Block, tracepoint: &Tracepoint) -> TokenStream 
             }
 
             impl #name {
+                #no_span
+
                 #[doc(hidden)]
                 #[inline(always)]
                 pub const fn __tracepoint_is_on() -> ::core::primitive::bool {

@@ -2,7 +2,7 @@
 
 use super::surface::{allows, place};
 use super::{OFF, local};
-use crate::argument::Argument;
+use crate::argument::{Argument, call_lifetime};
 use crate::span::Span;
 use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
@@ -15,6 +15,7 @@ pub(super) fn items(krate: &Ident, span: &Span) -> TokenStream {
     let [parent, begin, end] = ["parent", "begin", "end"].map(local);
     let names: Vec<_> = arguments.iter().map(|Argument { name, .. }| name).collect();
     let types = arguments.iter().map(|Argument { ty, .. }| ty);
+    let (lifetime, unused) = (call_lifetime(), types.clone());
     let type_doc = format!("The span `{text}`: the path that `span!` takes.");
     let (statics, is_on) = if OFF {
         (None, quote!(false))
@@ -71,6 +72,15 @@ pub(super) fn items(krate: &Ident, span: &Span) -> TokenStream {
                     let #begin = #krate::span::Begin::new(#parent);
                     #first::__tracepoint_fire(#begin, #(#names),*);
                     #krate::span::Span::begun(#begin)
+                }
+
+                // What `trace!` calls, which takes no span.
+                #[doc(hidden)]
+                pub fn __tracepoint_fire<#lifetime>(#(#names: #unused),*)
+                where
+                    &#lifetime (): #krate::private::IsEvent<#name>,
+                {
+                    #krate::private::misused()
                 }
 
                 #[doc(hidden)]

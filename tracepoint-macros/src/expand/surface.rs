@@ -1,6 +1,8 @@
 //! The public items of a tracepoint: its type and its functions. They are the same with tracing and with tracing compiled out.
 
 use super::arguments::Arguments;
+use super::local;
+use crate::argument::call_lifetime;
 use crate::tracepoint::Tracepoint;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -147,6 +149,29 @@ pub(super) fn functions(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
         #allows
         #visibility fn #unregister(probe: #krate::Probe<#name>) {
             probe.unregister();
+        }
+    }
+}
+
+/// What `span!` calls, which takes no event. Empty for an event of a span.
+pub(super) fn no_span(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
+    if tracepoint.of_span.is_some() {
+        return TokenStream::new();
+    }
+    let (name, lifetime, parent) = (&tracepoint.name, call_lifetime(), local("parent"));
+    let Arguments { names, types, .. } = Arguments::of(tracepoint);
+    quote_spanned! {place(&tracepoint.name)=>
+        #[doc(hidden)]
+        pub fn __tracepoint_begin<#lifetime>(#parent: #krate::span::SpanId, #(#names: #types),*) -> !
+        where
+            &#lifetime (): #krate::private::IsSpan<#name>,
+        {
+            #krate::private::misused()
+        }
+
+        #[doc(hidden)]
+        pub fn __tracepoint_off() -> ! {
+            #krate::private::misused()
         }
     }
 }

@@ -1,13 +1,16 @@
 //! The function of a `#[traced]`, whose body is in a span.
 //!
 //! The span is declared inside the function, where no other item can collide with its names. An item inside a function cannot use the
-//! function's generics: the types of the span's arguments are those of fields, and the function passes what it has of them.
+//! function's generics: the types of the span's arguments are those of fields, and the function passes what it has of them. Whether an argument
+//! is a field, which its type decides, is a constant there; see `field::argument` of `tracepoint-ring`.
 
 use super::local;
-use crate::traced::{Chosen, Function, Options, returned};
+use crate::name;
+use crate::traced::{Chosen, Function, Given, Options, Value, returned};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
-use syn::{Error, Ident, LitStr, Result, ReturnType};
+use syn::ext::IdentExt;
+use syn::{Error, Ident, LitStr, Path, Result, ReturnType, Type, parse_quote};
 
 pub(crate) fn traced(options: &Options, function: &Function) -> Result<TokenStream> {
     let Function { attributes, visibility, signature, body } = function;
@@ -15,14 +18,21 @@ pub(crate) fn traced(options: &Options, function: &Function) -> Result<TokenStre
     let krate = &options.krate;
     let span = local("span");
     let begin = begin(options, function, &fields)?;
+    let is_async = signature.asyncness.is_some();
     let Some(err) = options.err else {
-        let body = if signature.asyncness.is_some() {
-            let body = typed(function);
-            quote!({ #begin #krate::span::FutureExt::traced(async move { #body }, #span).await })
-        } else {
-            quote!({ #begin #body })
+        let body = match &signature.output {
+            // In a block of its own: the lints on where items stand are for the user's code.
+            _ if !is_async => quote!({ #body }),
+            ReturnType::Type(_, ty) if matches!(**ty, Type::Never(_)) => {
+                let body = typed(&parse_quote!(::core::convert::Infallible), body);
+                quote!(match #krate::span::FutureExt::traced(async move { #body }, #span).await {})
+            }
+            _ => {
+                let body = typed(&returned(signature), body);
+                quote!(#krate::span::FutureExt::traced(async move { #body }, #span).await)
+            }
         };
-        return Ok(quote!(#(#attributes)* #visibility #signature #body));
+        return Ok(quote!(#(#attributes)* #visibility #signature { #begin #body }));
     };
     if matches!(signature.output, ReturnType::Default) {
         return Err(Error::new(err, "`err` is for functions that return a `Result`"));
@@ -37,13 +47,13 @@ pub(crate) fn traced(options: &Options, function: &Function) -> Result<TokenStre
             ::core::result::Result::Ok(_) => #krate::span::Outcome::Ok,
         }
     };
-    let body = typed(function);
-    let body = if signature.asyncness.is_some() {
+    let ty = returned(signature);
+    let body = typed(&ty, body);
+    let body = if is_async {
         quote! {
             #krate::span::traced_by(async move { #body }, #span, |#result, #id| #outcome).await
         }
     } else {
-        let ty = returned(signature);
         quote! {
             let #result: #ty = #krate::span::once(move || { #body });
             let #id = #span.id();
@@ -59,26 +69,35 @@ fn begin(options: &Options, function: &Function, fields: &[Chosen]) -> Result<To
     let Function { attributes, signature, .. } = function;
     let Options { krate, parent, err, .. } = options;
     let [span, failed, id, error] = ["span", "failed", "id", "error"].map(local);
-    let name = match &options.name {
-        Some(name) => identifier(name)?,
-        None => signature.ident.clone(),
+    let (name, place) = match &options.name {
+        Some(name) => (identifier(name)?, name.span()),
+        None => (signature.ident.clone(), signature.ident.span()),
     };
+    name::of_event(&name)?;
+    // Types of other names than the function, whose name a type or a module may have that the user's expressions mention.
+    let [ty, event] = ["__tracepoint_span", "__tracepoint_error"].map(|ty| Ident::new(ty, place));
     let keyword = signature.asyncness.map(|_| quote!(async));
     let provider = options.provider.as_ref().map(|provider| quote!(provider = #provider;));
     let level = options.level.as_ref().map(|level| quote!(#[level(#level)]));
     let docs = attributes.iter().filter(|attribute| attribute.path().is_ident("doc"));
     let docs: Vec<_> = docs.filter(|attribute| matches!(attribute.meta, syn::Meta::NameValue(_))).collect();
+    let conditions: Vec<_> = (0..).map(|n| format_ident!("__TRACEPOINT_HAS_{n}")).take(fields.len()).collect();
+    let constants = fields.iter().zip(&conditions).filter_map(|(field, condition)| constant(krate, field, condition));
     let names: Vec<_> = fields.iter().map(|Chosen { name, .. }| name).collect();
     let types = fields.iter().map(|Chosen { ty, .. }| ty);
-    let kinds = fields.iter().map(|Chosen { kind, .. }| kind);
-    let values = fields.iter().map(|Chosen { value, .. }| value);
+    let declared = fields.iter().zip(&conditions).map(|(Chosen { name, kind, value, .. }, condition)| {
+        let condition = is_conditional(value).then(|| quote!(#[__tracepoint_if(#condition)]));
+        quote!(#condition #name: #kind = #name)
+    });
+    let values = fields.iter().map(|field| value(krate, field));
     let parent = parent.as_ref().map(|parent| quote!(parent: #parent,));
     // With `err`: an event, what fires it, and the binding of that.
     let recording = err.map(|_| {
-        let event = format_ident!("{name}_err");
+        let error_event = format_ident!("{name}_err");
         let declared = quote! {
+            #[__tracepoint_name(#error_event)]
             #[level(Err)]
-            #event(span_id: u64, error: &dyn ::core::fmt::Display) { span_id, error: display = error }
+            #event(span_id: u64, error: &dyn ::core::fmt::Display) { span_id: u64 = span_id, error: display = error }
         };
         let fire = quote! {
             |#id: #krate::span::SpanId, #error: &dyn ::core::fmt::Display| {
@@ -87,28 +106,89 @@ fn begin(options: &Options, function: &Function, fields: &[Chosen]) -> Result<To
         };
         (declared, fire)
     });
-    let (declared, fire) = recording.unzip();
+    let (recorded, fire) = recording.unzip();
     let failed = err.map(|_| failed);
     Ok(quote! {
+        #[allow(clippy::let_unit_value, clippy::used_underscore_binding)]
         let (#span, #failed) = {
+            #(#constants)*
             #krate::define_trace! {
                 #provider
                 #(#docs)*
+                #[__tracepoint_name(#name)]
                 #level
-                #keyword span #name(#(#names: #types),*) { #(#names: #kinds = #names),* }
-                #declared
+                #keyword span #ty(#(#names: #types),*) { #(#declared),* }
+                #recorded
             }
-            (#krate::span!(#parent #name(#(#values),*)), #fire)
+            (#krate::span!(#parent #ty(#(#values),*)), #fire)
         };
     })
 }
 
+/// Whether it depends on more than the declaration that the field is there.
+fn is_conditional(value: &Value) -> bool {
+    matches!(value, Value::Argument(given) if !given.is_named || !given.cfg.is_empty())
+}
+
+/// The constant that tells whether an argument is a field.
+fn constant(krate: &Path, field: &Chosen, condition: &Ident) -> Option<TokenStream> {
+    let Chosen { name, ty: argument, value: Value::Argument(Given { ty, cfg, is_named, .. }), .. } = field else {
+        return None;
+    };
+    let (is_there, is_absent) = cfg_pair(cfg);
+    let checked = is_named.then(|| {
+        let message =
+            format!("the type of the argument `{name}` is not that of a field: write `{name}: type = expression`");
+        quote_spanned!(name.span()=> #is_there const _: () = ::core::assert!(#condition, #message);)
+    });
+    let absent = is_absent.map(|cfg| quote!(#cfg const #condition: ::core::primitive::bool = false;));
+    Some(quote! {
+        #is_there
+        const #condition: ::core::primitive::bool = {
+            #[allow(unused_imports)]
+            use #krate::private::NoField as _;
+            <#krate::private::TracedArgument::<'_, #ty, #argument>>::IS_FIELD
+        };
+        #absent
+        #checked
+    })
+}
+
+/// What the function passes.
+fn value(krate: &Path, Chosen { ty: argument, value, .. }: &Chosen) -> TokenStream {
+    let Given { place, cfg, .. } = match value {
+        Value::Expression(value) => return value.clone(),
+        Value::Argument(given) => given,
+    };
+    let (is_there, is_absent) = cfg_pair(cfg);
+    let value = local("value");
+    let absent =
+        is_absent.map(|cfg| quote!(#cfg let #value: #argument = <#argument as #krate::private::Absent>::absent();));
+    quote!({
+        #[allow(unused_imports)]
+        use #krate::private::NoField as _;
+        #is_there
+        let #value: #argument = #krate::private::TracedArgument::<_, #argument>::new(#place).get();
+        #absent
+        #value
+    })
+}
+
+/// The attribute that is met where the argument is there, and the one that is met where it is not.
+fn cfg_pair(cfg: &[TokenStream]) -> (Option<TokenStream>, Option<TokenStream>) {
+    let is_conditional = !cfg.is_empty();
+    (
+        is_conditional.then(|| quote!(#[cfg(all(#(#cfg),*))])),
+        is_conditional.then(|| quote!(#[cfg(not(all(#(#cfg),*)))])),
+    )
+}
+
 /// The body, after a statement that tells its type: `?` in a closure or an `async` block does not.
-fn typed(function: &Function) -> TokenStream {
-    let Function { signature, body, .. } = function;
-    let (ty, result) = (returned(signature), local("never"));
+fn typed(ty: &Type, body: &TokenStream) -> TokenStream {
+    let result = local("never");
     quote! {
         #[allow(
+            unit_bindings,
             unreachable_code,
             clippy::diverging_sub_expression,
             clippy::empty_loop,
@@ -120,10 +200,11 @@ fn typed(function: &Function) -> TokenStream {
             let #result: #ty = loop {};
             return #result;
         }
-        #body
+        { #body }
     }
 }
 
 fn identifier(name: &LitStr) -> Result<Ident> {
-    name.parse().map_err(|_| Error::new(name.span(), "the name of a span is an identifier: letters, digits and `_`"))
+    let no_identifier = |_| Error::new(name.span(), "the name of a span is an identifier: letters, digits and `_`");
+    name.parse_with(Ident::parse_any).map_err(no_identifier)
 }

@@ -67,6 +67,7 @@ mod signal_panic;
 mod spans;
 mod threads;
 mod traced;
+mod traced_functions;
 mod unregister;
 mod unregister_self;
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(tp_portable)))]

@@ -98,6 +98,12 @@ fn check(path: &Path, listed: &BTreeSet<String>) {
         ),
         ("usdt:tick", "", ""),
         ("usdt:work_begin", "8@0 8@8 8@16", "span_id:u64,parent_id:u64,id:u64"),
+        (
+            "usdt:whole_begin",
+            "8@0 8@8 8@16 8@24 8@32 1@40 -4@48",
+            "span_id:u64,parent_id:u64,id:u64,name:str,limit:Option<i32>",
+        ),
+        ("usdt:partial_begin", "8@0 8@8", "span_id:u64,parent_id:u64"),
         ("usdt:mark", "8@0 8@8 8@16", "id:u64,text:str"),
         ("usdt_lib:unused", "8@0", "n:u64"),
     ] {

@@ -10,7 +10,7 @@ use crate::input::Block;
 use crate::mark::Mark;
 use crate::tracepoint::Tracepoint;
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{ToTokens, quote};
 use syn::Ident;
 use syn::ext::IdentExt;
 
@@ -18,8 +18,7 @@ use syn::ext::IdentExt;
 pub(super) fn marker_items(block: &Block, tracepoint: &Tracepoint, fields: &[Field]) -> TokenStream {
     let (name, doc) = (&tracepoint.name, &tracepoint.attributes.doc);
     let common = common_parts(block, tracepoint);
-    let format: Vec<_> = fields.iter().map(|field| format!("{} {}", field.name, field.conversion())).collect();
-    let format = format.join(" ");
+    let format = format(&block.krate, fields);
     let parts = quote!(#common doc: #doc, format: #format,);
     let krate = &block.krate;
     let values = value_types(krate, fields);
@@ -27,6 +26,42 @@ pub(super) fn marker_items(block: &Block, tracepoint: &Tracepoint, fields: &[Fie
     let note = with_note(krate, block.provider.as_ref(), &tracepoint.text, fields);
     let statics = Statics { parts, probes: quote!(Some(&__TRACEPOINT_PROBES)), note };
     items(krate, &quote!(#name), (fields, values), &statics, None)
+}
+
+/// The format string of a field block.
+fn format(krate: &Ident, fields: &[Field]) -> TokenStream {
+    let conversion = |field: &Field| format!("{} {}", field.name, field.conversion());
+    if !fields.iter().any(|field| field.condition.is_some()) {
+        let format: Vec<_> = fields.iter().map(conversion).collect();
+        return format.join(" ").to_token_stream();
+    }
+    let parts = fields.iter().enumerate().map(|(i, field)| {
+        let (is_there, space) = (field.is_there(), if i == 0 { "" } else { " " });
+        let part = format!("{space}{}", conversion(field));
+        quote!((#is_there, #part))
+    });
+    quote!({
+        const __TRACEPOINT_PARTS: &[(::core::primitive::bool, &::core::primitive::str)] = &[#(#parts),*];
+        const __TRACEPOINT_FORMAT: &[::core::primitive::u8] =
+            &#krate::private::joined::<{ #krate::private::joined_length(__TRACEPOINT_PARTS) }>(__TRACEPOINT_PARTS);
+        #krate::private::text_of(__TRACEPOINT_FORMAT)
+    })
+}
+
+/// The descriptions of the fields.
+fn descriptors(krate: &Ident, fields: &[Field]) -> TokenStream {
+    let descriptors = fields.iter().map(|field| field.descriptor(krate));
+    if !fields.iter().any(|field| field.condition.is_some()) {
+        return quote!(&[#(#descriptors),*]);
+    }
+    let are_there = fields.iter().map(Field::is_there);
+    quote!({
+        const __TRACEPOINT_FIELDS: &[(::core::primitive::bool, #krate::private::FieldDescriptor)] =
+            &[#((#are_there, #descriptors)),*];
+        const __TRACEPOINT_PRESENT: &[#krate::private::FieldDescriptor] =
+            &#krate::private::present::<{ #krate::private::count(__TRACEPOINT_FIELDS) }>(__TRACEPOINT_FIELDS);
+        __TRACEPOINT_PRESENT
+    })
 }
 
 /// What is in the static of a marker beside its fields.
@@ -46,14 +81,14 @@ fn items(
     allows: Option<&TokenStream>,
 ) -> TokenStream {
     let lifetime = call_lifetime();
-    let descriptors = fields.iter().map(|field| field.descriptor(krate));
+    let descriptors = descriptors(krate, fields);
     quote! {
         static __TRACEPOINT_MARKER_KEY: #krate::private::Key = #krate::private::Key::new();
 
         static __TRACEPOINT_MARKER: #krate::private::Marker = #krate::private::Marker::new::<#ty>(
             #krate::private::MarkerParts {
                 #parts
-                fields: &[#(#descriptors),*],
+                fields: #descriptors,
             },
             &__TRACEPOINT_MARKER_KEY,
             ::core::option::Option::#probes,

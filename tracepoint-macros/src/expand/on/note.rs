@@ -23,15 +23,28 @@ pub(super) fn with_note(krate: &Ident, provider: Option<&LitStr>, name: &str, fi
             quote!(#bytes [])
         },
     );
-    let described: Vec<_> = fields.iter().map(|field| format!("{}:{}", field.name, field.kind.note_type())).collect();
-    let described = described.join(",");
-    let sizes: Vec<_> = fields.iter().flat_map(|field| field.kind.words()).collect();
+    let conditions: Vec<_> = fields.iter().filter_map(|field| field.condition.as_ref()).collect();
+    let (words, arguments) = described(fields.iter());
+    let note = if conditions.is_empty() {
+        quote!(#words, #arguments)
+    } else {
+        // Of an event that has not all fields, it tells those in front.
+        let (few_words, few_arguments) = described(fields.iter().take_while(|field| field.condition.is_none()));
+        let all = quote!((#(#conditions)&&*));
+        quote!({ if #all { #words } else { #few_words } }, #arguments, #all, #few_arguments)
+    };
+    Some(quote!(.with_note(#krate::__tracepoint_note!(#provider #name, #note))))
+}
+
+/// The number of words of these fields, their names and types, and the sizes and offsets of the arguments that hold them.
+fn described<'f>(fields: impl Iterator<Item = &'f Field> + Clone) -> (usize, TokenStream) {
+    let names: Vec<_> = fields.clone().map(|field| format!("{}:{}", field.name, field.kind.note_type())).collect();
+    let names = names.join(",");
+    let sizes: Vec<_> = fields.flat_map(|field| field.kind.words()).collect();
     let words = sizes.len();
     let arguments = if words <= MAX_ARGUMENTS { sizes } else { vec!["8"; 2] };
     let offsets = (0..arguments.len()).map(|at| at * 8);
-    Some(quote! {
-        .with_note(#krate::__tracepoint_note!(#provider #name, #described, #words, #(#arguments #offsets)*))
-    })
+    (words, quote!(#names #(#arguments #offsets)*))
 }
 
 /// The bytes of the crate's name, which is known to the compiler and not to the macro: constants, of which the assembler emits as many

@@ -4,7 +4,7 @@ use super::described::common_parts;
 use super::marker::marker_items;
 use crate::argument::{Argument, call_lifetime};
 use crate::expand::arguments::Arguments;
-use crate::expand::surface::{allows, place, probe_parameter};
+use crate::expand::surface::{allows, no_span, place, probe_parameter};
 use crate::expand::{at, local, values};
 use crate::input::Block;
 use crate::tracepoint::{OfSpan, Tracepoint};
@@ -161,8 +161,11 @@ fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
     let [args, entered, probe, priority] = ["args", "entered", "probe", "priority"].map(local);
     let parameter = probe_parameter(tracepoint);
     let key = key(tracepoint);
+    let no_span = no_span(krate, tracepoint);
     quote_spanned! {place(&tracepoint.name)=>
         impl #name {
+            #no_span
+
             #[doc(hidden)]
             #[inline(always)]
             pub fn __tracepoint_is_on() -> ::core::primitive::bool {
