@@ -236,6 +236,22 @@ fn events_are_served_without_a_recorded_trace() {
     assert_eq!((verify.status.code(), verify.stdout.as_slice()), (Some(0), &b""[..]), "{verify:?}");
     let view = String::from_utf8(verb(&["view", out.to_str().unwrap()]).stdout).unwrap();
     assert_eq!(view.matches("outside:message").count(), 3, "{view}");
+    // What is text is shown as text, in both.
+    for layout in [&[][..], &["--legacy"]] {
+        for format in [&[][..], &["--json"]] {
+            let server = started(&mut bare(&["--events-from", file.to_str().unwrap()]));
+            let port = server.address.port().to_string();
+            let read = verb(&[&["read", "--server-port", &port], layout, format].concat());
+            assert_eq!((read.status.code(), server.end().0), (Some(0), Some(0)), "{read:?}");
+            let text = String::from_utf8(read.stdout).unwrap();
+            let shows = |message: &str| {
+                let shown =
+                    [format!("content={message}\n"), format!("data = \"{message}\""), format!(":\"{message}\"")];
+                shown.iter().any(|shown| text.contains(shown))
+            };
+            assert!(shows("one") && shows("last"), "{layout:?} {format:?}: {text}");
+        }
+    }
 
     // A FIFO and a socket are served until an interrupt.
     for source in [&fifo, &socket] {

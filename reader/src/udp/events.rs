@@ -1,12 +1,13 @@
 //! Decodes the packets in batches by the metadata that came before them.
 
 use super::report::EventBatch;
-use super::wire::{Malformed, PacketHeader};
+use super::wire::{INGEST_EVENT, Malformed, PacketHeader};
 use crate::error::ReadError;
 use crate::event::Event;
 use crate::loss::Damage;
 use crate::metadata::Metadata;
 use crate::packet::PacketDecoder;
+use crate::value::Value;
 use std::path::PathBuf;
 
 /// Decodes batches.
@@ -73,7 +74,8 @@ impl BatchDecoder {
         }))
     }
 
-    /// Calls `each` with each event of a batch, and returns their number.
+    /// Calls `each` with each event of a batch, and returns their number. Messages of other programs that are text are text in the event, as they are in the
+    /// legacy layout.
     ///
     /// # Errors
     ///
@@ -98,7 +100,7 @@ impl BatchDecoder {
                 match event {
                     Ok(event) => {
                         count += 1;
-                        each(event);
+                        each(with_text(event));
                     }
                     Err(damage) => damaged(&damage),
                 }
@@ -106,6 +108,23 @@ impl BatchDecoder {
         }
         Ok(count)
     }
+}
+
+/// A message of another program that is text, with its bytes as text.
+fn with_text(mut event: Event) -> Event {
+    if event.name() == INGEST_EVENT {
+        for value in event.fields.iter_mut().flat_map(|fields| &mut fields.values) {
+            match value {
+                Value::Bytes(bytes, _) if is_text(bytes) => *value = Value::String(std::mem::take(bytes)),
+                _ => {}
+            }
+        }
+    }
+    event
+}
+
+fn is_text(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(|text| !text.contains(|c: char| c.is_control() && c != '\t'))
 }
 
 fn damage(offset: u64, malformed: Malformed) -> Damage {

@@ -25,6 +25,8 @@ use thiserror::Error;
 
 /// The name of the channel of events that the server receives as messages from other programs.
 pub const INGEST_CHANNEL: &str = "outside";
+/// The name of the only event in that channel, whose field `data` is the message.
+pub const INGEST_EVENT: &str = "outside:message";
 /// The default port of a server.
 pub const SERVER_PORT: u16 = 5556;
 /// The environment variable that sets another port.

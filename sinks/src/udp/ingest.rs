@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use tracepoint_reader::udp::wire::INGEST_CHANNEL;
+use tracepoint_reader::udp::wire::{INGEST_CHANNEL, INGEST_EVENT};
 use tracepoint_ring::Level;
 use tracepoint_ring::channel::{HEADER_SIZE, PacketHeader, Policy, StreamId, StreamKey};
 use tracepoint_ring::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
@@ -22,8 +22,6 @@ pub type TraceClock = Box<dyn Fn() -> u64 + Send>;
 
 /// The longest message, in bytes. Longer ones are counted as lost.
 pub const MAX_MESSAGE: usize = 60_000;
-/// The name of the channel's only event.
-pub(super) const EVENT: &str = "outside:message";
 /// The bytes of messages that are read in one round.
 const AT_ONCE: usize = 64 << 10;
 /// The number of reads in one round, including messages that are too long.
@@ -48,7 +46,7 @@ pub(super) fn descriptions(class: u32) -> (ChannelDescription, EventDescription)
     let event = EventDescription {
         class,
         id: 0,
-        name: EVENT.to_owned(),
+        name: INGEST_EVENT.to_owned(),
         level: Level::Info,
         fields: &FIELDS,
         doc: "A message from outside of the program.",

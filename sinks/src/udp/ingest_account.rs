@@ -1,9 +1,8 @@
 //! The entry of the channel of ingested messages, in the account that clients get.
 
-use super::ingest::EVENT;
 use crate::account::{Account, ChannelAccount, EventAccount, StreamAccount};
 use std::collections::BTreeMap;
-use tracepoint_reader::udp::wire::INGEST_CHANNEL;
+use tracepoint_reader::udp::wire::{INGEST_CHANNEL, INGEST_EVENT};
 use tracepoint_ring::channel::StreamId;
 
 /// Counters of ingested messages.
@@ -20,7 +19,7 @@ pub(super) struct IngestCounts {
 pub(super) fn add(account: &mut Account, counts: IngestCounts) {
     let IngestCounts { stream, recorded, too_long, lost } = counts;
     let mut event = EventAccount::default();
-    EVENT.clone_into(&mut event.name);
+    INGEST_EVENT.clone_into(&mut event.name);
     event.fired = recorded + too_long;
     event.recorded = recorded;
     event.lost.insert("too_large".to_owned(), too_long);
