@@ -82,6 +82,15 @@ impl Level {
     }
 }
 
+/// Further names of levels: those of `log`, `tracing` and syslog.
+const OTHER_NAMES: [(&str, Level); 5] = [
+    ("error", Level::Err),
+    ("warn", Level::Warning),
+    ("trace", Level::Debug),
+    ("critical", Level::Crit),
+    ("emergency", Level::Emerg),
+];
+
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -98,7 +107,7 @@ impl fmt::Display for ParseLevelError {
         for (i, level) in Level::ALL.iter().enumerate() {
             write!(f, "{} {level}", if i == 0 { "" } else { "," })?;
         }
-        Ok(())
+        f.write_str("; `error` and `warn` are other names of Err and Warning")
     }
 }
 
@@ -107,12 +116,40 @@ impl std::error::Error for ParseLevelError {}
 impl FromStr for Level {
     type Err = ParseLevelError;
 
-    /// Reads a name in any case, with or without underscores: `Info`, `info`, `DEBUG_LINE`.
+    /// Reads a name in any case, with or without underscores: `Info`, `info`, `DEBUG_LINE`; or one that other libraries and syslog have for
+    /// a level: `error`, `warn`, `critical`, `emergency`, `trace`.
     fn from_str(text: &str) -> Result<Self, ParseLevelError> {
         let plain: String = text.chars().filter(|c| *c != '_').collect();
-        Self::ALL
-            .into_iter()
-            .find(|level| level.name().eq_ignore_ascii_case(&plain))
+        let named = Self::ALL.into_iter().map(|level| (level.name(), level));
+        named
+            .chain(OTHER_NAMES)
+            .find(|(name, _)| name.eq_ignore_ascii_case(&plain))
+            .map(|(_, level)| level)
             .ok_or_else(|| ParseLevelError(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_have_the_names_of_other_libraries_too() {
+        for level in Level::ALL {
+            assert_eq!(level.name().to_ascii_lowercase().parse(), Ok(level));
+        }
+        for (text, level) in [
+            ("warn", Level::Warning),
+            ("WARN", Level::Warning),
+            ("error", Level::Err),
+            ("Critical", Level::Crit),
+            ("emergency", Level::Emerg),
+            ("trace", Level::Debug),
+            ("DEBUG_LINE", Level::DebugLine),
+        ] {
+            assert_eq!(text.parse(), Ok(level), "{text}");
+        }
+        let error = "warnings".parse::<Level>().unwrap_err().to_string();
+        assert!(error.contains("`error` and `warn`"), "{error}");
     }
 }

@@ -49,6 +49,8 @@ mod tests {
     fn smaller_numbers_are_more_important() {
         assert_eq!(LevelRule::parse("<=info"), Ok(LevelRule::AtMost(Level::Info)));
         assert_eq!(LevelRule::parse("info"), Ok(LevelRule::AtMost(Level::Info)));
+        assert_eq!(LevelRule::parse("<=warn"), Ok(LevelRule::AtMost(Level::Warning)));
+        assert_eq!(LevelRule::parse("==error"), Ok(LevelRule::Exactly(Level::Err)));
         assert_eq!(LevelRule::parse(" == debug_line "), Ok(LevelRule::Exactly(Level::DebugLine)));
         let rule = LevelRule::AtMost(Level::Info);
         assert!(rule.matches(Level::Err) && rule.matches(Level::Info) && !rule.matches(Level::Debug));
