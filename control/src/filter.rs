@@ -6,7 +6,7 @@
 //! ```text
 //!   text ──parse──▶ Expression ──compile, for each event──▶ Program ──▶ accepts(fields)
 //!          parser,               check: names, types                      program
-//!          literal
+//!          literal, duration
 //! ```
 //!
 //! ```
@@ -30,6 +30,7 @@
 //! ```
 
 mod check;
+mod duration;
 mod error;
 mod field;
 mod literal;
@@ -38,6 +39,7 @@ mod parser;
 mod program;
 mod step;
 
+pub(crate) use duration::split_unit;
 pub use error::FilterError;
 pub(crate) use field::{FieldKind, FilterField, Label};
 pub use program::Program;

@@ -25,15 +25,24 @@ pub struct TraceStatistic {
     kinds: Kinds<Vec<Columns>>,
     /// Whether the thread of an event matters.
     by_thread: bool,
+    is_duration: bool,
 }
 
 fn kind_of(kind: &FieldKind<'_>) -> probes::FieldKind {
     match kind {
         FieldKind::Integer { .. } | FieldKind::Enum(_) => probes::FieldKind::Integer,
+        FieldKind::Duration => probes::FieldKind::Duration,
         FieldKind::Float | FieldKind::Any => probes::FieldKind::Float,
         FieldKind::Other => probes::FieldKind::List,
         _ => probes::FieldKind::Other,
     }
+}
+
+/// What the values of a statistic are.
+#[derive(Clone, Copy, Default)]
+struct Values {
+    is_float: bool,
+    is_duration: bool,
 }
 
 /// What the statistic uses of a kind of event, for each part that the event has in it.
@@ -41,12 +50,12 @@ fn columns(
     spec: &StatisticSpec,
     stream: &StreamClass,
     class: &EventClass,
-) -> Result<(Vec<Columns>, bool), StatisticError> {
+) -> Result<(Vec<Columns>, Values), StatisticError> {
     let fields = condition_fields(stream, class);
     let fields: Vec<_> = fields.iter().map(|field| (field.name, kind_of(&field.kind))).collect();
     let columns: Result<Vec<_>, _> =
         spec.roles(&class.name).into_iter().map(|role: Role| spec.columns(role, &class.name, &fields)).collect();
-    Ok((columns?, spec.is_float(&fields)))
+    Ok((columns?, Values { is_float: spec.is_float(&fields), is_duration: spec.is_duration(&fields) }))
 }
 
 impl TraceStatistic {
@@ -62,14 +71,15 @@ impl TraceStatistic {
     ) -> Result<Self, StatisticError> {
         // Whether it is one at all.
         Statistic::words_for(&spec, false)?;
-        let (mut fits, mut is_float) = (0, false);
+        let (mut fits, mut values) = (0, Values::default());
         let (mut missing, mut wrong, mut known) = (None, None, BTreeSet::new());
         for stream in traces.flat_map(Metadata::streams) {
             for class in stream.events.values().filter(|class| is_wanted(&class.name)) {
                 match columns(&spec, stream, class) {
-                    Ok((columns, float)) => {
+                    Ok((columns, of_class)) => {
                         fits += columns.len();
-                        is_float |= float && !columns.is_empty();
+                        values.is_float |= of_class.is_float && !columns.is_empty();
+                        values.is_duration |= of_class.is_duration && !columns.is_empty();
                     }
                     Err(StatisticError::NoField { field, .. }) => {
                         known.extend(condition_fields(stream, class).iter().map(|field| field.name));
@@ -87,8 +97,8 @@ impl TraceStatistic {
             }
             _ => {
                 let by_thread = matches!(spec.measure(), Measure::Latency { by: None, .. });
-                let statistic = Arc::new(Statistic::new(spec, is_float)?);
-                Ok(Self { statistic, cell: 0, kinds: Kinds::default(), by_thread })
+                let statistic = Arc::new(Statistic::new(spec, values.is_float)?);
+                Ok(Self { statistic, cell: 0, kinds: Kinds::default(), by_thread, is_duration: values.is_duration })
             }
         }
     }
@@ -97,9 +107,19 @@ impl TraceStatistic {
     #[must_use]
     pub fn for_threads(&self, threads: usize) -> Vec<Self> {
         let statistic = Arc::new(self.statistic.empty());
-        let part =
-            |cell| Self { statistic: Arc::clone(&statistic), cell, kinds: Kinds::default(), by_thread: self.by_thread };
+        let part = |cell| Self {
+            statistic: Arc::clone(&statistic),
+            cell,
+            kinds: Kinds::default(),
+            by_thread: self.by_thread,
+            is_duration: self.is_duration,
+        };
         (0..threads).map(part).collect()
+    }
+
+    /// Whether its values are nanoseconds: those of a latency, of a field of type `Duration`, and of an integer whose name ends with `_ns`.
+    pub fn is_duration(&self) -> bool {
+        self.is_duration
     }
 
     /// Whether the results depend on the order of events: those of counts and histograms do not, as long as there is room for all groups.

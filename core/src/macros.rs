@@ -55,7 +55,7 @@
 /// | `[T; N]`, `[T]` | an array, a slice of integers, `bool`, `f32` or `f64` | the elements |
 /// | `enum R { Label = 1, … }` | an integer of type `R` | the integer |
 /// | `enum Type` | of a type that derives [`TraceEnum`](crate::TraceEnum) | the number of the variant |
-/// | `Duration` | of this type | nanoseconds, as `u64` |
+/// | `Duration` | of this type | nanoseconds, as `u64`; text shows a unit |
 /// | `SystemTime` | of this type | nanoseconds since 1970, as `i64` |
 /// | `IpAddr`, `SocketAddr` and their v4 and v6 forms, `Uuid` | anything that is `Display` | the text, at most 64 bytes |
 /// | `display`, `display(N)` | anything that is `Display` | the text, at most 256 or `N` bytes; a longer one is cut off and ends with `…` |

@@ -64,6 +64,8 @@ impl std::fmt::Debug for Statistic {
 pub enum FieldKind {
     /// An integer or an enumeration.
     Integer,
+    /// An integer: the nanoseconds of a duration.
+    Duration,
     /// A floating-point number.
     Float,
     /// A boolean, a text or a path.
@@ -76,6 +78,7 @@ impl From<&FieldType> for FieldKind {
     fn from(ty: &FieldType) -> Self {
         match ty {
             FieldType::Integer(_) | FieldType::Enum { .. } => Self::Integer,
+            FieldType::Duration => Self::Duration,
             // Of any number the nearest floating-point number.
             FieldType::Float { .. } | FieldType::Any => Self::Float,
             FieldType::Array { .. } | FieldType::Sequence { .. } => Self::List,
@@ -174,7 +177,8 @@ impl StatisticSpec {
                 Err(StatisticError::FieldType { event: event.to_owned(), field: name.to_owned(), wanted })
             }
         };
-        let number = |name| find(name, "a number", |kind| matches!(kind, FieldKind::Integer | FieldKind::Float));
+        let is_number = |kind| matches!(kind, FieldKind::Integer | FieldKind::Duration | FieldKind::Float);
+        let number = |name| find(name, "a number", is_number);
         let single = |name| find(name, "a single value", |kind| kind != FieldKind::List);
         let value = match &self.measure {
             Measure::Count | Measure::Rate | Measure::Latency { by: None, .. } => None,
@@ -190,6 +194,17 @@ impl StatisticSpec {
             }
         }
         Ok(Columns { role, value, keys })
+    }
+
+    /// Whether the values are nanoseconds: those of a latency, of a duration, and of an integer whose name ends with `_ns`.
+    pub fn is_duration(&self, fields: &[(&str, FieldKind)]) -> bool {
+        match &self.measure {
+            Measure::Latency { .. } => true,
+            Measure::Histogram { field } => fields.iter().any(|(name, kind)| {
+                name == field && (*kind == FieldKind::Duration || *kind == FieldKind::Integer && name.ends_with("_ns"))
+            }),
+            _ => false,
+        }
     }
 
     /// Whether the measured field is a floating-point number in an event with these fields.

@@ -37,7 +37,7 @@ pub enum Style {
     /// The name in front of the process id is that of the thread if the channel records it, else that of the program; behind the process
     /// id is the thread id, if it differs: `app[19270/19275]`. An array of bytes is a number in base 16, in the order of the bytes; if it has
     /// 4 or 16 bytes and a name like `saddr` or `peer_ip`, it is an IP address, as is an integer of 32 bits of such a name that is in
-    /// network order. Members that only describe the packet, or count the elements of the next, are left out.
+    /// network order. A duration has a unit: `took=2.637ms`. Members that only describe the packet, or count the elements of the next, are left out.
     #[default]
     Compact,
     /// As `babeltrace2` writes events by default.

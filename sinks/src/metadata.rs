@@ -28,6 +28,7 @@ typealias integer { size = 16; align = 8; signed = false; } := uint16_t;
 typealias integer { size = 32; align = 8; signed = false; } := uint32_t;
 typealias integer { size = 64; align = 8; signed = false; } := uint64_t;
 typealias integer { size = 8; align = 8; signed = false; } := bool;
+typealias integer { size = 64; align = 8; signed = false; } := duration_ns;
 ";
 
 impl MetadataText {

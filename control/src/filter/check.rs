@@ -47,6 +47,7 @@ pub(super) fn check(text: &str, steps: &[Step], fields: &[FilterField<'_>]) -> R
     // A field that holds an enumeration has the values of its integers.
     let is_signed = |index: u16| match fields.get(usize::from(index))?.kind {
         FieldKind::Integer { signed } => Some(signed),
+        FieldKind::Duration => Some(false),
         _ => None,
     };
     let first_range = first_range(&check.ops, &check.numbers, is_signed);
@@ -213,7 +214,7 @@ impl<'a> Check<'a> {
         let number = self.index(index, &place)?;
         let field = &self.fields[index];
         let kind = match &field.kind {
-            FieldKind::Integer { .. } | FieldKind::Truth => Kind::Integer(&[]),
+            FieldKind::Integer { .. } | FieldKind::Duration | FieldKind::Truth => Kind::Integer(&[]),
             FieldKind::Enum(labels) => Kind::Integer(labels),
             FieldKind::Float => Kind::Float,
             FieldKind::Text => Kind::TextField(number),

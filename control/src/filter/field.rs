@@ -17,6 +17,8 @@ pub(crate) enum FieldKind<'a> {
     Integer {
         signed: bool,
     },
+    /// An integer: nanoseconds.
+    Duration,
     /// An integer with names for some of its values.
     Enum(Vec<Label<'a>>),
     Truth,
@@ -48,6 +50,7 @@ impl From<&FieldType> for FieldKind<'static> {
         match *ty {
             FieldType::Integer(integer) => Self::Integer { signed: integer.signed },
             FieldType::Bool => Self::Truth,
+            FieldType::Duration => Self::Duration,
             FieldType::Enum { labels, .. } => {
                 let label = |label: &'static tracepoint_core::field::EnumLabel| Label {
                     name: label.name,

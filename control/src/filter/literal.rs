@@ -1,5 +1,6 @@
 //! Numbers and texts in a filter.
 
+use super::duration::{nanoseconds, split_unit};
 use super::number::Number;
 use super::step::{Input, Parsed};
 use crate::glob::Glob;
@@ -9,13 +10,17 @@ use winnow::combinator::{alt, opt, repeat};
 use winnow::stream::{AsChar, Location};
 use winnow::token::{any, none_of, one_of, take_while};
 
-/// Reads a number, whose first digit comes next.
+/// Reads a number, whose first digit comes next. One with a unit of time is that of its nanoseconds.
 pub(super) fn number(input: &mut Input<'_>) -> Parsed<Number> {
     let exponent = (one_of(['e', 'E']), one_of(['+', '-']), take_while(0.., ('0'..='9', '_')));
-    let plain = take_while(1.., (AsChar::is_alphanum, '_', '.'));
+    let plain = take_while(1.., (AsChar::is_alphanum, '_', '.', '\u{b5}', '\u{3bc}'));
     let signed = (take_while(1.., ('0'..='9', '_', '.')), exponent).take();
     let (word, place) = alt((signed, plain)).with_span().parse_next(input)?;
     let word = word.replace('_', "");
+    if let Some((digits, unit)) = split_unit(&word) {
+        let duration = nanoseconds(digits, unit).map_err(|reason| SyntaxError::at(place, reason))?;
+        return Ok(Number::Integer(duration.into()));
+    }
     let (radix, digits) = match word.get(..2) {
         Some("0x") => (16, &word[2..]),
         Some("0o") => (8, &word[2..]),
@@ -33,7 +38,9 @@ pub(super) fn number(input: &mut Input<'_>) -> Parsed<Number> {
         Ok(value) if value.is_finite() => Ok(Number::Float(value)),
         Ok(_) => Err(SyntaxError::at(place, "this number is too large")),
         Err(_) => {
-            Err(SyntaxError::at(place, "this is not a number; expected for example 42, 0xff, 0o17, 0b11, 1.5 or 1e9"))
+            let reason = "this is not a number; expected for example 42, 0xff, 0o17, 0b11, 1.5, 1e9, or a duration: ns, us, \
+                          ms, s, min or h";
+            Err(SyntaxError::at(place, reason))
         }
     }
 }

@@ -3,7 +3,7 @@
 //! ```json
 //! {"format": "tracepoint-statistics", "version": 1, "process": "4242-717", "name": "server", "pid_namespace": 4026531836,
 //!  "statistics": [{"file": "4242-717.0.stat", "offset": 0, "words": 352, "event": "shop:paid",
-//!                  "rule": {"event": "shop:*", "statistic": "count"}}]}
+//!                  "rule": {"event": "shop:*", "statistic": "count"}, "is_duration": false}]}
 //! ```
 
 use crate::private_dir::PrivateDir;
@@ -38,6 +38,8 @@ pub(super) struct Entry {
     pub(super) words: usize,
     pub(super) event: String,
     pub(super) rule: Rule,
+    #[serde(default)]
+    pub(super) is_duration: bool,
 }
 
 impl Index {

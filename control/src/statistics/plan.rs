@@ -19,6 +19,8 @@ pub(crate) struct PlannedStatistic {
     pub(super) event: String,
     /// Whether its histogram is one of a floating-point field.
     pub(super) is_float: bool,
+    /// Whether its values are nanoseconds.
+    pub(super) is_duration: bool,
     pub(crate) parts: Vec<Part>,
 }
 
@@ -55,7 +57,7 @@ pub(crate) fn plan(
 ) -> Result<Vec<PlannedStatistic>, RuleProblem> {
     let Ok(given) = &entry.rule else { return Ok(Vec::new()) };
     let mut conditions = RuleConditions::new(rule.filter.clone(), RateConditions::default());
-    let (mut parts, mut is_float, mut unfit) = (Vec::new(), Vec::new(), None);
+    let (mut parts, mut units, mut unfit) = (Vec::new(), Vec::new(), None);
     for &index in matched {
         let (marker, name) = (events[index].markers[0], events[index].declared());
         let fields: Vec<_> = marker.fields().iter().map(|field| (field.name, FieldKind::from(&field.ty))).collect();
@@ -70,7 +72,7 @@ pub(crate) fn plan(
         if let Ok(condition) = conditions.compile(marker.fields()) {
             let filter = EventFilter::new(vec![condition]);
             parts.push(Part { index, markers: events[index].markers.clone(), filter, roles });
-            is_float.push(spec.is_float(&fields));
+            units.push((spec.is_float(&fields), spec.is_duration(&fields)));
         }
     }
     let is_incomplete = parts.is_empty() || spec.is_latency() && parts.len() < matched.len();
@@ -85,16 +87,16 @@ pub(crate) fn plan(
     if let Some(error) = conditions.compile_error() {
         return Err(RuleProblem::Filter(error.into()));
     }
-    let planned = |event: String, is_float, parts| {
+    let planned = |event: String, (is_float, is_duration), parts| {
         let (key, rule, spec) = (entry.table.clone(), given.clone(), spec.clone());
-        PlannedStatistic { key, rule, spec, event, is_float, parts }
+        PlannedStatistic { key, rule, spec, event, is_float, is_duration, parts }
     };
     if spec.is_latency() {
         let end = parts.iter().find(|part| part.roles.contains(&Role::Observed)).map(|part| part.index);
-        return Ok(end.map(|end| planned(events[end].name.clone(), false, parts)).into_iter().collect());
+        return Ok(end.map(|end| planned(events[end].name.clone(), (false, true), parts)).into_iter().collect());
     }
-    let each = parts.into_iter().zip(is_float);
-    Ok(each.map(|(part, is_float)| planned(events[part.index].name.clone(), is_float, vec![part])).collect())
+    let each = parts.into_iter().zip(units);
+    Ok(each.map(|(part, units)| planned(events[part.index].name.clone(), units, vec![part])).collect())
 }
 
 /// The error of a statistic that fits none of several events: with the most similar fields of all of them.

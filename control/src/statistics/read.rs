@@ -24,14 +24,16 @@ pub struct StatisticResult {
     pub rule: Rule,
     /// The event; of a latency the one that ends it.
     pub event: String,
+    /// Whether the values are nanoseconds.
+    pub is_duration: bool,
     /// The results.
     #[serde(flatten)]
     pub snapshot: Snapshot,
 }
 
 impl StatisticResult {
-    pub(super) fn new(rule: Rule, event: String, snapshot: Snapshot) -> Self {
-        Self { rule, event, snapshot }
+    pub(super) fn new(rule: Rule, event: String, is_duration: bool, snapshot: Snapshot) -> Self {
+        Self { rule, event, is_duration, snapshot }
     }
 }
 
@@ -90,7 +92,9 @@ impl SessionStatistics {
         let mut open: Option<(String, File)> = None;
         for entry in statistics {
             match read_one(dir, &mut open, &entry) {
-                Ok(snapshot) => results.push(StatisticResult::new(entry.rule, entry.event, snapshot)),
+                Ok(snapshot) => {
+                    results.push(StatisticResult::new(entry.rule, entry.event, entry.is_duration, snapshot));
+                }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => self.unreadable.push(format!("{}: {error}", dir.path().join(&entry.file).display())),
             }

@@ -62,6 +62,7 @@ struct Running {
     rule: Rule,
     statistic: Arc<Statistic>,
     place: Place,
+    is_duration: bool,
     subscriptions: Vec<(&'static Marker, Subscription)>,
 }
 
@@ -145,7 +146,8 @@ impl RunningStatistics {
         }
         for (planned, (statistic, place)) in planned.iter().zip(made?) {
             let (rule, statistic) = (planned.rule.clone(), Arc::new(statistic));
-            let running = Running { rule, statistic, place, subscriptions: Vec::new() };
+            let is_duration = planned.is_duration;
+            let running = Running { rule, statistic, place, is_duration, subscriptions: Vec::new() };
             self.running.insert((planned.key.clone(), planned.event.clone()), running);
         }
         Ok(())
@@ -227,6 +229,7 @@ impl RunningStatistics {
                 words: words.len(),
                 event: event.clone(),
                 rule: running.rule.clone(),
+                is_duration: running.is_duration,
             }),
             Place::Heap { .. } => None,
         };
@@ -247,7 +250,8 @@ impl RunningStatistics {
     /// The results so far.
     pub(crate) fn results(&self) -> Vec<StatisticResult> {
         let result = |((_, event), running): (&Key, &Running)| {
-            StatisticResult::new(running.rule.clone(), event.clone(), running.statistic.snapshot())
+            let (rule, snapshot) = (running.rule.clone(), running.statistic.snapshot());
+            StatisticResult::new(rule, event.clone(), running.is_duration, snapshot)
         };
         if self.is_ours() { self.running.iter().map(result).collect() } else { Vec::new() }
     }

@@ -21,6 +21,7 @@ fn describe(field: &Field) -> FilterField<'_> {
 fn kind_of(ty: &Type) -> (FieldKind<'_>, String) {
     match ty {
         Type::Integer(integer) if integer.truth => (FieldKind::Truth, "bool".to_owned()),
+        Type::Integer(integer) if integer.duration && !integer.signed => (FieldKind::Duration, "Duration".to_owned()),
         Type::Integer(integer) => {
             let letter = if integer.signed { 'i' } else { 'u' };
             (FieldKind::Integer { signed: integer.signed }, format!("{letter}{}", integer.bits))

@@ -181,15 +181,15 @@ fn every_reader_shows_them() -> Result<(), Box<dyn std::error::Error>> {
     let lines = String::from_utf8(out)?;
     let mut lines = lines.lines();
     let mut line = || lines.next().and_then(|line| line.split_once("types:")).map(|(_, line)| line);
-    let held = r#"held name="owned" shared="shared" either="either" file="/tmp/x" took=1500000 at=-5 ip="::1" "#
+    let held = r#"held name="owned" shared="shared" either="either" file="/tmp/x" took=1.5ms at=-5 ip="::1" "#
         .to_owned()
         + r#"peer="10.0.0.1:80" mode=Run status=Failed error="invalid digit found in string" list="[1, 1, 1, 1, …""#;
     assert_eq!(line(), Some(&*held));
     line();
-    let there = r#"may_be user=7 port=443 name="me" took=2000000000 peer="10.0.0.2:22" mode=Idle file="/f" last=9"#;
+    let there = r#"may_be user=7 port=443 name="me" took=2s peer="10.0.0.2:22" mode=Idle file="/f" last=9"#;
     assert_eq!(line(), Some(there));
     assert_eq!(line(), Some("may_be user=none port=none name=none took=none peer=none mode=none file=none last=9"));
-    let given = r#"given name="own" took=3 user=none peer="1.2.3.4:5" text="text" file="/p" "#.to_owned()
+    let given = r#"given name="own" took=3ns user=none peer="1.2.3.4:5" text="text" file="/p" "#.to_owned()
         + r#"id="00000000-0000-0000-0000-00000000000a""#;
     assert_eq!(line(), Some(&*given));
     assert_eq!((&json[2]["user"], &json[3]["user"]), (&7.into(), &serde_json::Value::Null));

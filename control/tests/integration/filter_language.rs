@@ -35,6 +35,7 @@ const FIELDS: &[FieldDescriptor] = &[
     field("ports", FieldType::Sequence { element: &SHORT }),
     field("nothing", FieldType::Float { bits: 64 }),
     field("comm", FieldType::Text),
+    field("took", FieldType::Duration),
 ];
 
 /// One event with these fields.
@@ -55,6 +56,7 @@ fn value(index: usize) -> Option<Value<'static>> {
         8 => DIGEST.value(),
         10 => Value::Float(f64::NAN),
         11 => Value::Text("postgres"),
+        12 => Value::Unsigned(30_500_000),
         _ => return None,
     })
 }
@@ -91,6 +93,8 @@ fn these_filters_accept_the_event() {
         r#"data == "GET *" && digest == "abc" && digest != "ab" && digest != data"#,
         r#"prev_comm == "[op]ostgres[!a-z]*" && digest == "[a-c][a-c]c" && data == "GET [/]*" && prev_comm != "[!p]*""#,
         "prev_comm != comm && comm == comm && comm != \"*\\**\"",
+        "size > 30ms && size >= 1.5s && size != 2min && size > 3\u{b5}s && prev_pid == -5ns && load < 1us",
+        "took > 30ms && took < 31_000us && took == 30.5ms && took == 30500000 && !(took > 0.001h)",
         "false || prev_pid == -5 && (true || false)",
         "5 > prev_pid && -6 < prev_pid && 0 != prev_pid",
         "prev_pid > 100 && prev_comm == \"postgres*\" || !(size & 0x100 == 0)",
@@ -136,6 +140,9 @@ fn messages_show_the_place() {
         "size == 0xfg",
         "size == 99999999999999999999",
         "load == 1e999",
+        "size > 1.5ns",
+        "size > 5days",
+        "prev_comm == 30ms",
         "&& size",
         "size == €",
         "pid == 5",

@@ -40,6 +40,7 @@ pub(super) fn integer(input: &mut Input<'_>) -> Parsed<Integer> {
         order: input.state.native,
         text: false,
         truth: false,
+        duration: false,
         clock: None,
         slot: None,
     };

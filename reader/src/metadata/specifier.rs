@@ -52,8 +52,9 @@ fn type_alias(input: &mut Input<'_>) -> Parsed<()> {
         name.push_str(word);
     }
     expect(input, ";")?;
-    if let (Type::Integer(integer), "bool") = (&mut ty, name.as_str()) {
-        integer.truth = true;
+    if let Type::Integer(integer) = &mut ty {
+        integer.truth = name == "bool";
+        integer.duration = name == "duration_ns";
     }
     input.state.declare(name, ty);
     Ok(())

@@ -33,6 +33,7 @@ pub enum Base {
 
 /// An integer of 1 to 64 bits.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own of the declaration")]
 pub struct Integer {
     /// Size in bits, 1 to 64.
     pub bits: u8,
@@ -48,6 +49,8 @@ pub struct Integer {
     pub text: bool,
     /// Whether the metadata calls its type `bool`: 0 is false, other values are true.
     pub truth: bool,
+    /// Whether the metadata calls its type `duration_ns`: a span of time in nanoseconds.
+    pub duration: bool,
     /// The clock whose value it carries, as an index into [`Metadata::clocks`](crate::Metadata::clocks).
     pub clock: Option<u16>,
     pub(crate) slot: Option<Slot>,
@@ -247,6 +250,18 @@ impl Type {
             Self::Struct(ty) => ty.dynamic,
             Self::Array(ty) => ty.dynamic,
             Self::Variant(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it is a span of time in nanoseconds, which may be absent.
+    pub fn is_duration(&self) -> bool {
+        match self {
+            Self::Integer(integer) => integer.duration,
+            Self::Variant(variant) => match &variant.options[..] {
+                [none, some] => none.name() == "none" && matches!(&some.ty, Self::Integer(value) if value.duration),
+                _ => false,
+            },
             _ => false,
         }
     }

@@ -71,7 +71,7 @@ struct Member {
 enum Form {
     Plain,
     Address,
-    /// The duration of a span.
+    /// Nanoseconds, with a unit.
     Duration,
 }
 
@@ -200,7 +200,11 @@ fn members(ty: Option<&StructType>, hidden: &[&str], options: &TextOptions) -> V
     };
     let member = |index: usize| {
         let field = &ty.fields[index];
-        let form = if is_address(field) { Form::Address } else { Form::Plain };
+        let form = match field {
+            field if is_address(field) => Form::Address,
+            field if field.ty.is_duration() => Form::Duration,
+            _ => Form::Plain,
+        };
         Member { index, prefix: prefix(field.name(), options), form }
     };
     (0..ty.fields.len()).filter(is_shown).map(member).collect()

@@ -68,6 +68,8 @@ pub enum FieldType {
     Integer(IntegerType),
     /// `bool`: one byte, 0 or 1.
     Bool,
+    /// A span of time: its nanoseconds, as an unsigned integer of 64 bits. It is shown with a unit.
+    Duration,
     /// A floating-point number of 32 or 64 bits.
     Float {
         /// Width in bits: 32 or 64.
@@ -148,6 +150,7 @@ impl fmt::Display for FieldType {
         match self {
             Self::Integer(integer) => integer.fmt(f),
             Self::Bool => f.write_str("bool"),
+            Self::Duration => f.write_str("Duration"),
             Self::Float { bits } => write!(f, "f{bits}"),
             Self::Text => f.write_str("str"),
             Self::Path => f.write_str("path"),

@@ -49,6 +49,8 @@ fn plain(ty: &FieldType) -> String {
         FieldType::Float { .. } => "floating_point { exp_dig = 11; mant_dig = 53; align = 8; }".to_owned(),
         FieldType::Text | FieldType::Path => "string".to_owned(),
         FieldType::Enum { container, labels } => enumeration(*container, labels),
+        // Readers that know the name show a unit.
+        FieldType::Duration => "duration_ns".to_owned(),
         // One byte. Other types do not occur here.
         _ => "bool".to_owned(),
     }
@@ -116,6 +118,13 @@ mod tests {
             declared("addr", FieldType::Integer(address)),
             "integer { size = 64; align = 8; signed = false; base = 16; } _addr;"
         );
+    }
+
+    #[test]
+    fn durations_have_a_type_of_their_own() {
+        assert_eq!(declared("took", FieldType::Duration), "duration_ns _took;");
+        let optional = declared("took", FieldType::Optional { value: &FieldType::Duration });
+        assert!(optional.contains("{ struct { } none; duration_ns some; } _took;"), "{optional}");
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl Kind {
         match self {
             Self::Scalar { scalar, base, big_endian, .. } => scalar.descriptor(krate, *base, *big_endian),
             Self::Pointer => U64.descriptor(krate, Base::Hexadecimal, false),
-            Self::Duration => U64.descriptor(krate, Base::Decimal, false),
+            Self::Duration => quote!(#krate::private::FieldType::Duration),
             Self::SystemTime => I64.descriptor(krate, Base::Decimal, false),
             Self::Text | Self::Printed | Self::Formatted { .. } | Self::Character => {
                 quote!(#krate::private::FieldType::Text)

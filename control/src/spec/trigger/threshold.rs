@@ -3,9 +3,10 @@
 //! ```text
 //!   threshold = aggregate "of" statistic ( ">" | "<" ) value [ "for" time ]
 //!   aggregate = "count" | "rate" | "min" | "mean" | "max" | "p" number
-//!   value     = number [ "ns" | "us" | "ms" | "s" ]                        units are multiples of a nanosecond
+//!   value     = number [ unit ]                                            a unit of time, as in filters: a multiple of a nanosecond
 //! ```
 
+use crate::filter::split_unit;
 use crate::spec::RuleStatistic;
 use std::fmt;
 use std::str::FromStr;
@@ -101,12 +102,11 @@ fn aggregate_of(text: &str) -> Option<Aggregate> {
 }
 
 /// A number; with a unit of time, of nanoseconds.
+#[expect(clippy::cast_precision_loss, reason = "the units are below 2^53 ns")]
 fn number(text: &str) -> Option<f64> {
-    let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-    let (digits, factor) =
-        units.into_iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor))).unwrap_or((text, 1.0));
+    let (digits, unit) = split_unit(text).unwrap_or((text, 1));
     let number: f64 = digits.trim_end().replace('_', "").parse().ok()?;
-    number.is_finite().then_some(number * factor)
+    number.is_finite().then_some(number * unit as f64)
 }
 
 impl fmt::Display for Aggregate {
@@ -133,6 +133,8 @@ mod tests {
             ("p99.9 of latency(a:b, a:c by id) by route > 2us", Aggregate::Percentile(99.9), 2e3, 0),
             ("rate of count by route < 10 for 1m", Aggregate::Rate, 10.0, 60_000),
             ("count of hist(size)>1_000", Aggregate::Count, 1000.0, 0),
+            ("p50 of hist(took) > 1.5 min", Aggregate::Percentile(50.0), 9e10, 0),
+            ("p50 of hist(took) > 3\u{b5}s", Aggregate::Percentile(50.0), 3e3, 0),
             ("mean of hist(temperature) < -0.5", Aggregate::Mean, -0.5, 0),
         ] {
             let read: Threshold = text.parse()?;

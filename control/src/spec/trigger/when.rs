@@ -43,7 +43,7 @@ pub enum When {
     Lost,
     /// A value of a [statistic](Rule::statistic) that the session computes in a process is above or below a limit: `rate of count > 1000`,
     /// `p99 of hist(size) > 4096`, `p99.9 of latency(a:b, a:c by id) by route > 5ms for 1s`. There are `count`, since the statistic began, and `rate`,
-    /// `min`, `mean`, `max` and percentiles, of the last second; `ns`, `us`, `ms` and `s` are multiples of a nanosecond. Looked at every 250 ms,
+    /// `min`, `mean`, `max` and percentiles, of the last second; `ns`, `us`, `ms`, `s`, `min` and `h` are multiples of a nanosecond, as in filters. Looked at every 250 ms,
     /// for each event and group by itself; occurs when it has held for the time behind `for`, and again when it has not held in between.
     Statistic(String),
     /// The outputs of the session have taken at least this many bytes, in sum over all its processes. Occurs once for each start of the

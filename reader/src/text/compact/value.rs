@@ -64,7 +64,7 @@ pub(super) fn address(line: &mut Vec<u8>, value: &Value) -> bool {
 
 /// Appends a number of nanoseconds, exactly, in the largest unit of which it is at least one; returns whether the value is one.
 pub(super) fn duration(line: &mut Vec<u8>, value: &Value) -> bool {
-    let Value::Int(int) = value else { return false };
+    let Some(Value::Int(int)) = value.present() else { return false };
     let Ok(nanoseconds) = u64::try_from(int.value) else { return false };
     let units = [(1_000_000_000, "s", 9), (1_000_000, "ms", 6), (1000, "us", 3), (1, "ns", 0)];
     let (unit, name, digits) = units.into_iter().find(|(unit, ..)| nanoseconds >= *unit).unwrap_or(units[3]);
