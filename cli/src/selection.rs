@@ -8,14 +8,15 @@ use tracepoint_control::{Rule, TraceFilter};
 
 /// By name, level and fields.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Events")]
 pub(crate) struct EventSelection {
     /// Only events with this `provider:name`, with `*`, `?` and `[a-z]`; `!…` leaves events out. May be given several times
     #[arg(short = 'e', long = "event", value_name = "RULE")]
     events: Vec<String>,
-    /// Only events of these levels: `<=info` or `info` for those that are at least as important, `==err`, `>=debug`
+    /// Only events of these levels: `<=info` or `info` for those that are at least as important, `warn`, `==err`, `>=debug`
     #[arg(long, value_name = "LEVEL")]
     level: Option<String>,
-    /// Only events whose fields fulfil a condition, for example `size > 4096 && path == "*.rs"` (docs/filters.md)
+    /// Only events whose fields fulfil a condition, for example `size > 4096 && path == "*.rs"` or `took > 30ms` (docs/filters.md)
     #[arg(long, value_name = "EXPR", allow_hyphen_values = true)]
     filter: Option<Expression>,
 }
@@ -62,6 +63,7 @@ impl EventSelection {
 
 /// By time.
 #[derive(Clone, Copy, Debug, Args)]
+#[command(next_help_heading = "Times")]
 pub(crate) struct TimeSelection {
     /// Only events from this time on: `10s ago`, `+5s` after the begin of the trace, `-5s` before its end, `16:24:31.8`, …
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]

@@ -5,6 +5,7 @@ mod heat_map;
 pub(crate) mod hist;
 mod listen;
 pub(crate) mod live;
+mod operands;
 mod pass;
 mod picture;
 mod prometheus;
@@ -14,6 +15,7 @@ mod svg;
 mod text;
 
 pub(crate) use chart::{PERCENTILES, lines as histogram_lines, value};
+pub(crate) use operands::IDS;
 pub(crate) use pass::{Input, Seen};
 
 /// A count for a picture.

@@ -79,11 +79,11 @@ impl Histogram {
     /// The bars of a histogram at most.
     const BARS: usize = 64;
 
-    pub(super) fn new(event: &str, field: &str, values: &Distribution) -> Self {
+    pub(super) fn new(event: &str, field: &str, is_duration: bool, values: &Distribution) -> Self {
         Self {
             event: event.to_owned(),
             field: cut(field),
-            is_duration: field.ends_with("_ns"),
+            is_duration,
             count: values.count(),
             min: values.min(),
             mean: values.mean(),

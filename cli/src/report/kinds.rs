@@ -3,6 +3,7 @@
 use super::data::{Histogram, Kind};
 use super::slices::Slices;
 use super::text::cut;
+use crate::statistics::IDS;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tracepoint_control::TraceStatistic;
@@ -17,8 +18,6 @@ const MOST_LISTED: usize = 1000;
 const MOST_HISTOGRAMS: usize = 256;
 /// The length of a history.
 const HISTORY: usize = 64;
-/// Fields whose values say nothing by their distribution.
-const IDS: [&str; 2] = ["span_id", "parent_id"];
 
 pub(super) struct Kinds<'t> {
     trace: &'t Trace,
@@ -109,7 +108,7 @@ impl<'t> Kinds<'t> {
                 if let Results::Histogram(rows) = statistic.snapshot().results
                     && let Some(all) = rows.all.filter(|all| all.count() > 0)
                 {
-                    histograms.push(Histogram::new(&kind.name, field, &all));
+                    histograms.push(Histogram::new(&kind.name, field, statistic.is_duration(), &all));
                 }
             }
         }

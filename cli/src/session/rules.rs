@@ -8,11 +8,12 @@ use tracepoint_control::{ControlError, Controller, Limit, Rule, RuleStatistic, S
 
 /// Which events, in which processes.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Events")]
 pub(crate) struct RuleArguments {
     /// Events, as `provider:name` with `*`, `?` and `[a-z]`; `!…` excludes events. May be given several times
     #[arg(short = 'e', long = "event", value_name = "RULE")]
     pub(crate) events: Vec<String>,
-    /// Only events of these levels: `<=info` or `info` for those that are at least as important, `==err`, `>=debug`
+    /// Only events of these levels: `<=info` or `info` for those that are at least as important, `warn`, `==err`, `>=debug`
     #[arg(long, value_name = "LEVEL")]
     pub(crate) level: Option<String>,
     /// Only in programs whose path, or the last part of it, matches
@@ -21,7 +22,7 @@ pub(crate) struct RuleArguments {
     /// Only in this process, in the run directory that this process uses
     #[arg(short, long, value_name = "PID")]
     pub(crate) pid: Option<u32>,
-    /// Only events whose fields fulfil a condition, for example `size > 4096 && path == "*.rs"` (docs/filters.md)
+    /// Only events whose fields fulfil a condition, for example `size > 4096 && path == "*.rs"` or `took > 30ms` (docs/filters.md)
     #[arg(long, value_name = "EXPR", value_parser = expression, allow_hyphen_values = true)]
     pub(crate) filter: Option<String>,
     /// At most so many of these events in each process: `1000/s`, `100k`, `5/15min`, `1000/s burst 20`
@@ -62,6 +63,7 @@ impl RuleArguments {
 
 /// What rules compute.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Statistics")]
 pub(crate) struct StatisticArguments {
     /// Compute this of the events in place of recording them, for `tracectl stat -s NAME`: `count`, `rate`, `hist(FIELD)`,
     /// `latency(BEGIN, END by FIELD)`, `last(FIELD, N)`, `top(FIELD, N)`; behind the first, third and fourth ` by FIELD[, FIELD]`. Or
@@ -102,6 +104,7 @@ impl StatisticArguments {
 
 /// The channel of rules.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Rings and channels")]
 pub(crate) struct RouteArguments {
     /// Record the events of these rules into this channel of the session [default: `channel0`]. Exclusions (`!…`) apply to this channel
     /// [default: to all]

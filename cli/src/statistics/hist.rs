@@ -5,12 +5,13 @@ use super::live::heat_map::{LiveMap, MapOutput};
 use super::live::hist::{HistView, only_one};
 use super::live::metrics::{MetricsView, Scope};
 use super::live::{Form, LiveArguments, Target, View};
+use super::operands::{self, First};
 use super::pass::{Input, Order};
 use super::picture::{self, draw};
 use super::prometheus::{self, Source};
-use super::summary::{self, summary};
+use super::summary::summaries;
 use super::text::write;
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use crate::message;
 use crate::output;
 use crate::selection::{EventSelection, TimeSelection};
@@ -30,11 +31,12 @@ use tracepoint_probes::{Measure, Snapshot, StatisticSpec};
 ///
 /// Without the path of a trace, the distribution is that of running programs, which record nothing for that, until Ctrl-C: of the events that
 /// further operands and `-e` name, or of all in the process that `-p` names. `-s SESSION` shows the distributions that the rules of a session
-/// compute.
+/// compute, once unless `--watch` is given.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
   tracectl hist size /tmp/trace
+  tracectl hist -e 'shop:answered' /tmp/trace
   tracectl hist size --by path -e 'shop:answered' /tmp/trace
   tracectl hist 'latency(shop:asked, shop:answered by id)' --by path /tmp/trace
   tracectl hist size --since -10s /tmp/trace
@@ -46,14 +48,15 @@ Examples:
   tracectl hist 'latency(shop:asked, shop:answered by id)' -p 4242
   tracectl hist 'latency(shop:asked, shop:answered by id)' -o latency.svg --once
   tracectl hist size 'shop:answered' --heat-map
-  tracectl hist -s numbers --once
+  tracectl hist -s numbers
   tracectl hist --json 'latency(db:begin, db:end)' /tmp/trace | jq .all.p99
 
 {EXIT_CODES}"))]
 pub(crate) struct Hist {
-    /// A field; `latency(BEGIN, END by FIELD)` with the names of two events; or `latency(SPAN)`
-    #[arg(value_name = "FIELD|LATENCY", value_parser = statistic, required_unless_present = "session")]
-    statistic: Option<StatisticSpec>,
+    /// A field; `latency(BEGIN, END by FIELD)` with the names of two events; or `latency(SPAN)`. May be left out in front of the PATH of a trace:
+    /// then each field of the selected events that is a number is shown
+    #[arg(value_name = "FIELD|LATENCY", value_parser = First::parse, required_unless_present = "session")]
+    statistic: Option<First>,
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged. Or events of running programs, as
     /// `provider:name` with `*`, `?` and `[a-z]`
     #[arg(value_name = "PATH|EVENT")]
@@ -63,112 +66,113 @@ pub(crate) struct Hist {
     #[command(flatten)]
     times: TimeSelection,
     /// Group the events by the values of one or two fields; of a latency, fields of the second event
-    #[arg(long, value_name = "FIELD,…", value_delimiter = ',')]
+    #[arg(long, help_heading = "Groups", value_name = "FIELD,…", value_delimiter = ',')]
     by: Vec<String>,
     /// The largest number of groups; further values are shown together
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, help_heading = "Groups", value_name = "N", default_value_t = 100)]
     groups: usize,
     /// Show the distribution over time: a column for each slice of it, and a shade for the number of events. Of running programs, a column for
     /// each interval
-    #[arg(long, conflicts_with = "by")]
+    #[arg(long, help_heading = "Form of the output", conflicts_with = "by")]
     heat_map: bool,
     /// Write a picture (SVG) to FILE in place of the text: the histogram, one for each of the 12 largest groups, or the heat map. Of running
     /// programs, it is written again each time
-    #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
+    #[arg(short, long, help_heading = "Form of the output", value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
     /// Write the distribution as metrics in Prometheus's text format
-    #[arg(long, conflicts_with_all = ["json", "output", "heat_map"])]
+    #[arg(long, help_heading = "Form of the output", conflicts_with_all = ["json", "output", "heat_map"])]
     prometheus: bool,
     /// Write one JSON object: percentiles and buckets, in all (`all`) or by group (`groups`); with --heat-map, the same of each slice of
-    /// time with values (`slices`); durations are in nanoseconds
-    #[arg(long)]
+    /// time with values (`slices`); durations are in nanoseconds. Without FIELD, one object for each field
+    #[arg(long, help_heading = "Form of the output")]
     json: bool,
     #[command(flatten)]
     live: LiveArguments,
 }
 
 impl Hist {
-    /// What of running programs is shown, if no trace is named. A latency names its events itself.
-    fn target(&self, spec: Option<&StatisticSpec>) -> Result<Option<Target>, Failure> {
-        let is_latency = spec.is_some_and(StatisticSpec::is_latency);
-        self.live.programs.target(&self.paths, &self.selection, is_latency)
-    }
-}
-
-fn statistic(text: &str) -> Result<StatisticSpec, String> {
-    if text.chars().all(|c| c.is_alphanumeric() || c == '_') {
-        return Ok(StatisticSpec::new(Measure::Histogram { field: text.to_owned() }));
-    }
-    let spec: StatisticSpec = text.parse().map_err(|error: tracepoint_probes::StatisticError| error.to_string())?;
-    match spec.measure() {
-        Measure::Histogram { .. } | Measure::Latency { .. } => Ok(spec),
-        _ => Err("expected a field or a latency; `tracectl stat` counts".to_owned()),
-    }
-}
-
-impl Hist {
     pub(crate) fn run(&self) -> VerbResult {
-        let spec = self.statistic.clone().map(|spec| {
-            let spec = spec.max_groups(self.groups);
-            if self.by.is_empty() { spec } else { spec.by(self.by.iter().cloned()) }
-        });
+        let (spec, paths) = operands::resolve(self.statistic.as_ref(), &self.paths, self.live.programs.is_given())?;
+        let spec = spec.map(|spec| self.grouped(spec));
         if self.heat_map && spec.as_ref().is_some_and(|spec| !spec.group_fields().is_empty()) {
             return Err(Failure::Usage(
                 "a heat map shows one distribution: leave out `by`, or select a group by `--filter`".to_owned(),
             ));
         }
-        if let Some(target) = self.target(spec.as_ref())? {
-            if self.times.is_given() {
-                let text = "`--since` and `--until` are for recorded traces: leave the option out";
-                return Err(Failure::Usage(text.to_owned()));
-            }
-            let is_named = matches!(target, Target::Session(_));
-            let form = if self.json { Form::Json } else { Form::Text };
-            let only = spec.as_ref().map(|spec| spec.measure().clone());
-            let spec = spec.unwrap_or_else(|| StatisticSpec::new(Measure::Count));
-            if self.prometheus {
-                let scope = if is_named { Scope::Distributions(only) } else { Scope::Whole };
-                return self.live.run(target, &spec, &mut MetricsView(scope));
-            }
-            if self.heat_map {
-                let output = match &self.output {
-                    Some(file) => MapOutput::Picture(file),
-                    None if self.json => MapOutput::Json,
-                    None => MapOutput::Text,
-                };
-                let interval = self.live.programs.interval;
-                return self.live.run(target, &spec, &mut LiveMap::new(output, only, interval, self.columns()));
-            }
-            if let Some(file) = &self.output {
-                return self.live.run(target, &spec, &mut LivePicture { file, only });
-            }
-            return self.live.run(target, &spec, &mut HistView::new(form, is_named, only));
+        // A latency names its events itself.
+        let is_latency = spec.as_ref().is_some_and(StatisticSpec::is_latency);
+        if let Some(target) = self.live.programs.target(&paths, &self.selection, is_latency)? {
+            return self.run_live(target, spec);
         }
-        let Some(spec) = spec else { return Ok(Outcome::Success) };
-        let input = Input { paths: &self.paths, selection: &self.selection, times: self.times };
+        let input = Input { paths: &paths, selection: &self.selection, times: self.times };
         let trace = input.open()?;
-        let (snapshot, map, seen) = if self.heat_map {
-            let statistic = summary::statistic(input, &trace, spec)?;
+        let field = |name: &str| self.grouped(StatisticSpec::new(Measure::Histogram { field: name.to_owned() }));
+        let statistics = operands::statistics(input, &trace, spec, field)?;
+        if statistics.len() > 1 && (self.heat_map || self.output.is_some() || self.prometheus) {
+            let text =
+                format!("the selected events have {} fields that are numbers: name the one to show", statistics.len());
+            return Err(Failure::Usage(text));
+        }
+        let (snapshots, map, seen) = if self.heat_map {
             // One thread at a time: the slices are cut as the events come.
             let slices = |_| {
                 let range = trace.range().unwrap_or_default();
-                statistic.for_threads(1).into_iter().map(|one| Slices::new(one, range, self.columns())).collect()
+                let parts = statistics.iter().flat_map(|statistic| statistic.for_threads(1));
+                parts.map(|one| Slices::new(one, range, self.columns())).collect()
             };
             let (slices, seen) = input.pass(&trace, Order::Time, slices)?;
             let slices = slices.into_iter().next().ok_or_else(|| Failure::Refused("no visitor".to_owned()))?;
-            (slices.statistic.snapshot(), Some(slices.finish()), seen)
+            (vec![slices.statistic.snapshot()], Some(slices.finish()), seen)
         } else {
-            let (snapshot, seen) = summary(input, &trace, spec)?;
-            (snapshot, None, seen)
+            let (snapshots, seen) = summaries(input, &trace, &statistics)?;
+            (snapshots, None, seen)
         };
-        if self.prometheus {
-            let source = Source { event: "", statistic: &snapshot.statistic, filter: None, results: &snapshot.results };
-            let metrics = prometheus::metrics(&[source], Some(seen.lost));
-            write!(output::raw(), "{}", metrics.into_text())?;
-        } else {
-            self.write(snapshot, map.as_ref())?;
+        for (snapshot, statistic) in snapshots.into_iter().zip(&statistics) {
+            if self.prometheus {
+                let (statistic, results) = (&snapshot.statistic, &snapshot.results);
+                let source = Source { event: "", statistic, filter: None, results };
+                let metrics = prometheus::metrics(&[source], Some(seen.lost));
+                write!(output::raw(), "{}", metrics.into_text())?;
+            } else {
+                self.write(&paths, snapshot, statistic.is_duration(), map.as_ref())?;
+            }
         }
         Ok(seen.report())
+    }
+
+    /// The statistic, by the groups of the options.
+    fn grouped(&self, spec: StatisticSpec) -> StatisticSpec {
+        let spec = spec.max_groups(self.groups);
+        if self.by.is_empty() { spec } else { spec.by(self.by.iter().cloned()) }
+    }
+
+    /// Shows what running programs compute.
+    fn run_live(&self, target: Target, spec: Option<StatisticSpec>) -> VerbResult {
+        if self.times.is_given() {
+            let text = "`--since` and `--until` are for recorded traces: leave the option out";
+            return Err(Failure::Usage(text.to_owned()));
+        }
+        let is_named = matches!(target, Target::Session(_));
+        let form = if self.json { Form::Json } else { Form::Text };
+        let only = spec.as_ref().map(|spec| spec.measure().clone());
+        let spec = spec.unwrap_or_else(|| StatisticSpec::new(Measure::Count));
+        if self.prometheus {
+            let scope = if is_named { Scope::Distributions(only) } else { Scope::Whole };
+            return self.live.run(target, &spec, &mut MetricsView(scope));
+        }
+        if self.heat_map {
+            let output = match &self.output {
+                Some(file) => MapOutput::Picture(file),
+                None if self.json => MapOutput::Json,
+                None => MapOutput::Text,
+            };
+            let interval = self.live.programs.interval;
+            return self.live.run(target, &spec, &mut LiveMap::new(output, only, interval, self.columns()));
+        }
+        if let Some(file) = &self.output {
+            return self.live.run(target, &spec, &mut LivePicture { file, only });
+        }
+        self.live.run(target, &spec, &mut HistView::new(form, is_named, only))
     }
 
     /// The most columns of a heat map.
@@ -180,16 +184,22 @@ impl Hist {
         }
     }
 
-    fn write(&self, snapshot: Snapshot, map: Option<&HeatMap>) -> Result<(), Failure> {
+    fn write(
+        &self,
+        paths: &[PathBuf],
+        snapshot: Snapshot,
+        is_duration: bool,
+        map: Option<&HeatMap>,
+    ) -> Result<(), Failure> {
         if let Some(file) = &self.output {
-            let paths: Vec<_> = self.paths.iter().map(|path| path.display().to_string()).collect();
-            return draw(snapshot, map, &paths.join(", "), file);
+            let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+            return draw(snapshot, is_duration, map, &paths.join(", "), file);
         }
         if self.json {
             let slices = map.map(|map| map.slices.as_slice());
             return Ok(output::json(&Object { snapshot: &snapshot, slices })?);
         }
-        write(&mut output::styled(), snapshot, map)
+        write(&mut output::styled(), snapshot, is_duration, map)
     }
 }
 
@@ -202,7 +212,8 @@ struct LivePicture<'a> {
 impl View for LivePicture<'_> {
     fn show(&mut self, statistics: &SessionStatistics) -> Result<(), Failure> {
         let programs = message::counted(statistics.processes.len() as u64, "program");
-        draw(only_one(statistics, self.only.as_ref())?, None, &programs, self.file)
+        let shown = only_one(statistics, self.only.as_ref())?;
+        draw(shown.snapshot, shown.is_duration, None, &programs, self.file)
     }
 }
 

@@ -34,11 +34,14 @@ use tracepoint_probes::StatisticSpec;
 pub(crate) struct LiveArguments {
     #[command(flatten)]
     pub(super) programs: ProgramArguments,
+    /// Show the numbers of a session (`-s`) again and again, until Ctrl-C; those of other programs are shown so anyway
+    #[arg(long)]
+    watch: bool,
     /// End after the numbers were shown N times [default: at Ctrl-C]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Show the numbers once: those of a session at once, others after `--interval`
-    #[arg(long, conflicts_with = "count")]
+    /// Show the numbers once, after `--interval`; those of a session are shown at once, and once unless `--watch` or `--count` is given
+    #[arg(long, conflicts_with_all = ["count", "watch"])]
     once: bool,
 }
 
@@ -80,6 +83,11 @@ pub(super) enum Form {
 }
 
 impl ProgramArguments {
+    /// Whether running programs are asked for.
+    pub(super) const fn is_given(&self) -> bool {
+        self.session.is_some() || self.pid.is_some() || self.exe.is_some()
+    }
+
     /// What is shown, if the operands are no traces: patterns of events, or nothing. Selected events without a trace are those of running programs,
     /// and so are all of them if that is the default, as for a statistic that names its events.
     pub(crate) fn target(
@@ -89,7 +97,7 @@ impl ProgramArguments {
         is_default: bool,
     ) -> Result<Option<Target>, Failure> {
         let patterns: Option<Vec<&str>> = operands.iter().map(|operand| pattern(operand)).collect();
-        let is_live = self.session.is_some() || self.pid.is_some() || self.exe.is_some();
+        let is_live = self.is_given();
         let Some(patterns) = patterns else {
             let text = "a trace has neither sessions nor processes: leave out its path, or `-s`, `--pid` and `--exe`";
             return if is_live { Err(Failure::Usage(text.to_owned())) } else { Ok(None) };
@@ -134,6 +142,11 @@ impl ProgramArguments {
 }
 
 impl LiveArguments {
+    /// Whether the numbers of a session are asked for more than once.
+    const fn is_repeated(&self) -> bool {
+        self.watch || self.count.is_some()
+    }
+
     /// Has `statistic` of rules computed. Returns the session that computes, and its name.
     fn start<'a>(
         &self,
@@ -171,6 +184,7 @@ impl LiveArguments {
     pub(super) fn run(&self, target: Target, statistic: &StatisticSpec, view: &mut dyn View) -> VerbResult {
         let controller = controller(self.programs.pid)?;
         let mut ends = Ends::new(self, &controller)?;
+        let is_named = matches!(target, Target::Session(_));
         let (own, name) = self.start(&controller, target, statistic)?;
         // Those of a session are shown at once; the first numbers of one of our own, and those of an interval, would all be 0.
         let mut began = Instant::now();
@@ -190,7 +204,9 @@ impl LiveArguments {
             }
             view.show(&statistics)?;
             shown += 1;
-            let most = if self.once || view.is_shown_once() { Some(1) } else { self.count };
+            let is_once =
+                self.once || view.is_shown_once() || (is_named && !self.is_repeated() && !view.is_of_intervals());
+            let most = if is_once { Some(1) } else { self.count };
             began += self.programs.interval;
             if most.is_some_and(|most| shown >= most) || ends.wait(began.saturating_duration_since(Instant::now()))? {
                 break;

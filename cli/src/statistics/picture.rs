@@ -23,11 +23,15 @@ const HEADING: f64 = 64.0;
 const SHADES: usize = 8;
 
 /// Writes a picture. `source` is where the values come from.
-pub(super) fn draw(snapshot: Snapshot, map: Option<&HeatMap>, source: &str, file: &Path) -> Result<(), Failure> {
-    let (mut rows, is_duration) = match snapshot.results {
-        Results::Histogram(rows) => (rows, false),
-        Results::Latency { durations, .. } => (durations, true),
-        _ => return Ok(()),
+pub(super) fn draw(
+    snapshot: Snapshot,
+    is_duration: bool,
+    map: Option<&HeatMap>,
+    source: &str,
+    file: &Path,
+) -> Result<(), Failure> {
+    let (Results::Histogram(mut rows) | Results::Latency { durations: mut rows, .. }) = snapshot.results else {
+        return Ok(());
     };
     rows.sort_by_rank(Distribution::count);
     let count: u64 = rows.values().map(Distribution::count).sum();

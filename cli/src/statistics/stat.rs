@@ -6,7 +6,7 @@ use super::live::stat::StatView;
 use super::live::{Form, LiveArguments, Target};
 use super::pass::{Input, Order, Seen};
 use super::prometheus::{self, Source};
-use super::summary::summary;
+use super::summary::{statistic, summaries};
 use super::text::named;
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use crate::output;
@@ -31,7 +31,8 @@ use tracepoint_reader::{EventView, Visitor};
 /// The rate in a trace is that between the first and the last of the selected events. Traces are read with all processors.
 ///
 /// Without the path of a trace, the events that the operands and `-e` name are counted in running programs, which record nothing for that, until
-/// Ctrl-C; the rate is that since the last time. `-s SESSION` shows all that the rules of a session compute (`tracectl create --statistic`).
+/// Ctrl-C; the rate is that since the last time. `-s SESSION` shows all that the rules of a session compute (`tracectl create --statistic`), once
+/// unless `--watch` is given.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -40,7 +41,8 @@ Examples:
   tracectl stat --since +5s --until +6s /tmp/trace
   tracectl stat 'shop:*'
   tracectl stat 'shop:answered' --by path -p 4242 --count 10 --json
-  tracectl stat -s numbers --once
+  tracectl stat -s numbers
+  tracectl stat -s numbers --watch
   tracectl stat --csv /tmp/trace > counts.csv
   tracectl stat --prometheus --by path /tmp/trace
   tracectl stat --listen 9464 'shop:*'                   (then: curl http://127.0.0.1:9464/metrics)
@@ -58,22 +60,22 @@ pub(crate) struct Stat {
     #[command(flatten)]
     times: TimeSelection,
     /// Count by the values of one or two fields in place of the name
-    #[arg(long, value_name = "FIELD,…", value_delimiter = ',')]
+    #[arg(long, help_heading = "Groups", value_name = "FIELD,…", value_delimiter = ',')]
     by: Vec<String>,
     /// The largest number of groups; further values are counted together
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, help_heading = "Groups", value_name = "N", default_value_t = 1000)]
     groups: usize,
     /// Write one JSON object: `seconds`, `lost`, and `events` with `count` and `per_second`; of running programs, one each time
-    #[arg(long)]
+    #[arg(long, help_heading = "Form of the output")]
     json: bool,
     /// Write comma-separated values
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, help_heading = "Form of the output", conflicts_with = "json")]
     csv: bool,
     /// Write the counts as metrics in Prometheus's text format; of running programs once, and of a session all that its rules compute
-    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    #[arg(long, help_heading = "Form of the output", conflicts_with_all = ["json", "csv"])]
     prometheus: bool,
     /// Serve the same over HTTP until Ctrl-C; the traces, or what the programs have computed, are read for each request. A port alone is one of 127.0.0.1; port 0: any free one
-    #[arg(long, value_name = "[ADDR:]PORT", value_parser = listen::address, conflicts_with_all = ["json", "csv", "prometheus"])]
+    #[arg(long, help_heading = "Form of the output", value_name = "[ADDR:]PORT", value_parser = listen::address, conflicts_with_all = ["json", "csv", "prometheus"])]
     listen: Option<SocketAddr>,
     #[command(flatten)]
     live: LiveArguments,
@@ -190,9 +192,10 @@ impl Stat {
 
     fn by_fields(&self) -> Result<(Rows<u64>, Seen), Failure> {
         let input = self.input();
-        let (snapshot, seen) = summary(input, &input.open()?, self.spec(&self.by))?;
-        let rows = match snapshot.results {
-            Results::Count(rows) => rows,
+        let trace = input.open()?;
+        let (snapshots, seen) = summaries(input, &trace, &[statistic(input, &trace, self.spec(&self.by))?])?;
+        let rows = match snapshots.into_iter().next().map(|snapshot| snapshot.results) {
+            Some(Results::Count(rows)) => rows,
             _ => Rows::default(),
         };
         Ok((rows, seen))

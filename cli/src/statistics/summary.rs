@@ -1,4 +1,4 @@
-//! A statistic over the selected events of traces.
+//! Statistics over the selected events of traces.
 
 use super::pass::{Input, Order, Seen};
 use crate::failure::Failure;
@@ -7,12 +7,14 @@ use tracepoint_probes::snapshot::{Results, Rows};
 use tracepoint_probes::{Snapshot, StatisticSpec};
 use tracepoint_reader::{EventView, Trace, Visitor};
 
-struct Observer(TraceStatistic);
+struct Observer(Vec<TraceStatistic>);
 
 impl Visitor for Observer {
     #[inline]
     fn event(&mut self, event: &EventView<'_>) {
-        self.0.observe(*event);
+        for statistic in &mut self.0 {
+            statistic.observe(*event);
+        }
     }
 }
 
@@ -23,19 +25,29 @@ pub(super) fn statistic(input: Input<'_>, trace: &Trace, spec: StatisticSpec) ->
         .map_err(|error| Failure::Refused(error.to_string()))
 }
 
-/// Computes it. A latency needs the events in the order of their times. So do groups, if there are more than have room: the first ones get it.
-pub(super) fn summary(input: Input<'_>, trace: &Trace, spec: StatisticSpec) -> Result<(Snapshot, Seen), Failure> {
-    let statistic = statistic(input, trace, spec)?;
-    let take = |order| -> Result<(Snapshot, Seen), Failure> {
-        let start = |threads| statistic.for_threads(threads).into_iter().map(Observer).collect();
+/// Computes them. A latency needs the events in the order of their times. So do groups, if there are more than have room: the first ones get it.
+pub(super) fn summaries(
+    input: Input<'_>,
+    trace: &Trace,
+    statistics: &[TraceStatistic],
+) -> Result<(Vec<Snapshot>, Seen), Failure> {
+    let take = |order| -> Result<(Vec<Snapshot>, Seen), Failure> {
+        let start = |threads| {
+            let mut observers: Vec<_> = (0..threads).map(|_| Observer(Vec::new())).collect();
+            for statistic in statistics {
+                let parts = statistic.for_threads(threads);
+                observers.iter_mut().zip(parts).for_each(|(Observer(all), part)| all.push(part));
+            }
+            observers
+        };
         let (observers, seen) = input.pass(trace, order, start)?;
-        let empty = || statistic.snapshot();
-        Ok((observers.first().map_or_else(empty, |Observer(one)| one.snapshot()), seen))
+        let of = observers.first().map_or(statistics, |Observer(all)| all);
+        Ok((of.iter().map(TraceStatistic::snapshot).collect(), seen))
     };
-    if !statistic.needs_order() {
-        let (snapshot, seen) = take(Order::Any)?;
-        if !has_overflow(&snapshot) {
-            return Ok((snapshot, seen));
+    if !statistics.iter().any(TraceStatistic::needs_order) {
+        let (snapshots, seen) = take(Order::Any)?;
+        if !snapshots.iter().any(has_overflow) {
+            return Ok((snapshots, seen));
         }
     }
     take(Order::Time)

@@ -10,7 +10,13 @@ use tracepoint_probes::snapshot::{Distribution, Operations, Results, Rows};
 use tracepoint_probes::{GroupKey, Snapshot};
 
 /// Writes a histogram or a latency: as a whole with its picture, by group as a table.
-pub(super) fn write(mut out: &mut impl Write, snapshot: Snapshot, map: Option<&HeatMap>) -> Result<(), Failure> {
+/// Of durations, the values are nanoseconds.
+pub(super) fn write(
+    mut out: &mut impl Write,
+    snapshot: Snapshot,
+    is_duration: bool,
+    map: Option<&HeatMap>,
+) -> Result<(), Failure> {
     let (rows, operations) = match snapshot.results {
         Results::Histogram(rows) => (rows, None),
         Results::Latency { durations, operations } => (durations, Some(operations)),
@@ -18,8 +24,8 @@ pub(super) fn write(mut out: &mut impl Write, snapshot: Snapshot, map: Option<&H
     };
     writeln!(out, "{}", snapshot.statistic)?;
     match &rows.all {
-        Some(all) => write_one(&mut out, all, operations.is_some(), map)?,
-        None => write_groups(rows, operations.is_some(), &mut out)?,
+        Some(all) => write_one(&mut out, all, is_duration, map)?,
+        None => write_groups(rows, is_duration, &mut out)?,
     }
     if let Some(Operations { replaced, no_room, in_flight, unmatched, .. }) = operations {
         let others = [

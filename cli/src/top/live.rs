@@ -16,9 +16,11 @@ use counts::Counts;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
-use tracepoint_control::{Ack, ChannelSpec, ControlError, Controller, NamedSession, Rule, SessionSpec};
+use tracepoint_control::{
+    Ack, ChannelSpec, ControlError, Controller, NamedSession, Rule, SessionSpec, StatisticResult,
+};
 use tracepoint_probes::snapshot::Results;
-use tracepoint_probes::{Measure, Snapshot, StatisticSpec};
+use tracepoint_probes::{Measure, StatisticSpec};
 use tracepoint_reader::{Event, Item, Trace};
 
 /// How many of the events that are looked into are recorded in each process, and in rings of which size.
@@ -136,18 +138,18 @@ impl<'a> Live<'a> {
     fn values(&self, event: &str) -> Result<Values, Failure> {
         let statistics = self.controller.statistics(self.own.name())?;
         let results = statistics.processes.into_iter().flat_map(|process| process.statistics);
-        let mut all: Option<Snapshot> = None;
+        let mut all: Option<StatisticResult> = None;
         for result in results.filter(|result| result.event == event) {
             if matches!(result.snapshot.results, Results::Count(_)) {
                 continue;
             }
             match &mut all {
                 // Those of other kinds in further processes are left out.
-                Some(all) => drop(all.merge(result.snapshot)),
-                None => all = Some(result.snapshot),
+                Some(all) => drop(all.snapshot.merge(result.snapshot)),
+                None => all = Some(result),
             }
         }
-        Ok(all.map_or(Values::None, |snapshot| Values::of(snapshot.results)))
+        Ok(all.map_or(Values::None, |result| Values::of(result.snapshot.results, result.is_duration)))
     }
 
     /// The last of the recorded events.

@@ -162,7 +162,7 @@ impl Recorded {
                 statistic.observe(&of);
             }
         }
-        Ok(Values::of(statistic.snapshot().results))
+        Ok(Values::of(statistic.snapshot().results, statistic.is_duration()))
     }
 }
 

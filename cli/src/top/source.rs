@@ -66,16 +66,17 @@ pub(super) enum Values {
     /// There is nothing to show yet, or no field.
     #[default]
     None,
-    Distribution(Distribution),
+    /// Of a duration, the values are nanoseconds.
+    Distribution { all: Distribution, is_duration: bool },
     /// The most frequent values, each with its count and by how much that may be too large.
     Frequent(Vec<(String, u64, u64)>),
 }
 
 impl Values {
     /// What a statistic of a field has found.
-    pub(super) fn of(results: Results) -> Self {
+    pub(super) fn of(results: Results, is_duration: bool) -> Self {
         match results {
-            Results::Histogram(rows) => rows.all.map_or(Self::None, Self::Distribution),
+            Results::Histogram(rows) => rows.all.map_or(Self::None, |all| Self::Distribution { all, is_duration }),
             Results::Top { values } => {
                 Self::Frequent(values.into_iter().map(|one| (one.value.to_string(), one.count, one.error)).collect())
             }

@@ -77,7 +77,7 @@ fn distribution() -> Values {
         statistic.record(&columns, tracepoint_probes::Moment::recorded(0, 0), |_| Some(value));
     }
     let Snapshot { results: Results::Histogram(rows), .. } = statistic.snapshot() else { panic!("a histogram") };
-    Values::Distribution(rows.all.unwrap())
+    Values::Distribution { all: rows.all.unwrap(), is_duration: false }
 }
 
 #[test]
@@ -158,6 +158,12 @@ fn fields_of_an_event_are_looked_into() {
         "{shown:?}"
     );
     assert_eq!(shown[36..39], ["last events", "first", "last\\u{7}"]);
+    // The same numbers as nanoseconds.
+    let Values::Distribution { all, .. } = distribution() else { panic!("a distribution") };
+    let values = Values::Distribution { all, is_duration: true };
+    model.update_detail(Detail { values, ..Detail::default() });
+    let shown = lines(&drawn(&model, 100, 40, true));
+    assert!(shown[5].starts_with("count 4000, p50 1.") && shown[5].matches("us").count() == 5, "{shown:?}");
     let values = Values::Frequent(vec![("/cart".to_owned(), 7, 0), ("/".to_owned(), 3, 1)]);
     model.update_detail(Detail { values, ..Detail::default() });
     let shown = lines(&drawn(&model, 100, 20, true));

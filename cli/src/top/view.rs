@@ -139,12 +139,12 @@ fn draw_detail(frame: &mut Frame<'_>, area: Rect, model: &Model, inspected: &Ins
     let mut values = Vec::new();
     match &inspected.detail.values {
         Values::None => values.push(Line::styled("no values yet", Theme::faint())),
-        Values::Distribution(distribution) => {
-            let percentile = |percent| distribution.percentile(percent).map_or("-".to_owned(), |at| value(at, false));
-            let percentiles = PERCENTILES.map(|percent| format!("p{percent} {}", percentile(percent)));
-            let max = distribution.max().map_or("-".to_owned(), |max| value(max, false));
-            values.push(Line::raw(format!("count {}, {}, max {max}", distribution.count(), percentiles.join(", "))));
-            let lines = histogram_lines(distribution, false).into_iter();
+        Values::Distribution { all, is_duration } => {
+            let text = |at: Option<f64>| at.map_or("-".to_owned(), |at| value(at, *is_duration));
+            let percentiles = PERCENTILES.map(|percent| format!("p{percent} {}", text(all.percentile(percent))));
+            let max = text(all.max());
+            values.push(Line::raw(format!("count {}, {}, max {max}", all.count(), percentiles.join(", "))));
+            let lines = histogram_lines(all, *is_duration).into_iter();
             values.extend(lines.map(|line| Line::styled(line, theme.color(Color::Cyan))));
         }
         Values::Frequent(frequent) => values.extend(frequent.iter().map(|(text, count, error)| {

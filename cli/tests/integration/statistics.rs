@@ -16,6 +16,7 @@ tracepoint::define_trace! {
     asked(id: u64) { id: u64 = id }
     answered(id: u64, route: &str, size: u32, ratio: f64) { id: u64 = id, route: str = route, size: u32 = size, ratio: f64 = ratio }
     idle(n: i32) { n: i32 = n }
+    stored(took: Duration, late: Option<Duration>) { took: Duration = took, late: Option<Duration> = late, size: u64 = 7_000_000 }
 }
 
 /// Serialises the tests: a session records all events of the process.
@@ -82,6 +83,40 @@ fn events_are_counted_by_name_and_by_fields() {
     assert_eq!((code, lines), (Some(0), vec!["\"event\",count", "\"web:answered\",1000", "\"web:idle\",20"]));
     let (_, out, _) = run(&["stat"], &directory);
     assert!(out.starts_with("EVENT") && out.lines().count() == 4, "{out}");
+}
+
+#[test]
+fn durations_have_units() {
+    let (_place, directory) = trace(|| {
+        for ms in 1..=100 {
+            let took = Duration::from_micros(ms * 1000 + 637);
+            tracepoint::trace!(stored(took, (ms == 1).then_some(took)));
+        }
+    });
+    let (_, out, _) = run(&["view"], &directory);
+    assert!(out.lines().next().unwrap().ends_with(" took=1.637ms late=1.637ms size=7000000"), "{out}");
+    assert!(out.lines().last().unwrap().ends_with(" took=100.637ms late=none size=7000000"), "{out}");
+    for (filter, count) in [("took > 30ms", 71), ("took <= 0.030637s", 30), ("late < 2ms", 1), ("size == 7ms", 100)] {
+        assert_eq!(run(&["view", "--filter", filter], &directory).1.lines().count(), count, "{filter}");
+    }
+    let (_, json, _) = run(&["view", "--json", "--head", "1"], &directory);
+    let event: Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    assert_eq!((&event["fields"]["took"], &event["fields"]["late"]), (&json!(1_637_000), &json!(1_637_000)));
+
+    let (code, of_took, err) = run(&["hist", "took"], &directory);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let numbers = of_took.lines().nth(1).unwrap();
+    assert!(numbers.contains(", p50 5") && numbers.matches("ms").count() >= 6, "{of_took}");
+    // Without a field each one is shown, and one behind the trace is found.
+    let (code, all, err) = run(&["hist", "-e", "web:stored"], &directory);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert!(all.starts_with(&of_took) && all.contains("\nhist(late)\n"), "{all}");
+    let (_, of_size) = all.split_once("hist(size)\n").unwrap();
+    assert!(!of_size.contains("ms"), "{of_size}");
+    let output = Command::new(env!("CARGO_BIN_EXE_tracectl")).arg("hist").arg(&directory).arg("took").output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), of_took);
+    let (code, _, err) = run(&["hist", "-e", "web:stored", "--prometheus"], &directory);
+    assert!(code == Some(2) && err.contains("3 fields"), "{err}");
 }
 
 #[test]

@@ -149,7 +149,11 @@ fn a_session_computes_until_it_is_destroyed() -> Outcome {
     let last = out.rsplit("\n\n").next().ok_or("nothing")?;
     assert!(last.starts_with("STATISTIC") && last.contains("PER SECOND") && last.contains("P99"), "{out}");
     assert_eq!(last.lines().filter(|line| line.contains("shop:")).count(), 1 + 1 + 1 + 2, "{out}");
-    let hist = place.well(&["hist", "-s", "numbers", "--once"]);
+    // Once, and at once: without rates.
+    let once = place.well(&["stat", "-s", "numbers"]);
+    assert!(once.matches("STATISTIC").count() == 1 && !once.contains("PER SECOND"), "{once}");
+    assert_eq!(place.well(&["stat", "-s", "numbers", "--watch", "--count", "2"]).matches("STATISTIC").count(), 2);
+    let hist = place.well(&["hist", "-s", "numbers"]);
     assert!(hist.contains("shop:paid\nhist(cents)\n") && hist.contains("shop:looked\nlatency("), "{hist}");
     assert!(!place.well(&["hist", "cents", "-s", "numbers", "--once"]).contains("latency"));
     assert!(place.refused(&["hist", "size", "-s", "numbers"]).contains("--statistic 'hist(FIELD)'"));

@@ -12,7 +12,7 @@ use crate::statistics::text::write;
 use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tracepoint_control::SessionStatistics;
+use tracepoint_control::{SessionStatistics, StatisticResult};
 use tracepoint_probes::snapshot::{Distribution, Results};
 use tracepoint_probes::{Measure, Snapshot};
 
@@ -111,11 +111,12 @@ impl View for LiveMap<'_> {
     fn begin(&mut self, statistics: &SessionStatistics) {
         self.began = statistics.time;
         // Without a process that computes it there is nothing before.
-        self.before = only_one(statistics, self.only.as_ref()).ok().as_ref().and_then(values).unwrap_or_default();
+        let before = only_one(statistics, self.only.as_ref()).ok();
+        self.before = before.and_then(|shown| values(&shown.snapshot)).unwrap_or_default();
     }
 
     fn show(&mut self, statistics: &SessionStatistics) -> Result<(), Failure> {
-        let snapshot = only_one(statistics, self.only.as_ref())?;
+        let StatisticResult { snapshot, is_duration, .. } = only_one(statistics, self.only.as_ref())?;
         let all = values(&snapshot).ok_or_else(|| {
             let text = format!("a heat map shows one distribution, and the session computes `{}`", snapshot.statistic);
             Failure::Refused(text)
@@ -128,10 +129,11 @@ impl View for LiveMap<'_> {
         let map = self.map();
         let outcome = if let MapOutput::Picture(file) = self.output {
             let programs = message::counted(statistics.processes.len() as u64, "program");
-            draw(snapshot, Some(&map), &programs, file)
+            draw(snapshot, is_duration, Some(&map), &programs, file)
         } else {
             let mut text = Vec::new();
-            write(&mut text, snapshot, Some(&map)).and_then(|()| self.screen.show(&String::from_utf8_lossy(&text)))
+            write(&mut text, snapshot, is_duration, Some(&map))
+                .and_then(|()| self.screen.show(&String::from_utf8_lossy(&text)))
         };
         self.slices = map.slices;
         outcome

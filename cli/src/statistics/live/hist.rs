@@ -8,7 +8,7 @@ use crate::output;
 use crate::statistics::text::write;
 use serde::Serialize;
 use std::io::Write;
-use tracepoint_control::SessionStatistics;
+use tracepoint_control::{SessionStatistics, StatisticResult};
 use tracepoint_probes::snapshot::Results;
 use tracepoint_probes::{Measure, Snapshot, StatisticSpec};
 
@@ -52,7 +52,7 @@ pub(super) fn is_shown(snapshot: &Snapshot, only: Option<&Measure>) -> bool {
 /// # Errors
 ///
 /// If there is none, or several.
-pub(crate) fn only_one(statistics: &SessionStatistics, only: Option<&Measure>) -> Result<Snapshot, Failure> {
+pub(crate) fn only_one(statistics: &SessionStatistics, only: Option<&Measure>) -> Result<StatisticResult, Failure> {
     let mut shown = over_events(distinct(statistics)).into_iter().filter(|result| is_shown(&result.snapshot, only));
     let Some(first) = shown.next() else { return Err(Failure::Refused(NONE.to_owned())) };
     if let Some(further) = shown.next() {
@@ -62,7 +62,7 @@ pub(crate) fn only_one(statistics: &SessionStatistics, only: Option<&Measure>) -
         );
         return Err(Failure::Refused(text));
     }
-    Ok(first.snapshot)
+    Ok(first)
 }
 
 impl View for HistView {
@@ -86,7 +86,7 @@ impl View for HistView {
             if self.is_named {
                 writeln!(text, "{}", result.event)?;
             }
-            write(&mut text, result.snapshot, None)?;
+            write(&mut text, result.snapshot, result.is_duration, None)?;
         }
         self.screen.show(&String::from_utf8_lossy(&text))
     }

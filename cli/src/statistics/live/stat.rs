@@ -149,8 +149,9 @@ impl StatView {
             writeln!(text, "nothing is computed in {} processes", statistics.processes.len())?;
         }
         let has = |has: fn(&Line) -> bool| lines.iter().any(has);
-        let (groups, values, notes) = (
+        let (groups, rates, values, notes) = (
             has(|line| !line.names[2].is_empty()),
+            has(|line| line.per_second.is_some()),
             has(|line| line.values.is_some()),
             has(|line| !line.note.is_empty()),
         );
@@ -162,7 +163,8 @@ impl StatView {
         } else {
             heading.push(table::text(self.title().to_uppercase()));
         }
-        heading.extend([table::number("COUNT"), table::number("PER SECOND")]);
+        heading.push(table::number("COUNT"));
+        heading.extend(rates.then(|| table::number("PER SECOND")));
         if values {
             heading.extend(["P50", "P90", "P99", "MAX"].map(table::number));
         }
@@ -175,8 +177,9 @@ impl StatView {
             } else {
                 row.push(table::text(self.name(line)));
             }
-            let rate = line.per_second.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
-            row.extend([table::number(line.count), table::number(rate)]);
+            let rate = || line.per_second.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
+            row.push(table::number(line.count));
+            row.extend(rates.then(|| table::number(rate())));
             if values {
                 let value = |value: Option<f64>| {
                     table::number(value.map_or_else(String::new, |value| chart::value(value, line.is_duration)))
@@ -214,11 +217,10 @@ fn lines(result: &StatisticResult) -> Vec<Line> {
     match &result.snapshot.results {
         Results::Count(rows) => groups(rows).into_iter().map(|(name, count)| line(name, *count)).collect(),
         Results::Histogram(rows) | Results::Latency { durations: rows, .. } => {
-            let is_duration = matches!(result.snapshot.results, Results::Latency { .. });
             let all = groups(rows).into_iter();
             let line = |(name, values): (String, &Distribution)| Line {
                 values: Some(values.clone()),
-                is_duration,
+                is_duration: result.is_duration,
                 ..line(name, values.count())
             };
             all.map(line).collect()
