@@ -10,6 +10,7 @@ mod collect;
 mod completions;
 mod convert;
 mod core_dump;
+mod counts;
 mod dt;
 mod export;
 mod failure;

@@ -1,6 +1,8 @@
 //! `tracectl verify`: checks the account of a trace.
 
+use crate::counts::Counts;
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::output::in_line;
 use crate::progress::Bar;
 use crate::table::{self, Table};
 use crate::{message, output};
@@ -10,17 +12,18 @@ use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use tracepoint_reader::verify::Check;
-use tracepoint_reader::{Parallelism, Report, verify_with};
+use tracepoint_reader::{Parallelism, Report, Trace, verify_with};
 
 /// Checks that a trace accounts for every event
 ///
 /// Compares the counters of the tracer (fired, recorded, lost by reason) with those of its rings and with the events that can be decoded,
-/// and each packet with its checksum. Each line is one comparison: its rule (docs/format-account.md), its subject, and both sides.
+/// and each packet with its checksum. The first line says what became of all events, the second whether all comparisons agree; those that
+/// do not follow. `recorded` is what is in the trace: events that were lost behind a ring are among the lost ones.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
   tracectl verify /tmp/trace
-  tracectl verify --failures /tmp/trace
+  tracectl verify -v /tmp/trace
   tracectl verify --json /tmp/trace | jq '.checks[] | select(.pass | not)'
 
 {EXIT_CODES}"))]
@@ -28,11 +31,14 @@ pub(crate) struct Verify {
     /// A directory with a CTF trace, or with several below it; or a dt file
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// Write one JSON object: `path`, `passed`, `unchecked` (packets without a checksum) and `checks`
+    /// Show every comparison, with the letter of its rule (docs/format-account.md), its subject, and both sides
+    #[arg(short, long)]
+    verbose: bool,
+    /// Write one JSON object: `path`, `passed`, `events` (`fired`, `recorded`, `filtered`, `suppressed`, and `lost` by reason; null without an account), `unchecked` (packets without a checksum) and `checks`
     #[arg(long)]
     json: bool,
-    /// Show only the comparisons that fail
-    #[arg(long)]
+    /// Write only the comparisons that fail, with the letters of their rules: nothing if the account balances
+    #[arg(long, conflicts_with = "verbose")]
     failures: bool,
 }
 
@@ -45,44 +51,58 @@ impl Verify {
         let mut report =
             verify_with(&self.path, Parallelism::default(), &mut |done, all| bar.set("reading", done, all))?;
         drop(bar);
+        let counts = Counts::of(&Trace::open(&self.path)?)?;
         let (all, failed, passed) = (report.checks.len(), report.failures().count(), report.passed());
         if self.failures {
             report.checks.retain(|check| !check.pass);
         }
+        let path = self.path.display();
+        let verdict = if passed {
+            let goes_on = if report.snapshots() > 0 { "; snapshot, the session goes on" } else { "" };
+            format!("the account balances: {all} checks{goes_on}")
+        } else {
+            format!("{path}: the account does not balance: {failed} of {all} checks failed")
+        };
         if self.json {
             output::json(&json!({
                 "path": report.path.to_string_lossy(),
                 "passed": passed,
+                "events": counts,
                 "unchecked": report.unchecked,
                 "checks": report.checks,
             }))?;
         } else {
-            write_text(&report)?;
+            self.write(&report, counts.as_ref(), &verdict)?;
+        }
+        if !passed && (self.json || self.failures) {
+            message::error(&verdict);
         }
         if report.unchecked > 0 {
             message::note_unchecked(report.unchecked);
         }
-        if !passed {
-            let path = self.path.display();
-            message::error(&format!("{path}: the account does not balance: {failed} of {all} checks failed"));
-            return Ok(Outcome::Incomplete);
-        }
-        if !self.json {
-            let goes_on = if report.snapshots() > 0 { "; snapshot, the session goes on" } else { "" };
-            message::summary(&format!("the account balances: {all} checks{goes_on}"));
-        }
-        Ok(Outcome::Success)
+        Ok(if passed { Outcome::Success } else { Outcome::Incomplete })
     }
-}
 
-fn write_text(report: &Report) -> io::Result<()> {
-    let mut table = Table::new("");
-    for Check { rule, subject, compares, left, right, pass, .. } in &report.checks {
-        let (style, result) = if *pass { (PASS, "ok    ") } else { (FAIL, "FAILED") };
-        let comparison = format!("{subject}: {compares}: {left}, {right}");
-        table.row(style, [table::text(result), table::text(rule), table::text(comparison)]);
+    fn write(&self, report: &Report, counts: Option<&Counts>, verdict: &str) -> io::Result<()> {
+        let mut out = output::styled();
+        if !self.failures {
+            let unknown = "no account says how many events fired";
+            writeln!(out, "{}", counts.map_or_else(|| unknown.to_owned(), Counts::sentence))?;
+            let style = if report.passed() { PASS } else { FAIL };
+            writeln!(out, "{style}{}{style:#}", in_line(verdict))?;
+        }
+        let mut table = Table::new(if self.failures { "" } else { "  " });
+        let has_letters = self.verbose || self.failures;
+        for Check { rule, subject, compares, left, right, pass, .. } in &report.checks {
+            if *pass && !self.verbose {
+                continue;
+            }
+            let (style, result) = if *pass { (PASS, "ok    ") } else { (FAIL, "FAILED") };
+            let letter = has_letters.then(|| table::text(rule));
+            let comparison = table::text(format!("{subject}: {compares}: {left}, {right}"));
+            table.row(style, [table::text(result)].into_iter().chain(letter).chain([comparison]));
+        }
+        table.write(&mut out)?;
+        out.flush()
     }
-    let mut out = output::styled();
-    table.write(&mut out)?;
-    out.flush()
 }

@@ -1,9 +1,9 @@
 //! What the page gets, as JSON. Times are nanoseconds since the first event, lists are sorted as they are shown first.
 
 use super::text::cut;
+use crate::counts::Counts;
 use crate::statistics::PERCENTILES;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use tracepoint_probes::snapshot::{Bucket, Distribution};
 
 #[derive(Debug, Default, Serialize)]
@@ -154,14 +154,8 @@ pub(super) struct Losses {
 /// The tracer's own counts, of all events of all traces.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Accounts {
-    pub(super) fired: u64,
-    pub(super) recorded: u64,
-    pub(super) filtered: u64,
-    pub(super) suppressed: u64,
-    /// By reason.
-    pub(super) lost: BTreeMap<String, u64>,
-    /// Traces whose account is missing or not final.
-    pub(super) incomplete: u64,
+    #[serde(flatten)]
+    pub(super) counts: Counts,
     pub(super) checks: usize,
     /// Those that fail, and the first of them.
     pub(super) failed: usize,

@@ -137,23 +137,40 @@ fn readable_events_of_a_damaged_trace_are_shown() {
     let (code, out, err) = run("verify", &["--failures"], &directory);
     assert_eq!(code, Some(1));
     assert!(out.lines().count() > 0 && out.lines().all(|line| line.starts_with("FAILED  ")), "{out}");
+    assert!(out.lines().any(|line| line.starts_with("FAILED  Q  ")), "{out}");
     assert!(err.contains("the account does not balance"), "{err}");
+    // Behind the sentence and the verdict, without letters.
+    let (code, plain, err) = run("verify", &[], &directory);
+    assert_eq!((code, err.as_str()), (Some(1), ""));
+    let lines: Vec<_> = plain.lines().collect();
+    assert!(lines[1].contains("the account does not balance: "), "{plain}");
+    assert_eq!(lines.len() - 2, out.lines().count(), "{plain}");
+    let is_plain = |line: &&str| line.starts_with("  FAILED  ") && !line.starts_with("  FAILED  Q  ");
+    assert!(lines[2..].iter().all(is_plain), "{plain}");
 }
 
 #[test]
-fn verify_shows_every_comparison() {
+fn verify_says_in_two_lines_what_became_of_all_events() {
     let (_place, directory) = trace(10);
     let (code, out, err) = run("verify", &[], &directory);
-    assert_eq!(code, Some(0));
-    assert!(out.lines().all(|line| line.starts_with("ok      ")), "{out}");
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let lines: Vec<_> = out.lines().collect();
+    assert_eq!(lines[0], "10 fired = 10 recorded; nothing lost");
+    assert!(lines.len() == 2 && lines[1].starts_with("the account balances: "), "{out}");
+
+    let (code, out, err) = run("verify", &["-v"], &directory);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert_eq!(out.lines().take(2).collect::<Vec<_>>(), lines);
+    assert!(out.lines().skip(2).all(|line| line.starts_with("  ok      ")), "{out}");
     assert!(out.contains("  E  shop:paid in channel0: fired = recorded + filtered + suppressed + lost: 10, 10\n"));
-    assert_eq!(err, format!("the account balances: {} checks\n", out.lines().count()));
+    assert_eq!(lines[1], format!("the account balances: {} checks", out.lines().count() - 2));
 
     let (code, json, err) = run("verify", &["--json"], &directory);
     assert_eq!((code, err.as_str()), (Some(0), ""));
     let report: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(report["passed"], true);
-    assert_eq!(report["checks"].as_array().unwrap().len(), out.lines().count());
+    assert_eq!(report["events"]["fired"], 10);
+    assert_eq!(report["checks"].as_array().unwrap().len(), out.lines().count() - 2);
 }
 
 #[test]
@@ -168,7 +185,8 @@ fn verify_finds_missing_files() {
     fs::remove_dir_all(directory.join(".account")).unwrap();
     let (code, out, _) = run("verify", &[], &directory);
     assert_eq!(code, Some(1));
-    assert!(out.starts_with("FAILED  A  ") && out.contains("missing"), "{out}");
+    assert!(out.starts_with("no account says how many events fired\n"), "{out}");
+    assert!(out.contains("\n  FAILED  ") && out.contains("missing"), "{out}");
 }
 
 #[test]
@@ -226,16 +244,28 @@ fn help_has_examples_and_exit_codes() {
 
 #[test]
 fn completions_and_manual_pages_have_every_verb() {
-    let completions = tracectl(&["completions", "bash"]);
-    assert!(completions.status.success());
-    let completions = String::from_utf8(completions.stdout).unwrap();
+    let script = tracectl(&["completions", "bash"]);
+    assert!(script.status.success() && String::from_utf8_lossy(&script.stdout).contains("TRACECTL_COMPLETE"));
+    let completions = candidates(&[""]);
     let place = tempfile::tempdir().unwrap();
     let pages = place.path().join("man1");
     assert!(tracectl(&[std::ffi::OsStr::new("man"), pages.as_os_str()]).status.success());
     for verb in ["list", "record", "snapshot", "view", "dt-dump"] {
-        assert!(completions.contains(verb.rsplit('-').next().unwrap_or(verb)), "{verb}");
+        assert!(completions.contains(verb.split('-').next().unwrap_or(verb)), "{verb}: {completions}");
         assert!(pages.join(format!("tracectl-{verb}.1")).exists(), "{verb}");
     }
+    let names = fs::read_dir(&pages).unwrap().map(|page| page.unwrap().file_name().into_string().unwrap());
+    let of_no_verb: Vec<_> = names.filter(|name| ["help", "remote"].iter().any(|verb| name.contains(verb))).collect();
+    assert!(of_no_verb.is_empty(), "{of_no_verb:?}");
+}
+
+/// What the completion of a shell offers for the last of these words.
+fn candidates(words: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
+    command.env("TRACECTL_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+    let output = command.args(["--", "tracectl"]).args(words).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
