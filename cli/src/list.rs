@@ -10,16 +10,17 @@ use anstyle::{AnsiColor, Style};
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use tracepoint_control::{Ack, AppStatus, Application, TracepointInfo, TracepointKind};
+use tracepoint_control::{Ack, AppStatus, Application, ApplicationInfo, FieldInfo, TracepointInfo, TracepointKind};
 
-/// Shows the processes that can be traced, and their tracepoints: on or off, level, fields and types
+/// Shows the processes that can be traced, and their tracepoints: on or off, level, fields, types and documentation
 ///
-/// Events are counted while a session records them. Where several sessions do, FIRED is the count of the session that saw most.
+/// The documentation is the first paragraph of the comment above the tracepoint; `-v` shows all of it, and that of fields. Events are counted while a session records them. Where several sessions do, FIRED is the count of the session that saw most.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
   tracectl list
   tracectl list -p 4242
+  tracectl list -v
   tracectl list --json | jq -r '.processes[].tracepoints[] | select(.on).name'
 
 {EXIT_CODES}"))]
@@ -27,6 +28,9 @@ pub(crate) struct List {
     /// Only this process, in the run directory that this process uses
     #[arg(short, long, value_name = "PID")]
     pid: Option<u32>,
+    /// Show also where each tracepoint is declared, all of its documentation, and of each process how its platform traces: the form of sites, the clock, the machine's boot
+    #[arg(short, long)]
+    verbose: bool,
     /// Write one JSON object: `run_dir`, `processes`, `in_code` (sessions in the code of programs), `dead` (processes that died while a session recorded them), and `leftovers` (rings of sessions that are over)
     #[arg(long)]
     json: bool,
@@ -64,7 +68,7 @@ impl List {
             }))?;
         } else {
             let mut out = output::styled();
-            processes.iter().try_for_each(|process| write(&mut out, process))?;
+            processes.iter().try_for_each(|process| write(&mut out, process, self.verbose))?;
             in_code::write(&mut out, &in_code)?;
             for (session, Ack { process, name, rings, .. }) in &dead {
                 let name = in_line(name);
@@ -88,26 +92,60 @@ impl List {
     }
 }
 
-fn write(out: &mut impl Write, process: &Application) -> io::Result<()> {
+fn write(out: &mut impl Write, process: &Application, is_verbose: bool) -> io::Result<()> {
     let info = process.info();
     // A process that has ended in the meantime has neither.
     let (status, tracepoints) = (process.status().unwrap_or_default(), process.tracepoints().unwrap_or_default());
     writeln!(out, "{HEADING}{} {}{HEADING:#}  {}", info.pid, in_line(&info.name), in_line(&info.executable))?;
-    writeln!(out, "{FAINT}  {}{FAINT:#}", status.platform)?;
+    if is_verbose {
+        let ApplicationInfo { library, boot, hostname, user, pid_namespace, .. } = info;
+        writeln!(out, "{FAINT}  {}{FAINT:#}", status.platform)?;
+        let place = format!("user {user}, pid namespace {pid_namespace}, host {}, boot {boot}", in_line(hostname));
+        writeln!(out, "{FAINT}  tracepoint {}, {place}{FAINT:#}", in_line(library))?;
+    }
     if process.is_damaged() {
         writeln!(out, "  another program has damaged its description, and it has not written it again")?;
     }
     let mut table = Table::new("  ");
+    let has_docs = tracepoints.iter().any(|tracepoint| !summary(&tracepoint.doc).is_empty());
     if !tracepoints.is_empty() {
-        table.heading(["", "TRACEPOINT", "LEVEL", "FIRED", "FIELDS"].map(text));
+        let docs = has_docs.then_some("DOCUMENTATION");
+        table.heading(["", "TRACEPOINT", "LEVEL", "FIRED", "FIELDS"].into_iter().chain(docs).map(text));
     }
     for tracepoint in &tracepoints {
         let (style, state) = if is_on(&status, &tracepoint.name) { (ON, "on") } else { (FAINT, "off") };
         let fired = status.fired.get(&tracepoint.name).map(u64::to_string).unwrap_or_default();
-        let TracepointInfo { name, level, .. } = tracepoint;
-        table.row(style, [text(state), text(name), text(level), number(fired), text(fields(tracepoint))]);
+        let TracepointInfo { name, level, doc, .. } = tracepoint;
+        let cells = [text(state), text(name), text(level), number(fired), text(fields(tracepoint))];
+        table.row(style, cells.into_iter().chain(has_docs.then(|| text(summary(doc)))));
     }
-    table.write(out)
+    table.write(out)?;
+    if is_verbose {
+        tracepoints.iter().try_for_each(|tracepoint| write_details(out, tracepoint))?;
+    }
+    Ok(())
+}
+
+/// Where a tracepoint is declared, and all of its documentation.
+fn write_details(
+    out: &mut impl Write,
+    TracepointInfo { name, declared, doc, fields, .. }: &TracepointInfo,
+) -> io::Result<()> {
+    writeln!(out, "  {HEADING}{}{HEADING:#}  {}", in_line(name), in_line(declared))?;
+    doc.trim().lines().try_for_each(|line| writeln!(out, "    {}", line.trim()))?;
+    for FieldInfo { name, doc, .. } in fields.iter().filter(|field| !field.doc.trim().is_empty()) {
+        writeln!(out, "    {}: {}", in_line(name), paragraph(doc.trim()))?;
+    }
+    Ok(())
+}
+
+/// The first paragraph of a documentation, in one line.
+fn summary(doc: &str) -> String {
+    paragraph(doc.trim().split("\n\n").next().unwrap_or_default())
+}
+
+fn paragraph(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The fields that are recorded, or the arguments that probes see.

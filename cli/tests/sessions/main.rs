@@ -253,9 +253,16 @@ fn a_process_is_listed_recorded_and_switched_off_again() -> Outcome {
     let traced = place.start("a_process_is_listed_recorded_and_switched_off_again");
     let pid = traced.0.id().to_string();
     let listed = place.well(&["list"]);
-    assert!(listed.contains(&pid) && listed.contains("sites: "), "{listed}");
+    assert!(listed.contains(&pid) && !listed.contains("sites: "), "{listed}");
+    let details = place.well(&["list", "-v"]);
+    for part in ["sites: ", "boot ", "clock", file!(), "Somebody paid."] {
+        assert!(details.contains(part), "{part}: {details}");
+    }
     let line = listed.lines().find(|line| line.contains("shop:paid")).ok_or("it is not listed")?;
-    assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["off", "shop:paid", "Info", "cents:", "u64"]);
+    assert_eq!(
+        line.split_whitespace().collect::<Vec<_>>(),
+        ["off", "shop:paid", "Info", "cents:", "u64", "Somebody", "paid."]
+    );
     assert!(!listed.contains('\u{1b}'), "no colours in a pipe");
 
     let began = SystemTime::now();

@@ -139,6 +139,9 @@ pub struct FieldInfo {
     /// Its type, as written in a field block.
     #[serde(rename = "type")]
     pub ty: String,
+    /// Its documentation; may be empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub doc: String,
 }
 
 /// Current status of a process: `status.json`.
@@ -192,7 +195,12 @@ fn of_marker(marker: &'static Marker) -> TracepointInfo {
 }
 
 fn fields(fields: &[FieldDescriptor]) -> Vec<FieldInfo> {
-    fields.iter().map(|field| FieldInfo { name: field.name.to_owned(), ty: field.ty.to_string() }).collect()
+    let field = |field: &FieldDescriptor| FieldInfo {
+        name: field.name.to_owned(),
+        ty: field.ty.to_string(),
+        doc: field.doc.to_owned(),
+    };
+    fields.iter().map(field).collect()
 }
 
 fn declared(location: Location) -> String {
