@@ -46,65 +46,65 @@ pub(crate) struct Collect {
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     /// Where senders open control connections; port 0: any free one
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:5342")]
+    #[arg(long, help_heading = "Addresses", value_name = "ADDR:PORT", default_value = "127.0.0.1:5342")]
     control: SocketAddr,
     /// Where senders send packets
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:5343")]
+    #[arg(long, help_heading = "Addresses", value_name = "ADDR:PORT", default_value = "127.0.0.1:5343")]
     data: SocketAddr,
     /// Where live viewers connect
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:5344")]
+    #[arg(long, help_heading = "Addresses", value_name = "ADDR:PORT", default_value = "127.0.0.1:5344")]
     live: SocketAddr,
     /// Largest number of bytes of packets that wait to be written; senders wait when it is reached. A packet may have half of it
-    #[arg(long, value_name = "SIZE", value_parser = units::size, default_value_t = DEFAULT_MEMORY)]
+    #[arg(long, help_heading = "Bounds", value_name = "SIZE", value_parser = units::size, default_value_t = DEFAULT_MEMORY)]
     memory: u64,
     /// Largest size of the directory; senders wait when it is reached
-    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    #[arg(long, help_heading = "Bounds", value_name = "SIZE", value_parser = units::size)]
     quota: Option<u64>,
     /// Go on in another chunk of a trace (`chunk-000001` and so on in its directory) when the current one has this size; LTTng's sessions are
     /// rotated by LTTng
-    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    #[arg(long, help_heading = "Chunks of traces", value_name = "SIZE", value_parser = units::size)]
     rotate_size: Option<u64>,
     /// Go on in another chunk when the current one is this old
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, help_heading = "Chunks of traces", value_name = "TIME", value_parser = units::duration)]
     rotate_every: Option<Duration>,
     /// Keep this many chunks of each trace; with --quota fewer, if there is no room
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, help_heading = "Chunks of traces", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
     /// How many packets of a stream may wait behind a missing one before it is asked for at once
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_GAP_PACKETS)]
+    #[arg(long, help_heading = "Missing packets", value_name = "N", default_value_t = DEFAULT_GAP_PACKETS)]
     gap_packets: usize,
     /// How long a missing packet that was asked for is waited for while nothing is sent again
-    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "2s")]
+    #[arg(long, help_heading = "Missing packets", value_name = "TIME", value_parser = units::duration, default_value = "2s")]
     gap_time: Duration,
     /// Take only senders and viewers that have the key in FILE (`tracectl record --key-file`, `tracectl view --key-file`), and prove to them to have
     /// it; LTTng's senders and babeltrace2, which have none, are refused
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = "Shared key", value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// Take LTTng's senders all the same
-    #[arg(long, requires = "key_file")]
+    #[arg(long, help_heading = "Shared key", requires = "key_file")]
     allow_stock: bool,
     /// Serve viewers that have no key all the same, such as babeltrace2
-    #[arg(long, requires = "key_file")]
+    #[arg(long, help_heading = "Shared key", requires = "key_file")]
     allow_stock_viewers: bool,
     /// Take the traces that a NATS broker has, too (`tracectl record --nats`), and share them with other collectors: each trace is at one of them
     #[cfg(feature = "nats")]
-    #[arg(long, value_name = "nats://HOST[:PORT]", value_parser = crate::session::outputs::broker)]
+    #[arg(long, help_heading = "NATS", value_name = "nats://HOST[:PORT]", value_parser = crate::session::outputs::broker)]
     nats: Option<String>,
     /// The time after which another collector takes the traces of one that is gone, at least 1s
     #[cfg(feature = "nats")]
-    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "10s", requires = "nats")]
+    #[arg(long, help_heading = "NATS", value_name = "TIME", value_parser = units::duration, default_value = "10s", requires = "nats")]
     lease: Duration,
     /// Publish to a NATS broker what senders of our own send, for collectors with --nats; LTTng's sessions are only stored. What the broker does not
     /// have is published later, also by the next collector with the same directory
     #[cfg(feature = "nats")]
-    #[arg(long, value_name = "nats://HOST[:PORT]", value_parser = crate::session::outputs::broker)]
+    #[arg(long, help_heading = "NATS", value_name = "nats://HOST[:PORT]", value_parser = crate::session::outputs::broker)]
     publish: Option<String>,
     /// How long to publish after Ctrl-C; the rest is left to the next collector
     #[cfg(feature = "nats")]
-    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "10s", requires = "publish")]
+    #[arg(long, help_heading = "NATS", value_name = "TIME", value_parser = units::duration, default_value = "10s", requires = "publish")]
     flush: Duration,
     /// Serve metrics for Prometheus over HTTP; port 0: any free one
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, help_heading = "Addresses", value_name = "ADDR:PORT")]
     metrics: Option<SocketAddr>,
     /// Write two JSON objects: the addresses at the start, and counts at the end
     #[arg(long)]

@@ -1,12 +1,18 @@
-//! `tracectl completions`: shell completions.
+//! `tracectl completions`: shell completions. The shell asks this program for candidates, which are those that exist at that moment.
 
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::{help, output};
 use clap::Args;
-use clap_complete::{Shell, generate};
+use clap_complete::env::Shells;
+use clap_complete::{CompleteEnv, Shell};
 use std::io::Write;
 
+/// By this variable the shell asks for candidates.
+const VARIABLE: &str = "TRACECTL_COMPLETE";
+
 /// Writes completions for a shell to the standard output
+///
+/// Besides verbs, options and files, they complete the ids of processes that can be traced (`--pid`) and the names of sessions.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -22,12 +28,16 @@ pub(crate) struct Completions {
 
 impl Completions {
     pub(crate) fn run(&self) -> VerbResult {
-        // Into memory first: `generate` panics when a pipe is closed.
-        let mut text = Vec::new();
-        generate(self.shell, &mut help::command(), "tracectl", &mut text);
+        let (shells, name) = (Shells::builtins(), self.shell.to_string());
+        let shell = shells.completer(&name).ok_or_else(|| Failure::Usage(format!("{name} has no completions")))?;
         let mut out = output::raw();
-        out.write_all(&text)?;
+        shell.write_registration(VARIABLE, "tracectl", "tracectl", "tracectl", &mut out)?;
         out.flush()?;
         Ok(Outcome::Success)
     }
+}
+
+/// Answers a shell that asks for candidates, and ends the program then.
+pub(crate) fn answer() {
+    CompleteEnv::with_factory(help::command).var(VARIABLE).complete();
 }

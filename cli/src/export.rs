@@ -37,56 +37,56 @@ Examples:
   tracectl export --flame /tmp/trace.svg /tmp/trace
   tracectl export --folded - --stacks calls /tmp/trace | inferno-flamegraph > calls.svg
   tracectl export --otlp /tmp/spans.jsonl /tmp/trace
-  tracectl export --csv /tmp/slow.csv --filter 'duration_ns > 10000000' --json /var/tmp/shop.dt
+  tracectl export --csv /tmp/slow.csv --filter 'duration_ns > 10ms' --json /var/tmp/shop.dt
   tracectl export --parquet /srv/traces /tmp/trace                 docs/parquet.md
 
 {EXIT_CODES}"))]
 pub(crate) struct Export {
     /// Perfetto's protobuf: tracks of processes and threads, slices, instants, counters, flows
-    #[arg(long, value_name = "OUT", group = "format")]
+    #[arg(long, help_heading = "Formats", value_name = "OUT", group = "format")]
     perfetto: Option<PathBuf>,
     /// The JSON of `chrome://tracing`, which Perfetto and Speedscope read, too
-    #[arg(long, value_name = "OUT", group = "format")]
+    #[arg(long, help_heading = "Formats", value_name = "OUT", group = "format")]
     chrome: Option<PathBuf>,
     /// Comma-separated values: a line for each event and each loss, a column for each field
-    #[arg(long, value_name = "OUT", group = "format")]
+    #[arg(long, help_heading = "Formats", value_name = "OUT", group = "format")]
     csv: Option<PathBuf>,
     /// Folded stacks, of which other programs draw flame graphs: the time in spans without their children, or the number of call stacks
-    #[arg(long, value_name = "OUT", group = "format")]
+    #[arg(long, help_heading = "Formats", value_name = "OUT", group = "format")]
     folded: Option<PathBuf>,
     /// The same as a flame graph: an SVG picture
-    #[arg(long, value_name = "OUT.svg", group = "format")]
+    #[arg(long, help_heading = "Formats", value_name = "OUT.svg", group = "format")]
     flame: Option<PathBuf>,
     /// Spans for OpenTelemetry: OTLP as JSON lines, one request each
-    #[arg(long, value_name = "OUT", group = "format")]
+    #[arg(long, help_heading = "Formats", value_name = "OUT", group = "format")]
     otlp: Option<PathBuf>,
     /// The same as protobuf: each `ExportTraceServiceRequest` behind its length as a varint
-    #[arg(long, value_name = "OUT", group = "format")]
+    #[arg(long, help_heading = "Formats", value_name = "OUT", group = "format")]
     otlp_protobuf: Option<PathBuf>,
     /// A store of Parquet files, for DuckDB and other engines: all events, in a directory or `s3://BUCKET/PREFIX` that may have other traces. Runs `tracectl-query`
-    #[arg(long, value_name = "STORE", group = "format", conflicts_with_all = ["events", "level", "filter", "since", "until", "fields", "counter", "stacks"])]
+    #[arg(long, help_heading = "Formats", value_name = "STORE", group = "format", conflicts_with_all = ["events", "level", "filter", "since", "until", "fields", "counter", "stacks"])]
     parquet: Option<PathBuf>,
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged. OUT is a file that does not exist, or `-`
     /// for the standard output. Until it is complete, the file is called `OUT.partial`
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
+    /// Write one JSON object about what was exported: `output`, `events`, `spans_closed`, `spans_open`, `lost_events`, …
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     selection: EventSelection,
     #[command(flatten)]
     times: TimeSelection,
     /// The fields that are columns of --csv [default: all of the selected events]
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', conflicts_with_all = ["perfetto", "chrome", "folded", "flame", "otlp", "otlp_protobuf"])]
+    #[arg(long, help_heading = "Form of the output", value_name = "NAME,…", value_delimiter = ',', conflicts_with_all = ["perfetto", "chrome", "folded", "flame", "otlp", "otlp_protobuf"])]
     fields: Option<Vec<String>>,
     /// Draw the numbers in these fields as counters, too: --perfetto and --chrome
-    #[arg(long, value_name = "FIELD,…", value_delimiter = ',', conflicts_with_all = ["csv", "folded", "flame", "otlp", "otlp_protobuf"])]
+    #[arg(long, help_heading = "Form of the output", value_name = "FIELD,…", value_delimiter = ',', conflicts_with_all = ["csv", "folded", "flame", "otlp", "otlp_protobuf"])]
     counter: Vec<String>,
     /// The stacks of --folded and --flame: of spans, in nanoseconds, or of calls, counted, in channels with the context `CallStack` [default: of
     /// spans, if the trace has any]
-    #[arg(long, value_name = "OF", value_enum, conflicts_with_all = ["csv", "perfetto", "chrome", "otlp", "otlp_protobuf"])]
+    #[arg(long, help_heading = "Form of the output", value_name = "OF", value_enum, conflicts_with_all = ["csv", "perfetto", "chrome", "otlp", "otlp_protobuf"])]
     stacks: Option<Stacks>,
-    /// Write one JSON object about what was exported: `output`, `events`, `spans_closed`, `spans_open`, `lost_events`, …
-    #[arg(long)]
-    json: bool,
 }
 
 /// What stacks are made of.

@@ -4,6 +4,7 @@
 //! this verb has. `clap` would wrap these lines without regard to their columns, so they are wrapped here.
 
 use crate::Arguments;
+use crate::candidates::with_candidates;
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::output;
 use clap::{Arg, Command, CommandFactory};
@@ -50,16 +51,28 @@ pub(crate) fn show(error: &clap::Error) -> VerbResult {
     Ok(Outcome::Success)
 }
 
+/// The command line as manual pages describe it: the verbs alone.
+pub(crate) fn manual() -> Command {
+    let without_help = |command: Command| command.disable_help_subcommand(true);
+    adapted(without_help(Arguments::command()).mut_subcommands(without_help), WIDTH)
+}
+
 fn command_for(width: usize) -> Command {
-    let mut command = Arguments::command();
+    adapted(Arguments::command(), width)
+}
+
+fn adapted(mut command: Command, width: usize) -> Command {
     // Has the verbs take over the global options.
     command.build();
     let command = command.mut_subcommands(|command| {
         let verb = command.get_name().to_owned();
         let takes_user = !WITHOUT_USER.contains(&verb.as_str());
-        let hide = |arg: Arg| if arg.get_id() == "user" { arg.hide(!takes_user) } else { arg };
+        let adapt = |arg: Arg| {
+            let arg = with_candidates(arg, &verb);
+            if arg.get_id() == "user" { arg.hide(!takes_user) } else { arg }
+        };
         let codes = codes(&verb);
-        let below = |command: Command| finish(command.mut_args(hide), width, &codes);
+        let below = |command: Command| finish(command.mut_args(adapt), width, &codes);
         below(command).mut_subcommands(below)
     });
     finish(command, width, &Outcome::all().collect::<Vec<_>>())
@@ -176,6 +189,23 @@ mod tests {
         "tracectl query",
         "tracectl usdt",
     ];
+
+    #[test]
+    fn the_options_of_long_verbs_have_headings() {
+        let mut found = Vec::new();
+        all(&command_for(80), "tracectl", &mut found);
+        for (path, command) in found {
+            let plain = command
+                .get_arguments()
+                .filter(|arg| !arg.is_positional() && !arg.is_hide_set() && arg.get_help_heading().is_none());
+            let plain: Vec<_> = plain.map(|arg| arg.get_id().as_str()).collect();
+            assert!(plain.len() <= 12, "{path}: {plain:?}");
+            // The heading of a group ends with it.
+            if ["create", "enable", "disable", "record", "export", "report"].iter().any(|verb| path.ends_with(verb)) {
+                assert!(plain.contains(&"json"), "{path}: {plain:?}");
+            }
+        }
+    }
 
     #[test]
     fn every_verb_writes_json_on_request() {

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bandwidth;
+mod candidates;
 mod clean;
 mod collect;
 mod completions;
@@ -124,6 +125,7 @@ verbs! {
 }
 
 fn main() -> ExitCode {
+    completions::answer();
     let parsed = help::command().try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
     let Arguments { user, beside_root, color, mut verb } = match parsed {
         Ok(arguments) => arguments,

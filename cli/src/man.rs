@@ -26,7 +26,7 @@ impl Man {
             Failure::Refused(format!("cannot write manual pages to {directory}: {error}; name another directory"))
         };
         fs::create_dir_all(&self.directory).map_err(failed)?;
-        clap_mangen::generate_to(help::command(), &self.directory).map_err(failed)?;
+        clap_mangen::generate_to(help::manual(), &self.directory).map_err(failed)?;
         Ok(Outcome::Success)
     }
 }

@@ -84,32 +84,6 @@ Examples:
 
 {EXIT_CODES}"))]
 pub(crate) struct Record {
-    #[command(flatten)]
-    rules: RuleArguments,
-    #[command(flatten)]
-    kernel: KernelArguments,
-    /// Write CTF traces into DIR, which is empty or does not exist [default: tracepoint-PID in the current directory]
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    #[command(flatten)]
-    outputs: OutputArguments,
-    #[command(flatten)]
-    hosts: HostArguments,
-    /// Stop after this time [default: at Ctrl-C]
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
-    duration: Option<Duration>,
-    /// Stop when the traces of all processes together have this size; with `--keep`, the size that they keep
-    #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1G")]
-    max_size: u64,
-    #[command(flatten)]
-    route: RouteArguments,
-    #[command(flatten)]
-    channels: ChannelArguments,
-    #[command(flatten)]
-    budget: BudgetArguments,
-    /// End with exit code 4 if any event was lost
-    #[arg(long)]
-    fail_on_loss: bool,
     /// Accept rules that match no event of the running processes, and a peer that cannot be reached yet
     #[arg(long)]
     wait: bool,
@@ -118,6 +92,32 @@ pub(crate) struct Record {
     json: bool,
     #[command(flatten)]
     wait_arguments: WaitArguments,
+    #[command(flatten)]
+    rules: RuleArguments,
+    #[command(flatten)]
+    kernel: KernelArguments,
+    /// Write CTF traces into DIR, which is empty or does not exist [default: tracepoint-PID in the current directory]
+    #[arg(short, long, help_heading = "Outputs", value_name = "DIR")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: OutputArguments,
+    #[command(flatten)]
+    hosts: HostArguments,
+    /// Stop after this time [default: at Ctrl-C]
+    #[arg(long, help_heading = "End of the recording", value_name = "TIME", value_parser = units::duration)]
+    duration: Option<Duration>,
+    /// Stop when the traces of all processes together have this size; with `--keep`, the size that they keep
+    #[arg(long, help_heading = "End of the recording", value_name = "SIZE", value_parser = units::size, default_value = "1G")]
+    max_size: u64,
+    #[command(flatten)]
+    route: RouteArguments,
+    #[command(flatten)]
+    channels: ChannelArguments,
+    #[command(flatten)]
+    budget: BudgetArguments,
+    /// End with exit code 4 if any event was lost
+    #[arg(long, help_heading = "End of the recording")]
+    fail_on_loss: bool,
     /// Record this command and the processes that it starts
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "wait"])]
     command: Vec<String>,

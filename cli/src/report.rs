@@ -49,13 +49,13 @@ pub(crate) struct Report {
     /// The file, which is replaced if it exists
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Write one JSON object: `output`, `bytes`, `events`, `lost` and `lost_more`
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     selection: EventSelection,
     #[command(flatten)]
     times: TimeSelection,
-    /// Write one JSON object: `output`, `bytes`, `events`, `lost` and `lost_more`
-    #[arg(long)]
-    json: bool,
 }
 
 const PAGE: &str = include_str!("report/page/report.html");

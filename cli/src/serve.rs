@@ -42,28 +42,28 @@ pub(crate) struct Serve {
     #[arg(value_name = "PATH", required_unless_present = "events_from")]
     path: Option<PathBuf>,
     /// The address of this machine to listen on; 0.0.0.0 or :: for all. A port here counts before `--port`
-    #[arg(long, value_name = "ADDR[:PORT]", default_value = "127.0.0.1")]
+    #[arg(long, help_heading = "Addresses", value_name = "ADDR[:PORT]", default_value = "127.0.0.1")]
     address: String,
     /// The port; 0: any free one [default: the environment variable `TRACE_SERVER_PORT`, or 5556]
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, help_heading = "Addresses", value_name = "PORT")]
     port: Option<u16>,
     /// Send single events to this address on another machine without a proof of address; may be given several times
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, help_heading = "Addresses", value_name = "ADDRESS")]
     allow: Vec<IpAddr>,
     /// Largest number of bytes per second [default: 4M for single events, 1M to other machines; no limit for batches]
-    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    #[arg(long, help_heading = "Bounds", value_name = "SIZE", value_parser = units::size)]
     rate: Option<u64>,
     /// Largest number of single events per second, each of which is a datagram
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_LEGACY_PACE, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, help_heading = "Bounds", value_name = "N", default_value_t = DEFAULT_LEGACY_PACE, value_parser = clap::value_parser!(u32).range(1..))]
     pace: u32,
     /// Largest number of bytes of events that wait for a client
-    #[arg(long, value_name = "SIZE", value_parser = units::size, default_value_t = DEFAULT_LIMIT as u64)]
+    #[arg(long, help_heading = "Bounds", value_name = "SIZE", value_parser = units::size, default_value_t = DEFAULT_LIMIT as u64)]
     limit: u64,
     /// End a session of single events when there was nothing to send for this time
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, help_heading = "Bounds", value_name = "TIME", value_parser = units::duration)]
     idle: Option<Duration>,
     /// End a session of single events after this time
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, help_heading = "Bounds", value_name = "TIME", value_parser = units::duration)]
     max_session: Option<Duration>,
     /// Send single events as the bytes of their records instead of text
     #[arg(long)]

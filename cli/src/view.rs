@@ -56,36 +56,10 @@ pub(crate) struct View {
     /// session, `net://HOST[:PORT]/host/HOSTNAME/SESSION`; without a session, lists those of the relay
     #[arg(value_name = "PATH|URL", required = true)]
     paths: Vec<PathBuf>,
-    #[command(flatten)]
-    selection: EventSelection,
-    /// Show only these fields
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', conflicts_with_all = ["json", "style"])]
-    fields: Option<Vec<String>>,
     /// Go on with what sessions still write below PATH, until they have ended. An event appears when no earlier one can come any more: about
     /// a second after it was recorded, or three without the run directory of the session
     #[arg(short, long)]
     follow: bool,
-    #[command(flatten)]
-    times: TimeSelection,
-    /// Show only the first N of these events
-    #[arg(long, value_name = "N")]
-    head: Option<u64>,
-    /// Show only the last N of these events; with --follow, the last N of those that exist already, and all that follow
-    #[arg(long, value_name = "N", conflicts_with = "head")]
-    tail: Option<u64>,
-    /// Write one JSON object per line: events, losses, damage, and the number of packets without a checksum; `type` distinguishes them
-    #[arg(long)]
-    json: bool,
-    /// The form of a line: brief, or as `babeltrace2` prints it
-    #[arg(long, value_name = "STYLE", value_enum, default_value_t, conflicts_with = "json")]
-    style: Style,
-    /// The form of times: of day in the local time zone or in UTC, seconds since the beginning of the trace or since the event before, or
-    /// nanoseconds since 1970
-    #[arg(long, value_name = "FORM", value_enum, default_value_t, conflicts_with = "json")]
-    time: Time,
-    /// The same as `--time utc`
-    #[arg(long, conflicts_with_all = ["json", "time"])]
-    utc: bool,
     /// Show, in place of events, how the clock of each trace was aligned with that of the collector which has stored it: what is added to
     /// its times, and the error bound. Of a live session, that is known when each trace has had an event or a synchronisation
     #[arg(long, conflicts_with_all = ["follow", "head", "tail", "since", "until", "utc", "date"])]
@@ -93,8 +67,48 @@ pub(crate) struct View {
     /// The shared key of the collector whose live session is viewed
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
+    #[command(flatten)]
+    selection: EventSelection,
+    /// Show only these fields
+    #[arg(long, help_heading = "Form of the lines", value_name = "NAME,…", value_delimiter = ',', conflicts_with_all = ["json", "style"])]
+    fields: Option<Vec<String>>,
+    #[command(flatten)]
+    times: TimeSelection,
+    /// Show only the first N of these events
+    #[arg(long, help_heading = "Events", value_name = "N")]
+    head: Option<u64>,
+    /// Show only the last N of these events; with --follow, the last N of those that exist already, and all that follow
+    #[arg(long, help_heading = "Events", value_name = "N", conflicts_with = "head")]
+    tail: Option<u64>,
+    /// Write one JSON object per line: events, losses, damage, and the number of packets without a checksum; `type` distinguishes them
+    #[arg(long, help_heading = "Form of the lines")]
+    json: bool,
+    /// The form of a line: brief, or as `babeltrace2` prints it
+    #[arg(
+        long,
+        help_heading = "Form of the lines",
+        value_name = "STYLE",
+        value_enum,
+        default_value_t,
+        conflicts_with = "json"
+    )]
+    style: Style,
+    /// The form of times: of day in the local time zone or in UTC, seconds since the beginning of the trace or since the event before, or
+    /// nanoseconds since 1970
+    #[arg(
+        long,
+        help_heading = "Form of the lines",
+        value_name = "FORM",
+        value_enum,
+        default_value_t,
+        conflicts_with = "json"
+    )]
+    time: Time,
+    /// The same as `--time utc`
+    #[arg(long, help_heading = "Form of the lines", conflicts_with_all = ["json", "time"])]
+    utc: bool,
     /// Show the date before each time
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, help_heading = "Form of the lines", conflicts_with = "json")]
     date: bool,
 }
 

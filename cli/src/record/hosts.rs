@@ -29,6 +29,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Where else to record.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Other hosts")]
 pub(super) struct HostArguments {
     /// Record on these hosts in place of this one, with the same rules and options, or run the command on each, and collect here: one
     /// directory has the traces of all. Each host needs tracectl of this version. What programs print there comes to the standard error

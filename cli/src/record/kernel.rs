@@ -15,6 +15,7 @@ const RING_SIZE: usize = 2 << 20;
 
 /// Which events of the kernel.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Events of the kernel")]
 pub(super) struct KernelArguments {
     /// Record events of the kernel on all CPUs, for all processes: `system:event` with `*`, `?` and `[a-z]`; `!…` excludes events; several are
     /// separated by commas. Without `-e`, nothing else is recorded. Needs root or rights of its own (docs/kernel.md)

@@ -6,6 +6,7 @@ use tracepoint_control::{BudgetSpec, CpuPercent};
 
 /// The limits of what a session costs each process.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Budget")]
 pub(crate) struct BudgetArguments {
     /// Share of one core that each process may spend on the session, by estimate: `1%`. Over it, the most frequent event is switched off
     #[arg(long, value_name = "PERCENT")]

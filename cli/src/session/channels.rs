@@ -18,6 +18,7 @@ enum Policy {
 
 /// The default channel, and additional channels.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Rings and channels")]
 pub(crate) struct ChannelArguments {
     /// Policy for full rings [default: discard with an output, overwrite without]
     #[arg(long, value_name = "POLICY")]
@@ -36,6 +37,7 @@ pub(crate) struct ChannelArguments {
 
 /// Channels besides the default one.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Rings and channels")]
 pub(crate) struct AddedChannels {
     /// Add a channel, for rules with `--channel`, here or in `enable`: `flight`, or with settings
     /// `flight:policy=overwrite,ring-size=64K,packets=8,spares=2,max-rings=100,max-wait=50ms,contexts=thread+cpu,overflow=8M,no-wake`. May be given

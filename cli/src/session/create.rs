@@ -39,6 +39,14 @@ pub(crate) struct Create {
     /// The name of the session: up to 255 bytes, without `/`, not starting with a dot
     #[arg(value_name = "NAME")]
     name: String,
+    /// Start the session at once
+    #[arg(long)]
+    start: bool,
+    /// Accept rules that match no event of the running processes
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    reply: ChangeArguments,
     #[command(flatten)]
     rules: RuleArguments,
     #[command(flatten)]
@@ -51,14 +59,6 @@ pub(crate) struct Create {
     channels: ChannelArguments,
     #[command(flatten)]
     budget: BudgetArguments,
-    /// Start the session at once
-    #[arg(long)]
-    start: bool,
-    /// Accept rules that match no event of the running processes
-    #[arg(long)]
-    wait: bool,
-    #[command(flatten)]
-    reply: ChangeArguments,
 }
 
 impl Create {

@@ -29,22 +29,23 @@ pub(crate) struct Disable {
     #[arg(value_name = "NAME")]
     name: String,
     #[command(flatten)]
+    reply: ChangeArguments,
+    #[command(flatten)]
     rules: RuleArguments,
     #[command(flatten)]
     statistics: StatisticArguments,
     #[command(flatten)]
     route: RouteArguments,
     /// Remove this channel, and the rules that name it. May be given several times
-    #[arg(long = "remove-channel", value_name = "NAME")]
+    #[arg(long = "remove-channel", help_heading = "Rings and channels", value_name = "NAME")]
     channels: Vec<String>,
     #[command(flatten)]
     outputs: OutputNames,
-    #[command(flatten)]
-    reply: ChangeArguments,
 }
 
 /// Outputs, named as they were given.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Outputs")]
 struct OutputNames {
     /// Stop writing CTF traces into this directory
     #[arg(short, long, value_name = "DIR")]

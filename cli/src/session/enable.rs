@@ -32,6 +32,11 @@ pub(crate) struct Enable {
     /// The session
     #[arg(value_name = "NAME")]
     name: String,
+    /// Accept rules that match no event of the running processes
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    reply: ChangeArguments,
     #[command(flatten)]
     rules: RuleArguments,
     #[command(flatten)]
@@ -42,11 +47,6 @@ pub(crate) struct Enable {
     outputs: SessionOutputs,
     #[command(flatten)]
     channels: AddedChannels,
-    /// Accept rules that match no event of the running processes
-    #[arg(long)]
-    wait: bool,
-    #[command(flatten)]
-    reply: ChangeArguments,
 }
 
 impl Enable {

@@ -6,6 +6,7 @@ use tracepoint_control::SessionSpec;
 
 /// The size and number of rings, and what they may take together.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Rings and channels")]
 pub(crate) struct MemoryArguments {
     /// Size of the ring of each thread [default: 1M for the first threads of a process, down to 64K where it has many]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]

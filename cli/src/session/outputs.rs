@@ -21,6 +21,7 @@ enum Drop {
 
 /// The outputs of a named session.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Outputs")]
 pub(super) struct SessionOutputs {
     /// Write CTF traces: each process creates a directory of its own in DIR
     #[arg(short, long, value_name = "DIR")]
@@ -46,6 +47,7 @@ impl SessionOutputs {
 
 /// The outputs besides CTF directories, and the chunks of those.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Outputs")]
 pub(crate) struct OutputArguments {
     /// Write the newest packets into a circular dt file. One process gets FILE, others get files beside it; if FILE is a directory, each
     /// process gets a file in it
@@ -56,22 +58,22 @@ pub(crate) struct OutputArguments {
     dt_slots: Option<u32>,
     /// Serve the events of each process over UDP, for `tracectl read`. Without a port the first process has the port 5556, and others have free
     /// ones, as all have with port 0; the ports are printed
-    #[arg(long, value_name = "ADDR[:PORT]", value_parser = server_address)]
+    #[arg(long, help_heading = "Server over UDP", value_name = "ADDR[:PORT]", value_parser = server_address)]
     udp: Option<ServerAddress>,
     /// Send single events to this address on another machine without a proof of address; may be given several times
-    #[arg(long, value_name = "ADDRESS", requires = "udp")]
+    #[arg(long, help_heading = "Server over UDP", value_name = "ADDRESS", requires = "udp")]
     udp_allow: Vec<IpAddr>,
     /// Largest number of bytes per second [default: 4M for single events, 1M to other machines; no limit for batches]
-    #[arg(long, value_name = "SIZE", requires = "udp", value_parser = units::size)]
+    #[arg(long, help_heading = "Server over UDP", value_name = "SIZE", requires = "udp", value_parser = units::size)]
     udp_rate: Option<u64>,
     /// Largest number of single events per second [default: 4000]
-    #[arg(long, value_name = "N", requires = "udp", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, help_heading = "Server over UDP", value_name = "N", requires = "udp", value_parser = clap::value_parser!(u32).range(1..))]
     udp_pace: Option<u32>,
     /// Largest size of the events that wait for a client in each process [default: 64M]
-    #[arg(long, value_name = "SIZE", requires = "udp", value_parser = units::size)]
+    #[arg(long, help_heading = "Server over UDP", value_name = "SIZE", requires = "udp", value_parser = units::size)]
     udp_limit: Option<u64>,
     /// Which events are dropped when more wait [default: oldest]
-    #[arg(long, value_name = "END", requires = "udp")]
+    #[arg(long, help_heading = "Server over UDP", value_name = "END", requires = "udp")]
     udp_drop: Option<Drop>,
     /// Write lines of text. One process gets FILE, others get files beside it. Without FILE, or with `-`, lines go to the standard error: that of
     /// `record`, or for a session of `create` that of each process
@@ -80,37 +82,37 @@ pub(crate) struct OutputArguments {
     /// Stream the packets of each process to a collector (`tracectl collect`), or to lttng-relayd: the peer is asked which one it is. The ports
     /// are 5342 for control and 5343 for data; with PORT alone, data go to the one that the collector tells, or to the next one. `DATA_PORT` counts before what the
     /// collector tells: behind forwarded ports give both
-    #[arg(long, value_name = "HOST[:PORT[:DATA_PORT]]", value_parser = peer, group = "streaming")]
+    #[arg(long, help_heading = "Streaming", value_name = "HOST[:PORT[:DATA_PORT]]", value_parser = peer, group = "streaming")]
     stream: Option<String>,
     /// The same, in the protocol of lttng-relayd
-    #[arg(long, value_name = "HOST[:PORT[:DATA_PORT]]", value_parser = peer, group = "streaming")]
+    #[arg(long, help_heading = "Streaming", value_name = "HOST[:PORT[:DATA_PORT]]", value_parser = peer, group = "streaming")]
     relay: Option<String>,
     /// Publish the packets of each process to a NATS broker (`nats-server -js`), from which `tracectl collect --nats` takes them. Several URLs, separated
     /// by commas, name servers of one cluster
     #[cfg(feature = "nats")]
-    #[arg(long, value_name = "nats://HOST[:PORT]", value_parser = broker, group = "streaming", conflicts_with_all = ["stream_udp", "key_file"])]
+    #[arg(long, help_heading = "Streaming", value_name = "nats://HOST[:PORT]", value_parser = broker, group = "streaming", conflicts_with_all = ["stream_udp", "key_file"])]
     nats: Option<String>,
     /// Send packets to the collector in UDP datagrams in place of a data connection
-    #[arg(long, requires = "streaming", conflicts_with = "relay")]
+    #[arg(long, help_heading = "Streaming", requires = "streaming", conflicts_with = "relay")]
     stream_udp: bool,
     /// Largest datagram, from 576 to 65507 bytes [default: 1400]
-    #[arg(long, value_name = "BYTES", requires = "stream_udp", value_parser = clap::value_parser!(u32).range(576..=65507))]
+    #[arg(long, help_heading = "Streaming", value_name = "BYTES", requires = "stream_udp", value_parser = clap::value_parser!(u32).range(576..=65507))]
     mtu: Option<u32>,
     /// Pause between two synchronisation points of a stream, from 10ms to 60s: how late viewers see events of idle threads [default: 1s]
-    #[arg(long, value_name = "TIME", requires = "streaming", value_parser = units::duration)]
+    #[arg(long, help_heading = "Streaming", value_name = "TIME", requires = "streaming", value_parser = units::duration)]
     sync_interval: Option<Duration>,
     /// Largest size of the packets that wait to be sent or to be acknowledged, in each process; 0: nothing is sent again [default: 16M]
-    #[arg(long, value_name = "SIZE", requires = "streaming", value_parser = units::size_or_none)]
+    #[arg(long, help_heading = "Streaming", value_name = "SIZE", requires = "streaming", value_parser = units::size_or_none)]
     resend_buffer: Option<u64>,
     /// Largest number of bytes per second that all processes of the session stream together: `500K/s`. What does not fit is lost, and counted; see
     /// also `tracectl bandwidth` [default: no limit]
-    #[arg(long, value_name = "RATE", requires = "streaming", value_parser = units::rate)]
+    #[arg(long, help_heading = "Streaming", value_name = "RATE", requires = "streaming", value_parser = units::rate)]
     max_bandwidth: Option<u64>,
     /// File with the key that this sender and the collector share (`tracectl collect --key-file`): each proves to the other that it has it
-    #[arg(long, value_name = "FILE", requires = "streaming", conflicts_with = "relay")]
+    #[arg(long, help_heading = "Streaming", value_name = "FILE", requires = "streaming", conflicts_with = "relay")]
     key_file: Option<PathBuf>,
     /// Try for this time to reach the peer before recording starts [default: once]
-    #[arg(long, value_name = "TIME", requires = "streaming", value_parser = units::duration)]
+    #[arg(long, help_heading = "Streaming", value_name = "TIME", requires = "streaming", value_parser = units::duration)]
     retry: Option<Duration>,
     /// Replace the CTF traces in DIR; anything else there is an error
     #[arg(long, requires = "output", conflicts_with = "dated")]
@@ -119,13 +121,13 @@ pub(crate) struct OutputArguments {
     #[arg(long, requires = "output")]
     dated: bool,
     /// Start a new chunk of the CTF trace (`chunk-000001` and so on) when the current one has this size
-    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    #[arg(long, help_heading = "Chunks of CTF traces", value_name = "SIZE", value_parser = units::size)]
     rotate_size: Option<u64>,
     /// Start a new chunk when the current one is this old
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, help_heading = "Chunks of CTF traces", value_name = "TIME", value_parser = units::duration)]
     rotate_every: Option<Duration>,
     /// Keep the newest N chunks of each process, within `--max-size` [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    #[arg(long, help_heading = "Chunks of CTF traces", value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     keep: Option<u32>,
 }
 

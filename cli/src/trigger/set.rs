@@ -82,40 +82,40 @@ pub(crate) struct Trigger {
     #[arg(value_name = "ACTION", required = true)]
     words: Vec<String>,
     /// With `event`: only events whose fields satisfy this expression, such as `size > 4096 && comm == "postgres*"`
-    #[arg(long, value_name = "EXPR")]
+    #[arg(long, help_heading = "Events", value_name = "EXPR")]
     filter: Option<String>,
-    /// With `event`: only events of these levels: `<=info`, `==err`, `>=debug`
-    #[arg(long, value_name = "LEVEL")]
+    /// With `event`: only events of these levels: `<=info`, `warn`, `==err`, `>=debug`
+    #[arg(long, help_heading = "Events", value_name = "LEVEL")]
     level: Option<String>,
     /// With `event`: only in programs whose path, or its last component, matches this pattern
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, help_heading = "Events", value_name = "PATTERN")]
     exe: Option<String>,
     /// Where snapshots go [default: `$XDG_STATE_HOME/tracepoint/snapshots/NAME`, or below `~/.local/state`]
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, help_heading = "Snapshots", value_name = "DIR")]
     output: Option<PathBuf>,
     /// Leave events out of snapshots that are older than this at the occurrence
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, help_heading = "Snapshots", value_name = "TIME", value_parser = units::duration)]
     before: Option<Duration>,
     /// Take snapshots this long after the occurrence
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, help_heading = "Snapshots", value_name = "TIME", value_parser = units::duration)]
     after: Option<Duration>,
     /// A name for the trigger: letters, digits, `-` and `_` [default: the first of t1, t2 … that is free]
     #[arg(long, value_name = "ID")]
     id: Option<String>,
     /// Act on each Nth occurrence only
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, help_heading = "How often", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     every: Option<u64>,
     /// Act once, on the Nth occurrence
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "every")]
+    #[arg(long, help_heading = "How often", value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "every")]
     once_after: Option<u64>,
     /// Act at most so often: `5/h`, `1/10min`
-    #[arg(long, value_name = "N/TIME")]
+    #[arg(long, help_heading = "How often", value_name = "N/TIME")]
     limit: Option<Limit>,
     /// Keep the newest N snapshots [default: 10]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, help_heading = "Snapshots", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
     /// Keep snapshots of this size in sum [default: 1G]
-    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    #[arg(long, help_heading = "Snapshots", value_name = "SIZE", value_parser = units::size)]
     max_size: Option<u64>,
     /// Write one JSON object: `session`, `trigger`, `when` and `actions`
     #[arg(long)]

@@ -258,6 +258,11 @@ fn a_process_is_listed_recorded_and_switched_off_again() -> Outcome {
     for part in ["sites: ", "boot ", "clock", file!(), "Somebody paid."] {
         assert!(details.contains(part), "{part}: {details}");
     }
+    let offered = place
+        .command(&["--", "tracectl", "record", "--pid", ""])
+        .envs([("TRACECTL_COMPLETE", "bash"), ("_CLAP_COMPLETE_INDEX", "3")])
+        .output()?;
+    assert!(String::from_utf8_lossy(&offered.stdout).lines().any(|line| line.trim() == pid), "{offered:?}");
     let line = listed.lines().find(|line| line.contains("shop:paid")).ok_or("it is not listed")?;
     assert_eq!(
         line.split_whitespace().collect::<Vec<_>>(),
