@@ -69,6 +69,16 @@ pub enum LiveError {
     /// The relay has failed, or its replies contradict each other.
     #[error("the relay has failed: {0}")]
     Relay(&'static str),
+    /// The metadata of no trace of the session can be read.
+    #[error(
+        "no metadata of the session can be read after {} seconds, so that nothing of it can be shown; restart the sender, or \
+         view what the relay has stored",
+        wait.as_secs()
+    )]
+    Metadata {
+        /// How long it was waited for it.
+        wait: Duration,
+    },
     /// More is announced, or sent, than a viewer keeps.
     #[error("the relay sends too much: {what}, {size}; at most {most} are accepted")]
     TooMuch {

@@ -14,6 +14,8 @@ pub struct LiveOptions {
     pub from_beginning: bool,
     /// How long the relay may leave a request unanswered. The default is 30 seconds.
     pub silence: Duration,
+    /// How long it is waited for the metadata of a trace that was announced. The default is 10 seconds.
+    pub metadata_wait: Duration,
     /// Set by another thread or a signal handler to end the view.
     pub stop: Arc<AtomicBool>,
     /// The key that the collector has, too. Without one, a collector that asks for it is an error; with one, a relay that does not.
@@ -22,6 +24,7 @@ pub struct LiveOptions {
 
 impl Default for LiveOptions {
     fn default() -> Self {
-        Self { from_beginning: false, silence: Duration::from_secs(30), stop: Arc::default(), key: None }
+        let (silence, metadata_wait) = (Duration::from_secs(30), Duration::from_secs(10));
+        Self { from_beginning: false, silence, metadata_wait, stop: Arc::default(), key: None }
     }
 }

@@ -7,8 +7,10 @@ use crate::metadata::{MAX_METADATA, Metadata};
 use crate::net::live::{ClockOffset, MetadataBytes, MetadataStatus, Request};
 use crate::net::stream::NO_BOUND;
 use std::io::{Read, Write};
+use std::time::{Duration, Instant};
 
 /// A trace of a live session.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     /// The stream of its metadata, once that was announced.
@@ -19,6 +21,10 @@ pub(super) struct Trace {
     pub(super) reason: Option<String>,
     /// Whether no more metadata will come.
     pub(super) has_ended: bool,
+    /// When the trace was announced.
+    pub(super) announced: Option<Instant>,
+    /// Whether it was told that its metadata cannot be read.
+    pub(super) is_unreadable: bool,
     /// Whether more metadata may have come.
     pub(super) is_stale: bool,
     /// Whether it was asked how the clock is aligned: at the first packet or time of the trace. The answer applies to the whole view.
@@ -66,6 +72,25 @@ impl Trace {
             }
         }
         Ok(())
+    }
+
+    /// Why its metadata cannot be read, if it was waited for it for `wait` at least, or no more will come.
+    pub(super) fn unreadable(&self, is_over: bool, wait: Duration) -> Option<String> {
+        let has_ended = is_over || self.has_ended;
+        if self.metadata.is_some() || !(has_ended || self.has_waited(wait)) {
+            return None;
+        }
+        let reason = self.reason.as_deref().unwrap_or("there is none");
+        Some(if has_ended {
+            format!("its metadata has ended, and cannot be read: {reason}")
+        } else {
+            format!("its metadata cannot be read after {} seconds: {reason}", wait.as_secs())
+        })
+    }
+
+    /// Whether it was announced so long ago.
+    pub(super) fn has_waited(&self, wait: Duration) -> bool {
+        self.announced.is_some_and(|announced| announced.elapsed() >= wait)
     }
 
     /// The identity of its clock.

@@ -42,6 +42,7 @@ pub struct LiveView<S = TcpStream> {
     needs_streams: bool,
     asked: Option<Instant>,
     held: u64,
+    metadata_wait: Duration,
 }
 
 impl LiveView<TcpStream> {
@@ -92,6 +93,7 @@ impl<S: Read + Write> LiveView<S> {
             needs_streams: true,
             asked: None,
             held: 0,
+            metadata_wait: options.metadata_wait,
         };
         let seek = if options.from_beginning { Seek::Beginning } else { Seek::Last };
         for session in ids {
@@ -121,9 +123,14 @@ impl<S: Read + Write> LiveView<S> {
                 return Ok(Polled::Item(item));
             }
             if self.sessions.iter().all(|(_, ended)| *ended) && self.merge.is_empty() {
-                return Ok(Polled::Ended);
+                self.give_up_unreadable(true);
+                if self.damage.is_empty() {
+                    return Ok(Polled::Ended);
+                }
+                continue;
             }
             let has_gained = self.round()?;
+            self.require_readable()?;
             let is_ready = self.streams.values().all(|stream| stream.is_merged);
             if let Some(item) = is_ready.then(|| self.merge.pop()).flatten() {
                 return Ok(Polled::Item(item));
@@ -215,6 +222,7 @@ impl<S: Read + Write> LiveView<S> {
         let mut has_gained = false;
         for record in records {
             let trace = self.traces.entry(record.trace).or_default();
+            trace.announced.get_or_insert_with(Instant::now);
             if record.is_metadata {
                 has_gained |= trace.metadata_stream.replace(record.id).is_none();
                 (trace.is_stale, trace.has_ended) = (true, false);
@@ -236,23 +244,50 @@ impl<S: Read + Write> LiveView<S> {
             trace.fetch(&mut self.relay)?;
         }
         let mut has_gained = false;
-        let mut unreadable = Vec::new();
         for (id, stream) in self.streams.iter_mut().filter(|(_, stream)| !stream.is_merged) {
-            let Some(trace) = self.traces.get(&stream.trace) else { continue };
-            if let Some(metadata) = &trace.metadata {
+            if let Some(metadata) = self.traces.get(&stream.trace).and_then(|trace| trace.metadata.as_ref()) {
                 self.merge.add(*id, metadata, stream.name.clone(), None);
                 (stream.is_merged, has_gained) = (true, true);
-            } else if trace.has_ended {
-                let reason = trace.reason.as_deref().unwrap_or("there is none");
-                let reason = format!("its metadata has ended, and cannot be read: {reason}");
-                self.damage.push_back(Damage::new(stream.name.clone(), 0, reason));
-                unreadable.push(*id);
+            }
+        }
+        self.give_up_unreadable(false);
+        Ok(has_gained)
+    }
+
+    /// Reports and ends the streams of traces whose metadata cannot be read, and traces of that kind without a stream. `is_over`: no metadata
+    /// comes any more.
+    fn give_up_unreadable(&mut self, is_over: bool) {
+        let mut unreadable = Vec::new();
+        for (id, trace) in &mut self.traces {
+            let Some(reason) = trace.unreadable(is_over, self.metadata_wait) else { continue };
+            let streams = self.streams.iter().filter(|(_, stream)| !stream.is_merged && stream.trace == *id);
+            let streams: Vec<_> = streams.map(|(id, stream)| (*id, stream.name.clone())).collect();
+            if streams.is_empty() && trace.reason.is_some() && !trace.is_unreadable {
+                self.damage.push_back(Damage::new("metadata", 0, reason.clone()));
+            }
+            trace.is_unreadable |= !streams.is_empty() || trace.reason.is_some();
+            for (stream, name) in streams {
+                self.damage.push_back(Damage::new(name, 0, reason.clone()));
+                unreadable.push(stream);
             }
         }
         for stream in unreadable {
             self.end(stream);
         }
-        Ok(has_gained)
+    }
+
+    /// Fails if a session that goes on has traces of which none can be read, and it was waited for their metadata.
+    fn require_readable(&self) -> Result<(), LiveError> {
+        let has_waited =
+            |trace: &Trace| trace.is_unreadable && !trace.has_ended && trace.has_waited(self.metadata_wait);
+        let is_shown = !self.damage.is_empty() || !self.streams.is_empty() || !self.merge.is_empty();
+        if is_shown || self.sessions.iter().all(|(_, ended)| *ended) || !self.traces.values().any(has_waited) {
+            return Ok(());
+        }
+        if self.traces.values().any(|trace| !trace.is_unreadable) {
+            return Ok(());
+        }
+        Err(LiveError::Metadata { wait: self.metadata_wait })
     }
 
     /// Asks for the next packet of a stream that has no event left; whether there was one, or the stream has ended.

@@ -54,6 +54,31 @@ fn endless_metadata_is_refused() {
     assert!(matches!(error, LiveError::TooMuch { what: "bytes of metadata", .. }), "{error}");
 }
 
+/// Metadata that never becomes readable: the wait for it is bounded, and the end of the session is no success.
+#[test]
+fn metadata_that_cannot_be_read_is_told() {
+    for ends in [false, true] {
+        let text = std::cell::Cell::new(Some("/* CTF 1.8 */ trace { major = 1"));
+        let socket = Socket::new(except(|request| match request {
+            Request::Metadata { .. } => Some(bytes_of(|out| match text.take() {
+                Some(text) => MetadataBytes { status: MetadataStatus::Ok, bytes: text.as_bytes() }.encode(out),
+                None => MetadataBytes::only(MetadataStatus::Nothing).encode(out),
+            })),
+            Request::NewStreams { .. } if ends => {
+                Some(bytes_of(|out| Streams::none(NewStreamsStatus::Hup).encode(out)))
+            }
+            _ => None,
+        }));
+        let mut options = LiveOptions::default();
+        options.metadata_wait = if ends { Duration::MAX } else { Duration::from_millis(10) };
+        let (items, ended) = view_all(socket, &options);
+        let [Item::Damage(damage)] = &items[..] else { panic!("{items:?}") };
+        assert!(damage.file.ends_with("channel0_2") && damage.to_string().contains("cannot be read"), "{damage}");
+        assert_eq!(matches!(ended, Err(LiveError::Metadata { .. })), !ends, "{ended:?}");
+        assert_eq!(ended.is_ok(), ends);
+    }
+}
+
 #[test]
 fn absurd_sizes_are_refused_before_they_arrive() {
     for (command, reply) in [
