@@ -36,8 +36,8 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 use stop::StopCondition;
 use tracepoint_control::{
-    Ack, AckState, Acknowledged, ControlError, Controller, DrainedBy, KernelRecorder, KernelRecording, NamedSession,
-    Recorder, Rights, SessionSpec, SinkSpec, State,
+    Ack, AckState, Acknowledged, Application, ControlError, Controller, DrainedBy, KernelRecorder, KernelRecording,
+    NamedSession, Recorder, Rights, SessionSpec, SinkSpec, State,
 };
 use unrecorded::Unrecorded;
 
@@ -155,7 +155,9 @@ impl Record {
         }
         let controller = self.rules.controller()?;
         let process = self.rules.pid.map(|pid| controller.process(pid)).transpose()?;
-        let rules = self.route.apply(self.rules.rules(&controller, &["*"])?);
+        let rules = self.route.apply(self.rules.rules_or_all(&controller)?);
+        // Each process that is named, or that has not answered, is recorded, or named in the report.
+        let mut expected: Vec<Application> = process.iter().cloned().collect();
         let name = format!("record-{}", std::process::id());
         let out = self.output()?;
         rights.as_self(|| self.outputs.require_new_files())?;
@@ -184,10 +186,11 @@ impl Record {
         rights.as_self(|| out.as_deref().map_or(Ok(()), |out| self.outputs.make_directory(out)))?;
         let session = controller.create(&name, &spec)?;
         let mut started_kernel = None;
-        let recorded = self.record(&controller, &session, &spec, sinks, &mut stop, (kernel, &mut started_kernel));
+        let begun = (kernel, &mut started_kernel, &mut expected);
+        let recorded = self.record(&controller, &session, &spec, sinks, &mut stop, begun);
         let report = recorded.and_then(|(recorder, unrecorded, child)| {
             let timeout = self.wait_arguments.timeout.max(END_TIMEOUT);
-            let mut report = report::finish(&session, (recorder, unrecorded), timeout)?;
+            let mut report = report::finish(&session, (recorder, unrecorded), &expected, timeout)?;
             if let Some(kernel) = started_kernel {
                 report.add_kernel(kernel.finish());
             }
@@ -240,8 +243,8 @@ impl Record {
         spec
     }
 
-    /// Records until the stop condition is reached, the kernel as well if it is given. Returns the recorder, the processes that it cannot
-    /// record, and the command if there is one.
+    /// Records until the stop condition is reached, the kernel as well if it is given. Processes that do not answer are added to those that are
+    /// `expected`. Returns the recorder, the processes that it cannot record, and the command if there is one.
     fn record(
         &self,
         controller: &Controller,
@@ -249,7 +252,11 @@ impl Record {
         spec: &SessionSpec,
         sinks: Vec<SinkSpec>,
         stop: &mut StopCondition,
-        (kernel, started_kernel): (Option<KernelRecorder>, &mut Option<KernelRecording>),
+        (kernel, started_kernel, expected): (
+            Option<KernelRecorder>,
+            &mut Option<KernelRecording>,
+            &mut Vec<Application>,
+        ),
     ) -> Result<(Recorder, Unrecorded, Option<Child>), Failure> {
         let is_bounded =
             sinks.iter().any(|sink| matches!(sink.kind.as_str(), "ctf" | "text")) && !self.outputs.removes_old_chunks();
@@ -263,6 +270,7 @@ impl Record {
         recorder.attach();
         recorder.on_change(stop.waker()?);
         self.require_one_process(&waited, &recorder)?;
+        expected.extend(waited.silent);
         let started = kernel.map(|kernel| kernel.start(controller, &of_kernel, self.max_size, &self.rights));
         *started_kernel = started.transpose()?;
         let mut child = command::start(&self.command, controller, spec, self.side)?;

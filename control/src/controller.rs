@@ -11,6 +11,7 @@ mod leftover;
 mod matching;
 mod named;
 mod remove;
+mod silence;
 mod snapshot;
 mod wait;
 
@@ -22,6 +23,7 @@ pub use matching::Unmatched;
 pub(crate) use named::log_line;
 pub use named::{NamedSession, Rotation};
 pub use remove::Removed;
+pub use silence::SilenceReason;
 pub use wait::Acknowledged;
 
 use crate::ack::{Ack, AckState};

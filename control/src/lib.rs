@@ -94,8 +94,8 @@ pub use app::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInf
 pub use bandwidth::BandwidthUse;
 pub use consumer_loop::DrainCounters;
 pub use controller::{
-    Acknowledged, Application, ControlError, Controller, Leftover, NamedSession, Removed, Rotation, SessionInCode,
-    Unmatched,
+    Acknowledged, Application, ControlError, Controller, Leftover, NamedSession, Removed, Rotation,
+    SessionInCode, SilenceReason, Unmatched,
 };
 pub use kernel::{KernelError, KernelEvents, KernelRecorded, KernelRecorder, KernelRecording};
 pub use limit::{Limit, LimitError};

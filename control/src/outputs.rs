@@ -10,7 +10,7 @@ mod udp;
 pub(crate) use ctf::{Chunks, ctf};
 pub(crate) use file::shared_text;
 pub(crate) use in_rings::InRings;
-pub(crate) use space::Allowance;
+pub(crate) use space::{Allowance, LimitReached};
 
 use crate::notice::Notice;
 use crate::spec::SinkSpec;

@@ -3,7 +3,7 @@
 use super::report::Report;
 use super::{Record, command};
 use crate::failure::{Outcome, VerbResult};
-use crate::message;
+use crate::{message, units};
 use std::io;
 use std::path::Path;
 use std::process::Child;
@@ -13,6 +13,12 @@ impl Record {
     pub(super) fn conclude(&self, report: &Report, out: Option<&Path>, child: Option<Child>) -> VerbResult {
         // The recording is over, and the outcome is its own. An error of the standard output is told beside it, at the end.
         drop(self.rights.as_self(|| self.write_report(report, out)));
+        if report.is_full() {
+            let size = units::bytes(self.max_size);
+            message::note(&format!(
+                "stopped at `--max-size` ({size}); what was in the rings then is counted as lost, for the reason `sink`"
+            ));
+        }
         let lossy = self.fail_on_loss && report.any_lost();
         let mut outcome = report.outcome().max(if lossy { Outcome::Lossy } else { Outcome::Success });
         if let Some(mut child) = child {
@@ -29,6 +35,15 @@ impl Record {
             }
         } else if report.any_died() {
             outcome = Outcome::Killed;
+        } else if report.processes() == 0 && !report.any_unrecorded() && !self.is_kernel_alone() {
+            let text =
+                "no process took part: `tracectl list` shows the processes that can be recorded now, and their events";
+            if self.wait {
+                message::note(text);
+            } else {
+                message::error(text);
+                outcome = outcome.max(Outcome::Failed);
+            }
         }
         Ok(outcome)
     }

@@ -30,6 +30,8 @@ pub(super) struct Report {
     unrecorded: Unrecorded,
     /// Whether a process was killed, or ended without closing its recording.
     died: bool,
+    /// Whether the recording has reached its largest size.
+    is_full: bool,
     failures: Vec<String>,
     /// What is told, and is no failure: rules that some processes do not support.
     notes: Vec<String>,
@@ -37,10 +39,12 @@ pub(super) struct Report {
     kernel: Option<KernelRecorded>,
 }
 
-/// Stops the session, waits until the processes have ended the recording, takes the rest of their packets, and removes the session.
+/// Stops the session, waits until the processes have ended the recording, takes the rest of their packets, and removes the session. Of the
+/// `expected` processes, those of which nothing was recorded are named.
 pub(super) fn finish(
     session: &NamedSession<'_>,
     (recorder, mut unrecorded): (Recorder, Unrecorded),
+    expected: &[Application],
     timeout: Duration,
 ) -> Result<Report, Failure> {
     unrecorded.update(&session.acks()?, &recorder);
@@ -85,10 +89,17 @@ pub(super) fn finish(
     let acknowledged: BTreeSet<_> = acks.iter().map(|ack| ack.process).collect();
     let unacknowledged = by_process.all().filter(|(process, _)| !acknowledged.contains(process));
     recovered.extend(unacknowledged.map(|(process, recorded)| self::recovered(session, process, recorded)));
+    for process in expected.iter().chain(&silent) {
+        let key = process.info().key();
+        if by_process.get(key).is_none() && !acknowledged.contains(&key) {
+            unrecorded.add_silent(process);
+        }
+    }
     let is_recorded = |process| by_process.get(process).is_some_and(|recorded| !is_unrecorded(recorded));
     let unrecorded = unrecorded.without(is_recorded);
     let died = !died.is_empty() || !recovered.is_empty();
-    Ok(Report { acks, silent, recovered, unrecorded, died, failures, notes, kernel: None })
+    let is_full = all.iter().any(|recorded| recorded.is_full);
+    Ok(Report { acks, silent, recovered, unrecorded, died, is_full, failures, notes, kernel: None })
 }
 
 /// Messages about rules that processes do not support: notes, and failures. A filter usually fits some programs only, so that only a rule
@@ -152,6 +163,16 @@ impl Report {
         if success { Outcome::Success } else { Outcome::Incomplete }
     }
 
+    /// Whether there were processes of which nothing was recorded.
+    pub(super) fn any_unrecorded(&self) -> bool {
+        !self.unrecorded.is_empty()
+    }
+
+    /// Whether the recording has reached its largest size.
+    pub(super) const fn is_full(&self) -> bool {
+        self.is_full
+    }
+
     pub(super) const fn any_died(&self) -> bool {
         self.died
     }
@@ -163,6 +184,7 @@ impl Report {
     /// Adds what was recorded of the kernel.
     pub(super) fn add_kernel(&mut self, kernel: KernelRecorded) {
         self.failures.extend(kernel.errors.iter().map(|error| format!("the kernel: {error}")));
+        self.is_full |= kernel.is_full;
         self.kernel = Some(kernel);
     }
 
@@ -230,7 +252,7 @@ impl Report {
             }
         }
         text_out.flush()?;
-        report_silent(&self.silent);
+        report_silent(self.silent.iter().filter(|process| !self.unrecorded.has(process.info().key())));
         self.unrecorded.messages().chain(&self.failures).chain(&self.notes).for_each(|text| message::note(text));
         Ok(())
     }
@@ -263,6 +285,7 @@ impl Report {
             "kernel": self.kernel.as_ref().map(kernel_json),
             "not_recorded": self.unrecorded.pids(),
             "not_acknowledged": silent,
+            "max_size_reached": self.is_full,
             "notes": self.notes,
             "failures": self.unrecorded.messages().chain(&self.failures).collect::<Vec<_>>(),
         }))

@@ -2,9 +2,10 @@
 
 use crate::session::acks::of_process;
 use std::collections::BTreeMap;
-use tracepoint_control::{Ack, AckState, ProcessKey, Recorder};
+use tracepoint_control::{Ack, AckState, Application, ProcessKey, Recorder};
 
-/// The processes that have refused the session so far and have not recorded since, each with a message that names it.
+/// The processes that have refused the session so far and have not recorded since, and those that have not answered, each with a message that
+/// names it.
 #[derive(Debug, Default)]
 pub(super) struct Unrecorded(BTreeMap<ProcessKey, String>);
 
@@ -27,6 +28,17 @@ impl Unrecorded {
     /// Adds a process whose sinks the recorder could not create.
     pub(super) fn add(&mut self, process: ProcessKey, reason: &str) {
         self.0.insert(process, format!("process {}: not recorded: {reason}", process.pid));
+    }
+
+    /// Adds a process that has not answered.
+    pub(super) fn add_silent(&mut self, process: &Application) {
+        let (info, reason) = (process.info(), process.silence());
+        self.0.insert(info.key(), format!("process {} ({}): not recorded: {reason}", info.pid, info.name));
+    }
+
+    /// Whether nothing was recorded of a process.
+    pub(super) fn has(&self, process: ProcessKey) -> bool {
+        self.0.contains_key(&process)
     }
 
     /// Removes those of which something was recorded after all.

@@ -30,13 +30,10 @@ pub(crate) fn write_json(session: &str, complete: bool, acks: &[Ack], silent: &[
 }
 
 /// Reports the processes that have not answered.
-pub(crate) fn report_silent(silent: &[Application]) {
+pub(crate) fn report_silent<'a>(silent: impl IntoIterator<Item = &'a Application>) {
     for process in silent {
         let info = process.info();
-        message::note(&format!(
-            "process {} ({}) has not acknowledged: it is stopped or slow, and will acknowledge when it continues",
-            info.pid, info.name
-        ));
+        message::note(&format!("process {} ({}) has not acknowledged: {}", info.pid, info.name, process.silence()));
     }
 }
 

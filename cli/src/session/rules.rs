@@ -43,9 +43,19 @@ impl RuleArguments {
 
     /// The rules; those for `default` if no event is given.
     pub(crate) fn rules(&self, controller: &Controller, default: &[&str]) -> Result<Vec<Rule>, ControlError> {
+        self.rules_and(controller, if self.events.is_empty() { default } else { &[] })
+    }
+
+    /// The rules; of all events if none is given, or only some that are excluded.
+    pub(crate) fn rules_or_all(&self, controller: &Controller) -> Result<Vec<Rule>, ControlError> {
+        let excludes_only = self.events.iter().all(|event| event.starts_with('!'));
+        self.rules_and(controller, if excludes_only { &["*"] } else { &[] })
+    }
+
+    /// The rules that are given, and those for `more` events.
+    fn rules_and(&self, controller: &Controller, more: &[&str]) -> Result<Vec<Rule>, ControlError> {
         let process = self.pid.map(|pid| controller.process(pid)).transpose()?.map(|process| process.info().key());
         let given = self.events.iter().map(String::as_str);
-        let default = default.iter().copied().filter(|_| self.events.is_empty());
         let rule = |event: &str| {
             let mut rule = Rule::new(event);
             // An exclusion has no conditions on the event.
@@ -57,7 +67,7 @@ impl RuleArguments {
             (rule.exe, rule.process) = (self.exe.clone(), process);
             rule
         };
-        Ok(given.chain(default).map(rule).collect())
+        Ok(given.chain(more.iter().copied()).map(rule).collect())
     }
 }
 

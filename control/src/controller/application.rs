@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// A living traced process.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Application {
     name: String,
     /// The directory of all entries. That of the process is opened when it is read: there may be more processes than this one may open

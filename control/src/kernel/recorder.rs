@@ -6,7 +6,7 @@ use super::{KernelError, TRACE};
 use crate::ack::Counters;
 use crate::clock::clock_info;
 use crate::controller::Controller;
-use crate::outputs::{self, Allowance};
+use crate::outputs::{self, Allowance, LimitReached};
 use crate::own_thread::leave_signals_to_the_program;
 use crate::process::hostname;
 use crate::rights::Rights;
@@ -62,8 +62,10 @@ pub struct KernelRecorded {
     pub lost_by_cpu: Vec<(u32, u64)>,
     /// The paths of the traces.
     pub outputs: Vec<PathBuf>,
-    /// What went wrong.
+    /// What went wrong. That the recording has its largest size is nothing of the kind.
     pub errors: Vec<String>,
+    /// Whether sinks have refused packets because the recording has its largest size.
+    pub is_full: bool,
 }
 
 /// A recording of the kernel that runs. If it is dropped, it ends as by [`finish`](Self::finish).
@@ -256,9 +258,12 @@ impl Running {
         let Self { cpus, drain, outputs, mut errors } = self;
         drop(cpus);
         let reports = drain.end(&counts);
-        let failed = |report: &SinkReport| Some(format!("{}: {}", report.name, report.error.as_ref()?));
-        errors.extend(reports.iter().filter_map(failed));
-        let mut recorded = KernelRecorded { lost_by_cpu, errors, ..KernelRecorded::default() };
+        let has_reached_limit = |report: &&SinkReport| report.error.as_ref().is_some_and(LimitReached::is_reason_of);
+        let (full, others): (Vec<_>, Vec<_>) = reports.iter().partition(has_reached_limit);
+        let failed = |report: &&SinkReport| Some(format!("{}: {}", report.name, report.error.as_ref()?));
+        errors.extend(others.iter().filter_map(failed));
+        let is_full = !full.is_empty();
+        let mut recorded = KernelRecorded { lost_by_cpu, errors, is_full, ..KernelRecorded::default() };
         if let Some(report) = reports.first() {
             recorded.count(&report.account, reports.iter().map(|report| report.bytes).sum());
         }

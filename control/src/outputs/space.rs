@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use tracepoint_sinks::SinkError;
 
 /// The part of a file system that stays free: one in this many.
 const FREE: u64 = 20;
@@ -84,6 +85,20 @@ impl Allowance {
     }
 }
 
+/// A write was refused because it would exceed the maximum.
+#[derive(Debug, thiserror::Error)]
+#[error("the session's limit of {most} bytes (`max_size`) is reached")]
+pub(crate) struct LimitReached {
+    most: u64,
+}
+
+impl LimitReached {
+    /// Whether a sink has failed for that reason.
+    pub(crate) fn is_reason_of(error: &SinkError) -> bool {
+        error.io_error().get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Self>)
+    }
+}
+
 /// The limits of one sink.
 #[derive(Debug)]
 pub(super) struct Space {
@@ -121,9 +136,7 @@ impl Space {
         let before = std::mem::replace(&mut self.kept, kept);
         if !self.allowance.check(before, kept, len) {
             self.watch.beyond.fetch_add(1, Ordering::Relaxed);
-            let most = self.allowance.most;
-            let text = format!("the session's limit of {most} bytes (`max_size`) is reached");
-            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, LimitReached { most: self.allowance.most }));
         }
         self.watch.beyond.store(0, Ordering::Relaxed);
         if !self.may_write || self.since.is_none_or(|since| since >= CHECK_INTERVAL) {

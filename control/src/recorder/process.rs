@@ -3,7 +3,7 @@
 use super::Recorded;
 use crate::ack::Counters;
 use crate::bandwidth::Buckets;
-use crate::outputs::{self, Allowance};
+use crate::outputs::{self, Allowance, LimitReached};
 use crate::process::{ProcessKey, trace_name};
 use crate::rights::Rights;
 use crate::session_dir::{RemoteDir, RemoteRingDirs};
@@ -169,12 +169,14 @@ impl RemoteProcess {
             counters
         });
         let errors = reports.iter().filter_map(error).collect();
+        let is_full = reports.iter().any(has_reached_limit);
         Recorded {
             bytes,
             counters,
             complete,
             notes: damage,
             errors,
+            is_full,
             servers: Vec::new(),
             streams: Vec::new(),
             notices: Vec::new(),
@@ -242,10 +244,15 @@ fn line(output: Output) -> Vec<u8> {
     [format.as_bytes(), b" ", path.as_os_str().as_bytes(), b"\n"].concat()
 }
 
+/// Whether a sink has refused packets because of the largest size of the recording, which is the recording's regular end.
+fn has_reached_limit(report: &SinkReport) -> bool {
+    report.error.as_ref().is_some_and(LimitReached::is_reason_of)
+}
+
 /// The error of a sink, if it had one.
 fn error(report: &SinkReport) -> Option<String> {
     let SinkReport { name, refused, error, .. } = report;
-    let error = error.as_ref()?;
+    let error = error.as_ref().filter(|error| !LimitReached::is_reason_of(error))?;
     Some(if *refused > 0 {
         format!("{name}: {error}; {refused} packets were not written")
     } else {

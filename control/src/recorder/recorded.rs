@@ -31,8 +31,10 @@ pub struct Recorded {
     pub notices: Vec<Notice>,
     /// Damage found in its rings or metadata.
     pub notes: Vec<String>,
-    /// Errors of its sinks.
+    /// Errors of its sinks. That the recording has its largest size is none.
     pub errors: Vec<String>,
+    /// Whether its sinks have refused packets because the recording has its largest size.
+    pub is_full: bool,
 }
 
 impl Recorded {
@@ -67,6 +69,7 @@ impl Recorded {
         self.servers.extend(&other.servers);
         self.streams.extend(other.streams.iter().cloned());
         self.complete &= other.complete;
+        self.is_full |= other.is_full;
         self.notices.extend(other.notices.iter().cloned());
         for (own, others) in [(&mut self.notes, &other.notes), (&mut self.errors, &other.errors)] {
             own.extend(others.iter().cloned());
