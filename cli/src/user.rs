@@ -34,8 +34,8 @@ pub(crate) fn become_user(name: &str, stays_root: bool) -> Result<Infallible, Fa
     } else {
         command.uid(uid).gid(gid);
     }
-    command.args(without_option(env::args_os().skip(1))).env_remove("RUNTIME_DIRECTORY");
-    // Root's runtime directory is not the user's.
+    command.args(without_option(env::args_os().skip(1))).env_remove("RUNTIME_DIRECTORY").env_remove("XDG_STATE_HOME");
+    // Root's directories are not the user's.
     let runtime = PathBuf::from(format!("/run/user/{uid}"));
     if runtime.is_dir() {
         command.env("XDG_RUNTIME_DIR", &runtime);

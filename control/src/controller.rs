@@ -19,7 +19,7 @@ pub use application::Application;
 pub use error::ControlError;
 pub use in_code::SessionInCode;
 pub use leftover::Leftover;
-pub use matching::Unmatched;
+pub use matching::{Mismatch, Unmatched};
 pub(crate) use named::log_line;
 pub use named::{NamedSession, Rotation};
 pub use remove::Removed;

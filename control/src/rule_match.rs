@@ -35,6 +35,13 @@ pub(crate) struct Selected {
     pub(crate) rules: Vec<Option<Result<usize, RuleError>>>,
 }
 
+impl Selected {
+    /// Whether anything is recorded.
+    pub(crate) fn records_any(&self) -> bool {
+        self.recorded.iter().flatten().any(|is_recorded| *is_recorded)
+    }
+}
+
 /// Matches the rules with the events of one process, by name and level. Costs one pattern match for each rule and event.
 pub(crate) fn select(spec: &SessionSpec, process: ProcessKey, exe: &str, events: &[Candidate]) -> Selected {
     select_with(spec, process, exe, events, |_, _, _, matched| Ok(matched))

@@ -37,7 +37,8 @@ impl Clone for TraceFilter {
 #[derive(Clone, Debug, Default)]
 struct Rules {
     names: Vec<NameRule>,
-    level: Option<LevelRule>,
+    /// With its text.
+    level: Option<(LevelRule, String)>,
     condition: Option<Expression>,
 }
 
@@ -79,6 +80,17 @@ pub enum TraceFilterError {
         /// The most similar names; may be empty.
         nearest: Vec<String>,
     },
+    /// No selected event of the trace has such a level.
+    #[error("no selected event of the trace has a level `{level}`; {}", known_levels(.levels))]
+    NoLevel {
+        /// The condition.
+        level: String,
+        /// The levels that they have, the most important first.
+        levels: Vec<Level>,
+    },
+    /// The exclusions match every event that the other patterns match.
+    #[error("the patterns with `!` exclude every event of the trace that is selected; leave one of them out")]
+    Excluded,
     /// No event of the trace has a field of this name.
     #[error("no event of the trace has a field called `{name}`{}", suggestion(.nearest))]
     NoField {
@@ -103,6 +115,16 @@ pub fn check_fields<'a>(names: &[String], traces: impl Iterator<Item = &'a Metad
     match names.iter().find(|name| !known.contains(name.as_str())) {
         None => Ok(()),
         Some(name) => Err(TraceFilterError::NoField { name: name.clone(), nearest: nearest_names(name, known) }),
+    }
+}
+
+fn known_levels(levels: &[Level]) -> String {
+    match levels {
+        [] => "they have none".to_owned(),
+        levels => {
+            let names: Vec<_> = levels.iter().map(ToString::to_string).collect();
+            format!("there are: {}", names.join(", "))
+        }
     }
 }
 
@@ -131,7 +153,7 @@ impl TraceFilter {
     /// If the condition cannot be parsed.
     pub fn level(mut self, level: &str) -> Result<Self, TraceFilterError> {
         let wrong = |reason| TraceFilterError::Level { level: level.to_owned(), reason };
-        self.rules.level = Some(LevelRule::parse(level).map_err(wrong)?);
+        self.rules.level = Some((LevelRule::parse(level).map_err(wrong)?, level.to_owned()));
         Ok(self)
     }
 
@@ -167,10 +189,11 @@ impl TraceFilter {
         self.rules.may_accept(name)
     }
 
-    /// Fails if a pattern matches no event of these traces, or the condition fits none of those that are selected by name and level.
+    /// Fails if a pattern matches no event of these traces, all that are matched are excluded or have another level, or the condition fits none
+    /// of those that are selected by name and level. Traces without any kind of event are all right.
     ///
     /// # Errors
-    /// [`TraceFilterError::NoEvent`], [`TraceFilterError::Filter`].
+    /// [`TraceFilterError::NoEvent`], [`TraceFilterError::Excluded`], [`TraceFilterError::NoLevel`], [`TraceFilterError::Filter`].
     pub fn check<'a>(&self, traces: impl Iterator<Item = &'a Metadata>) -> Result<(), TraceFilterError> {
         let streams: Vec<&Arc<StreamClass>> = traces.flat_map(Metadata::streams).collect();
         let classes = || streams.iter().flat_map(|stream| stream.events.values().map(move |class| (*stream, class)));
@@ -179,6 +202,17 @@ impl TraceFilter {
                 let names: BTreeSet<&str> = classes().map(|(_, class)| class.name.as_str()).collect();
                 let nearest = nearest_names(rule.text(), names);
                 return Err(TraceFilterError::NoEvent { pattern: rule.text().to_owned(), nearest });
+            }
+        }
+        let named: Vec<_> = classes().filter(|(_, class)| self.rules.may_accept(&class.name)).collect();
+        if named.is_empty() && classes().next().is_some() {
+            return Err(TraceFilterError::Excluded);
+        }
+        if let Some((wanted, text)) = self.rules.level.as_ref().filter(|_| !named.is_empty()) {
+            let levels: BTreeSet<_> = named.iter().filter_map(|(_, class)| level_of(class)).collect();
+            if !levels.iter().any(|level| wanted.matches(*level)) {
+                let levels = levels.into_iter().collect();
+                return Err(TraceFilterError::NoLevel { level: text.clone(), levels });
             }
         }
         let mut failed: Option<FilterError> = None;
@@ -197,6 +231,10 @@ impl TraceFilter {
     }
 }
 
+fn level_of(class: &EventClass) -> Option<Level> {
+    class.loglevel.and_then(|level| Level::ALL.get(usize::try_from(level).ok()?).copied())
+}
+
 impl Rules {
     fn may_accept(&self, name: &str) -> bool {
         let has_match =
@@ -205,8 +243,8 @@ impl Rules {
     }
 
     fn kind(&self, stream: &StreamClass, class: &EventClass) -> Result<Kind, FilterError> {
-        let level = class.loglevel.and_then(|level| Level::ALL.get(usize::try_from(level).ok()?).copied());
-        let has_level = self.level.is_none_or(|wanted| level.is_some_and(|level| wanted.matches(level)));
+        let matches = |wanted: LevelRule| level_of(class).is_some_and(|level| wanted.matches(level));
+        let has_level = self.level.as_ref().is_none_or(|(wanted, _)| matches(*wanted));
         if !has_level || !self.may_accept(&class.name) {
             return Ok(Kind::Never);
         }

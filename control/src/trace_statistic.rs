@@ -73,8 +73,10 @@ impl TraceStatistic {
         Statistic::words_for(&spec, false)?;
         let (mut fits, mut values) = (0, Values::default());
         let (mut missing, mut wrong, mut known) = (None, None, BTreeSet::new());
+        let mut names = BTreeSet::new();
         for stream in traces.flat_map(Metadata::streams) {
             for class in stream.events.values().filter(|class| is_wanted(&class.name)) {
+                names.insert(class.name.as_str());
                 match columns(&spec, stream, class) {
                     Ok((columns, of_class)) => {
                         fits += columns.len();
@@ -88,6 +90,12 @@ impl TraceStatistic {
                     Err(error) => wrong = Some(error),
                 }
             }
+        }
+        if let Measure::Latency { begin, end, .. } = spec.measure()
+            && let Some(event) = [begin, end].into_iter().find(|event| !names.contains(event.as_str()))
+        {
+            let nearest = nearest_names(event, names);
+            return Err(StatisticError::NoEventAnywhere { event: event.clone(), nearest });
         }
         match (wrong, missing) {
             (Some(error), _) if fits == 0 => Err(error),

@@ -168,6 +168,13 @@ pub enum StatisticError {
         /// The fields that it has.
         fields: Vec<String>,
     },
+    /// None of several events has the name of an event of a latency.
+    NoEventAnywhere {
+        /// `provider:name`.
+        event: String,
+        /// The most similar names; may be empty.
+        nearest: Vec<String>,
+    },
     /// None of several events has the field.
     NoFieldAnywhere {
         /// The field that was looked for.
@@ -205,13 +212,11 @@ impl fmt::Display for StatisticError {
             Self::NoField { event, field, fields } => {
                 write!(f, "{event} has no field `{field}`; its fields: {}", fields.join(", "))
             }
+            Self::NoEventAnywhere { event, nearest } => {
+                write!(f, "no selected event is called `{event}`{}", suggestion(nearest))
+            }
             Self::NoFieldAnywhere { field, nearest } => {
-                let mend = if nearest.is_empty() {
-                    String::new()
-                } else {
-                    format!("; did you mean {}?", nearest.join(" or "))
-                };
-                write!(f, "no selected event has a field `{field}`{mend}")
+                write!(f, "no selected event has a field `{field}`{}", suggestion(nearest))
             }
             Self::FieldType { event, field, wanted } => write!(f, "the field `{field}` of {event} is not {wanted}"),
             Self::Unsupported { what, why } => write!(f, "`{what}`: {why}"),
@@ -219,6 +224,10 @@ impl fmt::Display for StatisticError {
             Self::Switch(error) => error.fmt(f),
         }
     }
+}
+
+fn suggestion(nearest: &[String]) -> String {
+    if nearest.is_empty() { String::new() } else { format!("; did you mean {}?", nearest.join(" or ")) }
 }
 
 impl std::error::Error for StatisticError {}

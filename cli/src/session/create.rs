@@ -8,7 +8,7 @@ use super::{ChangeArguments, acks};
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::message;
 use clap::Args;
-use tracepoint_control::{ControlError, SessionSpec, State};
+use tracepoint_control::{ControlError, Rule, SessionSpec, State};
 
 /// Creates a session, for running and later processes
 ///
@@ -81,9 +81,10 @@ impl Create {
             require_matches(&controller, &spec, &rules)?;
         }
         let session = controller.create(&self.name, &spec)?;
-        if rules.is_empty() {
+        if rules.iter().all(Rule::excludes) {
+            let rules = if rules.is_empty() { "rules" } else { "rules but exclusions" };
             message::note(&format!(
-                "the session {0} has no rules and records nothing; add some with `tracectl enable {0} -e RULE`",
+                "the session {0} has no {rules} and records nothing; add some with `tracectl enable {0} -e RULE`",
                 self.name
             ));
         }

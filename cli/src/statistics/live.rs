@@ -25,7 +25,7 @@ use own::OwnSession;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tracepoint_control::{Application, Controller, Rule, SessionStatistics};
+use tracepoint_control::{Application, Controller, Rule, RuleStatistic, SessionStatistics};
 use tracepoint_probes::StatisticSpec;
 
 /// Running programs in place of traces.
@@ -155,7 +155,10 @@ impl LiveArguments {
         statistic: &StatisticSpec,
     ) -> Result<(Option<OwnSession<'a>>, String), Failure> {
         match target {
-            Target::Session(name) => Ok((None, name)),
+            Target::Session(name) => {
+                require_statistic(controller, &name)?;
+                Ok((None, name))
+            }
             Target::Rules(rules) => {
                 let rules = self.programs.with_statistic(controller, rules, statistic)?;
                 let own = OwnSession::start(controller, "stat", &rules, self.programs.timeout)?;
@@ -215,6 +218,22 @@ impl LiveArguments {
         drop(own);
         Ok(outcome)
     }
+}
+
+/// Fails if no rule of the session computes anything.
+fn require_statistic(controller: &Controller, name: &str) -> Result<(), Failure> {
+    let spec = controller.session(name)?.spec()?;
+    let computes = |rule: &Rule| {
+        let statistic = rule.statistic.as_ref().and_then(|text| text.parse().ok());
+        matches!(statistic, Some(RuleStatistic::Compute(_)))
+    };
+    if spec.rules().flatten().any(computes) {
+        return Ok(());
+    }
+    Err(Failure::Refused(format!(
+        "the session {name} computes no statistic; add one with `tracectl enable {name} -e RULE --statistic count`, or \
+         `'hist(FIELD)'`"
+    )))
 }
 
 /// The operand, if it is a pattern of events and no path.

@@ -2,17 +2,21 @@
 
 use super::{SessionOption, unwatched};
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::session::WaitArguments;
+use crate::session::acks::{of_process, report_silent};
+use crate::session::rules::add;
 use crate::{message, output, units};
 use clap::{Args, ValueEnum};
 use nix::unistd::{Uid, User};
 use serde_json::json;
 use std::env;
 use std::ffi::OsString;
-use std::os::unix::fs::MetadataExt;
+use std::fs::DirBuilder;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracepoint_control::trigger::{TriggerOptions, Watchers, trigger_set};
-use tracepoint_control::{Do, Limit, When};
+use tracepoint_control::trigger::{TriggerOptions, Watchers, trigger_remove, trigger_set};
+use tracepoint_control::{Ack, Controller, Do, Limit, NamedSession, Rule, SessionSpec, TriggerAck, When};
 
 /// A kind of condition on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -117,6 +121,11 @@ pub(crate) struct Trigger {
     /// Keep snapshots of this size in sum [default: 1G]
     #[arg(long, help_heading = "Snapshots", value_name = "SIZE", value_parser = units::size)]
     max_size: Option<u64>,
+    /// With `event`: accept one that no running process can notice: its pattern matches no event, or its filter does not fit
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    answer: WaitArguments,
     /// Write one JSON object: `session`, `trigger`, `when` and `actions`
     #[arg(long)]
     json: bool,
@@ -138,7 +147,22 @@ impl Trigger {
         (options.before, options.after) = (self.before, self.after);
         (options.keep, options.max_size) = (self.keep, self.max_size);
         let described = when.to_string();
+        let event = if let When::Event(rule) = &when { Some(rule.clone()) } else { None };
+        let event = event.filter(|_| !self.wait);
+        if let Some(rule) = &event {
+            require_event(&controller, &session, rule)?;
+        }
+        let before = session.triggers()?.len();
         let id = trigger_set(&session, when, first, &options)?;
+        if event.is_some()
+            && let Err(failure) = self.require_fit(&session, &id)
+        {
+            // That of an equal trigger stays as it was.
+            if session.triggers()?.len() > before {
+                trigger_remove(&session, &id)?;
+            }
+            return Err(failure);
+        }
         if self.json {
             let object = json!({ "session": session.name(), "trigger": id, "when": described, "actions": all });
             output::json(&object)?;
@@ -150,6 +174,32 @@ impl Trigger {
             message::note(&note);
         }
         Ok(Outcome::Success)
+    }
+
+    /// Fails if the processes say that the filter of an event trigger fits none of their events.
+    fn require_fit(&self, session: &NamedSession<'_>, id: &str) -> Result<(), Failure> {
+        let generation = session.spec()?.generation;
+        let waited = session.wait(generation, self.answer.timeout)?;
+        report_silent(&waited.silent);
+        let answers: Vec<_> = waited.acks.iter().filter(|ack| ack.generation >= generation).collect();
+        let watches = |ack: &&Ack| matches!(ack.triggers.get(id), Some(TriggerAck::Watched | TriggerAck::Events(1..)));
+        let unsupported = answers.iter().filter_map(|ack| match ack.triggers.get(id)? {
+            TriggerAck::Unsupported(reason) => {
+                Some(of_process(ack, format_args!("the trigger would never act: {reason}")))
+            }
+            _ => None,
+        });
+        let reasons: Vec<_> = unsupported.collect();
+        if reasons.is_empty() {
+            return Ok(());
+        }
+        let text = reasons.join("\n");
+        if answers.iter().any(watches) {
+            message::note(&text);
+            return Ok(());
+        }
+        let mend = "correct the filter, or set the trigger for later processes with `--wait`";
+        Err(Failure::Refused(format!("{text}\n{mend}")))
     }
 
     /// The condition, and the words behind it.
@@ -206,6 +256,19 @@ impl Trigger {
     }
 }
 
+/// Fails if there are processes that the session is for, and none of their events matches the rule of a trigger.
+fn require_event(controller: &Controller, session: &NamedSession<'_>, rule: &Rule) -> Result<(), Failure> {
+    let mut spec = SessionSpec::new();
+    spec.tag = session.spec()?.tag;
+    add(&mut spec, session.name(), std::slice::from_ref(rule))?;
+    match controller.unmatched(&spec)?.first() {
+        Some(unmatched) if unmatched.processes > 0 => Err(Failure::Refused(format!(
+            "{unmatched}; `tracectl list` shows the events there are; with `--wait` the trigger may be for events of later processes"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// The absolute path of a program. It is resolved when the trigger is set, because the process that runs it later can have another `PATH` and working directory.
 fn find_program(name: &str) -> Result<String, Failure> {
     let found = if name.contains('/') {
@@ -228,8 +291,24 @@ fn default_output(session: &str) -> Result<PathBuf, Failure> {
     // With `--user`, the variable is still root's.
     let own = |home: &PathBuf| home.metadata().is_ok_and(|home| home.uid() == Uid::effective().as_raw());
     let home = || set("HOME").filter(own).or_else(|| Some(User::from_uid(Uid::effective()).ok()??.dir));
-    let state = set("XDG_STATE_HOME").filter(own).or_else(|| home().map(|home| home.join(".local/state")));
+    let state = match set("XDG_STATE_HOME") {
+        Some(state) => Some(state_home(state)?),
+        None => home().map(|home| home.join(".local/state")),
+    };
     state.map(|state| state.join("tracepoint/snapshots").join(session)).ok_or_else(|| {
         Failure::Refused("there is no home directory for the snapshots; name a place with `--output DIR`".to_owned())
     })
+}
+
+/// The directory of `$XDG_STATE_HOME`, which is made if it does not exist.
+fn state_home(dir: PathBuf) -> Result<PathBuf, Failure> {
+    let mend = "correct the variable, or name a place with `--output DIR`";
+    let failed = |reason: String| Failure::Refused(format!("cannot use `$XDG_STATE_HOME`: {reason}; {mend}"));
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
+    made.map_err(|error| failed(format!("{} cannot be made: {error}", dir.display())))?;
+    let owner = dir.metadata().map_err(|error| failed(format!("{}: {error}", dir.display())))?.uid();
+    if owner != Uid::effective().as_raw() {
+        return Err(failed(format!("{} belongs to user {owner}", dir.display())));
+    }
+    Ok(dir)
 }

@@ -203,6 +203,13 @@ fn what_cannot_be_answered_is_told() {
         (&["hist", "count"], 3, "no selected event has a field `count`"),
         (&["hist", "top(size)"], 2, "expected a field or a latency"),
         (&["stat", "-e", "web:askd"], 3, "no event of the trace matches `web:askd`"),
+        (
+            &["hist", "latency(web:asked, web:answerd)"],
+            3,
+            "no selected event is called `web:answerd`; did you mean web:",
+        ),
+        (&["hist", "latency(no:a, no:b)", "--prometheus"], 3, "no selected event is called `no:a`"),
+        (&["stat", "--level", "==emerg"], 3, "no selected event of the trace has a level `==emerg`; there are: "),
         (&["stat", "--by", "a,b,c"], 3, "at most two fields"),
     ] {
         let (found, out, err) = run(arguments, &directory);

@@ -218,6 +218,8 @@ fn events_are_selected_by_name_level_and_fields() {
         (&["-e", "viewed:stepp"][..], 3, "did you mean viewed:step?"),
         (&["-e", "[", "--json"], 2, "`[` is not a pattern for events"),
         (&["--level", "loud"], 2, "the level `loud` cannot be used"),
+        (&["--level", "==emerg"], 3, "no selected event of the trace has a level `==emerg`; there are: Warning"),
+        (&["-e", "viewed:*", "-e", "!*:*"], 3, "exclude every event"),
         (&["--filter", "nn > 5"], 3, "no field is called `nn`; did you mean n?"),
         (&["-e", "*:said", "--filter", "text > 5"], 3, "texts can be compared with `==` and `!=` only"),
         (&["--filter", "n >"], 2, "--filter"),

@@ -74,6 +74,77 @@ fn a_process_that_is_not_recorded_is_named() -> Outcome {
     Ok(())
 }
 
+/// A process that is stopped when it is to be recorded, and killed before it answers.
+#[test]
+fn a_process_that_never_answers_is_named() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let mut traced = place.start("exit_codes::a_process_that_never_answers_is_named");
+    let pid = traced.0.id().to_string();
+    kill(&traced.0, "STOP")?;
+    let (code, _, err) = place.tracectl(&["list", "-p", &pid, "--timeout", "1ms"]);
+    assert!(
+        code == Some(1)
+            && err.contains(&format!("it is stopped, and will acknowledge when it continues (`kill -CONT {pid}`)")),
+        "{err}"
+    );
+    let mut record = place.command(&["record", "-e", "shop:paid", "-p", &pid, "-o", "out", "--json"]);
+    let record = record.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    until(|| fs::read_dir(place.path("run/sessions")).is_ok_and(|sessions| sessions.count() > 0));
+    traced.0.kill()?;
+    traced.0.wait()?;
+    let output = record.wait_with_output()?;
+    let err = String::from_utf8(output.stderr)?;
+    assert_eq!(output.status.code(), Some(6), "{err}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let named = format!("process {pid} (");
+    let failure = report["failures"][0].as_str().ok_or("no failure")?;
+    assert!(failure.starts_with(&named) && failure.ends_with("not recorded: it ended before it answered"), "{report}");
+    assert_eq!((&report["not_recorded"][0], &report["recorded"]), (&traced.0.id().into(), &0.into()), "{report}");
+    Ok(())
+}
+
+/// Rules that only exclude events leave all others; those that exclude everything are refused, and so is a rule that nothing can match.
+#[test]
+fn nothing_is_recorded_only_if_that_is_said() {
+    if is_traced() {
+        return;
+    }
+    let place = Place::new();
+    let _traced = place.start("exit_codes::nothing_is_recorded_only_if_that_is_said");
+    place.well(&["record", "-e", "!shop:looked", "--duration", "200ms", "-o", "out"]);
+    let shown = place.well(&["view", "out"]);
+    assert!(shown.contains(" shop:paid ") && !shown.contains(" shop:looked "), "{shown}");
+    for (arguments, said) in [
+        (
+            &["-e", "shop:*", "-e", "!shop:*"][..],
+            "the rules with `!` exclude every event of the process that matches `shop:*`",
+        ),
+        (
+            &["-e", "shop:*", "--level", "<=emerg"],
+            "no event of the process that matches `shop:*` has a level `<=emerg`",
+        ),
+    ] {
+        let refused = place.refused(&[&["record", "-o", "other"], arguments].concat());
+        assert!(refused.contains(said), "{refused}");
+    }
+    let (code, out, err) = place.tracectl(&["record", "-e", "no:*", "--wait", "--duration", "1ms", "-o", "none"]);
+    assert!(code == Some(0) && out.starts_with("0 events") && err.contains("no process took part"), "{out}{err}");
+    let refused = place.refused(&["hist", "latency(shop:paid, shop:loked)", "--once"]);
+    assert!(
+        refused.contains("no event of the process is called `shop:loked`")
+            && refused.contains("did you mean shop:looked"),
+        "{refused}"
+    );
+    place.well(&["create", "recorded", "-e", "shop:*", "--start"]);
+    for verb in ["stat", "hist"] {
+        let refused = place.refused(&[verb, "-s", "recorded", "--prometheus"]);
+        assert!(refused.contains("the session recorded computes no statistic"), "{refused}");
+    }
+}
+
 #[test]
 fn a_command_decides_by_its_status() -> Outcome {
     if is_traced() {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
 
@@ -66,6 +67,19 @@ fn a_listener_watches_and_notifies() -> Outcome {
     assert!(code == Some(0) && err.contains("note: trigger t1 of flight: nobody watches"), "{err}");
     assert!(triggers(&place)["triggers"][0]["missing"].as_str().is_some_and(|text| text.contains("tracectl listen")));
     let mut dies = place.start("triggers::a_listener_watches_and_notifies");
+    // What would never act is not set, unless it is for later processes.
+    for (words, said) in [
+        (&["event", "shop:pad"][..], "no event of the process matches `shop:pad`; did you mean shop:paid?"),
+        (&["event", "shop:*", "--level", "==emerg"], "has a level `==emerg`"),
+        (&["event", "shop:paid", "--filter", "cent > 3"], "no field is called `cent`; did you mean cents?"),
+    ] {
+        let refused = place.refused(&[&["trigger", "--id", "never"], words, &["notify"]].concat());
+        assert!(refused.contains(said) && refused.contains("--wait"), "{refused}");
+    }
+    assert_eq!(triggers(&place)["triggers"].as_array().map(Vec::len), Some(1));
+    let (code, _, err) = place.tracectl(&["trigger", "--id", "later", "event", "shop:pad", "notify", "--wait"]);
+    assert_eq!(code, Some(0), "{err}");
+    place.well(&["untrigger", "later"]);
     place.well(&["status", "flight"]);
     let mut listener = Listener::start(&place)?;
     assert_eq!(triggers(&place)["triggers"][0]["missing"], Value::Null);
@@ -285,6 +299,30 @@ fn triggers_belong_to_their_session() -> Outcome {
     }
     let refused = place.refused(&["trigger", "OnAnyCoreDump", "stop"]);
     assert!(refused.contains("one, two") && refused.contains("-s NAME"), "{refused}");
+    // A directory of `$XDG_STATE_HOME` that does not exist is made, and no other is taken in its place.
+    let snapshot = |state: &Path| {
+        let mut command = place.command(&["trigger", "-s", "two", "panic", "snapshot", "--id", "state"]);
+        let output = command.env("XDG_STATE_HOME", state).output()?;
+        Ok::<_, std::io::Error>((output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned()))
+    };
+    let state = place.path("state");
+    let (code, said) = snapshot(&state)?;
+    assert!(
+        code == Some(0) && state.is_dir() && said.contains(&format!("snapshot into {}/", state.display())),
+        "{said}"
+    );
+    place.well(&["untrigger", "-s", "two", "state"]);
+    let (code, said) = snapshot(Path::new("/proc/nowhere"))?;
+    assert!(code == Some(3) && said.contains("cannot use `$XDG_STATE_HOME`: /proc/nowhere cannot be made"), "{said}");
+    let statistic = ["trigger", "-s", "two", "statistic", "p99 of hist(size) > 5", "stop"];
+    let refused = place.refused(&statistic);
+    assert!(
+        refused.contains("the session two does not compute `hist(size)`") && refused.contains("it computes none"),
+        "{refused}"
+    );
+    place.well(&["enable", "two", "-e", "nothing:*", "--statistic", "hist(sizes)", "--wait"]);
+    let refused = place.refused(&statistic);
+    assert!(refused.contains("it computes `hist(sizes)`; did you mean hist(sizes)?"), "{refused}");
     let set = |more: &[&str]| {
         let (code, _, err) = place.tracectl(&[&["trigger", "-s", "one", "OnAnyCoreDump"], more].concat());
         assert_eq!(code, Some(0), "{err}");

@@ -3,9 +3,10 @@
 use super::Controller;
 use crate::nearest::nearest_names;
 use crate::rule_match::select;
-use crate::spec::SessionSpec;
+use crate::spec::{NameRule, Rule, RuleStatistic, SessionSpec};
 use std::collections::BTreeSet;
 use std::fmt;
+use tracepoint_probes::Measure;
 
 /// A rule that matches nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,15 +18,44 @@ pub struct Unmatched {
     pub processes: usize,
     /// The most similar names; may be empty.
     pub nearest: Vec<String>,
+    /// What no event fulfils.
+    pub mismatch: Mismatch,
+}
+
+/// What of a rule no event fulfils.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mismatch {
+    /// Its pattern.
+    Name,
+    /// Its level: events match its pattern, and have other levels.
+    Level(String),
+    /// The name of an event of its latency.
+    LatencyEvent(String),
+    /// The session's exclusions match every event that it matches.
+    Excluded,
 }
 
 impl fmt::Display for Unmatched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rule, processes, nearest } = self;
-        match processes {
+        let Self { rule, processes, nearest, mismatch } = self;
+        let of = match processes {
             0 => return write!(f, "`{rule}` matches nothing: no traced process takes part"),
-            1 => write!(f, "no event of the process matches `{rule}`")?,
-            _ => write!(f, "no event of {processes} processes matches `{rule}`")?,
+            1 => "the process".to_owned(),
+            _ => format!("{processes} processes"),
+        };
+        match mismatch {
+            Mismatch::Name => write!(f, "no event of {of} matches `{rule}`")?,
+            Mismatch::Level(level) => write!(f, "no event of {of} that matches `{rule}` has a level `{level}`")?,
+            Mismatch::LatencyEvent(event) => {
+                write!(f, "no event of {of} is called `{event}`, which the latency needs")?;
+            }
+            Mismatch::Excluded => {
+                write!(
+                    f,
+                    "the rules with `!` exclude every event of {of} that matches `{rule}`; leave one of them out"
+                )?;
+            }
         }
         if nearest.is_empty() { Ok(()) } else { write!(f, "; did you mean {}?", nearest.join(" or ")) }
     }
@@ -40,7 +70,7 @@ impl Controller {
     pub fn unmatched(&self, spec: &SessionSpec) -> Result<Vec<Unmatched>, super::ControlError> {
         let mut counts = vec![0; spec.rules.len()];
         let mut names = BTreeSet::new();
-        let mut processes = 0;
+        let (mut processes, mut records_any) = (0, false);
         for process in self.processes()? {
             let info = process.info();
             if !spec.is_for(info.tag.as_deref()) {
@@ -51,17 +81,40 @@ impl Controller {
             for (count, rule) in counts.iter_mut().zip(&selected.rules) {
                 *count += rule.as_ref().and_then(|rule| rule.as_ref().ok()).copied().unwrap_or(0);
             }
+            records_any |= selected.records_any();
             processes += usize::from(selected.rules.iter().any(Option::is_some));
             names.extend(candidates.into_iter().map(|event| event.name));
         }
-        let none = spec.rules().zip(counts).filter(|(_, count)| *count == 0);
-        let rules = none.filter_map(|(rule, _)| rule.ok()).filter(|rule| !rule.event.starts_with('!'));
-        let unmatched = |rule: &crate::spec::Rule| Unmatched {
-            rule: rule.event.clone(),
-            processes,
-            nearest: nearest(&rule.event, &names),
+        // What is excluded is excluded from all channels; the statistics of a session stay, if it has any.
+        let is_all_excluded =
+            processes > 0 && !records_any && spec.rules().flatten().all(|rule| rule.statistic.is_none());
+        let unmatched = |rule: &Rule, count: usize| {
+            let (mismatch, nearest) = match count {
+                0 => mismatch(rule, &names),
+                _ => (Mismatch::Excluded, Vec::new()),
+            };
+            Unmatched { rule: rule.event.clone(), processes, nearest, mismatch }
         };
-        Ok(rules.map(unmatched).collect())
+        let rules = spec.rules().zip(counts).filter_map(|(rule, count)| Some((rule.ok()?, count)));
+        let rules = rules.filter(|(rule, count)| !rule.excludes() && (*count == 0 || is_all_excluded));
+        Ok(rules.map(|(rule, count)| unmatched(rule, count)).collect())
+    }
+}
+
+/// What of a rule none of the events fulfils, and the names that are most similar to what it names.
+fn mismatch(rule: &Rule, names: &BTreeSet<String>) -> (Mismatch, Vec<String>) {
+    let statistic = rule.statistic.as_ref().and_then(|text| text.parse().ok());
+    if let Some(RuleStatistic::Compute(spec)) = &statistic
+        && let Measure::Latency { begin, end, .. } = spec.measure()
+        && let Some(event) = [begin, end].into_iter().find(|event| !names.contains(*event))
+    {
+        let nearest = nearest_names(event, names.iter().map(String::as_str));
+        return (Mismatch::LatencyEvent(event.clone()), nearest);
+    }
+    let matches = |pattern: NameRule| names.iter().any(|name| pattern.matches(name));
+    match &rule.level {
+        Some(level) if NameRule::parse(&rule.event).is_ok_and(matches) => (Mismatch::Level(level.clone()), Vec::new()),
+        _ => (Mismatch::Name, nearest(&rule.event, names)),
     }
 }
 

@@ -23,6 +23,19 @@ pub enum TriggerError {
         /// The triggers it has, as text.
         known: String,
     },
+    /// The session does not compute the statistic, so that the trigger would never act.
+    #[error(
+        "the session {session} does not compute `{statistic}`, so that the trigger would never act; {known}; add it with `tracectl \
+         enable {session} -e RULE --statistic '{statistic}'`"
+    )]
+    NoStatistic {
+        /// The session.
+        session: String,
+        /// The statistic of the condition.
+        statistic: String,
+        /// The statistics that it computes, as text.
+        known: String,
+    },
     /// Only [`When::CoreDump`](crate::When::CoreDump) is reported by a message.
     #[error("the condition `{when}` is noticed by the library itself; only `OnAnyCoreDump` is reported by a message")]
     NotFired {

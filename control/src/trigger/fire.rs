@@ -19,10 +19,12 @@ use super::socket::{NOTIFY, connect_to};
 use super::state::{self, TriggerState};
 use crate::app::SESSIONS;
 use crate::controller::{ControlError, Controller, NamedSession};
+use crate::nearest::nearest_names;
 use crate::process::ProcessKey;
 use crate::rundir::RunDir;
-use crate::spec::{Do, DrainedBy, TriggerSpec, When};
+use crate::spec::{Do, DrainedBy, RuleStatistic, Threshold, TriggerSpec, When};
 use rustix::io::Errno;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -83,13 +85,17 @@ impl TriggerOptions {
 ///
 /// # Errors
 ///
-/// [`TriggerError::Control`]: the session does not exist, or the trigger is invalid.
+/// [`TriggerError::Control`]: the session does not exist, or the trigger is invalid; [`TriggerError::NoStatistic`]: no rule of the session
+/// computes the statistic of the condition.
 pub fn trigger_set(
     session: &NamedSession<'_>,
     when: When,
     action: Do,
     options: &TriggerOptions,
 ) -> Result<String, TriggerError> {
+    if let When::Statistic(text) = &when {
+        require_statistic(session, text)?;
+    }
     let what = format!("trigger {when}");
     let trigger = options.spec(when, action);
     let (mut id, mut is_new) = (String::new(), true);
@@ -105,6 +111,31 @@ pub fn trigger_set(
         state::create(&session.dir()?, &id).map_err(ControlError::from)?;
     }
     Ok(id)
+}
+
+/// Fails unless a rule of the session computes the statistic of this condition. A malformed condition is told when the trigger is added.
+fn require_statistic(session: &NamedSession<'_>, condition: &str) -> Result<(), TriggerError> {
+    let Ok(Threshold { statistic, .. }) = condition.parse() else { return Ok(()) };
+    let (wanted, spec) = (statistic.to_string(), session.spec()?);
+    let texts = spec.rules().flatten().filter_map(|rule| rule.statistic.as_ref()?.parse().ok());
+    let computed: BTreeSet<_> = texts
+        .filter_map(|statistic| match statistic {
+            RuleStatistic::Compute(spec) => Some(spec.to_string()),
+            RuleStatistic::Sample { .. } => None,
+        })
+        .collect();
+    if computed.contains(&wanted) {
+        return Ok(());
+    }
+    let known = match computed.len() {
+        0 => "it computes none".to_owned(),
+        _ => format!("it computes {}", computed.iter().map(|text| format!("`{text}`")).collect::<Vec<_>>().join(", ")),
+    };
+    let known = match &nearest_names(&wanted, computed.iter().map(String::as_str))[..] {
+        [] => known,
+        nearest => format!("{known}; did you mean {}?", nearest.join(" or ")),
+    };
+    Err(TriggerError::NoStatistic { session: session.name().to_owned(), statistic: wanted, known })
 }
 
 /// Removes a trigger of a session, and its state. Its snapshots stay.

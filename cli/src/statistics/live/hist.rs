@@ -47,6 +47,14 @@ pub(super) fn is_shown(snapshot: &Snapshot, only: Option<&Measure>) -> bool {
     is_wanted && matches!(snapshot.results, Results::Histogram(_) | Results::Latency { .. })
 }
 
+/// Fails if no distribution is computed, or not that of this field or latency.
+pub(super) fn require_distribution(statistics: &SessionStatistics, only: Option<&Measure>) -> Result<(), Failure> {
+    if distinct(statistics).iter().any(|result| is_shown(&result.snapshot, only)) {
+        return Ok(());
+    }
+    Err(Failure::Refused(NONE.to_owned()))
+}
+
 /// The distribution that a picture shows: of all events together.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 
 use super::View;
 use super::combine::{distinct, over_events};
+use super::hist::require_distribution;
 use crate::failure::Failure;
 use crate::output;
 use crate::statistics::prometheus::{self, Source};
@@ -51,7 +52,12 @@ pub(crate) struct MetricsView(pub(crate) Scope);
 
 impl View for MetricsView {
     fn show(&mut self, statistics: &SessionStatistics) -> Result<(), Failure> {
-        Ok(write!(output::raw(), "{}", self.0.metrics(statistics).into_text())?)
+        if let Scope::Distributions(only) = &self.0 {
+            require_distribution(statistics, only.as_ref())?;
+        }
+        let mut out = output::raw();
+        write!(out, "{}", self.0.metrics(statistics).into_text())?;
+        Ok(out.flush()?)
     }
 
     fn is_shown_once(&self) -> bool {
