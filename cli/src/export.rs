@@ -1,6 +1,7 @@
 //! `tracectl export`: traces in the formats of other viewers.
 
 mod flame;
+mod stacks;
 mod target;
 
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
@@ -11,16 +12,17 @@ use crate::query;
 use crate::selection::{EventSelection, TimeSelection};
 use crate::time_point::Context;
 use crate::view::{Selection, Wanted, report_unfinished};
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{ArgGroup, Args};
 use flame::FlameGraph;
 use serde_json::json;
+use stacks::{NO_SPANS, Stacks};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use target::Target;
 use tracepoint_control::check_fields;
 use tracepoint_export::{Chrome, Csv, Exporter, Folded, Format, Otlp, Perfetto, Summary};
-use tracepoint_reader::{Item, Metadata, Trace};
+use tracepoint_reader::{Item, Trace};
 
 /// Writes the events of traces in the format of another viewer
 ///
@@ -89,13 +91,6 @@ pub(crate) struct Export {
     stacks: Option<Stacks>,
 }
 
-/// What stacks are made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Stacks {
-    Spans,
-    Calls,
-}
-
 impl Export {
     /// Where the output goes.
     fn path(&self) -> Option<&Path> {
@@ -125,11 +120,19 @@ impl Export {
         let times = self.times.resolve(&Context { range, utc: false })?;
         let mut selection = Selection { filter, times, head: None };
 
+        let has_stacks = self.folded.is_some() || self.flame.is_some();
+        let stacks = has_stacks.then(|| Stacks::choose(self.stacks, &trace)).transpose()?;
         let (target, out) = Target::create(path)?;
-        let format = self.format(out, &trace, &selection);
+        let format = self.format(out, &trace, &selection, stacks);
         let exported = export(&trace, range, &mut selection, Exporter::new(format));
         let Exported { summary, unchecked } = target.keep(exported)?;
         self.report(path, &summary)?;
+        if self.folded.is_some()
+            && stacks == Some(Stacks::Spans)
+            && summary.spans_closed + summary.spans_without_begin == 0
+        {
+            message::note(&format!("no span has ended among the selected events: {NO_SPANS}"));
+        }
         if unchecked > 0 {
             message::note_unchecked(unchecked);
         }
@@ -152,7 +155,13 @@ impl Export {
         Ok(outcome.max(report_unfinished(&trace)))
     }
 
-    fn format(&self, out: Box<dyn Write>, trace: &Trace, selection: &Selection) -> Box<dyn Format> {
+    fn format(
+        &self,
+        out: Box<dyn Write>,
+        trace: &Trace,
+        selection: &Selection,
+        stacks: Option<Stacks>,
+    ) -> Box<dyn Format> {
         let metadata = || trace.metadata().map(|(_, metadata)| metadata);
         if self.perfetto.is_some() {
             Box::new(Perfetto::new(out).counters(self.counter.clone()))
@@ -162,19 +171,15 @@ impl Export {
             Box::new(Otlp::json_lines(out))
         } else if self.otlp_protobuf.is_some() {
             Box::new(Otlp::protobuf(out))
-        } else if self.csv.is_some() {
-            let all = || Csv::<Box<dyn Write>>::fields_of(metadata(), |name| selection.filter.may_accept(name));
-            Box::new(Csv::new(out, self.fields.clone().unwrap_or_else(all)))
-        } else {
-            let mut events = metadata().flat_map(Metadata::streams).flat_map(|stream| stream.events.values());
-            let default = || if events.any(|event| event.span().is_some()) { Stacks::Spans } else { Stacks::Calls };
-            let stacks = self.stacks.unwrap_or_else(default);
-            let unit = if stacks == Stacks::Spans { "ns" } else { "events" };
-            let out = if self.flame.is_some() { Box::new(FlameGraph::new(out, unit)) } else { out };
+        } else if let Some(stacks) = stacks {
+            let out = if self.flame.is_some() { Box::new(FlameGraph::new(out, stacks.unit())) } else { out };
             match stacks {
                 Stacks::Spans => Box::new(Folded::of_spans(out)),
                 Stacks::Calls => Box::new(Folded::of_call_stacks(out)),
             }
+        } else {
+            let all = || Csv::<Box<dyn Write>>::fields_of(metadata(), |name| selection.filter.may_accept(name));
+            Box::new(Csv::new(out, self.fields.clone().unwrap_or_else(all)))
         }
     }
 
@@ -202,6 +207,18 @@ impl Export {
         if summary.outside > 0 {
             let events = counted(summary.outside, "event");
             message::note(&format!("{events} in no span were left out, because OTLP has them as part of spans"));
+        }
+        if summary.guessed_parents > 0 {
+            let (parents, those) = (counted(summary.guessed_parents, "span"), "no `parent_id`");
+            message::note(&format!(
+                "{parents} with {those} have a guessed parent, in which they lie on their thread; `span!(parent: …)` names it"
+            ));
+        }
+        if summary.parents_given_up > 0 {
+            let spans = counted(summary.parents_given_up, "span");
+            message::note(&format!(
+                "{spans} are not the guessed parents of what is in them, because that was too much to wait for their ends"
+            ));
         }
         if summary.spans_forgotten > 0 {
             let spans = counted(summary.spans_forgotten, "span");

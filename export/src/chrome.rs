@@ -13,8 +13,9 @@ use crate::sources::{Sources, ThreadId};
 
 /// Writes one JSON object: `traceEvents`, an array, and `otherData`, with the [`Summary`].
 ///
-/// Times are microseconds since the first item, with three decimals; `otherData.origin_ns` is that in nanoseconds since the epoch. Damage has no
-/// time, and is shown there.
+/// Times are microseconds since the first item, with three decimals; `otherData.origin_ns` is that in nanoseconds since the epoch. A span that
+/// began earlier, of which only the end is there, begins there, because viewers leave out negative times: `before_us` is how much earlier. Damage
+/// has no time, and is shown there, too. `pid` and `tid` are left out where they are not known.
 #[derive(Debug)]
 pub struct Chrome<W: Write> {
     out: W,
@@ -23,7 +24,8 @@ pub struct Chrome<W: Write> {
     /// The time of the first item that has one.
     origin: Option<i64>,
     /// Processes and threads whose names are written: of a thread, without and with its own name.
-    named: HashSet<(u32, u64, bool)>,
+    named: HashSet<(u32, Option<u64>, bool)>,
+    has_elements: bool,
 }
 
 /// An element of `traceEvents`.
@@ -33,8 +35,10 @@ struct Element<'a, A> {
     name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     cat: &'a str,
-    pid: u32,
-    tid: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tid: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ts: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,16 +75,23 @@ impl Serialize for EventArgs<'_> {
 }
 
 /// The fields of a span.
-struct SpanArgs<'a>(&'a Span<'a>);
+struct SpanArgs<'a> {
+    span: &'a Span<'a>,
+    /// How long before the first item it began.
+    before_us: Option<f64>,
+}
 
 impl Serialize for SpanArgs<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for (name, value) in plain::span_fields(self.0) {
+        for (name, value) in plain::span_fields(self.span) {
             map.serialize_entry(name, value)?;
         }
-        if let Some(missing) = plain::missing(self.0) {
+        if let Some(missing) = plain::missing(self.span) {
             map.serialize_entry("missing", missing)?;
+        }
+        if let Some(before) = self.before_us {
+            map.serialize_entry("before_us", &before)?;
         }
         map.end()
     }
@@ -113,7 +124,7 @@ struct OtherData<'a> {
 impl<W: Write> Chrome<W> {
     /// Writes to `out`, which should be buffered.
     pub fn new(out: W) -> Self {
-        Self { out, counters: Vec::new(), has_begun: false, origin: None, named: HashSet::new() }
+        Self { out, counters: Vec::new(), has_begun: false, origin: None, named: HashSet::new(), has_elements: false }
     }
 
     /// Draws the numbers in fields of these names as counters, too.
@@ -124,23 +135,26 @@ impl<W: Write> Chrome<W> {
     }
 
     fn element<A: Serialize>(&mut self, element: &Element<'_, A>) -> io::Result<()> {
-        // The first one comes behind the begin of the array.
-        self.out.write_all(if self.named.is_empty() { b"\n" } else { b",\n" })?;
-        self.named.insert((u32::MAX, 0, false));
+        self.out.write_all(if std::mem::replace(&mut self.has_elements, true) { b",\n" } else { b"\n" })?;
         Ok(serde_json::to_writer(&mut self.out, element)?)
     }
 
-    fn begin(&mut self) -> io::Result<()> {
+    fn head(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.has_begun, true) {
             return Ok(());
         }
         self.out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")
     }
 
-    /// Microseconds since the first item.
+    /// Nanoseconds since the first item; negative if the time is before it.
+    fn since_origin(&self, time_ns: i64) -> i64 {
+        time_ns.saturating_sub(self.origin.unwrap_or(time_ns))
+    }
+
+    /// Microseconds since the first item, at least 0.
     fn time(&mut self, time_ns: i64) -> io::Result<f64> {
-        self.begin()?;
-        Ok(microseconds(time_ns.saturating_sub(*self.origin.get_or_insert(time_ns))))
+        self.head()?;
+        Ok(microseconds(self.since_origin(time_ns).max(0)))
     }
 
     /// Without times and arguments, of a thread whose name is written.
@@ -153,14 +167,16 @@ impl<W: Write> Chrome<W> {
     ) -> io::Result<Element<'a, A>> {
         let (process, thread) = (sources.process_of(thread), sources.thread(thread));
         let (pid, tid) = (process.shown_pid, thread.tid);
-        let names = [
-            ((pid, u64::MAX, false), "process_name", process.program.as_deref()),
-            ((pid, tid, true), "thread_name", thread.name.as_deref()),
-        ];
-        for (key, kind, name) in names {
-            if let Some(name) = name.filter(|_| !self.named.contains(&key)) {
-                self.element(&Element { ph: "M", name: kind, pid, tid, args: Some(Name { name }), ..none() })?;
-                self.named.insert(key);
+        if let Some(shown) = pid {
+            let names = [
+                ((shown, None, false), "process_name", process.program.as_deref()),
+                ((shown, tid, true), "thread_name", thread.name.as_deref().filter(|_| tid.is_some())),
+            ];
+            for (key, kind, name) in names {
+                if let Some(name) = name.filter(|_| !self.named.contains(&key)) {
+                    self.element(&Element { ph: "M", name: kind, pid, tid, args: Some(Name { name }), ..none() })?;
+                    self.named.insert(key);
+                }
             }
         }
         Ok(Element { ph, name, pid, tid, ..none() })
@@ -168,7 +184,7 @@ impl<W: Write> Chrome<W> {
 
     /// An arrow from the parent of a span, which is on another thread.
     fn flow(&mut self, span: &Span<'_>, parent: ThreadId, ts: f64, sources: &Sources) -> io::Result<()> {
-        let id = Some(format!("{:x}.{:x}", sources.process_of(span.thread).shown_pid, span.id));
+        let id = Some(format!("{:x}.{:x}", sources.process_of(span.thread).shown_pid.unwrap_or(0), span.id));
         for (ph, thread) in [("s", parent), ("f", span.thread)] {
             let element = self.of::<()>(ph, "parent", thread, sources)?;
             self.element(&Element { cat: "parent", ts: Some(ts), id: id.clone(), bp: Some("e"), ..element })?;
@@ -183,13 +199,18 @@ fn microseconds(ns: i64) -> f64 {
     ns as f64 / 1000.0
 }
 
+/// That of an instant of a process, or of the whole trace where the process is not known.
+fn scope(pid: Option<u32>) -> &'static str {
+    if pid.is_some() { "p" } else { "g" }
+}
+
 fn none<A>() -> Element<'static, A> {
     Element {
         ph: "",
         name: "",
         cat: "",
-        pid: 0,
-        tid: 0,
+        pid: None,
+        tid: None,
         ts: None,
         dur: None,
         s: None,
@@ -202,13 +223,19 @@ fn none<A>() -> Element<'static, A> {
 
 impl<W: Write> Format for Chrome<W> {
     fn needs(&self) -> Needs {
-        Needs::SPANS
+        Needs::SLICES
+    }
+
+    fn begin(&mut self, first_ns: i64) -> io::Result<()> {
+        self.origin = Some(first_ns);
+        Ok(())
     }
 
     fn event(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()> {
         let (ts, cat) = (Some(self.time(event.time_ns)?), plain::provider(event.name()));
         let element = self.of("i", event.name(), thread, sources)?;
-        self.element(&Element { cat, ts, s: Some("t"), args: Some(EventArgs(event)), ..element })?;
+        let s = Some(if element.tid.is_some() { "t" } else { scope(element.pid) });
+        self.element(&Element { cat, ts, s, args: Some(EventArgs(event)), ..element })?;
         let counters: Vec<_> = plain::counters(event, &self.counters).collect();
         for (name, value) in counters {
             let element = self.of("C", &name, thread, sources)?;
@@ -221,7 +248,8 @@ impl<W: Write> Format for Chrome<W> {
         let ts = self.time(span.begin_ns)?;
         let end = span.end_ns.map(|end| self.time(end)).transpose()?;
         let cat = plain::provider(span.name);
-        let args = Some(SpanArgs(span));
+        let before_us = Some(-self.since_origin(span.begin_ns)).filter(|before| *before > 0).map(microseconds);
+        let args = Some(SpanArgs { span, before_us });
         let (begin, end_thread) = match (span.end, span.nests) {
             (SpanEnd::Ended(..), true) => ("X", None),
             (SpanEnd::Ended(_, thread), false) => ("b", Some(thread)),
@@ -245,11 +273,12 @@ impl<W: Write> Format for Chrome<W> {
         let (since_us, ts) = (self.time(loss.loss.from_ns)?, self.time(loss.loss.to_ns)?);
         let args = Some(Lost { events: loss.events, packets: loss.packets, since_us });
         let element = self.of("i", "lost events", loss.thread, sources)?;
-        self.element(&Element { cat: "loss", ts: Some(ts), s: Some("p"), args, ..element })
+        let s = Some(scope(element.pid));
+        self.element(&Element { cat: "loss", ts: Some(ts), s, args, ..element })
     }
 
     fn damage(&mut self, damage: &Damage) -> io::Result<()> {
-        self.begin()?;
+        self.head()?;
         let (ts, text) = (Some(0.0), damage.to_string());
         self.element(&Element {
             ph: "i",
@@ -263,7 +292,7 @@ impl<W: Write> Format for Chrome<W> {
     }
 
     fn finish(&mut self, summary: &Summary, _sources: &Sources) -> io::Result<()> {
-        self.begin()?;
+        self.head()?;
         self.out.write_all(b"\n],\"otherData\":")?;
         serde_json::to_writer(&mut self.out, &OtherData { origin_ns: self.origin.unwrap_or(0), summary })?;
         self.out.write_all(b"}\n")?;

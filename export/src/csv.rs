@@ -87,7 +87,7 @@ fn io_error(error: csv::Error) -> io::Error {
 /// The columns `host` to `thread`.
 fn origin(thread: ThreadId, sources: &Sources) -> [String; 5] {
     let (process, thread) = (sources.process_of(thread), sources.thread(thread));
-    let known = |number: u64| if number == 0 { String::new() } else { number.to_string() };
+    let known = |number: Option<u64>| number.map_or_else(String::new, |number| number.to_string());
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     [text(&process.host), text(&process.program), known(process.pid), known(thread.tid), text(&thread.name)]
 }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use tracepoint_reader::metadata::EventClass;
 use tracepoint_reader::{Event, Item, Loss, SpanPart, Stream};
 
-use crate::format::{Format, LossReport, SpanEnd, Summary};
+use crate::format::{Format, LossReport, Span, SpanEnd, Summary};
 use crate::sources::{Sources, ThreadId};
-use crate::spans::{Kind, Spans};
+use crate::spans::{Kind, Output, Spans};
+use crate::times::TimeTree;
 
 /// Gives the items of a trace, which come in the order of their times, to a format.
 ///
@@ -22,6 +23,7 @@ pub struct Exporter<F> {
     classes: Classes,
     /// The thread of the last event of each stream.
     threads: HashMap<usize, (Arc<Stream>, ThreadId)>,
+    has_begun: bool,
     summary: Summary,
 }
 
@@ -31,7 +33,7 @@ struct Classes(HashMap<usize, (Arc<EventClass>, Role)>);
 
 #[derive(Clone, Debug)]
 enum Role {
-    Begin { name: Arc<str>, is_async: bool, is_root_without_parent: bool, end_channels: Arc<[u64]> },
+    Begin { name: Arc<str>, is_async: bool, is_poll: bool, is_root_without_parent: bool, end_channels: Arc<[u64]> },
     End(Arc<str>),
     Other,
 }
@@ -54,10 +56,12 @@ impl Role {
                 let polls = format!("{name}_poll_begin");
                 let classes = || event.stream.metadata.streams().flat_map(|class| class.events.values());
                 let is_async = classes().any(|class| class.name == polls);
+                let whole = name.strip_suffix("_poll").map(|whole| format!("{whole}_begin"));
+                let is_poll = whole.is_some_and(|whole| classes().any(|class| class.name == whole));
                 let ends = classes().filter(|class| class.span().is_some_and(|end| end == (name, SpanPart::End)));
                 let end_channels = ends.map(|class| class.stream_id).collect();
                 let is_root_without_parent = name.starts_with("tracing:");
-                Self::Begin { name: name.into(), is_async, is_root_without_parent, end_channels }
+                Self::Begin { name: name.into(), is_async, is_poll, is_root_without_parent, end_channels }
             }
         }
     }
@@ -68,7 +72,7 @@ impl<F: Format> Exporter<F> {
     pub fn new(format: F) -> Self {
         let spans = Spans::new(format.needs());
         let (sources, classes, threads) = (Sources::default(), Classes::default(), HashMap::new());
-        Self { format, sources, spans, classes, threads, summary: Summary::default() }
+        Self { format, sources, spans, classes, threads, has_begun: false, summary: Summary::default() }
     }
 
     /// Waits for the end of at most so many spans at a time, 1 to 262,144, which is the default.
@@ -109,13 +113,21 @@ impl<F: Format> Exporter<F> {
     /// # Errors
     /// Those of the output.
     pub fn finish(mut self) -> io::Result<(F, Summary)> {
-        let (format, sources) = (&mut self.format, &self.sources);
-        self.summary.spans_open = self.spans.finish(|span| format.span(span, sources))?;
+        let mut out = ToFormat { format: &mut self.format, summary: &mut self.summary };
+        self.spans.finish(&mut self.sources, &mut out)?;
+        let guesses = self.spans.guesses();
+        self.summary.outside += guesses.outside;
+        (self.summary.guessed_parents, self.summary.parents_given_up) = (guesses.parents, guesses.given_up);
         self.format.finish(&self.summary, &self.sources)?;
         Ok((self.format, self.summary))
     }
 
+    fn begin(&mut self, first_ns: i64) -> io::Result<()> {
+        if std::mem::replace(&mut self.has_begun, true) { Ok(()) } else { self.format.begin(first_ns) }
+    }
+
     fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.begin(event.time_ns)?;
         let thread = self.sources.of_event(event);
         self.threads
             .entry(Arc::as_ptr(&event.stream) as usize)
@@ -127,43 +139,61 @@ impl<F: Format> Exporter<F> {
         summary.range = Some((first.min(event.time_ns), last.max(event.time_ns)));
         self.spans.goes_on_until(event.time_ns);
         let role = if self.format.needs().spans { self.classes.role(event) } else { Role::Other };
-        let (format, sources, spans) = (&mut self.format, &mut self.sources, &mut self.spans);
+        let (sources, spans) = (&mut self.sources, &mut self.spans);
+        let mut out = ToFormat { format: &mut self.format, summary };
         match role {
-            Role::Begin { name, is_async, is_root_without_parent, end_channels } => {
-                let kind = Kind { name: &name, is_async, is_root_without_parent, end_channels: &end_channels };
-                spans.begin(event, kind, thread, sources, |span, sources| {
-                    summary.spans_forgotten += 1;
-                    format.span(span, sources)
-                })
+            Role::Begin { name, is_async, is_poll, is_root_without_parent, end_channels } => {
+                let end_channels = &end_channels;
+                let kind = Kind { name: &name, is_async, is_poll, is_root_without_parent, end_channels };
+                spans.begin(event, kind, thread, sources, &mut out)
             }
-            Role::End(name) => spans.end(event, &name, thread, sources, |span, sources| {
-                match (span.begin, span.end) {
-                    (Some(_), SpanEnd::Ended(..)) => summary.spans_closed += 1,
-                    _ => summary.spans_without_begin += 1,
-                }
-                format.span(span, sources)
-            }),
+            Role::End(name) => spans.end(event, &name, thread, sources, &mut out),
             Role::Other => {
-                summary.others += 1;
-                if format.needs().inside > 0 && !spans.inside(event, thread, sources) {
-                    summary.outside += 1;
+                out.summary.others += 1;
+                if out.format.needs().inside > 0 && !spans.inside(event, thread, sources) {
+                    out.summary.outside += 1;
                 }
-                format.event(event, thread, sources)
+                out.format.event(event, thread, sources)
             }
         }
     }
 
     fn loss(&mut self, loss: &Loss) -> io::Result<()> {
+        self.begin(loss.from_ns)?;
         let thread = match self.threads.get(&(Arc::as_ptr(&loss.stream) as usize)) {
             Some((_, thread)) => *thread,
             None => self.sources.of_stream(&loss.stream),
         };
-        self.spans.interrupt(thread, loss.stream.class.id);
+        let mut out = ToFormat { format: &mut self.format, summary: &mut self.summary };
+        self.spans.interrupt(thread, loss.stream.class.id, &mut self.sources, &mut out)?;
         let report = LossReport::new(loss, thread);
         match report.events {
             Some(events) => self.summary.lost_events += events,
             None => self.summary.losses_of_unknown_size += 1,
         }
         self.format.loss(&report, &self.sources)
+    }
+}
+
+/// Gives a format what is known of spans, and counts it.
+struct ToFormat<'a, F> {
+    format: &'a mut F,
+    summary: &'a mut Summary,
+}
+
+impl<F: Format> Output for ToFormat<'_, F> {
+    fn span(&mut self, span: &Span<'_>, sources: &Sources) -> io::Result<()> {
+        let count = match (span.begin, span.end) {
+            (Some(_), SpanEnd::Ended(..)) => &mut self.summary.spans_closed,
+            (Some(_), SpanEnd::Open) => &mut self.summary.spans_open,
+            (Some(_), SpanEnd::Forgotten) => &mut self.summary.spans_forgotten,
+            (None, _) => &mut self.summary.spans_without_begin,
+        };
+        *count += 1;
+        self.format.span(span, sources)
+    }
+
+    fn times(&mut self, process: u32, path: u32, times: TimeTree, sources: &Sources) -> io::Result<()> {
+        self.format.times(process, path, times, sources)
     }
 }

@@ -8,9 +8,12 @@ use tracepoint_reader::{Damage, Event, StructValue, Value};
 use crate::format::{Format, LossReport, Needs, Span, Summary};
 use crate::sources::{Process, Sources, ThreadId};
 use crate::symbols::SymbolTable;
+use crate::times::TimeTree;
 
-/// The largest size of different paths of spans, in bytes of their names: paths that go on from each other, because ends are missing, would grow
-/// with the square of their number. The time of further ones is counted together.
+/// The largest number of different paths of spans.
+const MAX_PATHS: usize = 1 << 19;
+/// The largest size of those that are written, in bytes of their names: paths that go on from each other would grow with the square of their
+/// number. The time of further ones is counted together.
 const MAX_PATHS_SIZE: usize = 16 << 20;
 /// The largest number of different call stacks; further ones are counted together.
 const MAX_STACKS: usize = 1 << 17;
@@ -35,35 +38,38 @@ enum Source {
 /// The time that is spent in spans, in nanoseconds.
 #[derive(Debug, Default)]
 struct Times {
-    /// By process and path.
-    by_path: BTreeMap<(u32, u32), u64>,
-    /// The size of the paths.
-    size: usize,
-    /// In further paths.
-    more: u64,
+    by_process: BTreeMap<u32, TimeTree>,
+    /// The number of paths.
+    count: usize,
 }
 
 impl Times {
-    fn add(&mut self, process: u32, path: u32, time: u64, sources: &Sources) {
-        let (key, size) = ((process, path), self.size + sources.path_size(path));
-        let sum = match self.by_path.get_mut(&key) {
-            Some(sum) => sum,
-            None if time == 0 => return,
-            None if size > MAX_PATHS_SIZE => &mut self.more,
-            None => {
-                self.size = size;
-                self.by_path.entry(key).or_default()
-            }
-        };
-        *sum = sum.saturating_add(time);
+    fn add(&mut self, process: u32, outer: &[&str], mut times: TimeTree) {
+        for name in outer.iter().rev() {
+            times = TimeTree::of(name, 0, times);
+        }
+        let all = self.by_process.entry(process).or_default();
+        let before = all.len();
+        all.add(times, MAX_PATHS.saturating_sub(self.count));
+        self.count += all.len() - before;
     }
 
     fn write(&self, out: &mut impl Write, sources: &Sources) -> io::Result<()> {
-        for ((process, path), time) in &self.by_path {
-            let program = program(sources.process(*process));
-            line(out, [program.as_str()].into_iter().chain(sources.path(*path)), *time)?;
+        let (mut more, mut size) = (0_u64, 0);
+        for (process, times) in &self.by_process {
+            more = more.saturating_add(times.further());
+            let mut frames = vec![program(sources.process(*process))];
+            times.paths(&mut frames, &mut |frames, time| {
+                size += if time == 0 { 0 } else { frames.iter().map(String::len).sum::<usize>() };
+                if size > MAX_PATHS_SIZE {
+                    more = more.saturating_add(time);
+                } else if time > 0 {
+                    line(out, frames.iter().map(String::as_str), time)?;
+                }
+                Ok(())
+            })?;
         }
-        if self.more > 0 { line(out, ["[further paths]"], self.more) } else { Ok(()) }
+        if more > 0 { line(out, ["[further paths]"], more) } else { Ok(()) }
     }
 }
 
@@ -102,8 +108,16 @@ fn addresses(event: &Event) -> Option<Vec<u64>> {
     }
 }
 
+/// Whether a function with this name fires events: its own are not of the program.
+fn is_of_tracer(name: &str) -> bool {
+    let is_own = ["tracepoint_core::", "<tracepoint_core::"].iter().any(|crate_name| name.starts_with(crate_name));
+    let drops_own = name.starts_with("core::ptr::drop_in_place") && name.contains("tracepoint_core::");
+    is_own || drops_own || name.contains("::__tracepoint_")
+}
+
 fn program(process: &Process) -> String {
-    process.program.clone().unwrap_or_else(|| process.pid.to_string())
+    let pid = || process.pid.map_or_else(|| "[no process]".to_owned(), |pid| pid.to_string());
+    process.program.clone().unwrap_or_else(pid)
 }
 
 /// One line.
@@ -127,6 +141,10 @@ impl Calls {
                 let call = if depth == 0 { *address } else { address.saturating_sub(1) };
                 frames.extend_from_slice(self.symbols.functions(&process.modules, call));
             }
+            // In front of the site there may be functions of the tracer still, of a span.
+            while frames.len() > 1 && frames.last().is_some_and(|name| is_of_tracer(name)) {
+                frames.pop();
+            }
             frames.push(event.clone());
             *folded.entry(frames).or_default() += count;
         }
@@ -147,7 +165,7 @@ impl Calls {
 impl<W: Write> Format for Folded<W> {
     fn needs(&self) -> Needs {
         match self.source {
-            Source::Spans(_) => Needs::SPANS,
+            Source::Spans(_) => Needs::TIMES,
             Source::Calls(_) => Needs::EVENTS,
         }
     }
@@ -170,9 +188,13 @@ impl<W: Write> Format for Folded<W> {
         Ok(())
     }
 
-    fn span(&mut self, span: &Span<'_>, sources: &Sources) -> io::Result<()> {
-        if let Source::Spans(times) = &mut self.source {
-            times.add(sources.thread(span.thread).process, span.path, span.self_ns, sources);
+    fn span(&mut self, _span: &Span<'_>, _sources: &Sources) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn times(&mut self, process: u32, outer: u32, times: TimeTree, sources: &Sources) -> io::Result<()> {
+        if let Source::Spans(all) = &mut self.source {
+            all.add(process, &sources.path(outer), times);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use tracepoint_reader::{Damage, Event, Loss, LossKind};
 
 use crate::sources::{Sources, ThreadId};
+use crate::times::TimeTree;
 
 /// What a format makes use of; the rest is not computed for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,15 +14,24 @@ use crate::sources::{Sources, ThreadId};
 pub struct Needs {
     /// Whether the events that begin and end spans come as [`Format::span`], in place of [`Format::event`].
     pub spans: bool,
+    /// Whether a span comes only when its parent is known, also if that has to be guessed. Without it, a span comes at its end, and has no parent
+    /// but a recorded one.
+    pub parents: bool,
+    /// Whether the time in spans comes as [`Format::times`].
+    pub times: bool,
     /// Of how many events inside a span copies are kept for [`Span::inside`]; others are counted.
     pub inside: usize,
 }
 
 impl Needs {
     /// Only events.
-    pub const EVENTS: Self = Self { spans: false, inside: 0 };
-    /// Spans, and other events.
-    pub const SPANS: Self = Self { spans: true, inside: 0 };
+    pub const EVENTS: Self = Self { spans: false, parents: false, times: false, inside: 0 };
+    /// Spans at their ends, and other events.
+    pub const SLICES: Self = Self { spans: true, ..Self::EVENTS };
+    /// Spans with their parents, and other events.
+    pub const SPANS: Self = Self { parents: true, ..Self::SLICES };
+    /// The time in spans.
+    pub const TIMES: Self = Self { times: true, ..Self::SLICES };
 }
 
 /// Writes a trace in one format.
@@ -32,11 +42,23 @@ pub trait Format {
     /// What it makes use of; the same at each call.
     fn needs(&self) -> Needs;
 
+    /// The time of the first item that has one, before that item is given. Only a span whose begin is missing may have begun earlier.
+    fn begin(&mut self, _first_ns: i64) -> io::Result<()> {
+        Ok(())
+    }
+
     /// An event, in the order of times; without those of spans, if the format takes [spans](Needs::spans).
     fn event(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()>;
 
-    /// A span, in the order of ends; those that have not ended at last.
+    /// A span: in the order of ends, and those that have not ended at last; with [parents](Needs::parents), when all is known of those that
+    /// began before it.
     fn span(&mut self, span: &Span<'_>, sources: &Sources) -> io::Result<()>;
+
+    /// The time that was spent in spans of a process (an index for [`Sources::process`]), if the format takes [times](Needs::times): below the
+    /// path `outer` (an index for [`Sources::path`]), on the paths of the tree. The same path may come again.
+    fn times(&mut self, _process: u32, _outer: u32, _times: TimeTree, _sources: &Sources) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Events or packets that are missing.
     fn loss(&mut self, loss: &LossReport<'_>, sources: &Sources) -> io::Result<()>;
@@ -53,12 +75,20 @@ impl<F: Format + ?Sized> Format for Box<F> {
         (**self).needs()
     }
 
+    fn begin(&mut self, first_ns: i64) -> io::Result<()> {
+        (**self).begin(first_ns)
+    }
+
     fn event(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()> {
         (**self).event(event, thread, sources)
     }
 
     fn span(&mut self, span: &Span<'_>, sources: &Sources) -> io::Result<()> {
         (**self).span(span, sources)
+    }
+
+    fn times(&mut self, process: u32, outer: u32, times: TimeTree, sources: &Sources) -> io::Result<()> {
+        (**self).times(process, outer, times, sources)
     }
 
     fn loss(&mut self, loss: &LossReport<'_>, sources: &Sources) -> io::Result<()> {
@@ -94,11 +124,13 @@ pub struct Span<'a> {
     pub name: &'a str,
     /// Its `span_id`, unique in its process.
     pub id: u64,
-    /// The `parent_id` that was recorded; without one, the innermost span that was open on the thread when it began. Asynchronous ones are no such
-    /// parents, nor are those whose ends may be missing: because events of the thread were lost in their channel, or a span has ended in which
-    /// they began.
+    /// The `parent_id` that was recorded. Without one, and if the format takes [parents](Needs::parents), it is guessed: the innermost span that
+    /// was open on the thread when this one began, if both nest and have ended. An asynchronous span that began directly in a poll is a child
+    /// of that.
     pub parent: Option<u64>,
-    /// The span at the upper end of the chain of known parents; its own id without a parent.
+    /// Whether the parent is guessed.
+    pub parent_is_guessed: bool,
+    /// The span at the upper end of the chain of parents; its own id without one. Known if the format takes [parents](Needs::parents).
     pub root: u64,
     /// When it began, in nanoseconds since the epoch.
     pub begin_ns: i64,
@@ -115,7 +147,7 @@ pub struct Span<'a> {
     /// Whether it began and ended on one thread, and the spans of that thread of which this is said are either one within the other or
     /// apart: so that they can be drawn as a stack.
     pub nests: bool,
-    /// The names from the root to this span, as an index for [`Sources::path`].
+    /// The names from the root to this span, as an index for [`Sources::path`]. Known if the format takes [parents](Needs::parents).
     pub path: u32,
     /// Its duration without those of the children that ended before it, in nanoseconds; 0 if they took longer together, as on several threads,
     /// or if its end is not known.
@@ -138,7 +170,8 @@ impl<'a> Span<'a> {
     }
 }
 
-/// Events that were recorded inside a span: those that name it by `span_id`, and others of its thread while it was the innermost.
+/// Events that were recorded inside a span: those that name it by `span_id`, and, if it nests and has ended, others of its thread while it was the
+/// innermost. The latter are guessed.
 #[derive(Clone, Debug, Default)]
 pub struct Inside {
     /// The first of them.
@@ -194,6 +227,10 @@ pub struct Summary {
     pub lost_events: u64,
     /// Losses whose number of events is not known.
     pub losses_of_unknown_size: u64,
+    /// Spans whose parent is guessed, because none was recorded and they lie within another one on their thread.
+    pub guessed_parents: u64,
+    /// Spans that were not waited for as guessed parents, because that took too much memory.
+    pub parents_given_up: u64,
     /// Parts of the trace that cannot be read.
     pub damage: u64,
     /// The times of the first and the last event, in nanoseconds since the epoch.

@@ -34,6 +34,7 @@ mod plain;
 mod sources;
 mod spans;
 mod symbols;
+mod times;
 
 pub use chrome::Chrome;
 pub use csv::Csv;
@@ -43,3 +44,4 @@ pub use format::{Format, Inside, LossReport, Needs, Span, SpanEnd, Summary};
 pub use otlp::Otlp;
 pub use perfetto::Perfetto;
 pub use sources::{Process, Sources, Thread, ThreadId};
+pub use times::TimeTree;

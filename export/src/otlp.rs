@@ -30,8 +30,10 @@ enum Encoding {
 
 /// Writes spans for OpenTelemetry, in requests of about 1,024 spans and events.
 ///
-/// A process is a resource. A chain of parents is a trace: its id is that of the recorded trace and of the [root](Span::root). Other events are
-/// events of the span that they are in; those in no span are left out, and counted in [`Summary::outside`]. A loss is a span `lost events`.
+/// A process is a resource. A chain of parents is a trace: its id is that of the recorded trace and of the [root](Span::root). A span whose parent
+/// is guessed has the attribute `tracepoint.parent_guessed`. Other events are events of the span that they are in, those that do not name it
+/// with the attribute `tracepoint.span_guessed`; those in no span are left out, and counted in [`Summary::outside`]. A loss is a span `lost
+/// events`.
 #[derive(Debug)]
 pub struct Otlp<W: Write> {
     out: W,
@@ -92,7 +94,7 @@ fn unix(time_ns: i64) -> u64 {
 
 /// The id of the trace that begins with this span.
 fn trace_id(process: &Process, root: u64) -> Vec<u8> {
-    let recorded = u128::from_be_bytes(process.trace.unwrap_or_default()) ^ u128::from(process.pid) << 64;
+    let recorded = u128::from_be_bytes(process.trace.unwrap_or_default()) ^ u128::from(process.pid.unwrap_or(0)) << 64;
     (recorded ^ u128::from(root)).to_be_bytes().to_vec()
 }
 
@@ -103,8 +105,8 @@ fn attribute(key: &str, value: Any) -> KeyValue {
 fn resource(process: &Process) -> Resource {
     let texts = [("service.name", &process.program), ("host.name", &process.host)];
     let texts = texts.into_iter().filter_map(|(key, text)| Some(attribute(key, Any::Text(text.clone()?))));
-    let pid = attribute("process.pid", Any::Int(process.pid.cast_signed()));
-    Resource { attributes: texts.chain([pid]).collect() }
+    let pid = process.pid.map(|pid| attribute("process.pid", Any::Int(pid.cast_signed())));
+    Resource { attributes: texts.chain(pid).collect() }
 }
 
 fn any(value: &Value) -> AnyValue {
@@ -129,17 +131,21 @@ fn attributes<'a>(fields: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Vec
     fields.into_iter().map(|(name, value)| KeyValue { key: name.to_owned(), value: Some(any(value)) }).collect()
 }
 
+/// An event of a span; one that does not name it is in it by its time alone.
 fn event(event: &Event) -> proto::Event {
     let (time_unix_nano, name) = (unix(event.time_ns), event.name().to_owned());
-    proto::Event { time_unix_nano, name, attributes: attributes(plain::fields(event)) }
+    let is_named = event.fields.as_ref().is_some_and(|fields| fields.get("span_id").is_some());
+    let guessed = (!is_named).then(|| attribute("tracepoint.span_guessed", Any::Bool(true)));
+    let attributes = attributes(plain::fields(event)).into_iter().chain(guessed).collect();
+    proto::Event { time_unix_nano, name, attributes }
 }
 
 /// The thread, as the conventions of OpenTelemetry call it.
 fn thread_attributes(id: ThreadId, sources: &Sources) -> impl Iterator<Item = KeyValue> {
     let thread = sources.thread(id);
-    let tid = attribute("thread.id", Any::Int(thread.tid.cast_signed()));
+    let tid = thread.tid.map(|tid| attribute("thread.id", Any::Int(tid.cast_signed())));
     let name = thread.name.clone().map(|name| attribute("thread.name", Any::Text(name)));
-    [tid].into_iter().chain(name)
+    tid.into_iter().chain(name)
 }
 
 /// Of a span that ended by an error or a panic.
@@ -155,7 +161,7 @@ fn status(span: &Span<'_>) -> Option<Status> {
 
 impl<W: Write> Format for Otlp<W> {
     fn needs(&self) -> Needs {
-        Needs { spans: true, inside: EVENTS_OF_SPAN }
+        Needs { inside: EVENTS_OF_SPAN, ..Needs::SPANS }
     }
 
     fn event(&mut self, _event: &Event, _thread: ThreadId, _sources: &Sources) -> io::Result<()> {
@@ -166,6 +172,7 @@ impl<W: Write> Format for Otlp<W> {
         let process = sources.process_of(span.thread);
         let mut all = attributes(plain::span_fields(span).filter(|(name, _)| !OF_SPAN.contains(name)));
         all.extend(thread_attributes(span.thread, sources));
+        all.extend(span.parent_is_guessed.then(|| attribute("tracepoint.parent_guessed", Any::Bool(true))));
         all.extend(plain::missing(span).map(|missing| attribute("tracepoint.missing", Any::Text(missing.to_owned()))));
         let converted = proto::Span {
             trace_id: trace_id(process, span.root),

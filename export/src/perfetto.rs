@@ -100,7 +100,7 @@ impl<W: Write> Perfetto<W> {
     }
 
     /// The first packet: times count from the epoch.
-    fn begin(&mut self, time_ns: i64) -> io::Result<()> {
+    fn head(&mut self, time_ns: i64) -> io::Result<()> {
         if self.has_begun {
             return Ok(());
         }
@@ -117,22 +117,26 @@ impl<W: Write> Perfetto<W> {
 
     fn process_track(&mut self, thread: ThreadId, sources: &Sources) -> io::Result<u64> {
         let process = sources.process_of(thread);
-        let uuid = PROCESS | u64::from(process.shown_pid);
+        let uuid = PROCESS | process_number(thread, sources);
         if self.described.insert((uuid, true)) {
-            let (pid, process_name) = (process.shown_pid.cast_signed(), process.program.clone());
-            let process = Some(ProcessDescriptor { pid, process_name });
-            self.describe(TrackDescriptor { uuid, process, ..TrackDescriptor::default() })?;
+            let descriptor = if let Some(pid) = process.shown_pid {
+                let (pid, process_name) = (pid.cast_signed(), process.program.clone());
+                TrackDescriptor { process: Some(ProcessDescriptor { pid, process_name }), ..TrackDescriptor::default() }
+            } else {
+                let name = process.program.clone().or_else(|| process.host.clone());
+                TrackDescriptor { name: name.or_else(|| Some("no process".to_owned())), ..TrackDescriptor::default() }
+            };
+            self.describe(TrackDescriptor { uuid, ..descriptor })?;
         }
         Ok(uuid)
     }
 
+    /// The track of a thread, or of its process, if which thread it is, or which process, is not known.
     fn thread_track(&mut self, id: ThreadId, sources: &Sources) -> io::Result<u64> {
         let parent = self.process_track(id, sources)?;
-        let (pid, thread) = (sources.process_of(id).shown_pid, sources.thread(id));
-        let tid = thread.tid & u64::from(u32::MAX >> 1);
-        if tid == 0 {
-            return Ok(parent);
-        }
+        let thread = sources.thread(id);
+        let Some((pid, tid)) = sources.process_of(id).shown_pid.zip(thread.tid) else { return Ok(parent) };
+        let tid = tid & u64::from(u32::MAX >> 1);
         let uuid = THREAD | u64::from(pid) << 32 | tid;
         if self.described.insert((uuid, thread.name.is_some())) {
             let thread_name = thread.name.clone();
@@ -183,7 +187,7 @@ impl<W: Write> Perfetto<W> {
 
     /// An instant of a track that is described by its name alone.
     fn instant(&mut self, track: TrackDescriptor, time_ns: i64, annotations: &[(&str, u64)]) -> io::Result<()> {
-        self.begin(time_ns)?;
+        self.head(time_ns)?;
         let (uuid, name) = (track.uuid, track.name.clone().unwrap_or_default());
         if self.described.insert((uuid, true)) {
             self.describe(track)?;
@@ -195,18 +199,27 @@ impl<W: Write> Perfetto<W> {
     }
 }
 
+/// A number for a process, of at most 33 bits: its id as it is shown, or a larger one.
+fn process_number(thread: ThreadId, sources: &Sources) -> u64 {
+    let unknown = || 1 << 32 | u64::from(sources.thread(thread).process);
+    sources.process_of(thread).shown_pid.map_or_else(unknown, u64::from)
+}
+
 /// The number of a flow to a child: that of its span, and of its process.
 fn flow(thread: ThreadId, child: u64, sources: &Sources) -> u64 {
-    u64::from(sources.process_of(thread).shown_pid) << 40 ^ child
+    process_number(thread, sources).rotate_left(40) ^ child
 }
 
 impl<W: Write> Format for Perfetto<W> {
     fn needs(&self) -> Needs {
-        Needs::SPANS
+        Needs::SLICES
+    }
+
+    fn begin(&mut self, first_ns: i64) -> io::Result<()> {
+        self.head(first_ns)
     }
 
     fn event(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()> {
-        self.begin(event.time_ns)?;
         let track = self.thread_track(thread, sources)?;
         let mut instant = self.track_event(EventType::Instant, event.name(), plain::provider(event.name()), track);
         instant.debug_annotations = plain::fields(event).map(|(name, value)| self.names.field(name, value)).collect();
@@ -223,7 +236,6 @@ impl<W: Write> Format for Perfetto<W> {
     }
 
     fn span(&mut self, span: &Span<'_>, sources: &Sources) -> io::Result<()> {
-        self.begin(span.begin_ns)?;
         let track = if span.nests { self.thread_track(span.thread, sources)? } else { self.own_track(span, sources)? };
         let mut begin = self.track_event(EventType::SliceBegin, span.name, plain::provider(span.name), track);
         let fields = plain::span_fields(span).map(|(name, value)| self.names.field(name, value));
@@ -244,14 +256,14 @@ impl<W: Write> Format for Perfetto<W> {
     }
 
     fn loss(&mut self, loss: &LossReport<'_>, sources: &Sources) -> io::Result<()> {
-        self.begin(loss.loss.to_ns)?;
         let parent_uuid = Some(self.process_track(loss.thread, sources)?);
-        let uuid = LOSS | u64::from(sources.process_of(loss.thread).shown_pid);
+        let uuid = LOSS | process_number(loss.thread, sources);
         let track =
             TrackDescriptor { uuid, name: Some("lost events".to_owned()), parent_uuid, ..TrackDescriptor::default() };
         let known = [("events", loss.events), ("packets", loss.packets)];
         let mut annotations: Vec<_> = known.into_iter().filter_map(|(name, number)| Some((name, number?))).collect();
-        annotations.extend([("since_ns", timestamp(loss.loss.from_ns)), ("tid", sources.thread(loss.thread).tid)]);
+        annotations.push(("since_ns", timestamp(loss.loss.from_ns)));
+        annotations.extend(sources.thread(loss.thread).tid.map(|tid| ("tid", tid)));
         self.instant(track, loss.loss.to_ns, &annotations)
     }
 

@@ -24,11 +24,11 @@ pub struct Process {
     pub host: Option<String>,
     /// Its name.
     pub program: Option<String>,
-    /// Its id; 0 if that is not known.
-    pub pid: u64,
+    /// Its id, if that is known: events of other tracers need not tell it.
+    pub pid: Option<u64>,
     /// Another number for viewers that know one host only: the id, or if a process of another name or host has that already, a number above
     /// those of all processes of Linux.
-    pub shown_pid: u32,
+    pub shown_pid: Option<u32>,
     /// Identifies its trace.
     pub trace: Option<[u8; 16]>,
     /// The code that was mapped in it, if the trace has call stacks.
@@ -41,8 +41,8 @@ pub struct Process {
 pub struct Thread {
     /// Its process, as an index for [`Sources::process`].
     pub process: u32,
-    /// Its id; 0 for the events of a process whose thread is not known.
-    pub tid: u64,
+    /// Its id; `None` for the events of a process whose thread is not known.
+    pub tid: Option<u64>,
     /// Its name, if the channel records it.
     pub name: Option<String>,
 }
@@ -61,10 +61,10 @@ const FIRST_SHOWN_PID: u32 = 1 << 22;
 pub struct Sources {
     processes: Vec<Process>,
     threads: Vec<Thread>,
-    known_processes: HashMap<(Option<[u8; 16]>, u64), u32>,
-    known_threads: HashMap<(u32, u64), ThreadId>,
-    /// The parent of each path, its last name, and the size of all its names in bytes; the first is the empty one.
-    paths: Vec<(u32, String, usize)>,
+    known_processes: HashMap<(Option<[u8; 16]>, Option<u64>), u32>,
+    known_threads: HashMap<(u32, Option<u64>), ThreadId>,
+    /// The parent of each path, and its last name; the first is the empty one.
+    paths: Vec<(u32, String)>,
     known_paths: HashMap<(u32, String), u32>,
 }
 
@@ -75,7 +75,7 @@ impl Default for Sources {
             threads: Vec::new(),
             known_processes: HashMap::new(),
             known_threads: HashMap::new(),
-            paths: vec![(0, String::new(), 0)],
+            paths: vec![(0, String::new())],
             known_paths: HashMap::new(),
         }
     }
@@ -113,17 +113,12 @@ impl Sources {
     pub fn path(&self, mut path: u32) -> Vec<&str> {
         let mut names = Vec::new();
         while path != 0 {
-            let (parent, name, _) = &self.paths[path as usize];
+            let (parent, name) = &self.paths[path as usize];
             names.push(name.as_str());
             path = *parent;
         }
         names.reverse();
         names
-    }
-
-    /// The size of the names on a path, in bytes.
-    pub(crate) fn path_size(&self, path: u32) -> usize {
-        self.paths[path as usize].2
     }
 
     /// The path that goes on from another one with this name; 0 is the empty one. If there are too many, the other one.
@@ -136,7 +131,7 @@ impl Sources {
             return parent;
         }
         let path = self.paths.len() as u32;
-        self.paths.push((parent, name.to_owned(), self.path_size(parent) + name.len()));
+        self.paths.push((parent, name.to_owned()));
         self.known_paths.insert(key, path);
         path
     }
@@ -163,13 +158,13 @@ impl Sources {
     }
 
     fn of_origin(&mut self, stream: &Stream, origin: &Origin<'_>) -> ThreadId {
-        let (trace, pid) = (stream.metadata.uuid(), origin.pid.unwrap_or(0));
+        let (trace, pid) = (stream.metadata.uuid(), origin.pid);
         let process = match self.known_processes.get(&(trace, pid)) {
             Some(known) => *known,
             None if self.processes.len() >= MAX_PROCESSES => 0,
             None => self.add_process(stream, pid, origin),
         };
-        let tid = origin.tid.unwrap_or(0);
+        let tid = origin.tid;
         let id = match self.known_threads.get(&(process, tid)) {
             Some(known) => *known,
             None if self.threads.len() >= MAX_THREADS => return ThreadId(0),
@@ -187,21 +182,28 @@ impl Sources {
         id
     }
 
-    fn add_process(&mut self, stream: &Stream, pid: u64, origin: &Origin<'_>) -> u32 {
+    fn add_process(&mut self, stream: &Stream, pid: Option<u64>, origin: &Origin<'_>) -> u32 {
         let host = origin.host.map(str::to_owned);
         let program = origin.program.map(str::to_owned);
         let same =
             self.processes.iter().find(|known| known.pid == pid && known.host == host && known.program == program);
-        let wanted = u32::try_from(pid).unwrap_or(FIRST_SHOWN_PID);
         let shown_pid = match same {
             Some(same) => same.shown_pid,
-            None if !self.processes.iter().any(|known| known.shown_pid == wanted) => wanted,
-            None => self.processes.iter().map(|known| known.shown_pid + 1).fold(FIRST_SHOWN_PID, u32::max),
+            None => pid.map(|pid| self.free_pid(u32::try_from(pid).unwrap_or(FIRST_SHOWN_PID))),
         };
         let index = self.processes.len() as u32;
         let (trace, modules) = (stream.metadata.uuid(), stream.metadata.modules().filter_map(Module::parse).collect());
         self.processes.push(Process { host, program, pid, shown_pid, trace, modules });
         self.known_processes.insert((trace, pid), index);
         index
+    }
+
+    /// This number if no process is shown with it, or a further one.
+    fn free_pid(&self, wanted: u32) -> u32 {
+        let shown = || self.processes.iter().filter_map(|known| known.shown_pid);
+        if shown().all(|known| known != wanted) {
+            return wanted;
+        }
+        shown().map(|known| known + 1).fold(FIRST_SHOWN_PID, u32::max)
     }
 }

@@ -1,28 +1,39 @@
-//! Pairs the events that begin and end spans, by process and id.
+//! Pairs the events that begin and end spans, by process and id, and finds their parents.
 //!
 //! What is open is kept until its end, in at most [`MAX_OPEN`] spans and about [`MAX_BYTES`]; beyond that, the oldest is no longer waited for.
 //!
-//! Spans of a thread are a stack as long as each ends before the ones below it. A span that ends elsewhere than at the top, or on another
-//! thread, is said not to nest. So two spans that nest never overlap in part: when the earlier one ended, the later one would have been above
-//! it. (Two that begin at the same nanosecond do not nest, since viewers sort by time.) A span whose polls are recorded as spans (`async span`)
-//! is never on the stack, since it begins where it is not run.
+//! Spans of a thread are a stack as long as each ends before the ones below it. A span nests if it ends at the top of the stack of the thread on
+//! which it began. If it ends while others are above it, neither it nor those nest: they overlap in part. So two spans that nest never do. (Two
+//! that begin at the same nanosecond do not nest, since viewers sort by time.) A span whose polls are recorded as spans (`async span`) is never
+//! on the stack, since it begins where it is not run; its polls are scopes of their thread, and what overlaps one in part is at fault alone.
 //!
-//! An end that is missing must not make its span the parent of all that follows. So open spans leave the stack, and stay open, when events of
-//! their thread are lost in the channel that records their ends, and when a span ends that is below them: they began in it, and have not ended
-//! in it.
+//! The parent of a span for which none was recorded is guessed: the innermost span of the thread at its begin, if both nest. Whether that one
+//! does is known at its end, so that a format that needs parents is given a span when all are decided that began before it. If what waits
+//! for that takes too much memory, the oldest undecided one is taken not to nest. An `async span` that begins directly in a poll is a child
+//! of that, wherever it ends.
+//!
+//! An end that is missing must not make its span the parent of all that follows. So a span that has not ended is nobody's guessed parent, and
+//! open spans leave the stack when events of their thread are lost in the channel that records their ends.
+
+mod decisions;
+mod held;
+mod open;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::sync::Arc;
 
-use tracepoint_reader::{Event, StructValue, Value};
+use tracepoint_reader::Event;
 
 use crate::format::{Inside, Needs, Span, SpanEnd};
 use crate::sources::{Sources, ThreadId};
+use crate::times::TimeTree;
+use held::{End, Held, Waiting};
+use open::{Events, Guess, OpenSpan, field, number, size};
 
 /// The largest number of open spans.
 const MAX_OPEN: usize = 1 << 18;
-/// The largest size of their events, in bytes, as far as it can be estimated.
+/// The largest size of their events, and of those of spans that wait, in bytes, as far as it can be estimated.
 const MAX_BYTES: usize = 64 << 20;
 /// Further children on other threads are not linked to their parent.
 const MAX_REMOTE: usize = 64;
@@ -37,70 +48,50 @@ pub(crate) struct Kind<'a> {
     pub(crate) name: &'a str,
     /// Whether its polls are spans of their own.
     pub(crate) is_async: bool,
+    /// Whether it is such a poll.
+    pub(crate) is_poll: bool,
     /// Whether a span without `parent_id` has no parent, as in `tracing`.
     pub(crate) is_root_without_parent: bool,
     /// The channels that record their ends, by the ids of their stream classes.
     pub(crate) end_channels: &'a Arc<[u64]>,
 }
 
-#[derive(Debug)]
-struct OpenSpan {
-    begin: Event,
-    name: String,
-    thread: ThreadId,
-    /// The number of its begin among all.
-    number: u64,
-    parent: Option<u64>,
-    parent_thread: Option<ThreadId>,
-    root: u64,
-    path: u32,
-    children_ns: u64,
-    remote_children: Vec<u64>,
-    end_channels: Arc<[u64]>,
-    inside: Inside,
-    bytes: usize,
+/// Takes what is known of spans.
+pub(crate) trait Output {
+    fn span(&mut self, span: &Span<'_>, sources: &Sources) -> io::Result<()>;
+    /// The times of a process below a path.
+    fn times(&mut self, process: u32, path: u32, times: TimeTree, sources: &Sources) -> io::Result<()>;
 }
 
-impl OpenSpan {
-    fn duration_to(&self, end: i64) -> u64 {
-        u64::try_from(end.saturating_sub(self.begin.time_ns)).unwrap_or(0)
-    }
-
-    fn span<'a>(&'a self, id: u64, end: SpanEnd<'a>, nests: bool, last_ns: i64) -> Span<'a> {
-        let end_ns = if let SpanEnd::Ended(event, _) = end { Some(event.time_ns) } else { None };
-        Span {
-            name: &self.name,
-            id,
-            parent: self.parent,
-            root: self.root,
-            begin_ns: self.begin.time_ns,
-            end_ns,
-            last_ns,
-            thread: self.thread,
-            begin: Some(&self.begin),
-            end,
-            nests,
-            path: self.path,
-            self_ns: end_ns.map_or(0, |end| self.duration_to(end).saturating_sub(self.children_ns)),
-            parent_thread: self.parent_thread,
-            remote_children: &self.remote_children,
-            inside: &self.inside,
-        }
-    }
+/// How many there are of what is guessed, or could not be.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Guesses {
+    /// Spans with a guessed parent.
+    pub(crate) parents: u64,
+    /// Spans that were taken not to nest, because too much waited for them.
+    pub(crate) given_up: u64,
+    /// Events that were in a span only as long as that might nest.
+    pub(crate) outside: u64,
 }
 
-/// The open spans.
+/// The open spans, and those that wait.
 #[derive(Debug)]
 pub(crate) struct Spans {
     needs: Needs,
     open: HashMap<Key, OpenSpan>,
     /// The open spans by the numbers of their begins.
     by_number: BTreeMap<u64, Key>,
-    /// Those of each thread that are not known to be asynchronous.
+    /// Those that began on each thread and are not known to be asynchronous, or to have ended unseen.
     stacks: HashMap<ThreadId, BTreeSet<u64>>,
+    /// Those of which it is not known yet whether they have a guessed parent, or are one.
+    undecided: BTreeSet<u64>,
+    held: Held,
     begun: u64,
     bytes: usize,
     max_open: usize,
+    /// How many paths have times that are kept with open spans.
+    kept_paths: usize,
+    guesses: Guesses,
     /// The time of the last event.
     last_ns: i64,
 }
@@ -112,9 +103,13 @@ impl Spans {
             open: HashMap::new(),
             by_number: BTreeMap::new(),
             stacks: HashMap::new(),
+            undecided: BTreeSet::new(),
+            held: Held::default(),
             begun: 0,
             bytes: 0,
             max_open: MAX_OPEN,
+            kept_paths: 0,
+            guesses: Guesses::default(),
             last_ns: 0,
         }
     }
@@ -128,25 +123,41 @@ impl Spans {
         self.max_open = spans.clamp(1, MAX_OPEN);
     }
 
-    /// A span begins. `forget` is given each span that is no longer waited for.
+    pub(crate) fn guesses(&self) -> Guesses {
+        self.guesses
+    }
+
+    /// Whether parents are guessed at all.
+    fn guesses_parents(&self) -> bool {
+        self.needs.parents || self.needs.times
+    }
+
+    /// A span begins.
     pub(crate) fn begin(
         &mut self,
         event: &Event,
         kind: Kind<'_>,
         thread: ThreadId,
         sources: &mut Sources,
-        mut forget: impl FnMut(&Span<'_>, &Sources) -> io::Result<()>,
+        out: &mut impl Output,
     ) -> io::Result<()> {
         let key = (sources.thread(thread).process, number(event, "span_id"));
-        if let Some((_, span)) = self.remove(key) {
-            forget(&span.span(key.1, SpanEnd::Forgotten, false, self.last_ns), sources)?;
+        if self.open.contains_key(&key) {
+            self.close(key, End::Forgotten, false, sources, out)?;
         }
         let recorded = Some(number(event, "parent_id")).filter(|id| *id != 0);
-        let implied = || self.innermost(thread).filter(|_| !kind.is_root_without_parent);
-        let parent = recorded.map(|id| (key.0, id)).or_else(implied);
-        let (mut root, mut path, mut parent_thread) = (parent.map_or(key.1, |parent| parent.1), 0, None);
-        if let Some(parent) = parent.and_then(|parent| self.open.get_mut(&parent)) {
-            (root, path) = (parent.root, parent.path);
+        let may_guess = recorded.is_none() && !kind.is_root_without_parent && self.guesses_parents();
+        let (mut parent, mut guess) = (recorded, Guess::None);
+        let begun = self.begun;
+        if let Some((id, innermost)) = self.innermost(thread).filter(|_| may_guess) {
+            (parent, guess) = (Some(id), Guess::Pending(innermost.number));
+            if kind.is_async {
+                innermost.async_children.insert(begun);
+            }
+        }
+        let (mut parent_number, mut outer_path, mut parent_thread) = (None, 0, None);
+        if let Some(parent) = recorded.and_then(|id| self.open.get_mut(&(key.0, id))) {
+            (parent_number, outer_path) = (Some(parent.number), parent.path);
             if parent.thread != thread {
                 parent_thread = Some(parent.thread);
                 if parent.remote_children.len() < MAX_REMOTE {
@@ -155,171 +166,224 @@ impl Spans {
             }
         }
         let bytes = size(event);
-        let number = self.begun;
         let span = OpenSpan {
             begin: event.clone(),
             name: kind.name.to_owned(),
             thread,
-            number,
-            parent: parent.map(|parent| parent.1),
+            number: begun,
+            parent,
+            recorded: parent_number,
+            guess,
             parent_thread,
-            root,
-            path: sources.path_below(path, kind.name),
-            children_ns: 0,
             remote_children: Vec::new(),
+            async_children: BTreeSet::new(),
+            guessed_children: 0,
+            named_ns: 0,
+            guessed_ns: 0,
             end_channels: Arc::clone(kind.end_channels),
-            inside: Inside::default(),
+            is_async: kind.is_async,
+            is_poll: kind.is_poll,
+            is_loose: false,
+            events: Events::default(),
             bytes,
+            path: if self.needs.times { sources.path_below(outer_path, kind.name) } else { 0 },
+            outer_path,
+            guessed_times: TimeTree::default(),
+            named_times: TimeTree::default(),
         };
         self.begun += 1;
         self.bytes += bytes;
-        self.open.insert(key, span);
-        self.by_number.insert(number, key);
-        if !kind.is_async {
-            self.stacks.entry(thread).or_default().insert(number);
-        }
-        while self.open.len() > self.max_open || self.bytes > MAX_BYTES {
-            let Some(oldest) = self.by_number.values().next().copied() else { break };
-            if let Some((_, span)) = self.remove(oldest) {
-                forget(&span.span(oldest.1, SpanEnd::Forgotten, false, self.last_ns), sources)?;
+        if self.needs.parents {
+            if let Some(parent) = span.parent_number() {
+                self.held.link(parent);
+            }
+            if !kind.is_async || guess != Guess::None {
+                self.undecided.insert(begun);
             }
         }
-        Ok(())
+        self.open.insert(key, span);
+        self.by_number.insert(begun, key);
+        if !kind.is_async {
+            self.stacks.entry(thread).or_default().insert(begun);
+        }
+        self.make_room(sources, out)
     }
 
-    /// A span ends; `show` is given it. A span whose begin is missing has one by its duration.
+    /// A span ends. One whose begin is missing has one by its duration.
     pub(crate) fn end(
         &mut self,
         event: &Event,
         name: &str,
         thread: ThreadId,
         sources: &mut Sources,
-        show: impl FnOnce(&Span<'_>, &Sources) -> io::Result<()>,
+        out: &mut impl Output,
     ) -> io::Result<()> {
         let key = (sources.thread(thread).process, number(event, "span_id"));
-        if self.open.get(&key).is_none_or(|open| open.name != name) {
-            let duration = i64::try_from(number(event, "duration_ns")).unwrap_or(i64::MAX);
-            let path = sources.path_below(0, name);
-            let inside = Inside::default();
-            let span = Span {
-                name,
-                id: key.1,
-                parent: None,
-                root: key.1,
-                begin_ns: event.time_ns.saturating_sub(duration),
-                end_ns: Some(event.time_ns),
-                last_ns: self.last_ns,
-                thread,
-                begin: None,
-                end: SpanEnd::Ended(event, thread),
-                nests: false,
-                path,
-                self_ns: duration.unsigned_abs(),
-                parent_thread: None,
-                remote_children: &[],
-                inside: &inside,
-            };
-            return show(&span, sources);
+        let Some(open) = self.open.get(&key).filter(|open| open.name == name) else {
+            return self.end_without_begin(event, name, thread, sources, out);
+        };
+        let (number, was_loose, is_poll) = (open.number, open.is_loose, open.is_poll);
+        let stack = self.stacks.get(&thread).filter(|_| open.thread == thread && !open.is_async);
+        let above: Vec<_> = stack.iter().flat_map(|stack| stack.range(number + 1..)).copied().collect();
+        let is_on_stack = stack.is_some_and(|stack| stack.contains(&number));
+        let mut nests = is_on_stack && !was_loose && (is_poll || above.is_empty());
+        for number in above {
+            // A poll that began after a span across polls is a scope all the same. In any other, the end of the poll is missing.
+            if !(was_loose && self.open_by_number(number).is_some_and(|open| open.is_poll)) {
+                self.loosen(number, sources, out)?;
+            }
         }
-        let above = self.open.get(&key).map(|span| span.number).and_then(|number| {
-            let stack = self.stacks.get_mut(&thread).filter(|stack| stack.contains(&number))?;
-            Some(stack.split_off(&(number + 1)))
-        });
-        let Some((was_on_top, span)) = self.remove(key) else { return Ok(()) };
-        let nests = was_on_top && above.is_some_and(|above| above.is_empty());
-        if let Some(parent) = span.parent.and_then(|parent| self.open.get_mut(&(key.0, parent))) {
-            parent.children_ns = parent.children_ns.saturating_add(span.duration_to(event.time_ns));
+        let Some((below_ns, mut span)) = self.remove(key) else { return Ok(()) };
+        nests &= below_ns.is_none_or(|below_ns| below_ns < span.begin.time_ns);
+        if !(nests || span.is_async && self.is_inside_parent(&span, thread)) {
+            self.give_up_guess(&mut span);
         }
-        show(&span.span(key.1, SpanEnd::Ended(event, thread), nests, self.last_ns), sources)
+        let duration = span.duration_to(event.time_ns);
+        if let Some(parent) = span.recorded.and_then(|parent| self.open_by_number(parent)) {
+            parent.named_ns = parent.named_ns.saturating_add(duration);
+        } else if let Guess::Pending(parent) = span.guess
+            && let Some(parent) = self.open_by_number(parent)
+        {
+            parent.guessed_ns = parent.guessed_ns.saturating_add(duration);
+            parent.guessed_children += 1;
+            parent.async_children.remove(&number);
+        }
+        self.decide_children(&mut span, nests, sources);
+        if self.needs.times {
+            self.add_times(&mut span, Some(event.time_ns), nests, sources, out)?;
+        }
+        let end = End::Event(Box::new(event.clone()), thread);
+        self.show(Waiting { span, id: key.1, end, nests, last_ns: self.last_ns }, sources, out)?;
+        self.make_room(sources, out)
     }
 
-    /// An event that neither begins nor ends a span: keeps it with the span that it is in. Returns whether there is one. An event with a
+    /// The end of a span that is not open.
+    fn end_without_begin(
+        &mut self,
+        event: &Event,
+        name: &str,
+        thread: ThreadId,
+        sources: &mut Sources,
+        out: &mut impl Output,
+    ) -> io::Result<()> {
+        let duration = number(event, "duration_ns");
+        let begin_ns = event.time_ns.saturating_sub(i64::try_from(duration).unwrap_or(i64::MAX));
+        // It is taken to have begun on this thread: those that began in it overlap with it.
+        let since: Vec<_> = self.stacks.get(&thread).into_iter().flatten().copied().collect();
+        for number in since {
+            let began_inside = |open: &mut OpenSpan| open.begin.time_ns > begin_ns && !open.is_poll;
+            if self.open_by_number(number).is_some_and(began_inside) {
+                self.loosen(number, sources, out)?;
+            }
+        }
+        if self.needs.times {
+            let times = TimeTree::of(name, duration, TimeTree::default());
+            out.times(sources.thread(thread).process, 0, times, sources)?;
+        }
+        let (id, inside) = (number(event, "span_id"), Inside::default());
+        let span = Span {
+            name,
+            id,
+            parent: None,
+            parent_is_guessed: false,
+            root: id,
+            begin_ns,
+            end_ns: Some(event.time_ns),
+            last_ns: self.last_ns,
+            thread,
+            begin: None,
+            end: SpanEnd::Ended(event, thread),
+            nests: false,
+            path: sources.path_below(0, name),
+            self_ns: duration,
+            parent_thread: None,
+            remote_children: &[],
+            inside: &inside,
+        };
+        out.span(&span, sources)
+    }
+
+    /// An event that neither begins nor ends a span: keeps it with the span that it is in. Returns whether there may be one. An event with a
     /// `span_id` is in that one, and in none if it is 0.
     pub(crate) fn inside(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> bool {
-        let named = field(event, "span_id").map(|id| (sources.thread(thread).process, id));
-        let key = named.filter(|(_, id)| *id != 0).or_else(|| self.innermost(thread).filter(|_| named.is_none()));
-        let Some(span) = key.and_then(|key| self.open.get_mut(&key)) else { return false };
-        let bytes = size(event);
-        if span.inside.events.len() < self.needs.inside && self.bytes + bytes <= MAX_BYTES {
-            span.inside.events.push(event.clone());
+        let named = field(event, "span_id");
+        let (bytes, most) = (size(event), self.needs.inside);
+        let has_room = self.bytes + bytes <= MAX_BYTES;
+        let span = match named {
+            Some(id) => self.open.get_mut(&(sources.thread(thread).process, id)).filter(|_| id != 0),
+            None => self.innermost(thread).map(|(_, span)| span),
+        };
+        let Some(span) = span else { return false };
+        let inside = span.events.of(named.is_some());
+        if inside.events.len() < most && has_room {
+            inside.events.push(event.clone());
             span.bytes += bytes;
             self.bytes += bytes;
         } else {
-            span.inside.more += 1;
+            inside.more += 1;
         }
         true
     }
 
     /// Events of a thread are lost in a channel, perhaps among them the ends of the open spans whose ends it records, and of those of which it is
     /// not known where their ends are recorded.
-    pub(crate) fn interrupt(&mut self, thread: ThreadId, channel: u64) {
-        let may_have_ended = |span: &OpenSpan| span.end_channels.is_empty() || span.end_channels.contains(&channel);
-        if let Some(stack) = self.stacks.get_mut(&thread) {
-            stack.retain(|number| {
-                let span = self.by_number.get(number).and_then(|key| self.open.get(key));
-                span.is_some_and(|span| !may_have_ended(span))
-            });
+    pub(crate) fn interrupt(
+        &mut self,
+        thread: ThreadId,
+        channel: u64,
+        sources: &mut Sources,
+        out: &mut impl Output,
+    ) -> io::Result<()> {
+        let stack: Vec<_> = self.stacks.get(&thread).into_iter().flatten().copied().collect();
+        for number in stack {
+            let may_have_ended =
+                |open: &mut OpenSpan| open.end_channels.is_empty() || open.end_channels.contains(&channel);
+            if self.open_by_number(number).is_some_and(may_have_ended) {
+                self.loosen(number, sources, out)?;
+                self.stacks.entry(thread).or_default().remove(&number);
+            }
         }
+        self.show_decided(sources, out)
     }
 
     /// The end of the trace: those that are open, in the order of their begins.
-    pub(crate) fn finish(&mut self, mut show: impl FnMut(&Span<'_>) -> io::Result<()>) -> io::Result<u64> {
-        let keys: Vec<_> = self.by_number.values().copied().collect();
-        for key in &keys {
-            if let Some(span) = self.open.get(key) {
-                let is_on_stack = self.stacks.get(&span.thread).is_some_and(|stack| stack.contains(&span.number));
-                show(&span.span(key.1, SpanEnd::Open, is_on_stack, self.last_ns))?;
-            }
+    pub(crate) fn finish(&mut self, sources: &mut Sources, out: &mut impl Output) -> io::Result<()> {
+        let open: Vec<_> = self.by_number.iter().map(|(number, key)| (*number, *key)).collect();
+        let mut nest = Vec::new();
+        for (number, key) in &open {
+            let Some(span) = self.open.get(key) else { continue };
+            let is_on_stack = self.stacks.get(&span.thread).is_some_and(|stack| stack.contains(number));
+            nest.push(is_on_stack && !span.is_loose);
+            self.loosen(*number, sources, out)?;
         }
-        Ok(keys.len() as u64)
+        for ((_, key), nests) in open.into_iter().zip(nest) {
+            self.close(key, End::Open, nests, sources, out)?;
+        }
+        Ok(())
     }
 
-    /// The innermost span of a thread.
-    fn innermost(&self, thread: ThreadId) -> Option<Key> {
+    fn open_by_number(&mut self, number: u64) -> Option<&mut OpenSpan> {
+        self.open.get_mut(self.by_number.get(&number)?)
+    }
+
+    /// The innermost span of a thread, and its id; `None` if that is known not to nest.
+    fn innermost(&mut self, thread: ThreadId) -> Option<(u64, &mut OpenSpan)> {
         let number = self.stacks.get(&thread)?.last()?;
-        self.by_number.get(number).copied()
+        let key = self.by_number.get(number)?;
+        self.open.get_mut(key).filter(|span| !span.is_loose).map(|span| (key.1, span))
     }
 
-    /// Takes a span out, and tells whether it was at the top of its thread's stack.
-    fn remove(&mut self, key: Key) -> Option<(bool, OpenSpan)> {
+    /// Takes a span out, and tells when the one below it on its thread's stack began.
+    fn remove(&mut self, key: Key) -> Option<(Option<i64>, OpenSpan)> {
         let span = self.open.remove(&key)?;
         self.by_number.remove(&span.number);
         self.bytes -= span.bytes;
-        let mut was_on_top = false;
+        let mut below = None;
         if let Some(stack) = self.stacks.get_mut(&span.thread) {
-            was_on_top = stack.last() == Some(&span.number);
             stack.remove(&span.number);
+            below = stack.last().copied();
         }
-        if let Some(below) = self.innermost(span.thread).and_then(|below| self.open.get(&below)) {
-            was_on_top &= below.begin.time_ns < span.begin.time_ns;
-        }
-        Some((was_on_top, span))
+        let below_ns = below.and_then(|below| self.open_by_number(below)).map(|below| below.begin.time_ns);
+        Some((below_ns, span))
     }
-}
-
-/// An integer field of an event.
-fn field(event: &Event, name: &str) -> Option<u64> {
-    event.fields.as_ref().and_then(|fields| fields.get(name)).and_then(Value::as_u64)
-}
-
-/// The same; 0 without it.
-fn number(event: &Event, name: &str) -> u64 {
-    field(event, name).unwrap_or(0)
-}
-
-/// About how much memory an event takes, in bytes.
-fn size(event: &Event) -> usize {
-    fn of(value: &Value) -> usize {
-        let more = match value {
-            Value::String(bytes) | Value::Bytes(bytes, _) => bytes.len(),
-            Value::Array(values) => values.iter().map(of).sum(),
-            Value::Struct(members) => members.iter().map(|(_, value)| of(value)).sum(),
-            Value::Variant(_, value) => of(value),
-            _ => 0,
-        };
-        more + size_of::<Value>()
-    }
-    let parts = [&event.fields, &event.context, &event.stream_context];
-    let members = parts.into_iter().flatten().flat_map(StructValue::iter);
-    size_of::<OpenSpan>() + 128 + members.map(|(_, value)| of(value)).sum::<usize>()
 }

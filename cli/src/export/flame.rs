@@ -1,5 +1,6 @@
 //! A flame graph, drawn of folded stacks when all of them are known.
 
+use super::stacks::NO_SPANS;
 use inferno::flamegraph::{Options, from_reader};
 use std::io::{self, Write};
 
@@ -28,7 +29,8 @@ impl<W: Write> Write for FlameGraph<W> {
         self.unit.clone_into(&mut options.count_name);
         let folded = std::mem::take(&mut self.folded);
         if folded.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "there is no span or call stack to draw"));
+            let message = format!("there is no span or call stack to draw among the selected events: {NO_SPANS}");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         from_reader(&mut options, folded.as_slice(), &mut self.out)?;
         self.out.flush()

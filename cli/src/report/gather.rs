@@ -109,7 +109,7 @@ pub(super) fn gather(input: &Input<'_>, trace: &Trace) -> Result<(Data, Seen), F
 
 impl Format for Gathering<'_> {
     fn needs(&self) -> Needs {
-        Needs::SPANS
+        Needs::SLICES
     }
 
     /// All events are counted as they are read, those of spans included.

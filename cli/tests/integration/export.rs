@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 use tempfile::TempDir;
-use tracepoint_control::{Channel, Session, sinks::CtfSink};
+use tracepoint_control::{Channel, Session, SessionBuilder, sinks::CtfSink};
 
 tracepoint::define_trace! {
     provider = "till";
@@ -33,11 +33,20 @@ fn trace() -> (TempDir, PathBuf) {
 
 /// Records what `fire` fires, before what it returns is dropped.
 fn record<T>(channel: Channel, fire: impl FnOnce() -> T) -> (TempDir, PathBuf) {
+    record_with(Session::builder("till").events("till:*").channel(channel), fire)
+}
+
+/// Records only these events.
+fn record_events(events: &str, fire: impl FnOnce()) -> (TempDir, PathBuf) {
+    record_with(Session::builder("till").events(events).channel(Channel::discard(1 << 20)), fire)
+}
+
+fn record_with<T>(session: SessionBuilder, fire: impl FnOnce() -> T) -> (TempDir, PathBuf) {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("trace");
     let _alone = RECORDING.lock().unwrap();
     let sink = CtfSink::create(&directory).unwrap();
-    let session = Session::builder("till").events("till:*").channel(channel).sink(sink).start().unwrap();
+    let session = session.sink(sink).start().unwrap();
     let kept = fire();
     session.stop().unwrap();
     drop(kept);
@@ -124,7 +133,11 @@ fn invalid_requests_are_refused_and_leave_no_file() {
     }
     let (code, _, stderr) = run(&["--flame", name, "-e", "till:item"], &directory);
     assert!(code == Some(3) && stderr.contains("there is no span or call stack to draw") && !out.exists(), "{stderr}");
-    assert!(!stderr.contains("room"), "{stderr}");
+    assert!(!stderr.contains("room") && stderr.contains("`span!` or `#[traced]`"), "{stderr}");
+    let (code, _, stderr) = run(&["--folded", "-", "-e", "till:item"], &directory);
+    assert!(code == Some(0) && stderr.contains("no span has ended among the selected events"), "{stderr}");
+    let (code, _, stderr) = run(&["--folded", "-", "--stacks", "calls"], &directory);
+    assert!(code == Some(0) && stderr.contains("tracectl record --context call_stack"), "{stderr}");
     let full = run(&["--csv", "/dev/full"], &directory);
     assert!(full.0 == Some(3) && full.2.contains("cannot write /dev/full") && full.2.contains("make room"), "{full:?}");
     // What an interrupted export has left.
@@ -134,6 +147,38 @@ fn invalid_requests_are_refused_and_leave_no_file() {
     assert!(code == Some(3) && stderr.contains("out.partial exists already; remove it"), "{stderr}");
     fs::remove_file(partial).unwrap();
     assert_eq!((run(&["--csv", name], &directory).0, fs::read_dir(place.path()).unwrap().count()), (Some(0), 2));
+}
+
+#[test]
+fn without_spans_and_call_stacks_it_says_what_to_record() {
+    let (place, directory) = record_events("till:item", || tracepoint::trace!(item(1, 2)));
+    let out = place.path().join("out");
+    for format in ["--flame", "--folded"] {
+        let (code, _, stderr) = run(&[format, out.to_str().unwrap()], &directory);
+        assert!(
+            code == Some(3) && !out.exists() && stderr.contains("there is no span or call stack to draw"),
+            "{stderr}"
+        );
+        for what in ["`span!` or `#[traced]`", "force-frame-pointers=yes", "tracectl record --context call_stack"] {
+            assert!(stderr.contains(what), "{stderr}");
+        }
+    }
+}
+
+#[test]
+fn guessed_parents_are_counted() {
+    let (place, directory) = record(Channel::discard(8 << 20), || {
+        for id in 0..3 {
+            let outer = tracepoint::span!(sale(id));
+            drop(tracepoint::span!(sale(10 + id)));
+            drop(tracepoint::span!(parent: &outer, sale(20 + id)));
+        }
+    });
+    for (format, guessed) in [("--otlp", 3), ("--folded", 3), ("--chrome", 0), ("--perfetto", 0)] {
+        let (summary, notes) = exported(format, &[], place.path(), &directory);
+        assert_eq!(summary["guessed_parents"], json!(guessed), "{format}");
+        assert_eq!(notes.contains("3 spans with no `parent_id` have a guessed parent"), guessed == 3, "{notes}");
+    }
 }
 
 #[test]

@@ -96,7 +96,7 @@ pub(super) enum EventType {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TrackEvent {
-    #[prost(uint64, repeated, tag = "3")]
+    #[prost(uint64, repeated, tag = "3", packed = "false")]
     pub(super) category_iids: Vec<u64>,
     #[prost(message, repeated, tag = "4")]
     pub(super) debug_annotations: Vec<DebugAnnotation>,

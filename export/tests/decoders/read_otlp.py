@@ -1,10 +1,11 @@
 """Decodes OTLP spans by the official descriptors (PyPI: opentelemetry-proto), from JSON lines or from length-delimited protobuf, and writes
-them as JSON. Fails if a field is unknown, or an id has the wrong length.
+them as JSON. Fails if a field is unknown, or encoded in another way than it is declared, or an id has the wrong length.
 """
 import base64
 import json
 import sys
 
+import wire
 from google.protobuf import json_format
 from google.protobuf.internal.decoder import _DecodeVarint32
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -30,6 +31,7 @@ else:
     while at < len(data):
         length, at = _DecodeVarint32(data, at)
         requests.append(ExportTraceServiceRequest.FromString(data[at:at + length]))
+        wire.check(data[at:at + length], requests[-1])
         at += length
 
 

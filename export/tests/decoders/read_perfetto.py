@@ -1,11 +1,12 @@
 """Decodes a Perfetto trace by the official descriptors (PyPI: perfetto), and writes as JSON what is in it.
 
 Interned names are resolved, and slices are put together on each track, in the order of times, as trace_processor does it. Fails if a field
-is unknown, a track is not described, a slice ends that has not begun, or names are used without the state that they need.
+is unknown or encoded in another way than it is declared, a track is not described, a slice ends that has not begun, or names are used without the state that they need.
 """
 import json
 import sys
 
+import wire
 from google.protobuf.unknown_fields import UnknownFieldSet
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
@@ -20,7 +21,9 @@ def no_unknown(message):
 
 trace = pb.Trace()
 with open(sys.argv[1], "rb") as file:
-    trace.ParseFromString(file.read())
+    data = file.read()
+trace.ParseFromString(data)
+wire.check(data, trace)
 
 TYPES = pb.TrackEvent.Type
 names, categories, annotations = {}, {}, {}
@@ -54,6 +57,7 @@ for packet in trace.packet:
         assert not track.HasField("parent_uuid") or track.parent_uuid in tracks
         tracks[track.uuid] = {
             "name": track.name, "parent": track.parent_uuid, "pid": track.process.pid or track.thread.pid, "tid": track.thread.tid,
+            "is_process": track.HasField("process"), "is_thread": track.HasField("thread"),
             "process": track.process.process_name, "thread": track.thread.thread_name, "counter": track.HasField("counter"),
         }
     if packet.HasField("track_event"):

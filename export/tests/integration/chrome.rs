@@ -3,6 +3,7 @@
 use super::common::{self, Times};
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use tracepoint::Channel;
 use tracepoint_export::Chrome;
 use tracepoint_reader::{Damage, Item};
 
@@ -103,5 +104,44 @@ fn damage_has_no_time_and_durations_are_not_differences_of_rounded_times() {
         let expected = length as f64 / 1000.0;
         let at = lengths.iter().position(|length| length.total_cmp(&expected).is_eq());
         lengths.swap_remove(at.unwrap_or_else(|| panic!("{expected} is not in {lengths:?}")));
+    }
+}
+
+/// The spans of a thread, the outer one of which ends last, and an instant in them.
+fn nested() -> common::Recorded {
+    common::record(Channel::discard(1 << 20), || {
+        let _outer = tracepoint::span!(common::request(1, "/outer"));
+        let _inner = tracepoint::span!(common::query("inner"));
+        tracepoint::trace!(common::step(1, 0, "", &[], true, 0.0));
+    })
+}
+
+fn json_of(items: &[Item]) -> Value {
+    let mut out = Vec::new();
+    common::export(items, Chrome::new(&mut out));
+    serde_json::from_slice(&out).unwrap()
+}
+
+#[test]
+fn no_time_is_negative() {
+    let recorded = nested();
+    let first = recorded.events().next().unwrap().time_ns;
+    let json = json_of(&recorded.items);
+    assert_eq!(json["otherData"]["origin_ns"].as_i64(), Some(first), "that of the outer span, which is written last");
+    let times = |json: &Value| elements(json).iter().filter_map(|one| one["ts"].as_f64()).collect::<Vec<_>>();
+    assert_eq!(times(&json).len(), 3);
+    assert!(times(&json).iter().all(|time| *time >= 0.0), "{json}");
+
+    // Both begins are before the first item.
+    let json = json_of(&recorded.items[2..]);
+    assert!(times(&json).len() == 5 && times(&json).iter().all(|time| *time >= 0.0), "{json}");
+    let origin = json["otherData"]["origin_ns"].as_i64().unwrap();
+    for event in recorded.events().take(2) {
+        let begins = |one: &&Value| one["ph"] == "b" && one["args"]["span_id"] == common::number(event, "span_id");
+        let begin = elements(&json).iter().find(begins).unwrap();
+        #[expect(clippy::cast_precision_loss, reason = "short")]
+        let before = (origin - event.time_ns) as f64 / 1000.0;
+        assert_eq!((&begin["ts"], &begin["args"]["before_us"]), (&json!(0.0), &json!(before)));
+        assert!(begin["args"]["duration_ns"].as_u64().is_some(), "{begin}");
     }
 }

@@ -19,7 +19,7 @@ tracepoint::define_trace! {
 
     pub(crate) span request(id: u64, path: &str) { id, path }
     pub(crate) span query(text: &str) { text }
-    async span job(id: u64) { id }
+    pub(crate) async span job(id: u64) { id }
     pub(crate) told(id: u64, span_id: u64) {
         pid: u64 = id, vtid: u64 = id, procname: str = "told", span_id, parent_id: u64 = id, duration_ns: u64 = id,
         _x_length: u64 = id, data: [u8] = &[1, 2],

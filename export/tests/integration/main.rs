@@ -13,6 +13,8 @@ mod csv;
 mod decoder;
 mod fields;
 mod folded;
+mod no_process;
 mod otlp;
+mod parents;
 mod perfetto;
 mod spans;

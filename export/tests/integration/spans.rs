@@ -92,6 +92,9 @@ fn parents_paths_and_durations_are_those_of_the_program() {
     assert!(spans.iter().all(|span| span.duration_ns == span.recorded_duration), "{spans:#?}");
     let queries: Vec<_> = spans.iter().filter(|span| span.name == "shop:query").collect();
     assert_eq!(queries.len(), 21);
+    // The last one is in a span that has not ended.
+    let (last, queries) = queries.split_last().unwrap();
+    assert_eq!((last.parent, last.path.as_str(), last.root, last.nests), (None, "shop:query", last.id, true));
     for query in queries {
         let parent = spans.iter().find(|span| Some(span.id) == query.parent).unwrap();
         assert_eq!(
@@ -99,6 +102,8 @@ fn parents_paths_and_durations_are_those_of_the_program() {
             ("shop:request;shop:query", parent.id, "shop:request")
         );
     }
+    // One of them names its parent.
+    assert_eq!(summary.guessed_parents, 19);
     let job = spans.iter().find(|span| span.name == "shop:job").unwrap();
     let polls: Vec<_> = spans.iter().filter(|span| span.parent == Some(job.id)).collect();
     assert_eq!((polls.len(), &*polls[0].path), (3, "shop:job;shop:job_poll"));

@@ -1,0 +1,58 @@
+//! What the stacks of `--folded` and `--flame` are made of, and what to record where a trace has none.
+
+use crate::failure::Failure;
+use crate::message;
+use clap::ValueEnum;
+use tracepoint_reader::metadata::StreamClass;
+use tracepoint_reader::{Metadata, Trace};
+
+/// What stacks are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Stacks {
+    Spans,
+    Calls,
+}
+
+/// The context with the call stack of an event.
+const CALL_STACK: &str = "callstack";
+
+pub(super) const NO_SPANS: &str =
+    "put what takes time into spans (`span!` or `#[traced]`, docs/spans.md), and record both of their events";
+
+pub(super) const NO_CALLS: &str = "record the call stacks of a program that is built with `-C force-frame-pointers=yes`: \
+                                   `tracectl record --context call_stack`";
+
+fn has_call_stacks(stream: &StreamClass) -> bool {
+    let contexts = stream.events.values().map(|event| &event.context).chain([&stream.event_context]);
+    contexts.flatten().any(|context| context.fields.iter().any(|field| field.name() == CALL_STACK))
+}
+
+impl Stacks {
+    /// Those that are asked for; by default spans, if the trace has any.
+    ///
+    /// # Errors
+    /// If it has neither: what to record.
+    pub(super) fn choose(asked: Option<Self>, trace: &Trace) -> Result<Self, Failure> {
+        let streams = || trace.metadata().flat_map(|(_, metadata): (_, &Metadata)| metadata.streams());
+        let has_spans = || streams().flat_map(|stream| stream.events.values()).any(|event| event.span().is_some());
+        let has_calls = || streams().any(|stream| has_call_stacks(stream));
+        match asked {
+            Some(Self::Calls) if !has_calls() => message::note(&format!("no event has a call stack: {NO_CALLS}")),
+            None if has_spans() => return Ok(Self::Spans),
+            None if !has_calls() => {
+                let missing = format!("there is no span or call stack to draw: {NO_SPANS}; or {NO_CALLS}");
+                return Err(Failure::Refused(missing));
+            }
+            _ => {}
+        }
+        Ok(asked.unwrap_or(Self::Calls))
+    }
+
+    /// What its numbers count.
+    pub(super) fn unit(self) -> &'static str {
+        match self {
+            Self::Spans => "ns",
+            Self::Calls => "events",
+        }
+    }
+}
