@@ -17,8 +17,7 @@ use tracepoint_ring::channel::SoleSubscriber;
 use tracepoint_ring::hint::{align_function, unlikely};
 use tracepoint_ring::thread::{self, ThreadSlot};
 
-/// The slot of the section that the fast path has entered for an event that the full path takes over; `None` if it has entered none.
-pub type Entered = Option<&'static ThreadSlot>;
+pub use tracepoint_ring::thread::Entered;
 
 /// The fast path, for an event that does not fire inside another one, and whose tracepoint has no condition, no probe, and a sole
 /// subscriber that is a channel without filter and contexts. With aggregates beside that channel, or instead of it, it evaluates the fields,
@@ -27,18 +26,18 @@ pub type Entered = Option<&'static ThreadSlot>;
 pub fn fire_fast<T: TracepointType>(args: &T::Args<'_>) -> Result<(), Entered> {
     align_function();
     if !T::IS_UNCONDITIONAL {
-        return Err(None);
+        return Err(Entered::from_site(None));
     }
     let Some(slot) = thread::enter_fast() else {
         unlikely();
-        return Err(None);
+        return Err(Entered::from_site(None));
     };
     match T::mark::<true>(slot, args) {
         Served::Fast => slot.exit(),
         // Looks the slot up again: keeping it in a register across the call would save that register at every event.
         Served::InFull => thread::exit_fast(),
         Served::InFullAndLeft => {}
-        Served::No => return Err(Some(slot)),
+        Served::No => return Err(Entered::from_site(Some(slot))),
     }
     Ok(())
 }

@@ -31,8 +31,9 @@ pub enum Context {
     Cpu,
     /// `user`: the number that the thread last [set]. 8 bytes.
     User,
-    /// `callstack`: the return addresses of the calls that led to the event, the innermost first; the first few are the tracepoint's own. Up
-    /// to 16, or the channel's [depth](crate::channel::Channel::call_stack_depth). 4 bytes, and 8 for each.
+    /// `callstack`: the return addresses of the calls that led to the event, the innermost first: in the function with the site, in its
+    /// caller, and so on; of an event of a span, those in the code of the span come first, and on aarch64 some of the tracepoint's own. Up to 16, or the channel's
+    /// [depth](crate::channel::Channel::call_stack_depth). 4 bytes, and 8 for each.
     ///
     /// For programs that are built with `-C force-frame-pointers=yes`, on x86-64 and aarch64 Linux; otherwise it is empty or meaningless.
     /// Only the thread's stack is read, which its first event looks up in `/proc/self/maps`. Empty for signal handlers and coroutines on

@@ -1,4 +1,20 @@
-//! Hints to the compiler for the fast path: cold branches, opaque values, code alignment. None of them changes a result.
+//! Hints to the compiler for the fast path: cold branches, opaque values, code alignment, none of which changes a result; and the stack pointer.
+
+/// The stack pointer, where call stacks are cut by it; otherwise 0.
+#[inline(always)]
+pub(crate) fn stack_pointer() -> usize {
+    #[cfg(all(linux_kernel, target_arch = "x86_64", not(miri)))]
+    {
+        let stack: usize;
+        // SAFETY: copies a register.
+        unsafe {
+            std::arch::asm!("mov {}, rsp", out(reg) stack, options(nomem, nostack, preserves_flags));
+        }
+        stack
+    }
+    #[cfg(not(all(linux_kernel, target_arch = "x86_64", not(miri))))]
+    0
+}
 
 /// Marks the branch that calls it as cold, so that its code is moved out of line.
 #[cold]

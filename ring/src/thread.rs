@@ -25,6 +25,7 @@ pub(crate) use table::{
 };
 
 use crate::counter::LocalCounter;
+use crate::hint::stack_pointer;
 use crate::primitive::light_fence;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -40,13 +41,30 @@ pub fn unserved_events() -> u64 {
     UNSERVED.get()
 }
 
+/// Where an event comes from when it takes the full path.
+#[derive(Clone, Copy, Debug)]
+pub struct Entered {
+    /// The slot of the section that `enter_fast` has entered, if it has.
+    slot: Option<&'static ThreadSlot>,
+    /// The stack pointer in the function that the site has called.
+    site: usize,
+}
+
+impl Entered {
+    /// In the function that the site has called, into which this is inlined: call stacks begin at its caller.
+    #[inline(always)]
+    pub fn from_site(slot: Option<&'static ThreadSlot>) -> Self {
+        Self { slot, site: stack_pointer() }
+    }
+}
+
 /// Runs `body` inside a read-side section of the calling thread: one that `enter_fast` has entered, or a new one. Counts the event if the
 /// thread cannot have one.
 ///
 /// `body` must not unwind: callers catch panics of user code inside it.
 #[inline(always)]
-pub fn section<R>(entered: Option<&'static ThreadSlot>, body: impl FnOnce(&'static ThreadSlot) -> R) -> Option<R> {
-    let (slot, is_outermost) = if let Some(slot) = entered {
+pub fn section<R>(entered: Entered, body: impl FnOnce(&'static ThreadSlot) -> R) -> Option<R> {
+    let (slot, is_outermost) = if let Some(slot) = entered.slot {
         (slot, true)
     } else {
         let slot = current()?;
@@ -56,10 +74,13 @@ pub fn section<R>(entered: Option<&'static ThreadSlot>, body: impl FnOnce(&'stat
         count_unserved();
         return None;
     }
+    let outer_site = if is_outermost { 0 } else { slot.site() };
+    slot.set_site(entered.site);
     let result = body(slot);
     if is_outermost {
         slot.exit();
     } else {
+        slot.set_site(outer_site);
         slot.unnest();
     }
     Some(result)

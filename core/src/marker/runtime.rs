@@ -15,7 +15,7 @@ use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use tracepoint_ring::thread::{self, ThreadSlot};
+use tracepoint_ring::thread::{self, Entered};
 use tracepoint_ring::update::UpdateGuard;
 
 /// How many markers can be registered at run time.
@@ -68,23 +68,23 @@ impl<V: ValuesType> RuntimeMarker<V> {
     /// Delivers an event to the subscribers, as the expansion of a field block does.
     #[inline]
     pub fn record(&self, values: &V::Values<'_>) {
-        let Some(slot) = thread::enter_fast() else { return self.record_in_full(None, values) };
+        let Some(slot) = thread::enter_fast() else { return self.record_in_full(Entered::from_site(None), values) };
         // SAFETY: inside the section, which `exit` or `record_in_full` leaves.
         match unsafe { self.marker.sole_subscriber() } {
             Some(sole) if sole.try_record(slot, values) => slot.exit(),
-            _ => self.record_in_full(Some(slot), values),
+            _ => self.record_in_full(Entered::from_site(Some(slot)), values),
         }
     }
 
     /// Counts an event of which the values could not be had, because that panicked, as lost for the subscribers. The panic ends here.
     #[cold]
     pub fn panicked(&self, panic: Box<dyn Any + Send>) {
-        thread::section(None, |_| panicked(self.marker, false, panic));
+        thread::section(Entered::from_site(None), |_| panicked(self.marker, false, panic));
     }
 
     #[cold]
     #[inline(never)]
-    fn record_in_full(&self, entered: Option<&'static ThreadSlot>, values: &V::Values<'_>) {
+    fn record_in_full(&self, entered: Entered, values: &V::Values<'_>) {
         thread::section(entered, |slot| deliver_to::<V>(self.marker, slot, std::ptr::from_ref(values).cast()));
     }
 }

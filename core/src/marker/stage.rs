@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tracepoint_ring::channel::{EventId, FilterOutcome, OpenChannel};
 use tracepoint_ring::clock;
 use tracepoint_ring::field::Fields;
-use tracepoint_ring::thread::{self, ThreadSlot};
+use tracepoint_ring::thread::{self, Entered, ThreadSlot};
 
 /// Goes on with an event that the fast path has evaluated and not recorded, and leaves the section that the fast path has entered. Looks the
 /// slot up again, so that the fast path need not keep it in a register.
@@ -215,5 +215,5 @@ pub(crate) fn panicked(marker: &'static Marker, delivered: bool, panic: Box<dyn 
 #[cold]
 #[inline(never)]
 pub fn mark<M: MarkerType>(values: &M::Values<'_>) {
-    thread::section(None, |slot| deliver::<M>(slot, std::ptr::from_ref(values).cast()));
+    thread::section(Entered::from_site(None), |slot| deliver::<M>(slot, std::ptr::from_ref(values).cast()));
 }

@@ -153,7 +153,7 @@ impl OpenChannel {
         if outcome != FilterOutcome::Accepted {
             return self.serve(slot, id, time, &(), || outcome);
         }
-        with_callers(self.config.contexts, |callers| {
+        with_callers(self.config.contexts, slot, |callers| {
             let contexts = ContextValues::now(self.config.contexts, self.process, slot, callers);
             self.serve(slot, id, time, &Both(contexts, *values), || outcome);
         });

@@ -10,23 +10,25 @@ use std::ops::Range;
 /// The largest number of callers in a record.
 pub(super) const MAX_DEPTH: usize = 64;
 
-/// Stores the callers of the calling function in `callers`, the innermost first; returns how many there are.
+/// Stores the callers of the function whose stack pointer was `site`, the innermost first; returns how many there are. With 0, those of the
+/// calling function.
 #[inline(always)]
-pub(super) fn walk(callers: &mut [u64]) -> usize {
+pub(super) fn walk(site: usize, callers: &mut [u64]) -> usize {
     let (here, frame) = registers();
     let stack = bounds::of_this_thread();
     if !stack.contains(&here) {
         return 0;
     }
     // SAFETY: the stack is mapped from the stack pointer to its end, since the thread runs on it.
-    follow(frame, here..stack.end, callers, |at| unsafe { (at as *const usize).read_volatile() })
+    follow(frame, site, here..stack.end, callers, |at| unsafe { (at as *const usize).read_volatile() })
 }
 
-/// Follows the frame pointers inside `stack`, whose words `read` returns.
-fn follow(frame: usize, stack: Range<usize>, callers: &mut [u64], read: impl Fn(usize) -> usize) -> usize {
+/// Follows the frame pointers inside `stack`, whose words `read` returns. Return addresses below `site` are left out: they are in functions of
+/// the tracepoint, which were called by the one whose stack pointer that was.
+fn follow(frame: usize, site: usize, stack: Range<usize>, callers: &mut [u64], read: impl Fn(usize) -> usize) -> usize {
     const WORD: usize = size_of::<usize>();
-    let (mut frame, mut lowest) = (frame, stack.start);
-    for (depth, caller) in callers.iter_mut().enumerate() {
+    let (mut frame, mut lowest, mut depth) = (frame, stack.start, 0);
+    while depth < callers.len() {
         let fits = frame >= lowest
             && frame.is_multiple_of(WORD)
             && stack.end.checked_sub(2 * WORD).is_some_and(|last| frame <= last);
@@ -37,12 +39,16 @@ fn follow(frame: usize, stack: Range<usize>, callers: &mut [u64], read: impl Fn(
         if back == 0 {
             return depth;
         }
-        *caller = back as u64;
+        // A function that has no frame yet, or no longer, because it ends by a jump to the next one, has only its return address there.
+        if frame + WORD >= site {
+            callers[depth] = back as u64;
+            depth += 1;
+        }
         // Frames of callers have higher addresses, so the loop ends.
         lowest = frame + 2 * WORD;
         frame = read(frame);
     }
-    callers.len()
+    depth
 }
 
 #[cfg(all(linux_kernel, target_arch = "x86_64"))]
@@ -255,14 +261,30 @@ mod tests {
 
     /// The callers found from the frame at word `first`, in a stack of these words.
     fn callers(words: &[usize], first: usize, depth: usize) -> Vec<u64> {
+        callers_of(0, words, first, depth)
+    }
+
+    /// The same from the stack pointer `site` on.
+    fn callers_of(site: usize, words: &[usize], first: usize, depth: usize) -> Vec<u64> {
         let mut callers = vec![0; depth];
         let read = |at: usize| {
             assert!(at.is_multiple_of(WORD), "{at:x}");
             words[(at - BASE) / WORD]
         };
-        let count = follow(BASE + first * WORD, BASE..BASE + words.len() * WORD, &mut callers, read);
+        let count = follow(BASE + first * WORD, site, BASE..BASE + words.len() * WORD, &mut callers, read);
         callers.truncate(count);
         callers
+    }
+
+    #[test]
+    fn callers_below_the_site_are_left_out_and_take_no_room() {
+        let at = |word: usize| BASE + word * WORD;
+        let words = [7, at(3), 101, at(6), 102, 7, 0, 103];
+        // The words with return addresses are 2, 4 and 7.
+        for (site, expected) in [(2, &[101, 102, 103][..]), (3, &[102, 103]), (4, &[102, 103]), (5, &[103]), (8, &[])] {
+            assert_eq!(callers_of(at(site), &words, 1, 9), expected, "{site}");
+        }
+        assert_eq!(callers_of(at(3), &words, 1, 1), [102]);
     }
 
     #[test]

@@ -19,13 +19,13 @@ pub(crate) struct ContextValues<'s> {
     callers: &'s [u64],
 }
 
-/// Calls `then` with the call stack of the function that this is inlined into, or with an empty one if the context is not wanted.
+/// Calls `then` with the call stack of the site whose event the thread is in, or with an empty one if the context is not wanted.
 #[inline(always)]
-pub(crate) fn with_callers(which: Contexts, then: impl Fn(&[u64])) {
+pub(crate) fn with_callers(which: Contexts, slot: &ThreadSlot, then: impl Fn(&[u64])) {
     if which.contains(Context::CallStack) {
         let mut callers = [0; MAX_DEPTH];
         let callers = &mut callers[..usize::from(which.depth).min(MAX_DEPTH)];
-        let count = stack::walk(callers);
+        let count = stack::walk(slot.site(), callers);
         then(&callers[..count]);
     } else {
         then(&[]);

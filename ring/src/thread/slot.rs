@@ -39,7 +39,9 @@ pub struct ThreadSlot {
     polled: AtomicUsize,
     /// The number of the channels that alone record this thread's events; 0 if all do. Written by the owner.
     pub(super) restricted_to: AtomicU64,
-    _to_section: [u64; 2],
+    /// The stack pointer in the function that the site of the running event has called; 0 if it is not known. Changed as `outer_events` is.
+    site: AtomicUsize,
+    _to_section: u64,
     pub(crate) section: Section,
 }
 
@@ -56,7 +58,8 @@ impl ThreadSlot {
             outer_events: AtomicU32::new(0),
             polled: AtomicUsize::new(0),
             restricted_to: AtomicU64::new(0),
-            _to_section: [0; 2],
+            site: AtomicUsize::new(0),
+            _to_section: 0,
             section: Section::new(),
         }
     }
@@ -85,6 +88,17 @@ impl ThreadSlot {
     /// Ends an event that `nest` began.
     pub(super) fn unnest(&self) {
         self.outer_events.store(self.outer_events.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+    }
+
+    /// The stack pointer in the function that the site of the running event has called; 0 if it is not known.
+    #[inline(always)]
+    pub(crate) fn site(&self) -> usize {
+        self.site.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    pub(super) fn set_site(&self, stack: usize) {
+        self.site.store(stack, Ordering::Relaxed);
     }
 
     /// Whether the running event is nested in another one.
