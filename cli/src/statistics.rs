@@ -14,7 +14,7 @@ mod summary;
 mod svg;
 mod text;
 
-pub(crate) use chart::{PERCENTILES, lines as histogram_lines, value};
+pub(crate) use chart::{PERCENTILES, lines as histogram_lines, percentile};
 pub(crate) use operands::IDS;
 pub(crate) use pass::{Input, Seen};
 

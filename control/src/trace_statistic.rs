@@ -111,12 +111,24 @@ impl TraceStatistic {
         }
     }
 
+    /// The same statistic without events.
+    #[must_use]
+    pub fn empty(&self) -> Self {
+        Self {
+            statistic: Arc::new(self.statistic.empty()),
+            cell: 0,
+            kinds: Kinds::default(),
+            by_thread: self.by_thread,
+            is_duration: self.is_duration,
+        }
+    }
+
     /// The same statistic without events, for so many threads. They count together: each has the results of all.
     #[must_use]
     pub fn for_threads(&self, threads: usize) -> Vec<Self> {
-        let statistic = Arc::new(self.statistic.empty());
+        let empty = self.empty();
         let part = |cell| Self {
-            statistic: Arc::clone(&statistic),
+            statistic: Arc::clone(&empty.statistic),
             cell,
             kinds: Kinds::default(),
             by_thread: self.by_thread,
@@ -149,6 +161,11 @@ impl TraceStatistic {
         for columns in columns {
             statistic.record(columns, moment, |index| event.value(index).map(text));
         }
+    }
+
+    /// The results since the last call; operations that have begun before may end later.
+    pub fn take(&mut self) -> Snapshot {
+        self.statistic.take()
     }
 
     /// The results so far.

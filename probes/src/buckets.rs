@@ -1,84 +1,71 @@
-//! The buckets of a histogram: each power of two is divided into 32 of equal width, as in `HdrHistogram` (Tene). The bounds of a bucket differ
-//! by less than 1/32 of its lower bound, so that its middle is within 1/64 (1.6 %) of each of its values. Integers below 64 have a bucket each.
+//! The buckets of a histogram. Integers below 1,024 have a bucket each. From there on each power of two is divided into 32 buckets of equal
+//! width, as in `HdrHistogram` (Tene), and so are the powers of two of fractional numbers: the bounds of such a bucket differ by at most 1/32 of
+//! its lower bound, so that its middle is within 1/64 (1.6 %) of each of its values.
 
 /// The buckets into which each power of two is divided.
 const PARTS: u32 = 32;
 const PART_BITS: u32 = PARTS.trailing_zeros();
+/// Integers of fewer bits have a bucket each.
+const UNIT_BITS: u32 = 10;
 /// The buckets of unsigned integers of 64 bits.
-pub(crate) const INTEGER: usize = ((64 - PART_BITS + 1) * PARTS) as usize;
-/// The exponents of floating-point numbers that have buckets of their own: from 2^-64 up to 2^64.
+pub(crate) const INTEGER: usize = (1 << UNIT_BITS) + ((64 - UNIT_BITS) * PARTS) as usize;
+/// The exponents of fractional numbers that have buckets of their own: from 2^-64 up to 2^64.
 const EXPONENTS: u32 = 128;
 /// The exponent and the part of 2^-64: 1023 is the bias of the exponent.
 const FIRST_PART: u64 = (1023 - 64) << PART_BITS;
-/// The buckets of floating-point numbers, after one for those below and before one for those above.
-pub(crate) const FLOAT: usize = (EXPONENTS * PARTS) as usize + 2;
-
-/// The scale of a histogram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scale {
-    Integer,
-    Float,
-}
-
-impl Scale {
-    /// The number of buckets.
-    pub(crate) fn buckets(self) -> usize {
-        match self {
-            Self::Integer => INTEGER,
-            Self::Float => FLOAT,
-        }
-    }
-
-    /// The bounds of a bucket: the first value in it, and the first that is above it.
-    #[expect(clippy::cast_precision_loss, reason = "bounds have few significant bits")]
-    pub(crate) fn bounds(self, bucket: usize) -> (f64, f64) {
-        match self {
-            Self::Integer => (integer_bound(bucket) as f64, integer_bound(bucket + 1) as f64),
-            Self::Float => (float_bound(bucket), float_bound(bucket + 1)),
-        }
-    }
-
-    /// The value that stands for all of a bucket: its only one, or its middle.
-    pub(crate) fn middle(self, bucket: usize) -> f64 {
-        let (low, high) = self.bounds(bucket);
-        match self {
-            Self::Integer if high - low <= 1.0 => low,
-            Self::Float if bucket == 0 => 0.0,
-            Self::Float if bucket == FLOAT - 1 => low,
-            _ => f64::midpoint(low, high),
-        }
-    }
-}
+/// The buckets of fractional numbers, after one for those below and before one for those above.
+pub(crate) const FRACTION: usize = (EXPONENTS * PARTS) as usize + 2;
 
 /// The bucket of an unsigned integer.
 #[inline]
 pub(crate) fn of_integer(value: u64) -> usize {
+    if value >> UNIT_BITS == 0 { value as usize } else { of_large(value, UNIT_BITS) }
+}
+
+/// The bucket of an integer among the coarser ones of pictures ([`integer_step`]).
+pub(crate) fn step_of(value: u64) -> usize {
+    if value >> (PART_BITS + 1) == 0 { value as usize } else { of_large(value, PART_BITS + 1) }
+}
+
+/// The bucket of an integer of more than `unit_bits` bits.
+#[inline(always)]
+fn of_large(value: u64, unit_bits: u32) -> usize {
     // The bits below the leading PART_BITS + 1 do not matter.
-    let shift = (64 - (PART_BITS + 1)).saturating_sub(value.leading_zeros());
-    ((shift << PART_BITS) as u64 + (value >> shift)) as usize
+    let shift = 63 - PART_BITS - value.leading_zeros();
+    let power = (shift + PART_BITS - unit_bits) << PART_BITS;
+    (1_usize << unit_bits) + power as usize + ((value >> shift) - u64::from(PARTS)) as usize
 }
 
 /// The lowest value of a bucket of integers; that past the last is 2^64, here 2^64 - 1.
-fn integer_bound(bucket: usize) -> u64 {
-    if bucket >= INTEGER {
-        return u64::MAX;
-    }
-    let shift = (bucket as u32 >> PART_BITS).saturating_sub(1);
-    (bucket as u64 - (u64::from(shift) << PART_BITS)) << shift
+pub(crate) fn integer_bound(bucket: usize) -> u64 {
+    bound(bucket, UNIT_BITS)
+}
+
+/// The lowest value of a bucket among the coarser ones of pictures, whose width is in proportion to their values from 64 on.
+pub(crate) fn integer_step(step: usize) -> u64 {
+    bound(step, PART_BITS + 1)
+}
+
+fn bound(bucket: usize, unit_bits: u32) -> u64 {
+    let Some(above) = bucket.checked_sub(1 << unit_bits) else { return bucket as u64 };
+    let shift = (above >> PART_BITS) as u32 + unit_bits - PART_BITS;
+    let part = (above % PARTS as usize) as u64 + u64::from(PARTS);
+    if shift + PART_BITS > 63 { u64::MAX } else { part << shift }
 }
 
 /// The bucket of a number that is not negative and not NaN.
 #[inline]
-pub(crate) fn of_float(value: f64) -> usize {
+pub(crate) fn of_fraction(value: f64) -> usize {
     let parts = value.to_bits() >> (52 - PART_BITS);
     // Below the first bucket: 0.
-    (parts + 1).saturating_sub(FIRST_PART).min(FLOAT as u64 - 1) as usize
+    (parts + 1).saturating_sub(FIRST_PART).min(FRACTION as u64 - 1) as usize
 }
 
-fn float_bound(bucket: usize) -> f64 {
+/// The lowest value of a bucket of fractional numbers.
+pub(crate) fn fraction_bound(bucket: usize) -> f64 {
     match bucket {
         0 => 0.0,
-        FLOAT.. => f64::INFINITY,
+        FRACTION.. => f64::INFINITY,
         _ => f64::from_bits((FIRST_PART + bucket as u64 - 1) << (52 - PART_BITS)),
     }
 }
@@ -94,28 +81,40 @@ mod tests {
             assert!(first < next, "{bucket}");
             assert_eq!((of_integer(first), of_integer(next - 1), of_integer(next)), (bucket, bucket, bucket + 1));
         }
-        assert_eq!(of_integer(u64::MAX), INTEGER - 1);
-        for bucket in 0..FLOAT - 1 {
-            let (first, next) = (float_bound(bucket), float_bound(bucket + 1));
-            assert_eq!((of_float(first), of_float(next.next_down()), of_float(next)), (bucket, bucket, bucket + 1));
+        assert_eq!((of_integer(u64::MAX), integer_bound(INTEGER)), (INTEGER - 1, u64::MAX));
+        for bucket in 0..FRACTION - 1 {
+            let (first, next) = (fraction_bound(bucket), fraction_bound(bucket + 1));
+            assert_eq!(
+                (of_fraction(first), of_fraction(next.next_down()), of_fraction(next)),
+                (bucket, bucket, bucket + 1)
+            );
         }
-        assert_eq!((of_float(0.0), of_float(f64::INFINITY)), (0, FLOAT - 1));
+        assert_eq!((of_fraction(0.0), of_fraction(f64::INFINITY)), (0, FRACTION - 1));
     }
 
     #[test]
-    fn the_middle_of_a_bucket_is_within_a_sixty_fourth_of_its_values() {
-        for bucket in 0..INTEGER - 1 {
-            let (low, high, middle) =
-                (integer_bound(bucket), integer_bound(bucket + 1) - 1, Scale::Integer.middle(bucket));
-            for value in [low, high] {
-                #[expect(clippy::cast_precision_loss, reason = "the nearest is near enough")]
-                let value = value as f64;
-                assert!((middle - value).abs() <= value / 64.0, "{bucket}: {value} {middle}");
-            }
+    fn buckets_are_narrow() {
+        assert!((0..1024).all(|value| integer_bound(of_integer(value)) == value), "one for each");
+        for bucket in 1024..INTEGER {
+            let (low, high) = (integer_bound(bucket), integer_bound(bucket + 1));
+            assert!(high - low <= low / 32, "{bucket}");
         }
-        for bucket in 1..FLOAT - 1 {
-            let (low, middle) = (float_bound(bucket), Scale::Float.middle(bucket));
-            assert!((middle - low) <= low / 64.0 && (float_bound(bucket + 1) - middle) <= low / 64.0, "{bucket}");
+        for bucket in 1..FRACTION - 1 {
+            let (low, high) = (fraction_bound(bucket), fraction_bound(bucket + 1));
+            assert!(high - low <= low / 32.0, "{bucket}");
+        }
+    }
+
+    #[test]
+    fn a_bucket_is_in_one_step() {
+        for bucket in 0..INTEGER {
+            let (low, high) = (integer_bound(bucket), integer_bound(bucket + 1) - 1);
+            let step = step_of(low);
+            assert_eq!(step, step_of(high.max(low)), "{bucket}");
+            assert!(
+                integer_step(step) <= low && (high < integer_step(step + 1) || step == step_of(u64::MAX)),
+                "{bucket}"
+            );
         }
     }
 }

@@ -8,14 +8,14 @@
 //! A row has the counters of one group. The last two rows of a grouped statistic are those of events whose group found no room (overflow),
 //! and of events without a key (ungrouped). A statistic without groups has one row.
 
-use crate::buckets::Scale;
 use crate::key::KEY_WORDS;
 use crate::memory::{Cells, Memory, OWN_CELLS, load};
 use crate::spec::{MAX_GROUPS, MAX_IN_FLIGHT, MAX_KEPT, Measure, StatisticError, StatisticSpec};
+use crate::values::Scale;
 use std::sync::atomic::Ordering;
 
-/// "TPSTAT1\0" in the first word, stored last.
-const MAGIC: u64 = u64::from_le_bytes(*b"TPSTAT1\0");
+/// "TPSTAT2\0" in the first word, stored last. Rows of version 1 had neither a minimum nor a maximum nor a sum.
+const MAGIC: u64 = u64::from_le_bytes(*b"TPSTAT2\0");
 pub(crate) const HEADER: usize = 80;
 /// The header's words.
 const KIND: usize = 1;
@@ -83,7 +83,7 @@ impl Kind {
     const ALL: [(u64, Self); 7] = [
         (1, Self::Count),
         (2, Self::Histogram(Scale::Integer)),
-        (3, Self::Histogram(Scale::Float)),
+        (3, Self::Histogram(Scale::Any)),
         (4, Self::Latency),
         (5, Self::Rate),
         (6, Self::Last),
@@ -127,8 +127,8 @@ impl Layout {
         let mut layout = Self { kind, groups, keys, parameter, row_words: 0, cells };
         layout.row_words = match kind {
             Kind::Count => 1,
-            Kind::Histogram(scale) => scale.buckets(),
-            Kind::Latency => Scale::Integer.buckets(),
+            Kind::Histogram(scale) => scale.words(),
+            Kind::Latency => Scale::Integer.words(),
             Kind::Rate => SECONDS,
             Kind::Last => 1 + layout.entries() * LAST_WORDS,
             Kind::Top => layout.entries() * TOP_WORDS,

@@ -6,7 +6,7 @@
 //! thread's cell passes to the next thread with the same index together with the slot (T1 of `tracepoint_ring::thread`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracepoint_ring::thread::add_local;
+use tracepoint_ring::thread::{add_local, add_local_wide, add_shared_wide};
 
 /// The number of threads that can have a cell of their own.
 pub(crate) const OWN_CELLS: usize = 16;
@@ -103,6 +103,18 @@ impl<'a> Cell<'a> {
     #[inline]
     pub(crate) fn increment(self, at: usize) {
         increment(self.word(at), self.place.is_own);
+    }
+
+    /// Adds one to a counter of this cell.
+    #[inline(always)]
+    pub(crate) fn increment_word(self, word: &AtomicU64) {
+        increment(word, self.place.is_own);
+    }
+
+    /// Adds `n` to a number of 128 bits of this cell.
+    #[inline(always)]
+    pub(crate) fn add_wide(self, low: &AtomicU64, high: &AtomicU64, n: u64) {
+        if self.place.is_own { add_local_wide(low, high, n) } else { add_shared_wide(low, high, n) }
     }
 
     #[inline]

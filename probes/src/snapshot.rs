@@ -1,22 +1,28 @@
 //! The results of a statistic, read from its memory: in the process itself, in another one, or after its end.
 
 mod distribution;
+mod part;
 mod rows;
 mod shared;
 
-pub use distribution::{Bucket, Distribution};
+pub use distribution::{Bucket, Distribution, Number};
 pub use rows::{Row, Rows};
 
-use crate::buckets::Scale;
 use crate::flights;
 use crate::groups;
 use crate::kept;
 use crate::key::GroupKey;
 use crate::layout::{HEADER, Kind, Layout, SECONDS, counter};
 use crate::memory::{Memory, load};
+use crate::values::Scale;
 use serde::Serialize;
+use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::AtomicU64;
+
+/// How often the results are read until the parts of each distribution fit together. Those of a process that was killed while it added a value
+/// never do.
+const TRIES: usize = 4;
 
 /// The results of a statistic at one time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -154,11 +160,24 @@ impl Snapshot {
     /// If there is no statistic in it.
     pub fn read(memory: &dyn Memory) -> Result<Self, FormatError> {
         let (layout, text) = Layout::load(memory).ok_or(FormatError)?;
-        Ok(Self::of(memory, &layout, text))
+        Ok(Self::of(memory, &layout, &text))
     }
 
-    pub(crate) fn of(memory: &dyn Memory, layout: &Layout, statistic: String) -> Self {
-        let reader = Reader { words: memory.words(), layout };
+    /// Reads the results while threads may add to them: again, if the extremes and the buckets of a distribution do not fit together.
+    pub(crate) fn of(memory: &dyn Memory, layout: &Layout, statistic: &str) -> Self {
+        let mut read = Self::once(memory, layout, statistic);
+        for _ in 1..TRIES {
+            if read.1 {
+                break;
+            }
+            read = Self::once(memory, layout, statistic);
+        }
+        read.0
+    }
+
+    /// The results, and whether all values of each distribution were read at one time.
+    fn once(memory: &dyn Memory, layout: &Layout, statistic: &str) -> (Self, bool) {
+        let reader = Reader { words: memory.words(), layout, is_whole: Cell::new(true) };
         let sum = |at| reader.sum(at);
         let results = match layout.kind {
             Kind::Count => Results::Count(reader.rows(|row| Some(reader.sum(row)).filter(|count| *count > 0))),
@@ -177,7 +196,9 @@ impl Snapshot {
             Kind::Last => Results::Last { values: reader.last() },
             Kind::Top => Results::Top { values: reader.top() },
         };
-        Self { statistic, results, unusable: sum(counter::UNUSABLE), skipped: sum(counter::SKIPPED) }
+        let statistic = statistic.to_owned();
+        let snapshot = Self { statistic, results, unusable: sum(counter::UNUSABLE), skipped: sum(counter::SKIPPED) };
+        (snapshot, reader.is_whole.get())
     }
 
     /// Adds the results of the same statistic in another process.
@@ -193,9 +214,7 @@ impl Snapshot {
             (Results::Count(own), Results::Count(other)) => {
                 own.merge(other, |own, other| *own = own.saturating_add(other));
             }
-            (Results::Histogram(own), Results::Histogram(other)) if !is_mixed(own, &other) => {
-                own.merge(other, Distribution::merge);
-            }
+            (Results::Histogram(own), Results::Histogram(other)) => own.merge(other, Distribution::merge),
             (
                 Results::Latency { durations, operations },
                 Results::Latency { durations: other, operations: other_operations },
@@ -221,12 +240,6 @@ impl Snapshot {
         self.skipped = self.skipped.saturating_add(other.skipped);
         Ok(())
     }
-}
-
-/// Whether one has integers and the other one floating-point numbers.
-fn is_mixed(own: &Rows<Distribution>, other: &Rows<Distribution>) -> bool {
-    let scale = |rows: &Rows<Distribution>| rows.values().find(|values| values.count() > 0).map(Distribution::scale);
-    matches!((scale(own), scale(other)), (Some(own), Some(other)) if own != other)
 }
 
 /// Equal seconds together, ascending; the last 60.
@@ -270,6 +283,8 @@ fn merge_frequent(own: &mut Vec<FrequentValue>, other: Vec<FrequentValue>) {
 struct Reader<'a> {
     words: &'a [AtomicU64],
     layout: &'a Layout,
+    /// Whether all values of each distribution so far were read at one time.
+    is_whole: Cell<bool>,
 }
 
 impl<'a> Reader<'a> {
@@ -306,9 +321,10 @@ impl<'a> Reader<'a> {
     }
 
     fn distributions(&self, scale: Scale) -> Rows<Distribution> {
-        let read = |row| {
-            let counts = (0..scale.buckets()).map(|bucket| (bucket, self.sum(row + bucket)));
-            let distribution = Distribution::new(scale, counts.filter(|(_, count)| *count > 0).collect());
+        let read = |row: usize| {
+            let cells: Vec<_> = self.cells().map(|cell| &cell[row..row + scale.words()]).collect();
+            let (distribution, is_whole) = Distribution::read(scale, &cells);
+            self.is_whole.set(self.is_whole.get() && is_whole);
             (distribution.count() > 0).then_some(distribution)
         };
         self.rows(read)

@@ -2,7 +2,6 @@
 
 mod operation;
 
-use crate::buckets::{Scale, of_float, of_integer};
 use crate::groups;
 use crate::kept;
 use crate::key::Key;
@@ -10,6 +9,7 @@ use crate::layout::{Kind, Layout, SECONDS, counter};
 use crate::memory::{Cell, CellPlace, Cells, Memory, allocate, load};
 use crate::snapshot::Snapshot;
 use crate::spec::{Measure, StatisticError, StatisticSpec};
+use crate::values::{Measured, Scale};
 use std::hash::RandomState;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_core::field::{FieldType, Value};
@@ -79,7 +79,6 @@ impl From<&FieldType> for FieldKind {
         match ty {
             FieldType::Integer(_) | FieldType::Enum { .. } => Self::Integer,
             FieldType::Duration => Self::Duration,
-            // Of any number the nearest floating-point number.
             FieldType::Float { .. } | FieldType::Any => Self::Float,
             FieldType::Array { .. } | FieldType::Sequence { .. } => Self::List,
             FieldType::Optional { value } => (*value).into(),
@@ -272,7 +271,16 @@ impl Statistic {
     /// The results so far. All events that happened before (by a join, or by the end of a subscription) are in it; of events that fire
     /// concurrently, some may be.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::of(&self.memory, &self.layout, self.spec.to_string())
+        Snapshot::of(&self.memory, &self.layout, &self.spec.to_string())
+    }
+
+    /// The results since the last call, which are forgotten then; operations in flight are not. Of events that are recorded meanwhile, some may be
+    /// forgotten.
+    pub fn take(&self) -> Snapshot {
+        let snapshot = self.snapshot();
+        let cells = self.layout.cells;
+        self.memory.words()[cells.start..cells.end()].iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        snapshot
     }
 
     /// Takes an event, whose fields `get` returns by index. Takes no lock and allocates nothing; may run in a signal handler.
@@ -281,10 +289,12 @@ impl Statistic {
         let (cell, layout) = (self.cell(moment.thread), &self.layout);
         match layout.kind {
             Kind::Count => cell.increment(self.row(cell, columns, &get)),
-            Kind::Histogram(scale) => match columns.value.and_then(&get).and_then(|value| bucket(scale, &value)) {
-                Some(bucket) => cell.increment(self.row(cell, columns, &get) + bucket),
-                None => cell.increment(counter::UNUSABLE),
-            },
+            Kind::Histogram(scale) => {
+                match columns.value.and_then(&get).and_then(|value| Measured::of(scale, &value)) {
+                    Some(value) => cell.add(self.row(cell, columns, &get), value),
+                    None => cell.increment(counter::UNUSABLE),
+                }
+            }
             Kind::Latency => self.operation(cell, columns, moment, get),
             Kind::Rate => {
                 cell.increment(counter::EVENTS);
@@ -304,9 +314,11 @@ impl Statistic {
     #[inline(always)]
     pub(crate) fn distribute_in(&self, cell: CellPlace, value: Option<Value<'_>>) {
         let Kind::Histogram(scale) = self.layout.kind else { return };
-        let bucket = value.and_then(|value| bucket(scale, &value));
-        let counter = bucket.map_or(counter::UNUSABLE, |bucket| counter::ALL + bucket);
-        self.memory.increment(cell.start + counter, cell.is_own);
+        let cell = Cell::new(self.memory.words(), cell);
+        match value.and_then(|value| Measured::of(scale, &value)) {
+            Some(value) => cell.add(counter::ALL, value),
+            None => cell.increment(counter::UNUSABLE),
+        }
     }
 
     pub(crate) fn cells(&self) -> Cells {
@@ -366,24 +378,7 @@ impl Statistic {
 }
 
 fn scale(is_float: bool) -> Scale {
-    if is_float { Scale::Float } else { Scale::Integer }
-}
-
-/// The bucket of a value; `None` if it is negative or no number.
-#[inline]
-fn bucket(scale: Scale, value: &Value<'_>) -> Option<usize> {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "the nearest number, when an event has an integer where another one has a float"
-    )]
-    match (scale, value) {
-        (Scale::Integer, Value::Unsigned(number)) => Some(of_integer(*number)),
-        (Scale::Integer, Value::Signed(number)) => u64::try_from(*number).ok().map(of_integer),
-        (Scale::Float, Value::Float(number)) if *number >= 0.0 => Some(of_float(*number)),
-        (Scale::Float, Value::Unsigned(number)) => Some(of_float(*number as f64)),
-        (Scale::Float, Value::Signed(number)) if *number >= 0 => Some(of_float(*number as f64)),
-        _ => None,
-    }
+    if is_float { Scale::Any } else { Scale::Integer }
 }
 
 /// Counts in the second of `time`: a word has the second in its upper half, and the count in its lower one.

@@ -85,6 +85,34 @@ pub fn add_local(counter: &AtomicU64, n: u64) {
     unsafe { NonNull::from(counter).cast::<LocalCounter>().as_ref() }.add(n);
 }
 
+/// Adds `n` to a number of 128 bits, which two counters hold, the lower half first. Who may call it, and what it costs, is as for [`add_local`].
+#[inline]
+pub fn add_local_wide(low: &AtomicU64, high: &AtomicU64, n: u64) {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]
+    // SAFETY: as in `LocalCounter::increment_at`, for each of the two instructions. A signal handler that runs between them leaves the carry
+    // flag as it was.
+    unsafe {
+        std::arch::asm!(
+            "add qword ptr [{}], {}",
+            "adc qword ptr [{}], 0",
+            in(reg) low.as_ptr(),
+            in(reg) n,
+            in(reg) high.as_ptr(),
+            options(nostack)
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri), not(tp_portable))))]
+    add_shared_wide(low, high, n);
+}
+
+/// Adds `n` to a number of 128 bits, which two counters hold, the lower half first. Several threads may change them.
+#[inline]
+pub fn add_shared_wide(low: &AtomicU64, high: &AtomicU64, n: u64) {
+    if low.fetch_add(n, Ordering::Relaxed).checked_add(n).is_none() {
+        high.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// Adds one to a counter that one thread and its signal handlers change, and returns what it was before: no two of these calls return the
 /// same. The cost is that of [`add_local`].
 #[inline]

@@ -17,7 +17,7 @@ mod exit;
 mod slot;
 mod table;
 
-pub use crate::counter::{add_local, take_local};
+pub use crate::counter::{add_local, add_local_wide, add_shared_wide, take_local};
 pub use slot::{ThreadSlot, claimed, enter_fast, exit_fast, exit_fast_inline};
 pub(crate) use table::{
     current, high_water, in_section, poll_grace_period, restrict_current_to, start_poll_grace_period,

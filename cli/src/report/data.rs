@@ -4,7 +4,7 @@ use super::text::cut;
 use crate::counts::Counts;
 use crate::statistics::PERCENTILES;
 use serde::Serialize;
-use tracepoint_probes::snapshot::{Bucket, Distribution};
+use tracepoint_probes::snapshot::{Bucket, Distribution, Number};
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Data {
@@ -67,12 +67,29 @@ pub(super) struct Histogram {
     /// Whether the values are nanoseconds.
     pub(super) is_duration: bool,
     pub(super) count: u64,
-    pub(super) min: Option<f64>,
+    pub(super) min: Option<Figure>,
     pub(super) mean: Option<f64>,
-    pub(super) max: Option<f64>,
+    pub(super) max: Option<Figure>,
     /// Percent, and the value.
-    pub(super) percentiles: Vec<(f64, Option<f64>)>,
+    pub(super) percentiles: Vec<(f64, Option<Figure>)>,
     pub(super) bins: Vec<Bucket>,
+}
+
+/// A value. The script has no integers beyond 2^53, which are texts therefore.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Figure {
+    Number(Number),
+    Text(String),
+}
+
+impl From<Number> for Figure {
+    fn from(number: Number) -> Self {
+        match number {
+            Number::Integer(integer) if integer >= 1 << 53 => Self::Text(integer.to_string()),
+            number => Self::Number(number),
+        }
+    }
 }
 
 impl Histogram {
@@ -80,15 +97,16 @@ impl Histogram {
     const BARS: usize = 64;
 
     pub(super) fn new(event: &str, field: &str, is_duration: bool, values: &Distribution) -> Self {
+        let at = |percent| values.number(percent).map(Figure::from);
         Self {
             event: event.to_owned(),
             field: cut(field),
             is_duration,
             count: values.count(),
-            min: values.min(),
+            min: at(0.0),
             mean: values.mean(),
-            max: values.max(),
-            percentiles: PERCENTILES.map(|percent| (percent, values.percentile(percent))).into(),
+            max: at(100.0),
+            percentiles: PERCENTILES.map(|percent| (percent, at(percent))).into(),
             bins: values.bins(Self::BARS),
         }
     }

@@ -1,7 +1,7 @@
 //! A distribution as lines of text.
 
 use std::fmt::Write;
-use tracepoint_probes::snapshot::{Bucket, Distribution};
+use tracepoint_probes::snapshot::{Bucket, Distribution, Number};
 
 /// The percentiles that are shown.
 pub(crate) const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
@@ -27,6 +27,36 @@ pub(crate) fn value(value: f64, is_duration: bool) -> String {
         2
     };
     format!("{scaled:.digits$}{unit}")
+}
+
+/// A percentile for people, 0 being the minimum and 100 the maximum: integers in full, and both ends of fractional numbers; `None` without values.
+pub(crate) fn percentile(values: &Distribution, percent: f64, is_duration: bool) -> Option<String> {
+    let number = values.number(percent)?;
+    let is_exact = || [values.number(0.0), values.number(100.0)].contains(&Some(number));
+    Some(match number {
+        Number::Integer(integer) if !is_duration => integer.to_string(),
+        Number::Fraction(fraction) if !is_duration && is_exact() => shortest(fraction),
+        number => value(number.to_f64(), is_duration),
+    })
+}
+
+/// The fewest digits that no other number has.
+fn shortest(number: f64) -> String {
+    if (1e-5..1e15).contains(&number) { number.to_string() } else { format!("{number:e}") }
+}
+
+/// A mean for people, that of integers with up to three digits behind the point.
+pub(crate) fn mean(values: &Distribution, is_duration: bool) -> Option<String> {
+    let mean = values.mean()?;
+    if is_duration {
+        return Some(value(mean.round(), true));
+    }
+    if values.min() == values.max() {
+        return percentile(values, 0.0, false);
+    }
+    let text = format!("{mean:.3}");
+    let is_short = (1.0..1e15).contains(&mean) && mean.fract() != 0.0;
+    Some(if is_short { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { value(mean, false) })
 }
 
 /// Lines with the bounds of each row, its count and a bar.

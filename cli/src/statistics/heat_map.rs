@@ -6,6 +6,7 @@ use crate::output::has_color;
 use anstyle::{Ansi256Color, Style};
 use serde::Serialize;
 use tracepoint_control::TraceStatistic;
+use tracepoint_probes::Snapshot;
 use tracepoint_probes::snapshot::{Bucket, Distribution, Results};
 use tracepoint_reader::{EventView, Visitor};
 
@@ -14,15 +15,16 @@ const ROWS: usize = 20;
 /// The shades of cells with events, from few to many, and their colours in the palette of 256.
 const SHADES: [(char, u8); 4] = [('░', 18), ('▒', 26), ('▓', 208), ('█', 226)];
 
-/// A statistic without groups, with the distribution of each slice of time: what was added to it between two looks.
+/// A statistic without groups, and the same for each slice of time, so that each has its own minimum and maximum.
 pub(super) struct Slices {
     pub(super) statistic: TraceStatistic,
+    /// That of the open slice.
+    slice: TraceStatistic,
     /// The beginning in nanoseconds since the epoch, and the nanoseconds of a slice.
     begin: i64,
     width: i64,
     /// The slice of the last event.
     open: Option<usize>,
-    before: Distribution,
     closed: Vec<Slice>,
 }
 
@@ -57,6 +59,7 @@ impl Visitor for Slices {
             self.open = Some(index);
         }
         self.statistic.observe(*event);
+        self.slice.observe(*event);
     }
 }
 
@@ -65,19 +68,13 @@ impl Slices {
     pub(super) fn new(statistic: TraceStatistic, range: (i64, i64), columns: usize) -> Self {
         let whole = range.1.saturating_sub(range.0).max(1);
         let width = round_up((whole / i64::try_from(columns.max(1)).unwrap_or(1)).saturating_add(1));
-        Self { statistic, begin: 0, width, open: None, before: Distribution::default(), closed: Vec::new() }
+        let slice = statistic.empty();
+        Self { statistic, slice, begin: 0, width, open: None, closed: Vec::new() }
     }
 
     fn close(&mut self) {
         let Some(index) = self.open else { return };
-        let all = match self.statistic.snapshot().results {
-            Results::Histogram(rows) => rows.all,
-            Results::Latency { durations, .. } => durations.all,
-            _ => None,
-        };
-        let all = all.unwrap_or_default();
-        let values = all.since(&self.before);
-        self.before = all;
+        let values = distribution(self.slice.take());
         if values.count() > 0 {
             let begin_ns =
                 self.begin.saturating_add(self.width.saturating_mul(i64::try_from(index).unwrap_or(i64::MAX)));
@@ -89,8 +86,16 @@ impl Slices {
     pub(super) fn finish(mut self) -> HeatMap {
         self.close();
         let columns = self.closed.last().map_or(0, |slice| slice.index + 1);
-        HeatMap { width: self.width, columns, all: self.before, slices: self.closed }
+        HeatMap { width: self.width, columns, all: distribution(self.statistic.snapshot()), slices: self.closed }
     }
+}
+
+fn distribution(snapshot: Snapshot) -> Distribution {
+    let all = match snapshot.results {
+        Results::Histogram(rows) | Results::Latency { durations: rows, .. } => rows.all,
+        _ => None,
+    };
+    all.unwrap_or_default()
 }
 
 /// How many of the values are in each of the bins of a distribution that they are part of.

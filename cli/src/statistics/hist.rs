@@ -24,7 +24,7 @@ use tracepoint_probes::{Measure, Snapshot, StatisticSpec};
 
 /// Shows how the values of a field, or the times between two events, are distributed, in recorded traces or running programs
 ///
-/// Percentiles are within 1.6 % of the exact ones. With --by, or `by` behind the statistic, a line for each group. In a latency,
+/// Minimum, maximum and mean are exact, and so are percentiles of integers below 1,024; others are within 1.6 %. With --by, or `by` behind the statistic, a line for each group. In a latency,
 /// the first event begins an operation, and the second with an equal value of the field ends it; without `by`, in the same thread.
 /// `latency(shop:request)` is that of the span `request`. Traces are read with all processors; but by one thread for a latency, a heat map, and
 /// more groups than there is room for, which need the events in the order of their times.

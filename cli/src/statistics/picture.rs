@@ -1,6 +1,6 @@
 //! Distributions and heat maps as pictures.
 
-use super::chart::{PERCENTILES, value};
+use super::chart::{PERCENTILES, percentile, value};
 use super::heat_map::{HeatMap, counts, round_up, shade};
 use super::number;
 use super::svg::{Anchor, Axis, Picture, WIDTH};
@@ -117,12 +117,14 @@ impl Subject<'_> {
         let group = if name.is_empty() { "count".to_owned() } else { format!("count of {name}") };
         picture.text("note", (16.0, top - 6.0), Anchor::Start, &group);
         for (row, percent) in PERCENTILES.into_iter().enumerate() {
-            let Some(at) = values.percentile(percent) else { continue };
+            let Some((at, text)) = values.percentile(percent).zip(percentile(values, percent, self.is_duration)) else {
+                continue;
+            };
             let x = LEFT + axis.position(at) * INNER;
             picture.line("mark", (x, top), (x, bottom));
             let y = top + 12.0 + 14.0 * number(row as u64);
             let (x, anchor) = if x > WIDTH - 130.0 { (x - 4.0, Anchor::End) } else { (x + 4.0, Anchor::Start) };
-            picture.text("", (x, y), anchor, &format!("p{percent} {}", value(at, self.is_duration)));
+            picture.text("", (x, y), anchor, &format!("p{percent} {text}"));
         }
     }
 

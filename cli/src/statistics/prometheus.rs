@@ -9,10 +9,9 @@
 //! | `tracepoint_operations_in_flight` | `statistic` | a latency |
 //! | `tracepoint_events_lost_total` | | the events that are missing |
 //!
-//! What running programs compute has the label `filter` where a rule has one, and that of an event the label `event`. The bounds of buckets are powers of two (of a nanosecond for latencies), so that they are the same at each scrape. `_sum` is that of the
-//! middles of the finer buckets of the statistic: within 1.6 %.
+//! What running programs compute has the label `filter` where a rule has one, and that of an event the label `event`. The bounds of buckets are powers of two (of a nanosecond for latencies), so that they are the same at each scrape. `_sum` is
+//! exact.
 
-use super::number;
 use tracepoint_collector::prometheus::{Family, Kind, Metrics};
 use tracepoint_probes::StatisticSpec;
 use tracepoint_probes::snapshot::{Distribution, Operations, Results, Rows};
@@ -54,14 +53,14 @@ pub(super) fn metrics(sources: &[Source<'_>], lost: Option<u64>) -> Metrics {
         let help = "How the values of a field are distributed.";
         let mut family = metrics.family(Kind::Histogram, "tracepoint_values", help);
         for (source, rows) in distributions(false) {
-            source.each(rows, true, |labels, values| histogram(&mut family, labels, values, 1.0));
+            source.each(rows, true, |labels, values| histogram(&mut family, labels, values, false));
         }
     }
     if distributions(true).next().is_some() {
         let help = "The time from one event to the other one.";
         let mut family = metrics.family(Kind::Histogram, "tracepoint_latency_seconds", help);
         for (source, rows) in distributions(true) {
-            source.each(rows, true, |labels, values| histogram(&mut family, labels, values, 1e-9));
+            source.each(rows, true, |labels, values| histogram(&mut family, labels, values, true));
         }
         operations(sources, &mut metrics);
     }
@@ -133,7 +132,8 @@ impl<'a> Source<'a> {
 
 /// The samples of a histogram: cumulative counts at powers of two, from the one below all values that are not 0 to the one above all.
 #[expect(clippy::cast_possible_truncation, reason = "the exponent of a number")]
-fn histogram(family: &mut Family<'_>, labels: &[(&str, &str)], values: &Distribution, unit: f64) {
+fn histogram(family: &mut Family<'_>, labels: &[(&str, &str)], values: &Distribution, is_latency: bool) {
+    let per_unit = if is_latency { 1e9 } else { 1.0 };
     let mut bucket = |bound: &str, count: u64| {
         family.sample("_bucket", &[labels, &[("le", bound)]].concat(), count);
     };
@@ -141,12 +141,14 @@ fn histogram(family: &mut Family<'_>, labels: &[(&str, &str)], values: &Distribu
     let last = values.buckets().filter(|part| part.to.is_finite()).last().map_or(1.0, |part| part.to);
     for exponent in first.log2().floor() as i32..=last.log2().ceil() as i32 {
         let bound = 2_f64.powi(exponent);
-        let below = values.buckets().filter(|part| part.to <= bound).map(|part| part.count).sum();
-        // `le` includes its bound, and a bucket does not include its upper one.
-        let included = if values.is_integer() && bound < 2_f64.powi(53) { bound - 1.0 } else { bound };
-        bucket(&(included * unit).to_string(), below);
+        // `le` includes its bound, and a bucket of integers does not include its upper one.
+        let included = if values.is_of_integers() && bound < 2_f64.powi(53) { bound - 1.0 } else { bound };
+        bucket(&(included / per_unit).to_string(), values.at_most(included));
     }
     bucket("+Inf", values.count());
-    family.sample("_sum", labels, values.mean().unwrap_or(0.0) * number(values.count()) * unit);
+    match values.integer_sum().filter(|_| !is_latency) {
+        Some(sum) => family.sample("_sum", labels, sum),
+        None => family.sample("_sum", labels, values.sum() / per_unit),
+    }
     family.sample("_count", labels, values.count());
 }

@@ -50,12 +50,13 @@ fn write_one(
     is_duration: bool,
     map: Option<&HeatMap>,
 ) -> Result<(), Failure> {
-    let text = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| chart::value(value, is_duration));
-    write!(out, "  count {}, min {}, mean {}", all.count(), text(all.min()), text(all.mean().map(f64::round)))?;
+    let text = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+    let at = |percent| text(chart::percentile(all, percent, is_duration));
+    write!(out, "  count {}, min {}, mean {}", all.count(), at(0.0), text(chart::mean(all, is_duration)))?;
     for percent in PERCENTILES {
-        write!(out, ", p{percent} {}", text(all.percentile(percent)))?;
+        write!(out, ", p{percent} {}", at(percent))?;
     }
-    writeln!(out, ", max {}", text(all.max()))?;
+    writeln!(out, ", max {}", at(100.0))?;
     for line in map.map_or_else(|| chart::lines(all, is_duration), |map| map.lines(is_duration)) {
         writeln!(out, "{line}")?;
     }
@@ -68,10 +69,9 @@ fn write_groups(mut rows: Rows<Distribution>, is_duration: bool, out: &mut impl 
     let titles = ["COUNT", "MIN", "MEAN", "P50", "P90", "P99", "P99.9", "MAX"];
     table.heading([table::text("GROUP")].into_iter().chain(titles.map(table::number)));
     let mut add = |name: String, values: &Distribution| {
-        let text = |value: Option<f64>| value.map_or_else(String::new, |value| chart::value(value, is_duration));
-        let percentiles = PERCENTILES.map(|percent| text(values.percentile(percent)));
-        let cells = [values.count().to_string(), text(values.min()), text(values.mean().map(f64::round))];
-        let cells = cells.into_iter().chain(percentiles).chain([text(values.max())]).map(table::number);
+        let at = |percent| chart::percentile(values, percent, is_duration).unwrap_or_default();
+        let cells = [values.count().to_string(), at(0.0), chart::mean(values, is_duration).unwrap_or_default()];
+        let cells = cells.into_iter().chain(PERCENTILES.map(at)).chain([at(100.0)]).map(table::number);
         table.row(Style::new(), [table::text(name)].into_iter().chain(cells));
     };
     for row in &rows.groups {

@@ -3,7 +3,7 @@
 use super::model::{Inspected, Model, Order};
 use super::source::{EventRow, Values};
 use crate::output::{escape, in_line};
-use crate::statistics::{PERCENTILES, histogram_lines, value};
+use crate::statistics::{PERCENTILES, histogram_lines, percentile};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -140,10 +140,10 @@ fn draw_detail(frame: &mut Frame<'_>, area: Rect, model: &Model, inspected: &Ins
     match &inspected.detail.values {
         Values::None => values.push(Line::styled("no values yet", Theme::faint())),
         Values::Distribution { all, is_duration } => {
-            let text = |at: Option<f64>| at.map_or("-".to_owned(), |at| value(at, *is_duration));
-            let percentiles = PERCENTILES.map(|percent| format!("p{percent} {}", text(all.percentile(percent))));
-            let max = text(all.max());
-            values.push(Line::raw(format!("count {}, {}, max {max}", all.count(), percentiles.join(", "))));
+            let at = |percent| percentile(all, percent, *is_duration).unwrap_or_else(|| "-".to_owned());
+            let percentiles = PERCENTILES.map(|percent| format!("p{percent} {}", at(percent)));
+            let (count, percentiles) = (all.count(), percentiles.join(", "));
+            values.push(Line::raw(format!("count {count}, {percentiles}, max {}", at(100.0))));
             let lines = histogram_lines(all, *is_duration).into_iter();
             values.extend(lines.map(|line| Line::styled(line, theme.color(Color::Cyan))));
         }

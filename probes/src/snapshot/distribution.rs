@@ -1,23 +1,55 @@
 //! How values are distributed over the buckets of a histogram.
 
-use crate::buckets::Scale;
+use super::part::Part;
+use crate::buckets::{
+    FRACTION, INTEGER, fraction_bound, integer_bound, integer_step, of_fraction, of_integer, step_of,
+};
+use crate::values::{INTEGERS, Scale};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::AtomicU64;
 
 /// The values of a histogram, by bucket.
 ///
-/// A value is known by its bucket alone: those that the methods return are the middles of buckets, within 1/64 (1.6 %) of the exact ones;
-/// integers below 64 are exact. Floating-point numbers below 2^-64 count as 0, and those from 2^64 on as 2^64.
-#[derive(Clone, Debug, PartialEq)]
+/// Minimum, maximum and sum are exact, and so are integers below 1,024. Other values are known by their buckets: percentiles are the middles
+/// of buckets, within 1/64 (1.6 %) of the exact values, and those of integers are integers. The buckets of fractional numbers below 2^-64 and
+/// from 2^64 on are wider.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Distribution {
     scale: Scale,
-    /// Buckets that have values, ascending.
-    counts: Vec<(usize, u64)>,
+    integers: Part<u64>,
+    fractions: Part<f64>,
 }
 
-impl Default for Distribution {
-    fn default() -> Self {
-        Self { scale: Scale::Integer, counts: Vec::new() }
+/// A value: an integer stays one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Number {
+    /// An integer.
+    Integer(u64),
+    /// A number that is no integer, or too large for one.
+    Fraction(f64),
+}
+
+impl Number {
+    /// The nearest floating-point number.
+    #[expect(clippy::cast_precision_loss, reason = "the nearest")]
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Self::Integer(number) => number as f64,
+            Self::Fraction(number) => number,
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(number) => number.fmt(f),
+            Self::Fraction(number) => number.fmt(f),
+        }
     }
 }
 
@@ -34,126 +66,198 @@ pub struct Bucket {
 }
 
 impl Distribution {
-    pub(super) fn new(scale: Scale, counts: Vec<(usize, u64)>) -> Self {
-        Self { scale, counts }
+    /// Reads the row that begins where each of `cells` does; and whether all of it was read at one time.
+    pub(super) fn read(scale: Scale, cells: &[&[AtomicU64]]) -> (Self, bool) {
+        let (integers, is_whole) = Part::read(cells);
+        if scale == Scale::Integer {
+            return (Self { scale, integers, fractions: Part::default() }, is_whole);
+        }
+        let behind: Vec<_> = cells.iter().map(|cell| &cell[INTEGERS..]).collect();
+        let (fractions, are_whole) = Part::read(&behind);
+        (Self { scale, integers, fractions }, is_whole && are_whole)
     }
 
-    pub(super) fn scale(&self) -> Scale {
-        self.scale
-    }
-
-    /// Whether the values are integers.
-    pub fn is_integer(&self) -> bool {
+    /// Whether the field can have integers only. Otherwise fractional numbers may come later.
+    pub fn is_of_integers(&self) -> bool {
         self.scale == Scale::Integer
     }
 
     /// The number of values.
     pub fn count(&self) -> u64 {
-        self.counts.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
+        self.integers.count().saturating_add(self.fractions.count())
     }
 
-    /// The value that `percent` of all values are not above (nearest rank), for example 99.9; `None` if there are no values.
-    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank")]
+    /// The value that `percent` of all values are not above (nearest rank), for example 99.9; `None` if there are no values. 0 is the minimum,
+    /// and 100 the maximum.
     pub fn percentile(&self, percent: f64) -> Option<f64> {
+        self.number(percent).map(Number::to_f64)
+    }
+
+    /// The [percentile](Self::percentile) as an integer, if it is one: also beyond 2^53.
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank")]
+    pub fn number(&self, percent: f64) -> Option<Number> {
         // Beyond 2^53 values the rank is not exact.
-        if percent >= 100.0 {
-            return self.max();
+        let count = self.count();
+        let rank = (percent.clamp(0.0, 100.0) / 100.0 * count as f64).ceil() as u64;
+        if rank <= 1 {
+            return self.smallest();
         }
-        let rank = ((percent.clamp(0.0, 100.0) / 100.0 * self.count() as f64).ceil() as u64).max(1);
+        if rank >= count || percent >= 100.0 {
+            return self.largest();
+        }
+        let integers = self.integers.values().map(|(value, count)| (Number::Integer(value), count));
+        let fractions = self.fractions.values().map(|(value, count)| (Number::Fraction(value), count));
+        let mut values: Vec<_> = integers.chain(fractions).collect();
+        if !self.fractions.is_empty() {
+            values.sort_by(|a, b| a.0.to_f64().total_cmp(&b.0.to_f64()));
+        }
         let mut below = 0_u64;
-        let reached = |(_, count): &&(usize, u64)| {
+        let reached = |(_, count): &&(Number, u64)| {
             below = below.saturating_add(*count);
             below >= rank
         };
-        let last = self.counts.last();
-        self.counts.iter().find(reached).or(last).map(|(bucket, _)| self.scale.middle(*bucket))
+        values.iter().find(reached).map(|(value, _)| *value).or_else(|| self.largest())
+    }
+
+    fn smallest(&self) -> Option<Number> {
+        let (integer, fraction) =
+            (self.integers.min().map(Number::Integer), self.fractions.min().map(Number::Fraction));
+        let both = integer.into_iter().chain(fraction);
+        both.min_by(|a, b| a.to_f64().total_cmp(&b.to_f64()))
+    }
+
+    fn largest(&self) -> Option<Number> {
+        let (integer, fraction) =
+            (self.integers.max().map(Number::Integer), self.fractions.max().map(Number::Fraction));
+        let both = integer.into_iter().chain(fraction);
+        both.max_by(|a, b| a.to_f64().total_cmp(&b.to_f64()))
     }
 
     /// The smallest value.
     pub fn min(&self) -> Option<f64> {
-        self.counts.first().map(|(bucket, _)| self.scale.middle(*bucket))
+        self.percentile(0.0)
     }
 
     /// The largest value.
     pub fn max(&self) -> Option<f64> {
-        self.counts.last().map(|(bucket, _)| self.scale.middle(*bucket))
+        self.percentile(100.0)
+    }
+
+    /// The sum of the values; of fractional numbers in the order in which they came.
+    #[expect(clippy::cast_precision_loss, reason = "the nearest")]
+    pub fn sum(&self) -> f64 {
+        self.integers.sum as f64 + self.fractions.sum
+    }
+
+    /// The sum, if all values are integers.
+    pub fn integer_sum(&self) -> Option<u128> {
+        self.fractions.is_empty().then_some(self.integers.sum)
     }
 
     /// The mean of the values.
     #[expect(clippy::cast_precision_loss, reason = "a mean")]
     pub fn mean(&self) -> Option<f64> {
-        let sum: f64 = self.counts.iter().map(|(bucket, count)| self.scale.middle(*bucket) * *count as f64).sum();
-        (!self.counts.is_empty()).then(|| sum / self.count() as f64)
+        let (min, max) = (self.min()?, self.max()?);
+        // A sum of large fractional numbers may be rounded to a mean outside.
+        Some((self.sum() / self.count() as f64).max(min).min(max))
     }
 
-    /// The buckets that have values, ascending.
+    /// The buckets that have values, ascending. If there are fractional numbers, they are theirs.
+    #[expect(clippy::cast_precision_loss, reason = "bounds have few significant bits")]
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> {
-        self.counts.iter().map(|(bucket, count)| {
-            let (from, to) = self.scale.bounds(*bucket);
-            Bucket { from, to, count: *count }
-        })
+        let buckets: Vec<_> = if self.fractions.is_empty() {
+            let integers = self.integers.buckets();
+            integers.map(|(from, last, count)| Bucket { from: from as f64, to: last as f64 + 1.0, count }).collect()
+        } else {
+            let mut counts = BTreeMap::new();
+            let integers = self.integers.buckets().map(|(from, _, count)| (from as f64, count));
+            for (from, count) in integers.chain(self.fractions.buckets().map(|(from, _, count)| (from, count))) {
+                let sum = counts.entry(of_fraction(from)).or_insert(0_u64);
+                *sum = sum.saturating_add(count);
+            }
+            let bucket =
+                |(bucket, count)| Bucket { from: fraction_bound(bucket), to: fraction_bound(bucket + 1), count };
+            counts.into_iter().map(bucket).collect()
+        };
+        buckets.into_iter()
     }
 
-    /// All buckets from the first to the last with values, empty ones included, put together by the same power of two until there are at most
-    /// `most` (at least 1). Each bucket lies in one of them.
+    /// How many values are at most `limit`; of those in the bucket of a `limit` that is not the last value of a bucket none.
+    #[expect(clippy::cast_precision_loss, reason = "bounds have few significant bits")]
+    pub fn at_most(&self, limit: f64) -> u64 {
+        let integers = self.integers.buckets().filter(|(_, last, _)| *last as f64 <= limit).map(|(_, _, count)| count);
+        let fractions = self.fractions.buckets().filter(|(_, last, _)| *last <= limit).map(|(_, _, count)| count);
+        integers.chain(fractions).fold(0, u64::saturating_add)
+    }
+
+    /// All buckets from the first to the last with values, empty ones included, put together until there are at most `most` (at least 1): values
+    /// that are close together stand apart, others are put together by the same part of a power of two. Each bucket lies in one of them.
+    #[expect(clippy::cast_precision_loss, reason = "bounds have few significant bits")]
     pub fn bins(&self, most: usize) -> Vec<Bucket> {
-        let (Some((first, _)), Some((last, _))) = (self.counts.first(), self.counts.last()) else { return Vec::new() };
-        let mut shift = 0;
-        while (last >> shift) - (first >> shift) >= most.max(1) {
-            shift += 1;
+        let bounds = (self.integers.min(), self.integers.max(), self.fractions.is_empty());
+        let (Some(first), Some(last), true) = bounds else {
+            let buckets = self.buckets().map(|bucket| (of_fraction(bucket.from), bucket.count));
+            return binned(&buckets.collect::<Vec<_>>(), most, FRACTION, fraction_bound);
+        };
+        if last - first < most.max(1) as u64 && of_integer(last) as u64 == last {
+            let buckets = self.integers.buckets().map(|(from, _, count)| (of_integer(from), count));
+            return binned(&buckets.collect::<Vec<_>>(), most, INTEGER, |bucket| integer_bound(bucket) as f64);
         }
-        let end = |bin: usize| (bin << shift).min(self.scale.buckets());
-        let mut bins: Vec<_> = (first >> shift..=last >> shift)
-            .map(|bin| Bucket {
-                from: self.scale.bounds(end(bin)).0,
-                to: self.scale.bounds(end(bin + 1) - 1).1,
-                count: 0,
-            })
-            .collect();
-        for (bucket, count) in &self.counts {
-            let bin = &mut bins[(bucket >> shift) - (first >> shift)];
-            bin.count = bin.count.saturating_add(*count);
-        }
-        bins
+        let steps = self.integers.buckets().map(|(from, _, count)| (step_of(from), count));
+        binned(&steps.collect::<Vec<_>>(), most, step_of(u64::MAX) + 1, |step| integer_step(step) as f64)
     }
 
-    /// The values that were added after `earlier`, which is an earlier state of the same distribution.
+    /// The values that were added after `earlier`, which is an earlier state of the same distribution. Their sum is exact. So are their minimum
+    /// and maximum, if those of all values are among them, or they are below 1,024; otherwise they are the middles of buckets.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let before = |bucket| earlier.counts.binary_search_by_key(&bucket, |(bucket, _)| *bucket);
-        let counts = self.counts.iter().map(|(bucket, count)| {
-            (*bucket, count.saturating_sub(before(*bucket).map_or(0, |at| earlier.counts[at].1)))
-        });
-        Self { scale: self.scale, counts: counts.filter(|(_, count)| *count > 0).collect() }
+        Self {
+            scale: self.scale,
+            integers: self.integers.since(&earlier.integers),
+            fractions: self.fractions.since(&earlier.fractions),
+        }
     }
 
     /// Adds the values of another distribution of the same field.
     pub fn merge(&mut self, other: Self) {
-        if self.counts.is_empty() {
+        if other.scale == Scale::Any {
             self.scale = other.scale;
         }
-        self.counts.extend(other.counts);
-        self.counts.sort_unstable();
-        self.counts.dedup_by(|next, own| {
-            let is_same = next.0 == own.0;
-            if is_same {
-                own.1 = own.1.saturating_add(next.1);
-            }
-            is_same
-        });
+        self.integers.merge(other.integers);
+        self.fractions.merge(other.fractions);
     }
+}
+
+/// Puts `counts`, ascending by their buckets, into at most `most` bins. There are so many `buckets`, which begin at `bound`.
+fn binned(counts: &[(usize, u64)], most: usize, buckets: usize, bound: impl Fn(usize) -> f64) -> Vec<Bucket> {
+    let (Some((first, _)), Some((last, _))) = (counts.first(), counts.last()) else { return Vec::new() };
+    let mut shift = 0;
+    while (last >> shift) - (first >> shift) >= most.max(1) {
+        shift += 1;
+    }
+    let end = |bin: usize| bound((bin << shift).min(buckets));
+    let bins = (first >> shift)..=(last >> shift);
+    let mut bins: Vec<_> = bins.map(|bin| Bucket { from: end(bin), to: end(bin + 1), count: 0 }).collect();
+    for (bucket, count) in counts {
+        let bin = &mut bins[(bucket >> shift) - (first >> shift)];
+        bin.count = bin.count.saturating_add(*count);
+    }
+    bins
 }
 
 impl Serialize for Distribution {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Distribution", 10)?;
         fields.serialize_field("count", &self.count())?;
-        fields.serialize_field("min", &self.min())?;
+        // Beyond 64 bits the nearest floating-point number, which every reader of JSON has.
+        let sum = self.integer_sum().and_then(|sum| u64::try_from(sum).ok()).map(Number::Integer);
+        fields.serialize_field("sum", &sum.unwrap_or(Number::Fraction(self.sum())))?;
+        fields.serialize_field("min", &self.number(0.0))?;
         fields.serialize_field("mean", &self.mean())?;
         for (name, percent) in [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p999", 99.9)] {
-            fields.serialize_field(name, &self.percentile(percent))?;
+            fields.serialize_field(name, &self.number(percent))?;
         }
-        fields.serialize_field("max", &self.max())?;
+        fields.serialize_field("max", &self.number(100.0))?;
         fields.serialize_field("buckets", &self.buckets().collect::<Vec<_>>())?;
         fields.end()
     }

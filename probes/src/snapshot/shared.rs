@@ -39,12 +39,24 @@ impl Snapshot {
                     (first, memory) = (last, copy()?);
                 }
             }
-            _ => {}
+            Kind::Histogram(_) | Kind::Latency => {
+                for _ in 1..super::TRIES {
+                    if Self::once(&memory, &layout, "").1 {
+                        break;
+                    }
+                    (first, memory) = (memory, copy()?);
+                    if first.len() != memory.len() {
+                        return Ok(Err(FormatError));
+                    }
+                    hide_unpublished_keys(&first, &memory, &layout);
+                }
+            }
+            Kind::Count | Kind::Rate => {}
         }
         if Layout::load(&memory).is_none_or(|(now, _)| now != layout) {
             return Ok(Err(FormatError));
         }
-        Ok(Ok(Self::of(&memory, &layout, text)))
+        Ok(Ok(Self::once(&memory, &layout, &text).0))
     }
 }
 

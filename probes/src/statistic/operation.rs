@@ -1,7 +1,6 @@
 //! The operations of a latency: an event begins one, or ends it.
 
 use super::{Columns, Moment, Role, Statistic};
-use crate::buckets::of_integer;
 use crate::flights::{self, Begun};
 use crate::groups;
 use crate::key::Key;
@@ -28,7 +27,7 @@ impl Statistic {
         if columns.role == Role::Begin {
             self.begin(words, cell, moment.time, key);
         } else if let Some(duration) = self.end(words, cell, moment.time, key) {
-            cell.increment(self.row(cell, columns, get) + of_integer(duration));
+            cell.add_integer(self.row(cell, columns, get), duration);
         }
     }
 
@@ -45,7 +44,7 @@ impl Statistic {
         let words = self.memory.words();
         let cell = Cell::new(words, cell);
         if let Some(duration) = self.end(words, cell, time, key) {
-            cell.increment(counter::ALL + of_integer(duration));
+            cell.add_integer(counter::ALL, duration);
         }
     }
 

@@ -122,8 +122,10 @@ fn memory_is_checked() {
     assert!(Snapshot::read(&Shared::zero(0)).is_err());
     assert!(Snapshot::read(&Shared::zero(words)).is_err());
     let (_, newer) = filled(spec.clone());
-    newer.0[0].store(u64::from_le_bytes(*b"TPSTAT2\0"), Ordering::Relaxed);
-    assert_eq!(Snapshot::read(&newer), Err(FormatError), "of another version");
+    for other in [b"TPSTAT1\0", b"TPSTAT3\0"] {
+        newer.0[0].store(u64::from_le_bytes(*other), Ordering::Relaxed);
+        assert_eq!(Snapshot::read(&newer), Err(FormatError), "of another version");
+    }
 }
 
 #[test]
@@ -200,4 +202,22 @@ fn half_written_values_are_left_out() {
     let Ok(Ok(snapshot)) = Snapshot::read_shared(copy) else { panic!("it can be read") };
     let Results::Count(rows) = snapshot.results else { panic!("{snapshot:?}") };
     assert_eq!(rows.groups.len(), 4, "the new group is not in the first copy: {rows:?}");
+}
+
+/// A process is killed after it has raised the extremes, before it has counted the value: percentiles remain within the extremes, which remain
+/// within the buckets.
+#[test]
+fn a_value_that_is_half_added_is_left_out() {
+    let spec = StatisticSpec::new(Measure::Histogram { field: "size".to_owned() });
+    let (statistic, memory) = filled(spec);
+    let Results::Histogram(before) = statistic.snapshot().results else { panic!("a histogram") };
+    let columns = statistic.spec().columns(Role::Observed, "x:a", &FIELDS).unwrap();
+    let copy = memory.copy();
+    statistic.record(&columns, Moment::recorded(0, 1), |_| Some(Value::Unsigned(70_000)));
+    let changed = |(at, word): &(usize, &AtomicU64)| word.load(Ordering::Relaxed) != copy[*at].load(Ordering::Relaxed);
+    let (bucket, _) = memory.0.iter().enumerate().filter(changed).last().unwrap();
+    memory.0[bucket].store(copy[bucket].load(Ordering::Relaxed), Ordering::Relaxed);
+    let Ok(Ok(read)) = Snapshot::read_shared(|| Ok::<_, Infallible>(memory.copy())) else { panic!("it can be read") };
+    let Results::Histogram(read) = read.results else { panic!("a histogram") };
+    assert_eq!(read.all.unwrap().number(100.0), before.all.unwrap().number(100.0));
 }

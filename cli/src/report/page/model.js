@@ -21,7 +21,8 @@ function time(ns, step = 1) {
 }
 
 const valueText = (value, isDuration) =>
-  value === null ? "–" : isDuration ? duration(value) : Number(value.toPrecision(6)).toLocaleString("en", { maximumFractionDigits: 6 });
+  value === null ? "–" : typeof value === "string" ? value : isDuration ? duration(value) :
+    Number.isSafeInteger(value) ? value.toLocaleString("en") : Number(value.toPrecision(6)).toLocaleString("en", { maximumFractionDigits: 6 });
 
 /** Puts spans of a track below each other: each into the first lane that is free at its begin. Spans are sorted by their begin. */
 function placeSpans(spans) {

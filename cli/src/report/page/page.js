@@ -117,7 +117,7 @@ function link(text, item) {
 }
 
 function histograms() {
-  element("fields").textContent = `${number(data.histograms.length)} numeric fields, all values${data.further_fields ? `; ${number(data.further_fields)} further fields have no histogram here` : ""}. Buckets are as wide as they are far from 0, percentiles within 1.6 %.`;
+  element("fields").textContent = `${number(data.histograms.length)} numeric fields, all values${data.further_fields ? `; ${number(data.further_fields)} further fields have no histogram here` : ""}. Buckets are as wide as they are far from 0, percentiles within 1.6 %; minimum, maximum and mean are exact.`;
   element("histograms").append(...data.histograms.map(histogram => {
     const { event, field, is_duration, bins, count } = histogram;
     const text = value => valueText(value, is_duration);

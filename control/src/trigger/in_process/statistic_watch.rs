@@ -219,6 +219,27 @@ mod tests {
     }
 
     #[test]
+    fn extremes_are_values_that_occurred() {
+        for (threshold, value) in [
+            ("max of hist(n) > 100000", 144_868.0),
+            ("min of hist(n) > 100000", 103_938.0),
+            ("mean of hist(n) > 9", 124_403.0),
+        ] {
+            let fixture = Fixture::new(threshold);
+            fixture.add([103_938; 3]);
+            assert_eq!(fixture.look(0), None, "they are older than the first look");
+            fixture.add([103_938, 144_868]);
+            assert_eq!(fixture.look(250), Some(value), "{threshold}");
+        }
+        // One value alone is known by the sum, although it is neither the smallest nor the largest of all.
+        let fixture = Fixture::new("min of hist(n) > 1");
+        fixture.add([0, 1_000_000]);
+        assert_eq!(fixture.look(0), None);
+        fixture.add([103_938]);
+        assert_eq!(fixture.look(250), Some(103_938.0));
+    }
+
+    #[test]
     fn a_condition_has_to_hold_without_interruption() {
         let fixture = Fixture::new("rate of count > 100 for 500ms");
         let add = |count: u64| fixture.add(0..count);

@@ -1,0 +1,242 @@
+//! The integers of a distribution, or its fractional numbers.
+
+use crate::buckets::{FRACTION, INTEGER, fraction_bound, integer_bound};
+use crate::memory::load;
+use crate::values::{BUCKETS, MAX, MIN_COMPLEMENT, SUM, SUM_HIGH};
+use std::sync::atomic::AtomicU64;
+
+/// A number that buckets have.
+pub(super) trait Counted: Copy + Default + PartialEq + PartialOrd {
+    type Sum: Copy + Default + PartialEq;
+    const BUCKETS: usize;
+
+    /// The smallest and the largest value of a bucket.
+    fn bounds(bucket: usize) -> (Self, Self);
+    fn middle(low: Self, high: Self) -> Self;
+    fn of_bits(bits: u64) -> Self;
+    fn sum_of_words(low: u64, high: u64) -> Self::Sum;
+    fn add(sum: Self::Sum, other: Self::Sum) -> Self::Sum;
+    fn subtract(sum: Self::Sum, other: Self::Sum) -> Self::Sum;
+    /// The value that the sum is of one value.
+    fn value_of(sum: Self::Sum) -> Option<Self>;
+    /// The sum, within what it can be for values in buckets with these bounds.
+    fn limited(sum: Self::Sum, counts: impl Iterator<Item = (Self, Self, u64)>) -> Self::Sum;
+}
+
+impl Counted for u64 {
+    type Sum = u128;
+    const BUCKETS: usize = INTEGER;
+
+    fn bounds(bucket: usize) -> (Self, Self) {
+        let end = integer_bound(bucket + 1);
+        (integer_bound(bucket), if bucket + 1 == INTEGER { end } else { end - 1 })
+    }
+
+    fn middle(low: Self, high: Self) -> Self {
+        low + (high - low) / 2
+    }
+
+    fn of_bits(bits: u64) -> Self {
+        bits
+    }
+
+    fn sum_of_words(low: u64, high: u64) -> u128 {
+        u128::from(high) << 64 | u128::from(low)
+    }
+
+    fn add(sum: u128, other: u128) -> u128 {
+        sum.saturating_add(other)
+    }
+
+    fn subtract(sum: u128, other: u128) -> u128 {
+        sum.saturating_sub(other)
+    }
+
+    fn value_of(sum: u128) -> Option<Self> {
+        sum.try_into().ok()
+    }
+
+    fn limited(sum: u128, counts: impl Iterator<Item = (Self, Self, u64)>) -> u128 {
+        let add = |sum: u128, value: u64, count: u64| sum.saturating_add(u128::from(value) * u128::from(count));
+        let (low, high) =
+            counts.fold((0, 0), |(low, high), (from, to, count)| (add(low, from, count), add(high, to, count)));
+        sum.clamp(low, high)
+    }
+}
+
+impl Counted for f64 {
+    type Sum = f64;
+    const BUCKETS: usize = FRACTION;
+
+    fn bounds(bucket: usize) -> (Self, Self) {
+        let end = fraction_bound(bucket + 1);
+        (fraction_bound(bucket), if end.is_finite() { end.next_down() } else { end })
+    }
+
+    fn middle(low: Self, high: Self) -> Self {
+        if high.is_finite() { low.midpoint(high) } else { low }
+    }
+
+    fn of_bits(bits: u64) -> Self {
+        f64::from_bits(bits)
+    }
+
+    fn sum_of_words(low: u64, _high: u64) -> f64 {
+        f64::from_bits(low)
+    }
+
+    fn add(sum: f64, other: f64) -> f64 {
+        sum + other
+    }
+
+    fn subtract(sum: f64, other: f64) -> f64 {
+        sum - other
+    }
+
+    /// A difference of two sums is rounded.
+    fn value_of(_sum: f64) -> Option<Self> {
+        None
+    }
+
+    /// The mean is limited by the minimum and the maximum, which leaves room for what is rounded.
+    fn limited(sum: f64, _counts: impl Iterator<Item = (Self, Self, u64)>) -> f64 {
+        sum
+    }
+}
+
+/// The number of values in each bucket, and their minimum, maximum and sum.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Part<T: Counted> {
+    /// Buckets that have values, ascending.
+    counts: Vec<(usize, u64)>,
+    /// 0 without values.
+    min: T,
+    max: T,
+    pub(super) sum: T::Sum,
+}
+
+impl<T: Counted> Part<T> {
+    /// From the words of the part in all cells; and whether all of them were read at one time. Otherwise, because a value was added meanwhile, or
+    /// its thread was killed while it added one, or the memory is damaged, the part is made consistent.
+    pub(super) fn read(cells: &[&[AtomicU64]]) -> (Self, bool) {
+        let count = |bucket| cells.iter().fold(0_u64, |sum, cell| sum.wrapping_add(load(cell, BUCKETS + bucket)));
+        let counts = (0..T::BUCKETS).map(|bucket| (bucket, count(bucket)));
+        let counts: Vec<_> = counts.filter(|(_, count)| *count > 0).collect();
+        let (Some((first, _)), Some((last, _))) = (counts.first(), counts.last()) else {
+            return (Self::default(), true);
+        };
+        let (first, last) = (T::bounds(*first), T::bounds(*last));
+        let largest = |at| cells.iter().map(|cell| load(cell, at)).max().unwrap_or(0);
+        let (min, max) = (T::of_bits(!largest(MIN_COMPLEMENT)), T::of_bits(largest(MAX)));
+        let sums = cells.iter().map(|cell| T::sum_of_words(load(cell, SUM), load(cell, SUM_HIGH)));
+        let sum = sums.fold(T::Sum::default(), T::add);
+        let mut part = Self { min: limit(min, first), max: limit(max, last), sum, counts };
+        part.sum = T::limited(sum, part.buckets());
+        let is_consistent = part.min == min && part.max == max && part.sum == sum;
+        (part.ordered(), is_consistent)
+    }
+
+    /// Both may have been limited to one bucket.
+    fn ordered(mut self) -> Self {
+        if self.max < self.min {
+            self.max = self.min;
+        }
+        self
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.counts.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
+    }
+
+    pub(super) fn min(&self) -> Option<T> {
+        (!self.is_empty()).then_some(self.min)
+    }
+
+    pub(super) fn max(&self) -> Option<T> {
+        (!self.is_empty()).then_some(self.max)
+    }
+
+    /// The bounds of each bucket with values, and their number.
+    pub(super) fn buckets(&self) -> impl Iterator<Item = (T, T, u64)> {
+        self.counts.iter().map(|(bucket, count)| {
+            let (low, high) = T::bounds(*bucket);
+            (low, high, *count)
+        })
+    }
+
+    /// A value for each bucket, in the middle of those that can be in it, and their number.
+    pub(super) fn values(&self) -> impl Iterator<Item = (T, u64)> {
+        self.buckets().map(|(low, high, count)| {
+            let low = if low < self.min { self.min } else { low };
+            let high = if high > self.max { self.max } else { high };
+            (T::middle(low, high), count)
+        })
+    }
+
+    /// The values that were added after `earlier`. Their minimum and maximum are exact where those of the whole are among them, or one value alone
+    /// was added; otherwise they are the middles of buckets.
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        let before = |bucket| earlier.counts.binary_search_by_key(&bucket, |(bucket, _)| *bucket);
+        let counts = self.counts.iter().map(|(bucket, count)| {
+            (*bucket, count.saturating_sub(before(*bucket).map_or(0, |at| earlier.counts[at].1)))
+        });
+        let counts: Vec<_> = counts.filter(|(_, count)| *count > 0).collect();
+        let (Some((first, _)), Some((last, _))) = (counts.first(), counts.last()) else { return Self::default() };
+        let (first, last) = (T::bounds(*first), T::bounds(*last));
+        let mut added = Self { min: self.min, max: self.max, sum: T::subtract(self.sum, earlier.sum), counts };
+        added.sum = T::limited(added.sum, added.buckets());
+        if let Some(only) = T::value_of(added.sum).filter(|only| added.count() == 1 && within(*only, first)) {
+            return Self { min: only, max: only, ..added };
+        }
+        let mut middles = added.values().map(|(value, _)| value);
+        let (first_middle, last_middle) = (middles.next(), middles.last());
+        if !within(self.min, first) {
+            added.min = first_middle.unwrap_or(first.0);
+        }
+        if !within(self.max, last) {
+            added.max = last_middle.or(first_middle).unwrap_or(last.1);
+        }
+        added.ordered()
+    }
+
+    pub(super) fn merge(&mut self, other: Self) {
+        if self.is_empty() {
+            *self = other;
+            return;
+        }
+        if other.is_empty() {
+            return;
+        }
+        self.min = if other.min < self.min { other.min } else { self.min };
+        self.max = if other.max > self.max { other.max } else { self.max };
+        self.sum = T::add(self.sum, other.sum);
+        self.counts.extend(other.counts);
+        self.counts.sort_unstable();
+        self.counts.dedup_by(|next, own| {
+            let is_same = next.0 == own.0;
+            if is_same {
+                own.1 = own.1.saturating_add(next.1);
+            }
+            is_same
+        });
+    }
+}
+
+fn within<T: Counted>(value: T, (low, high): (T, T)) -> bool {
+    low <= value && value <= high
+}
+
+/// The value within the bounds. What is no number becomes the lower one.
+fn limit<T: Counted>(value: T, (low, high): (T, T)) -> T {
+    if value > high {
+        high
+    } else if value >= low {
+        value
+    } else {
+        low
+    }
+}
