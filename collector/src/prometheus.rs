@@ -1,9 +1,8 @@
-//! Prometheus's text format, version 0.0.4, and its transport over HTTP.
+//! Prometheus's text format, version 0.0.4, and its transport over HTTP ([`http`]).
+
+pub mod http;
 
 use std::fmt::{Display, Write};
-
-/// The most bytes of a request that is answered.
-pub const LONGEST_REQUEST: usize = 16 << 10;
 
 /// What a family of metrics is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,13 +57,6 @@ impl Metrics {
     pub fn into_text(self) -> String {
         self.text
     }
-
-    /// The answer to a request over HTTP, whatever it asks for.
-    pub fn into_reply(self) -> String {
-        let body = self.text;
-        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nConnection: close\r\n";
-        format!("{head}Content-Length: {}\r\n\r\n{body}", body.len())
-    }
 }
 
 impl Family<'_> {
@@ -95,9 +87,4 @@ fn label_name(text: &mut String, name: &str) {
         text.push_str("label_");
     }
     text.extend(name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }));
-}
-
-/// Whether these bytes are a complete request.
-pub fn is_request(bytes: &[u8]) -> bool {
-    bytes.windows(4).any(|end| end == b"\r\n\r\n")
 }

@@ -1,4 +1,4 @@
-//! Serves metrics over HTTP, one request after the other. Whatever is asked for, the answer is the same.
+//! Serves metrics over HTTP, one request after the other.
 
 use crate::failure::{Failure, Outcome, VerbResult};
 use crate::interrupt::WaitingInterrupt;
@@ -8,7 +8,8 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
-use tracepoint_collector::prometheus::{LONGEST_REQUEST, Metrics, is_request};
+use tracepoint_collector::prometheus::Metrics;
+use tracepoint_collector::prometheus::http::{LONGEST_REQUEST, Request};
 
 /// How long a request may take to arrive, and an answer to be taken: other requests wait meanwhile.
 const TIME: Duration = Duration::from_secs(2);
@@ -54,25 +55,30 @@ fn answer(mut stream: TcpStream, metrics: impl Fn() -> Result<Metrics, Failure>)
     stream.set_nonblocking(false)?;
     stream.set_write_timeout(Some(TIME))?;
     let until = Instant::now() + TIME;
-    let mut request = Vec::new();
-    while !is_request(&request) {
+    let mut received = Vec::new();
+    let request = loop {
+        if let Some(request) = Request::parse(&received) {
+            break request;
+        }
         let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || request.len() > LONGEST_REQUEST {
+        if left.is_zero() || received.len() > LONGEST_REQUEST {
             return Err(io::Error::other("no complete request came"));
         }
         stream.set_read_timeout(Some(left))?;
         let mut bytes = [0; 4096];
         match stream.read(&mut bytes)? {
             0 => return Ok(()),
-            len => request.extend(&bytes[..len]),
+            len => received.extend(&bytes[..len]),
         }
+    };
+    if let Some(refusal) = request.refusal() {
+        return stream.write_all(refusal.as_bytes());
     }
     match metrics() {
-        Ok(metrics) => stream.write_all(metrics.into_reply().as_bytes()),
+        Ok(metrics) => stream.write_all(request.reply(metrics).as_bytes()),
         Err(error) => {
             let text = error.to_string();
-            let head = "HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\nConnection: close\r\n";
-            write!(stream, "{head}Content-Length: {}\r\n\r\n{text}", text.len())?;
+            stream.write_all(request.failure(&text).as_bytes())?;
             Err(io::Error::other(text))
         }
     }

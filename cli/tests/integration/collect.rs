@@ -32,6 +32,12 @@ fn addresses_come_first_and_counts_last() {
     metrics.read_to_string(&mut text).unwrap();
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.contains("\ntracepoint_collector_sessions 0\n"), "{text}");
     assert!(text.contains("\ntracepoint_collector_packets_not_stored_total{reason=\"late\"} 0\n"), "{text}");
+    // A parser of OpenMetrics takes the name of a counter without `_total` for that of its family.
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    let mut families: Vec<_> = types.map(|(name, _)| name.strip_suffix("_total").unwrap_or(name)).collect();
+    families.sort_unstable();
+    let twice: Vec<_> = families.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+    assert!(families.len() > 10 && twice.is_empty(), "{twice:?}");
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let last: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
     assert_eq!((last["type"].as_str(), last["counts"]["connections"].as_u64()), (Some("collected"), Some(4)));

@@ -37,8 +37,13 @@ pub(crate) fn value(samples: &[Sample], name: &str, labels: &Value) -> Value {
 
 /// Asks a server for its metrics. Returns the head and the body of its answer.
 pub(crate) fn scraped(address: &str) -> (String, String) {
+    asked(address, "GET /metrics")
+}
+
+/// Asks a server by this method for this path.
+pub(crate) fn asked(address: &str, request: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    stream.write_all(format!("{request} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();

@@ -1,8 +1,9 @@
-//! The state of the collector as Prometheus reads it, over HTTP. Whatever is asked for, the answer is the same.
+//! The state of the collector as Prometheus reads it, over HTTP.
 
 use crate::connection::Connection;
 use crate::counts::Counts;
-use crate::prometheus::{Kind, LONGEST_REQUEST, Metrics, is_request};
+use crate::prometheus::http::{LONGEST_REQUEST, Request};
+use crate::prometheus::{Kind, Metrics};
 use crate::shared::Shared;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -13,7 +14,10 @@ const TIME: Duration = Duration::from_secs(10);
 
 /// Answers one request.
 pub(super) async fn metrics(shared: Rc<Shared>, mut connection: Connection, _: SocketAddr) -> Result<(), String> {
-    while !is_request(connection.bytes()) {
+    let request = loop {
+        if let Some(request) = Request::parse(connection.bytes()) {
+            break request;
+        }
         let size = connection.bytes().len();
         if size > LONGEST_REQUEST {
             return Err("the request is too long".to_owned());
@@ -23,8 +27,8 @@ pub(super) async fn metrics(shared: Rc<Shared>, mut connection: Connection, _: S
             Ok(false) => return Ok(()),
             Err(error) => return Err(format!("no complete request came: {error}")),
         }
-    }
-    let reply = state(&shared).into_reply();
+    };
+    let reply = request.refusal().unwrap_or_else(|| request.reply(state(&shared)));
     connection.write(reply.as_bytes()).await.map_err(|error| format!("the answer is not taken: {error}"))
 }
 
@@ -44,7 +48,7 @@ fn state(shared: &Shared) -> Metrics {
     put(Kind::Counter, "connections_total", "Connections that were accepted.", &[("", connections)]);
     put(Kind::Counter, "connections_refused_total", "Connections beyond the limit.", &[("", refused)]);
     put(Kind::Counter, "connections_failed_total", "Connections that were ended for what came.", &[("", failed)]);
-    put(Kind::Counter, "sessions_total", "Sessions that were opened.", &[("", sessions)]);
+    put(Kind::Counter, "sessions_opened_total", "Sessions that were opened.", &[("", sessions)]);
     put(Kind::Counter, "packets_total", "Packets that came.", &[("", packets)]);
     put(Kind::Counter, "packets_stored_total", "Packets that are in a file.", &[("", stored)]);
     put(Kind::Counter, "stored_bytes_total", "Bytes of stored packets.", &[("", stored_bytes)]);

@@ -1,7 +1,7 @@
 //! The metrics of `tracectl stat` and `hist`, read by a parser of Prometheus.
 
 use super::{answered, requests, run, trace};
-use crate::prometheus::{address, parsed, scraped, value};
+use crate::prometheus::{address, asked, parsed, scraped, value};
 use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
@@ -71,6 +71,16 @@ fn metrics_are_served_until_it_is_interrupted() {
         assert_eq!(value(&parsed(&body), "tracepoint_events_total", &json!({ "event": "web:idle" })), 20.0);
         // A peer that says nothing and one that breaks off do no harm.
         drop(TcpStream::connect(&address).unwrap());
+    }
+    let (full, body) = scraped(&address);
+    assert_eq!(asked(&address, "HEAD /metrics"), (full, String::new()), "{body}");
+    for (request, status, part) in [
+        ("GET /", "404 Not Found", "the metrics are at /metrics"),
+        ("HEAD /stat", "404 Not Found", ""),
+        ("POST /metrics", "405 Method Not Allowed", "use GET or HEAD"),
+    ] {
+        let (head, body) = asked(&address, request);
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}\r\n")) && body.contains(part), "{request}: {head} {body}");
     }
     std::fs::remove_dir_all(&directory).unwrap();
     assert!(scraped(&address).0.starts_with("HTTP/1.1 500 "));
