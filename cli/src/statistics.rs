@@ -1,6 +1,7 @@
 //! `tracectl stat` and `tracectl hist`: answers from recorded traces, and from running programs.
 
 mod chart;
+mod groups;
 mod heat_map;
 pub(crate) mod hist;
 mod listen;

@@ -1,5 +1,6 @@
 //! `tracectl stat`: how many events there are.
 
+use super::groups::{cells, group_cells};
 use super::listen;
 use super::live::metrics::{MetricsView, Scope};
 use super::live::stat::StatView;
@@ -65,10 +66,10 @@ pub(crate) struct Stat {
     /// The largest number of groups; further values are counted together
     #[arg(long, help_heading = "Groups", value_name = "N", default_value_t = 1000)]
     groups: usize,
-    /// Write one JSON object: `seconds`, `lost`, and `events` with `count` and `per_second`; of running programs, one each time
+    /// Write one JSON object: `seconds`, `lost`, and `events` with `name`, `keys` (a value for each field of --by), `count` and `per_second`; of running programs, one each time
     #[arg(long, help_heading = "Form of the output")]
     json: bool,
-    /// Write comma-separated values
+    /// Write comma-separated values, with a column for each field of --by
     #[arg(long, help_heading = "Form of the output", conflicts_with = "json")]
     csv: bool,
     /// Write the counts as metrics in Prometheus's text format; of running programs once, and of a session all that its rules compute
@@ -90,13 +91,18 @@ struct Counted {
 /// A line: what was counted, and how often.
 struct Line {
     name: String,
+    /// The values of the fields that group; none of the events that have no group of their own.
+    keys: Vec<GroupKey>,
     count: u64,
 }
 
 fn lines(rows: &Rows<u64>) -> Vec<Line> {
-    let groups = rows.groups.iter().map(|row| Line { name: named(&row.keys), count: row.value });
+    let groups =
+        rows.groups.iter().map(|row| Line { name: named(&row.keys), keys: row.keys.clone(), count: row.value });
     let others = [(rows.overflow, "(further groups)"), (rows.ungrouped, "(no group)")];
-    let others = others.into_iter().filter_map(|(count, name)| Some(Line { name: name.to_owned(), count: count? }));
+    let others = others
+        .into_iter()
+        .filter_map(|(count, name)| Some(Line { name: name.to_owned(), keys: Vec::new(), count: count? }));
     groups.chain(others).collect()
 }
 
@@ -214,13 +220,16 @@ impl Stat {
         let lines: Vec<_> = lines(rows);
         let seconds = seen.seconds();
         let per_second = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
-        let title = if self.by.is_empty() { "event".to_owned() } else { self.by.join(",") };
+        let event = ["event".to_owned()];
+        let by = if self.by.is_empty() { &event[..] } else { &self.by };
         let mut out = output::styled();
         if self.json {
-            let line =
-                |line: &Line| json!({ "name": line.name, "count": line.count, "per_second": per_second(line.count) });
+            let line = |line: &Line| {
+                let keys = (!line.keys.is_empty()).then_some(&line.keys);
+                json!({ "name": line.name, "keys": keys, "count": line.count, "per_second": per_second(line.count) })
+            };
             output::json(&json!({
-                "by": title,
+                "by": by,
                 "seconds": seconds,
                 "count": lines.iter().map(|line| line.count).sum::<u64>(),
                 "lost": seen.lost,
@@ -228,15 +237,18 @@ impl Stat {
                 "events": lines.iter().map(line).collect::<Vec<_>>(),
             }))?;
         } else if self.csv {
-            let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
-            writeln!(out, "{},count,per_second", quoted(&title))?;
+            writeln!(out, "{},count,per_second", cells(by.iter().map(String::as_str)))?;
             for line in &lines {
                 let rate = per_second(line.count).map_or_else(String::new, |rate| format!("{rate:.3}"));
-                writeln!(out, "{},{},{rate}", quoted(&output::in_line(&line.name)), line.count)?;
+                writeln!(out, "{},{},{rate}", group_cells(&line.keys, &line.name, by.len()), line.count)?;
             }
         } else {
             let mut table = Table::new("");
-            table.heading([table::text(title.to_uppercase()), table::number("COUNT"), table::number("PER SECOND")]);
+            table.heading([
+                table::text(by.join(",").to_uppercase()),
+                table::number("COUNT"),
+                table::number("PER SECOND"),
+            ]);
             for line in &lines {
                 let rate = per_second(line.count).map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
                 table.row(Style::new(), [table::text(&line.name), table::number(line.count), table::number(rate)]);

@@ -81,6 +81,15 @@ fn events_are_counted_by_name_and_by_fields() {
     let (code, out, _) = run(&["stat", "--csv", "-e", "!web:asked"], &directory);
     let lines: Vec<_> = out.lines().map(|line| line.rsplit_once(',').unwrap().0).collect();
     assert_eq!((code, lines), (Some(0), vec!["\"event\",count", "\"web:answered\",1000", "\"web:idle\",20"]));
+    let by = ["--by", "route,size", "--filter", "size == 4 || size == 5"];
+    let (_, out, _) = run(&[&["stat", "--csv"], &by[..]].concat(), &directory);
+    let mut lines: Vec<_> = out.lines().map(|line| line.rsplit_once(',').unwrap().0).collect();
+    lines[1..].sort_unstable();
+    assert_eq!(lines, ["\"route\",\"size\",count", "\"/\",\"5\",1", "\"/é\",\"4\",1"]);
+    let both = json_of(&[&["stat", "--json"], &by[..]].concat(), &directory);
+    let mut keys: Vec<_> = both["events"].as_array().unwrap().iter().map(|line| line["keys"].to_string()).collect();
+    keys.sort_unstable();
+    assert_eq!((&both["by"], keys), (&json!(["route", "size"]), vec!["[\"/\",5]".to_owned(), "[\"/é\",4]".to_owned()]));
     let (_, out, _) = run(&["stat"], &directory);
     assert!(out.starts_with("EVENT") && out.lines().count() == 4, "{out}");
 }

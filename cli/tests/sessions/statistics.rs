@@ -39,7 +39,10 @@ fn stat_counts_the_events_of_running_programs() -> Outcome {
     let mut rows = one.lines();
     assert_eq!(rows.next(), Some("time_ns,\"cents\",count,per_second"));
     // Each price comes once, and there is room for 1000 of them.
-    assert!(rows.clone().count() > 10 && rows.all(|row| row.contains("\",1,")), "{one}");
+    assert!(rows.clone().count() > 10 && rows.clone().all(|row| row.contains("\",1,")), "{one}");
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_nanos();
+    let times: Vec<u128> = rows.filter_map(|row| row.split(',').next()?.parse().ok()).collect();
+    assert!(times.iter().all(|time| (now - 60_000_000_000..=now).contains(time)), "since the epoch, as events: {one}");
     let table = place.well(&[
         "stat",
         "shop:*",
@@ -120,6 +123,10 @@ fn rules_that_overlap_count_an_event_once() -> Outcome {
     let rows = place.well(&["stat", "-s", "numbers", "--csv", "--count", "2", "--interval", "100ms"]);
     let rate = |row: &str| row.rsplit(',').next().and_then(|rate| rate.parse::<f64>().ok()).unwrap_or_default();
     let rates: Vec<_> = rows.lines().skip(3).map(rate).collect();
+    let time = |row: &str| row.split(',').next().and_then(|time| time.parse::<u64>().ok());
+    let (head, first) = (rows.lines().next(), rows.lines().nth(1).and_then(time));
+    assert_eq!(head, Some("time_ns,statistic,event,group,count,per_second"), "{rows}");
+    assert!(first > Some(1_700_000_000_000_000_000), "since the epoch: {rows}");
     assert!(rates.len() == 2 && rates[0] < 5.0 * rates[1] && rates[1] < 5.0 * rates[0], "{rows}");
     place.well(&["destroy", "numbers"]);
     Ok(())

@@ -10,8 +10,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicU64;
+use std::time::{SystemTime, UNIX_EPOCH};
 use tracepoint_core::clock;
 use tracepoint_probes::Snapshot;
+use tracepoint_probes::snapshot::Results;
 
 /// The largest statistic that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
@@ -57,6 +59,8 @@ pub struct ProcessStatistics {
 pub struct SessionStatistics {
     /// When they were read, in nanoseconds on the clock of the processes: what [`Rate::per_second`](tracepoint_probes::snapshot::Rate::per_second) takes.
     pub time: u64,
+    /// The same in nanoseconds since the epoch.
+    pub time_ns: i64,
     /// The processes, by their ids.
     pub processes: Vec<ProcessStatistics>,
     /// Files that cannot be read, and why.
@@ -67,7 +71,9 @@ impl SessionStatistics {
     /// Reads the files in the directory of a session. `is_alive` tells by the name of a process there whether it is. A session without statistics
     /// has no process. What is being written meanwhile may be in it or not.
     pub(crate) fn read(session: &PrivateDir, is_alive: impl Fn(&str) -> bool) -> Self {
-        let mut all = Self { time: clock::now(), ..Self::default() };
+        let time_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let time_ns = i64::try_from(time_ns).unwrap_or(i64::MAX);
+        let mut all = Self { time: clock::now(), time_ns, ..Self::default() };
         let Ok(dir) = session.open_subdir(STATISTICS) else { return all };
         for file in dir.names().unwrap_or_default() {
             let Some(process) = file.strip_suffix(SUFFIX).filter(|name| !name.starts_with('.')) else { continue };
@@ -100,6 +106,24 @@ impl SessionStatistics {
             }
         }
         ProcessStatistics { process, name, is_alive, statistics: results }
+    }
+
+    /// The same with the times in the results, of last values and of the seconds of rates, since the epoch.
+    #[must_use]
+    pub fn since_epoch(mut self) -> Self {
+        let offset = i128::from(self.time_ns) - i128::from(self.time);
+        let epoch = |time: i128| u64::try_from(time + offset).unwrap_or(0);
+        for result in self.processes.iter_mut().flat_map(|process| &mut process.statistics) {
+            match &mut result.snapshot.results {
+                Results::Last { values } => values.iter_mut().for_each(|value| value.time = epoch(value.time.into())),
+                // The second in which it begins.
+                Results::Rate(rate) => rate.seconds.iter_mut().for_each(|(second, _)| {
+                    *second = epoch(i128::from(*second) * 1_000_000_000) / 1_000_000_000;
+                }),
+                _ => {}
+            }
+        }
+        self
     }
 
     /// The results of all processes together, in the order of rules and events as texts. Those of different kinds, such as histograms of integers

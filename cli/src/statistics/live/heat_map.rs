@@ -44,7 +44,7 @@ pub(crate) struct LiveMap<'a> {
 /// The numbers at one time, and those of the last interval.
 #[derive(Serialize)]
 struct Object<'a> {
-    time: u64,
+    time_ns: i64,
     #[serde(flatten)]
     snapshot: &'a Snapshot,
     slices: &'a [Slice],
@@ -124,7 +124,7 @@ impl View for LiveMap<'_> {
         let is_added = self.add(statistics.time, all);
         if let MapOutput::Json = self.output {
             let newest = &self.slices[self.slices.len() - usize::from(is_added)..];
-            return Ok(output::json(&Object { time: statistics.time, snapshot: &snapshot, slices: newest })?);
+            return Ok(output::json(&Object { time_ns: statistics.time_ns, snapshot: &snapshot, slices: newest })?);
         }
         let map = self.map();
         let outcome = if let MapOutput::Picture(file) = self.output {

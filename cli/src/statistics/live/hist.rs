@@ -28,7 +28,7 @@ pub(crate) struct HistView {
 /// One distribution at one time.
 #[derive(Serialize)]
 struct Object<'a> {
-    time: u64,
+    time_ns: i64,
     event: &'a str,
     #[serde(flatten)]
     snapshot: &'a Snapshot,
@@ -85,7 +85,11 @@ impl View for HistView {
         }
         if self.form == Form::Json {
             for result in &merged {
-                output::json(&Object { time: statistics.time, event: &result.event, snapshot: &result.snapshot })?;
+                output::json(&Object {
+                    time_ns: statistics.time_ns,
+                    event: &result.event,
+                    snapshot: &result.snapshot,
+                })?;
             }
             return Ok(());
         }

@@ -6,6 +6,7 @@ use super::{Form, View};
 use crate::failure::Failure;
 use crate::output;
 use crate::statistics::chart;
+use crate::statistics::groups::{cells, group_cells};
 use crate::statistics::text::named;
 use crate::table::{self, Table};
 use anstyle::Style;
@@ -14,6 +15,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use tracepoint_control::{SessionStatistics, StatisticResult};
 use tracepoint_probes::snapshot::{Distribution, Results, Rows};
+use tracepoint_probes::{GroupKey, StatisticSpec};
 
 /// The statistics of a session.
 pub(crate) struct StatView {
@@ -23,8 +25,8 @@ pub(crate) struct StatView {
     /// The fields that group the counts.
     by: Vec<String>,
     screen: Screen,
-    /// Whether the names of the columns were written.
-    has_heading: bool,
+    /// The columns of a group, once their names were written.
+    group_columns: Option<usize>,
     /// The counts at the last time, and when that was.
     before: Option<(u64, HashMap<Key, u64>)>,
 }
@@ -37,6 +39,9 @@ struct Line {
     key: Key,
     /// The statistic of a named session, the event, and the group.
     names: [String; 3],
+    /// The values of the fields that group, and how many there are; none of the events that have no group of their own.
+    keys: Vec<GroupKey>,
+    group_fields: usize,
     count: u64,
     per_second: Option<f64>,
     values: Option<Distribution>,
@@ -47,7 +52,7 @@ struct Line {
 
 impl StatView {
     pub(crate) fn new(form: Form, is_named: bool, by: Vec<String>) -> Self {
-        Self { form, is_named, by, screen: Screen::new(), has_heading: false, before: None }
+        Self { form, is_named, by, screen: Screen::new(), group_columns: None, before: None }
     }
 
     /// Adds the rates since the last time. Numbers that are smaller than they were have begun anew.
@@ -63,8 +68,8 @@ impl StatView {
         Some(seconds)
     }
 
-    /// The lines of all statistics, and the statistics: of a session of our own, those with the most events first.
-    fn lines(&self, statistics: &SessionStatistics) -> (Vec<Line>, Vec<StatisticResult>) {
+    /// The lines of all statistics: of a session of our own, those with the most events first.
+    fn lines(&self, statistics: &SessionStatistics) -> Vec<Line> {
         let merged = match (self.is_named, self.by.is_empty()) {
             (true, _) => statistics.merged(),
             (false, true) => distinct(statistics),
@@ -74,38 +79,49 @@ impl StatView {
         if !self.is_named {
             lines.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.names.cmp(&b.names)));
         }
-        (lines, merged)
+        lines
     }
 }
 
 impl View for StatView {
     fn begin(&mut self, statistics: &SessionStatistics) {
-        let (mut lines, _) = self.lines(statistics);
+        let mut lines = self.lines(statistics);
         self.rate(&mut lines, statistics.time);
     }
 
     fn show(&mut self, statistics: &SessionStatistics) -> Result<(), Failure> {
-        let (mut lines, merged) = self.lines(statistics);
+        let mut lines = self.lines(statistics);
         let seconds = self.rate(&mut lines, statistics.time);
         match self.form {
             Form::Json if self.is_named => {
+                let merged = statistics.clone().since_epoch().merged();
                 let processes: Vec<_> = (statistics.processes.iter())
                     .map(|one| json!({ "pid": one.process.pid, "name": one.name, "is_alive": one.is_alive }))
                     .collect();
-                output::json(&json!({ "time": statistics.time, "processes": processes, "statistics": merged }))?;
+                let statistics = json!({ "time_ns": statistics.time_ns, "processes": processes, "statistics": merged });
+                output::json(&statistics)?;
             }
             Form::Json => {
-                let line = |line: &Line| json!({ "name": self.name(line), "count": line.count, "per_second": line.per_second });
+                let line = |line: &Line| {
+                    let keys = match (self.by.is_empty(), line.keys.is_empty()) {
+                        (true, _) => Some(json!([line.names[1]])),
+                        (false, true) => None,
+                        (false, false) => Some(json!(line.keys)),
+                    };
+                    json!({
+                        "name": self.name(line), "keys": keys, "count": line.count, "per_second": line.per_second,
+                    })
+                };
                 output::json(&json!({
-                    "time": statistics.time,
-                    "by": self.title(),
+                    "time_ns": statistics.time_ns,
+                    "by": self.columns(),
                     "seconds": seconds,
                     "count": lines.iter().map(|line| line.count).sum::<u64>(),
                     "processes": statistics.processes.len(),
                     "events": lines.iter().map(line).collect::<Vec<_>>(),
                 }))?;
             }
-            Form::Csv => self.csv(&lines, statistics.time)?,
+            Form::Csv => self.csv(&lines, statistics.time_ns)?,
             Form::Text => {
                 let text = self.text(&lines, statistics)?;
                 self.screen.show(&text)?;
@@ -116,29 +132,35 @@ impl View for StatView {
 }
 
 impl StatView {
-    fn title(&self) -> String {
-        if self.by.is_empty() { "event".to_owned() } else { self.by.join(",") }
+    /// What groups the counts of our own.
+    fn columns(&self) -> Vec<&str> {
+        if self.by.is_empty() { vec!["event"] } else { self.by.iter().map(String::as_str).collect() }
     }
 
     fn name<'l>(&self, line: &'l Line) -> &'l str {
-        if self.by.is_empty() { &line.names[1] } else { &line.names[2] }
+        if self.by.is_empty() && !self.is_named { &line.names[1] } else { &line.names[2] }
     }
 
-    fn csv(&mut self, lines: &[Line], time: u64) -> Result<(), Failure> {
+    fn csv(&mut self, lines: &[Line], time_ns: i64) -> Result<(), Failure> {
         let mut out = output::styled();
-        let quoted = |text: &str| format!("\"{}\"", output::in_line(text).replace('"', "\"\""));
-        if !std::mem::replace(&mut self.has_heading, true) {
-            let names = if self.is_named { "statistic,event,group".to_owned() } else { quoted(&self.title()) };
+        if self.group_columns.is_none() {
+            // The rules of a session may be grouped by one field or by two.
+            let most = lines.iter().map(|line| line.group_fields).max().unwrap_or(0);
+            let names = match (self.is_named, most) {
+                (true, 2..) => "statistic,event,group,group2".to_owned(),
+                (true, _) => "statistic,event,group".to_owned(),
+                (false, _) => cells(self.columns()),
+            };
             writeln!(out, "time_ns,{names},count,per_second")?;
+            self.group_columns = Some(if self.is_named { most.max(1) } else { self.columns().len() });
         }
+        let columns = self.group_columns.unwrap_or(1);
         for line in lines {
             let rate = line.per_second.map_or_else(String::new, |rate| format!("{rate:.3}"));
-            let names = if self.is_named {
-                line.names.each_ref().map(|name| quoted(name)).join(",")
-            } else {
-                quoted(self.name(line))
-            };
-            writeln!(out, "{time},{names},{},{rate}", line.count)?;
+            let [statistic, event, _] = &line.names;
+            let group = group_cells(&line.keys, self.name(line), columns);
+            let names = if self.is_named { format!("{},{group}", cells([&**statistic, &**event])) } else { group };
+            writeln!(out, "{time_ns},{names},{},{rate}", line.count)?;
         }
         Ok(out.flush()?)
     }
@@ -161,7 +183,7 @@ impl StatView {
             heading.extend([table::text("STATISTIC"), table::text("EVENT")]);
             heading.extend(groups.then(|| table::text("GROUP")));
         } else {
-            heading.push(table::text(self.title().to_uppercase()));
+            heading.push(table::text(self.columns().join(",").to_uppercase()));
         }
         heading.push(table::number("COUNT"));
         heading.extend(rates.then(|| table::number("PER SECOND")));
@@ -181,12 +203,9 @@ impl StatView {
             row.push(table::number(line.count));
             row.extend(rates.then(|| table::number(rate())));
             if values {
-                let value = |value: Option<f64>| {
-                    table::number(value.map_or_else(String::new, |value| chart::value(value, line.is_duration)))
-                };
                 let of = line.values.as_ref();
-                row.extend([50.0, 90.0, 99.0].map(|percent| value(of.and_then(|of| of.percentile(percent)))));
-                row.push(value(of.and_then(Distribution::max)));
+                let at = |percent| of.and_then(|of| chart::percentile(of, percent, line.is_duration));
+                row.extend([50.0, 90.0, 99.0, 100.0].map(|percent| table::number(at(percent).unwrap_or_default())));
             }
             row.extend(notes.then(|| table::text(&line.note)));
             table.row(Style::new(), row);
@@ -205,9 +224,13 @@ fn lines(result: &StatisticResult) -> Vec<Line> {
         None => result.snapshot.statistic.clone(),
     };
     let rule = result.rule.to_string();
+    let spec = result.snapshot.statistic.parse::<StatisticSpec>();
+    let group_fields = spec.map_or(0, |spec| spec.group_fields().len());
     let line = |group: String, count: u64| Line {
         key: [rule.clone(), result.event.clone(), group.clone()],
         names: [statistic.clone(), result.event.clone(), group],
+        keys: Vec::new(),
+        group_fields,
         count,
         per_second: None,
         values: None,
@@ -215,10 +238,14 @@ fn lines(result: &StatisticResult) -> Vec<Line> {
         note: String::new(),
     };
     match &result.snapshot.results {
-        Results::Count(rows) => groups(rows).into_iter().map(|(name, count)| line(name, *count)).collect(),
+        Results::Count(rows) => {
+            let line = |(name, keys, count): (String, Vec<GroupKey>, &u64)| Line { keys, ..line(name, *count) };
+            groups(rows).into_iter().map(line).collect()
+        }
         Results::Histogram(rows) | Results::Latency { durations: rows, .. } => {
             let all = groups(rows).into_iter();
-            let line = |(name, values): (String, &Distribution)| Line {
+            let line = |(name, keys, values): (String, Vec<GroupKey>, &Distribution)| Line {
+                keys,
                 values: Some(values.clone()),
                 is_duration: result.is_duration,
                 ..line(name, values.count())
@@ -244,12 +271,12 @@ fn lines(result: &StatisticResult) -> Vec<Line> {
 }
 
 /// The groups with their names, those with the most events first; the whole has none.
-fn groups<T: Ranked>(rows: &Rows<T>) -> Vec<(String, &T)> {
-    let mut groups: Vec<_> = rows.groups.iter().map(|row| (named(&row.keys), &row.value)).collect();
-    groups.sort_by(|a, b| b.1.rank().cmp(&a.1.rank()).then_with(|| a.0.cmp(&b.0)));
+fn groups<T: Ranked>(rows: &Rows<T>) -> Vec<(String, Vec<GroupKey>, &T)> {
+    let mut groups: Vec<_> = rows.groups.iter().map(|row| (named(&row.keys), row.keys.clone(), &row.value)).collect();
+    groups.sort_by(|a, b| b.2.rank().cmp(&a.2.rank()).then_with(|| a.0.cmp(&b.0)));
     let others = [(&rows.overflow, "(further groups)"), (&rows.ungrouped, "(no group)")];
-    let others = others.into_iter().filter_map(|(value, name)| Some((name.to_owned(), value.as_ref()?)));
-    rows.all.iter().map(|all| (String::new(), all)).chain(groups).chain(others).collect()
+    let others = others.into_iter().filter_map(|(value, name)| Some((name.to_owned(), Vec::new(), value.as_ref()?)));
+    rows.all.iter().map(|all| (String::new(), Vec::new(), all)).chain(groups).chain(others).collect()
 }
 
 trait Ranked {
