@@ -10,7 +10,7 @@
 //! Values: integers are numbers of up to 64 bits, a `bool` is `true` or `false`. Floating-point numbers that JSON cannot hold are the strings `"NaN"`,
 //! `"-NaN"`, `"Infinity"` and `"-Infinity"`. Text is a string; text that is not UTF-8 is `{"$bytes":"68ff"}`, its bytes in
 //! base 16 (names of fields contain no `$`). Arrays, of bytes too, are arrays, structures are
-//! objects, an enumeration is `{"value":1,"labels":["Run"]}`, and a variant is an object with its option alone; an `Option` of a traced
+//! objects without the lengths of sequences and the tags of `Option`s, an enumeration is `{"value":1,"labels":["Run"]}`, and a variant is an object with its option alone; an `Option` of a traced
 //! program is its value or `null`.
 
 pub(crate) mod text;
@@ -159,12 +159,17 @@ impl Serialize for Int {
     }
 }
 
-/// The members of a structure, except those with these names.
+/// The members of a structure, except those with these names, and those that say nothing that the next one does not.
 struct Members<'a>(&'a StructValue, &'a [&'a str]);
 
 impl Serialize for Members<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().filter(|(name, _)| !self.1.contains(name)))
+        let Self(structure, hidden) = self;
+        let members = structure
+            .iter()
+            .enumerate()
+            .filter(|(index, (name, _))| !structure.ty.is_length(*index) && !hidden.contains(name));
+        serializer.collect_map(members.map(|(_, member)| member))
     }
 }
 

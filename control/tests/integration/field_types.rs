@@ -194,6 +194,10 @@ fn every_reader_shows_them() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(line(), Some(&*given));
     assert_eq!((&json[2]["user"], &json[3]["user"]), (&7.into(), &serde_json::Value::Null));
     assert_eq!(json[2]["name"], "me");
+    let names = ["file", "last", "mode", "name", "peer", "port", "took", "user"];
+    for event in &json[2..4] {
+        assert_eq!(event.as_object().map(|fields| fields.keys().map(String::as_str).collect()), Some(names.to_vec()));
+    }
 
     // What walks packets without decoding them.
     let trace = Trace::open(&directory)?;
