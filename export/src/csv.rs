@@ -15,7 +15,8 @@ const COLUMNS: [&str; 11] =
 
 /// Writes comma-separated values (RFC 4180), with a header line.
 ///
-/// `type` is `event`, `loss` or `damage`. Times are nanoseconds since the epoch; those of a loss are its end. A number that is not known is empty.
+/// `type` is `event`, `loss` or `damage`, and `level` the name of a level such as `Info`, or the number of one that
+/// only another tracer has. Times are nanoseconds since the epoch; those of a loss are its end. A number that is not known is empty.
 /// Texts are written as they are, arrays and structures as JSON, bytes in base 16. The column of a field that is called as one of the columns
 /// before, such as `pid`, is `field.pid`.
 #[derive(Debug)]
@@ -113,7 +114,8 @@ impl<W: Write> Format for Csv<W> {
     fn event(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()> {
         self.begin()?;
         let time = event.stream.clock().map(|_| event.time_ns.to_string()).unwrap_or_default();
-        let level = event.loglevel().map(|level| level.to_string()).unwrap_or_default();
+        let number = || event.loglevel().map(|level| level.to_string()).unwrap_or_default();
+        let level = event.level_name().map_or_else(number, str::to_owned);
         for cell in ["event", &time] {
             self.cell(cell)?;
         }

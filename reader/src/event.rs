@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::metadata::{Clock, EventClass, Metadata, StreamClass};
 use crate::value::StructValue;
+use tracepoint_ring::Level;
 
 /// One stream: the packets of one instance (a thread's or a CPU's ring) of a stream class (a channel).
 #[derive(Clone, Debug)]
@@ -63,5 +64,11 @@ impl Event {
     /// The level, 0 (emergency) to 14 (debug), if the metadata has one.
     pub fn loglevel(&self) -> Option<i64> {
         self.class.loglevel
+    }
+
+    /// The name of its log level, such as `Info`; `None` for one that only another tracer has.
+    pub fn level_name(&self) -> Option<&'static str> {
+        let level = usize::try_from(self.loglevel()?).ok()?;
+        Level::ALL.get(level).map(|level| level.name())
     }
 }

@@ -25,7 +25,6 @@ use crate::loss::{Loss, LossKind};
 use crate::merge::Item;
 use crate::text::PACKET_MEMBERS;
 use crate::value::{Int, StructValue, Value};
-use tracepoint_ring::Level;
 
 pub use text::Text;
 
@@ -48,8 +47,8 @@ impl Serialize for Event {
         map.serialize_entry("name", self.name())?;
         if let Some(level) = self.loglevel() {
             map.serialize_entry("loglevel", &level)?;
-            if let Some(level) = usize::try_from(level).ok().and_then(|level| Level::ALL.get(level)) {
-                map.serialize_entry("level", level.name())?;
+            if let Some(name) = self.level_name() {
+                map.serialize_entry("level", name)?;
             }
         }
         let origin = self.origin();

@@ -24,6 +24,7 @@ fn every_event_is_a_line_with_its_fields() {
     for (line, event) in lines.iter().zip(recorded.events()) {
         assert_eq!((&line["type"], &line["event"]), (&json!("event"), &json!(event.name())));
         assert_eq!(line["time_ns"], json!(event.time_ns.to_string()));
+        assert_eq!(line["level"], json!(event.level_name().unwrap()), "{line}");
         assert_eq!(line["pid"], json!(std::process::id().to_string()));
         for field in ["span_id", "duration_ns", "n"] {
             let has = event.fields.as_ref().is_some_and(|fields| fields.get(field).is_some());
