@@ -33,7 +33,7 @@ pub struct ConvertOptions {
 pub struct Converted {
     /// The number of streams.
     pub streams: u64,
-    /// Packets that were written.
+    /// Packets with events that were written: a dt file has a slot for each.
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,

@@ -201,7 +201,7 @@ impl Listing {
                 overwritten += 1;
                 continue;
             }
-            converted.packets += 1;
+            converted.packets += u64::from(!packet.edge);
             converted.bytes += packet.size;
         }
         converted.streams = streams.len() as u64;

@@ -82,6 +82,13 @@ pub(crate) struct DtStream {
     pub(crate) parts: Arc<[Part]>,
 }
 
+impl DtStream {
+    /// Whether the packet with this index is in a slot.
+    pub(crate) fn is_in_slot(&self, index: usize) -> bool {
+        self.parts.get(index).is_some_and(Part::is_slot)
+    }
+}
+
 /// The contents of a file.
 pub(super) struct Index {
     pub(super) streams: Vec<DtStream>,
