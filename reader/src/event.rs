@@ -27,7 +27,12 @@ impl Stream {
         self.metadata.clock_of(&self.class)
     }
 
-    /// Nanoseconds since the epoch of a value of the stream's clock; 0 where it has no clock.
+    /// [`nanoseconds`](Self::nanoseconds); `None` if 64 bits do not have the time.
+    pub(crate) fn checked_nanoseconds(&self, cycles: u64) -> Option<i64> {
+        self.clock().map_or(Some(0), |clock| clock.checked_nanoseconds(cycles))
+    }
+
+    /// Nanoseconds since the epoch of a value of the stream's clock, clamped to 64 bits; 0 where it has no clock.
     pub fn nanoseconds(&self, cycles: u64) -> i64 {
         self.metadata.nanoseconds(&self.class, cycles)
     }

@@ -50,6 +50,15 @@ pub struct Clock {
 impl Clock {
     /// Nanoseconds since the epoch, rounded down and clamped to 64 bits.
     pub fn nanoseconds(&self, cycles: u64) -> i64 {
+        self.exact_nanoseconds(cycles).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+    }
+
+    /// The same; `None` if 64 bits do not have the time, as they do for the years 1678 to 2261.
+    pub(crate) fn checked_nanoseconds(&self, cycles: u64) -> Option<i64> {
+        i64::try_from(self.exact_nanoseconds(cycles)).ok()
+    }
+
+    fn exact_nanoseconds(&self, cycles: u64) -> i128 {
         let cycles = i128::from(cycles) + self.offset_cycles;
         let frequency = i128::from(self.frequency);
         let part = if frequency == 1_000_000_000 {
@@ -57,8 +66,7 @@ impl Clock {
         } else {
             cycles.saturating_mul(1_000_000_000).div_euclid(frequency)
         };
-        let total = self.offset_seconds.saturating_mul(1_000_000_000).saturating_add(part);
-        total.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+        self.offset_seconds.saturating_mul(1_000_000_000).saturating_add(part)
     }
 }
 

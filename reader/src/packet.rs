@@ -197,9 +197,10 @@ impl Body {
         if let Some((at, left)) = self.bytes() {
             let record = record_values::next(source, packet.offset, (at, at + left), state, &stream.class);
             if let Some(record_values::Record { class, size, stream_context, context, fields }) = record {
+                let time = (time_of(stream, state.clock, start)?, state.clock);
                 self.pass(size as u64);
                 let parts = (stream_context, context, fields);
-                return Ok(Some(event_of(stream, class, packet, state.clock, parts)));
+                return Ok(Some(event_of(stream, class, packet, time, parts)));
             }
         }
         let mut decoder = Decoder::new(source, state, packet.offset, start, self.end);
@@ -225,7 +226,8 @@ impl Body {
         if self.at == start {
             return Err(decoder.fault("an event takes no space"));
         }
-        Ok(Some(event_of(stream, class, packet, cycles, (stream_context, context, fields))))
+        let time = (time_of(stream, cycles, start)?, cycles);
+        Ok(Some(event_of(stream, class, packet, time, (stream_context, context, fields))))
     }
 
     /// Converts a fault into damage of `file`.
@@ -242,16 +244,25 @@ impl Body {
     }
 }
 
+/// Times beyond 64 bits of nanoseconds would be shown as the last one that they have.
+fn time_of(stream: &Stream, cycles: u64, bit: u64) -> Result<i64, Fault> {
+    stream.checked_nanoseconds(cycles).ok_or_else(|| {
+        let reason =
+            format!("the time of an event, {cycles} cycles of its clock, is outside of the years 1678 to 2261");
+        Fault { bit, reason, short: false }
+    })
+}
+
 /// The event with these values: of the stream's context, of its own, and of its fields.
 fn event_of(
     stream: &Arc<Stream>,
     class: &Arc<EventClass>,
     packet: &Packet,
-    cycles: u64,
+    (time_ns, cycles): (i64, u64),
     (stream_context, context, fields): (Option<StructValue>, Option<StructValue>, Option<StructValue>),
 ) -> Event {
     Event {
-        time_ns: stream.nanoseconds(cycles),
+        time_ns,
         cycles,
         stream: Arc::clone(stream),
         class: Arc::clone(class),

@@ -12,7 +12,8 @@ use crate::view::{EventView, Values};
 /// The largest packet that is held in memory.
 pub(crate) const MOST_HELD: u64 = 16 << 20;
 
-/// Visits the records of a packet from its position on, up to the first that has no known layout or is not whole, and returns how many. The
+/// Visits the records of a packet from its position on, up to the first that has no known layout, is not whole, or has a time beyond 64 bits of
+/// nanoseconds, and returns how many. The
 /// decoder goes on there: it finds the end of the packet, or what is wrong.
 pub(crate) fn visit(
     source: &mut impl Source,
@@ -33,10 +34,12 @@ pub(crate) fn visit(
         let Some((class, layout)) = layouts.get(word as u16) else { break };
         let size = layout.size(rest).filter(|size| *size <= rest.len().min(MOST_RECORD));
         let Some(size) = size else { break };
-        state.clock = extend(state.clock, word >> 16, TIME_BITS);
+        let cycles = extend(state.clock, word >> 16, TIME_BITS);
+        let Some(time_ns) = times.nanoseconds(cycles) else { break };
+        state.clock = cycles;
         each(&EventView {
-            time_ns: times.nanoseconds(state.clock),
-            cycles: state.clock,
+            time_ns,
+            cycles,
             stream,
             class,
             packet_context: packet.context.as_deref(),
@@ -59,15 +62,15 @@ struct Times<'a> {
 impl<'a> Times<'a> {
     fn of(stream: &'a Stream, begin: u64) -> Self {
         let counts_nanoseconds = stream.clock().is_some_and(|clock| clock.frequency == 1_000_000_000);
-        let begin_ns = Some(stream.nanoseconds(begin)).filter(|ns| counts_nanoseconds && *ns != i64::MIN);
+        let begin_ns = stream.checked_nanoseconds(begin).filter(|_| counts_nanoseconds);
         Self { stream, begin, begin_ns }
     }
 
     #[inline]
-    fn nanoseconds(&self, cycles: u64) -> i64 {
+    fn nanoseconds(&self, cycles: u64) -> Option<i64> {
         match (self.begin_ns, cycles.checked_sub(self.begin)) {
-            (Some(begin), Some(since)) => begin.saturating_add_unsigned(since),
-            _ => self.stream.nanoseconds(cycles),
+            (Some(begin), Some(since)) => begin.checked_add_unsigned(since),
+            _ => self.stream.checked_nanoseconds(cycles),
         }
     }
 }

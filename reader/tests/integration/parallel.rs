@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use crate::hand::{PREAMBLE, Packet, UUID, stream, trace};
+use crate::hand::{PREAMBLE, Packet, UUID, one_event, stream, trace};
 use crate::seed;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -311,6 +311,28 @@ fn several_threads_find_what_one_finds() {
     if std::env::var_os("TRACEPOINT_SEED").is_none() {
         assert!(events > 5000 && damaged > 20 && files > 10, "{events} {damaged} {files}");
     }
+}
+
+/// They are not shown as the last time that 64 bits of nanoseconds have.
+#[test]
+fn times_beyond_64_bits_are_damage() {
+    for (offset, times, whole) in
+        [(i64::MAX - 1500, [1000, 1400, 2000], 2), (i64::MAX - 1500, [2000, 2000, 2000], 0), (i64::MIN, [0, 5, 7], 3)]
+    {
+        let metadata = one_event("u32 n;").replace("offset = 1700000000000000000", &format!("offset = {offset}"));
+        let records = times.map(|time| (0, time, &[7, 0, 0, 0][..]));
+        let directory = trace(&metadata, &[("s_0", &[Packet::of(&records).bytes()])]);
+        let found = compare(directory.path(), &format!("{offset} {times:?}"));
+        assert_eq!((found.0.len(), found.2.len()), (whole, usize::from(whole < 3)), "{found:?}");
+        assert!(
+            found.2.iter().all(|damage| damage.contains("2000 cycles of its clock, is outside of the years")),
+            "{found:?}"
+        );
+    }
+    // Whole seconds before the epoch of the clock that 64 bits have, and beyond.
+    let metadata = one_event("u32 n;").replace("offset = 17", "offset_s = -9223372037; offset = -17");
+    let directory = trace(&metadata, &[("s_0", &[Packet::of(&[(0, 5, &[7, 0, 0, 0][..])]).bytes()])]);
+    assert_eq!(compare(directory.path(), "before").0.len(), 0);
 }
 
 #[test]
