@@ -61,7 +61,7 @@ fn stat_counts_the_events_of_running_programs() -> Outcome {
         (&["stat", "shop:pajd"][..], "did you mean shop:paid?"),
         (&["stat", "shop:paid", "--by", "cent"], "no field `cent`"),
         (&["hist", "cent", "shop:*"], "did you mean cents?"),
-        (&["hist", "latency(shop:paid, shop:none by cents)"], "matches"),
+        (&["hist", "latency(shop:paid, shop:none by cents)"], "is called `shop:none`"),
     ] {
         let error = place.refused(arguments);
         assert!(error.contains(part), "{arguments:?}: {error}");
