@@ -2,6 +2,7 @@
 
 mod alignment;
 mod by_packet;
+mod continued;
 mod cursor;
 mod directory;
 mod incremental;

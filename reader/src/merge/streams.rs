@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::continued::Beginning;
 use super::whole::{self, Whole};
 use super::{Directory, Part, stream_files};
 use crate::account::Account;
@@ -40,13 +41,15 @@ pub(crate) struct Streams {
     pub(crate) all: Vec<TraceStream>,
     /// Files that cannot be read at all.
     pub(crate) damage: Vec<Damage>,
+    /// Those of directories, with their places in `all`.
+    beginnings: Vec<(usize, Beginning)>,
     since: i64,
 }
 
 impl Streams {
     /// Those of all parts, without the packets that end before `since`.
     pub(super) fn of(parts: &[Part], since: i64) -> Self {
-        let mut streams = Self { since, all: Vec::new(), damage: Vec::new() };
+        let mut streams = Self { since, all: Vec::new(), damage: Vec::new(), beginnings: Vec::new() };
         let mut traces = whole::traces(parts);
         traces.sort_by_key(|trace| (trace.uuid().is_none(), trace.uuid()));
         for trace in traces {
@@ -58,7 +61,18 @@ impl Streams {
                 }
             }
         }
+        streams.continue_counters();
         streams
+    }
+
+    /// Finds the counters of streams that go on in another directory.
+    fn continue_counters(&mut self) {
+        for (index, beginning) in &self.beginnings {
+            let stream = &mut self.all[*index];
+            if stream.discarded_before.is_none() {
+                stream.discarded_before = beginning.discarded_before(self.beginnings.iter().map(|(_, other)| other));
+            }
+        }
     }
 
     fn add_dt(&mut self, trace: &DtTrace) {
@@ -115,8 +129,11 @@ impl Streams {
             let stream = (packet.class.id, packet.instance);
             let before = accounts[files[0].part].as_ref();
             let before = before.and_then(|account| account.discarded_before(stream.0, stream.1?));
-            let paths = files.into_iter().map(|first| first.file).collect();
-            self.stream(StreamReader::of_files(metadata, paths), begin, before);
+            let paths = files.iter().map(|first| first.file.clone()).collect();
+            let reader = StreamReader::of_files(metadata, paths);
+            let beginning = Beginning::new(metadata, &reader, &files[0].file, begin, &files[0].packet);
+            self.beginnings.extend(beginning.map(|beginning| (self.all.len(), beginning)));
+            self.stream(reader, begin, before);
         }
     }
 

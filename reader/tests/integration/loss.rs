@@ -49,6 +49,35 @@ fn losses_are_reported_between_their_packets() {
     assert_eq!(outline(directory.path()), expected);
 }
 
+/// The chunks of a rotated session of LTTng, which are traces of the same UUID: their counters run on.
+#[test]
+fn discarded_events_are_lost_in_one_of_the_directories_of_a_stream() {
+    let one = |number, time: u64, discarded| {
+        Packet { number, discarded, end: time + 10, ..Packet::of(&[(0, time, &[1])]) }.bytes()
+    };
+    let tree = tempfile::tempdir().unwrap();
+    let put = |name: &str, packets: &[Vec<u8>]| {
+        let directory = trace(&one_event("u8 a;"), &[("s_0", packets)]);
+        fs::rename(directory.keep(), tree.path().join(name)).unwrap();
+    };
+    put("begin-0", &[one(0, 1000, 0), one(1, 1100, 342)]);
+    put("later-1", &[one(2, 2000, 342), one(3, 2100, 342)]);
+    put("later-2", &[one(4, 3000, 350)]);
+    let events = ["event 1000", "event 1100", "event 2000", "event 2100", "event 3000"];
+    let (first, second) = ("events Some(342) from 1010 to 1110", "events Some(8) from 3000 to 3010");
+    assert_eq!(outline(tree.path()), [events[0], first, events[1], events[2], events[3], second, events[4]]);
+    let trace = Trace::open(tree.path()).unwrap();
+    assert_eq!(trace.items_since(EPOCH + 2500).filter(|item| matches!(item, Item::Loss(_))).count(), 1);
+    // Without the first one, what was lost before the second is not known; a copy of the second, which overlaps it, does not tell.
+    fs::remove_dir_all(tree.path().join("begin-0")).unwrap();
+    put("copy-1", &[one(1, 1900, 342), one(2, 2000, 342), one(3, 2100, 342)]);
+    fs::remove_dir_all(tree.path().join("later-2")).unwrap();
+    let unknown = |time: u64| format!("events None from {time} to {}", time + 10);
+    let expected =
+        [&unknown(1900), "event 1900", "event 2000", &unknown(2000), "event 2000", "event 2100", "event 2100"];
+    assert_eq!(outline(tree.path()), expected);
+}
+
 #[test]
 fn a_packet_number_that_does_not_rise_is_reported_as_it_is() {
     let one = |number, time| Packet { number, before: number, ..Packet::of(&[(0, time, &[1])]) }.bytes();

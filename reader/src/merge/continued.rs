@@ -1,0 +1,58 @@
+//! Streams that go on in another directory, such as those of LTTng's rotated sessions: each directory is a trace by itself, with the same UUID, and
+//! the counters run on.
+//!
+//! A stream that begins with discarded events may have lost them before. If another directory has the stream up to there, its counter tells. Copies of a
+//! trace, and what two sinks have written of one, overlap: they do not go on in each other.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::metadata::Metadata;
+use crate::packet::Packet;
+use crate::stream::StreamReader;
+
+/// A stream as one directory has it, by its first packet.
+pub(super) struct Beginning {
+    /// The UUID of its trace, its class, its instance; without an instance the name of its file.
+    key: ([u8; 16], u64, Option<u64>, Option<OsString>),
+    metadata: Metadata,
+    /// Before its first step.
+    reader: StreamReader,
+    pub(super) begin: i64,
+    discarded: Option<u64>,
+    sequence: Option<u64>,
+}
+
+impl Beginning {
+    /// `None`: its trace has no UUID.
+    pub(super) fn new(
+        metadata: &Metadata,
+        reader: &StreamReader,
+        file: &Path,
+        begin: i64,
+        first: &Packet,
+    ) -> Option<Self> {
+        let name = if first.instance.is_none() { file.file_name().map(OsString::from) } else { None };
+        Some(Self {
+            key: (metadata.uuid()?, first.class.id, first.instance, name),
+            metadata: metadata.clone(),
+            reader: reader.clone(),
+            begin,
+            discarded: first.discarded,
+            sequence: first.sequence,
+        })
+    }
+
+    /// Events that were discarded before it, by the last packet of the one among `all` that it continues; `None` if there is none.
+    pub(super) fn discarded_before<'a>(&self, all: impl Iterator<Item = &'a Self>) -> Option<u64> {
+        if self.discarded.is_none_or(|discarded| discarded == 0) {
+            return None;
+        }
+        let earlier = all.filter(|other| other.key == self.key && other.begin < self.begin);
+        let previous = earlier.max_by_key(|other| other.begin)?;
+        let last = previous.reader.clone().pass_before(i64::MAX)?;
+        let is_over = previous.metadata.nanoseconds(&last.class, last.end?) <= self.begin;
+        let rises = last.sequence.zip(self.sequence).is_none_or(|(last, first)| last < first);
+        last.discarded.filter(|_| is_over && rises)
+    }
+}
