@@ -189,7 +189,7 @@ impl Collect {
         let mut outcome = Outcome::Success;
         if late + missing + damaged + unwritten > 0 {
             message::note(&format!(
-                "not stored: {late} packets came late or twice, {missing} were announced and did not come, {damaged} were damaged, {unwritten} could not be written"
+                "not stored: {late} packets came late, {missing} were announced and did not come, {damaged} were damaged, {unwritten} could not be written"
             ));
             outcome = Outcome::Incomplete;
         }

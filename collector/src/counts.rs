@@ -20,8 +20,10 @@ pub struct Counts {
     pub stored: u64,
     /// Bytes of these packets, with padding.
     pub stored_bytes: u64,
-    /// Packets that came late or twice, and were dropped.
+    /// Packets that came after they were given up, or after their successors, and were dropped; of stock senders also those that came twice.
     pub late: u64,
+    /// Packets and datagrams that came again, though they were stored or are about to be. Nothing is missing for them.
+    pub duplicates: u64,
     /// Packets that were announced and did not come.
     pub missing: u64,
     /// Packets that were damaged on their way.

@@ -226,6 +226,11 @@ impl<P> Reorder<P> {
         self.next = last + 1;
     }
 
+    /// Whether a packet was given up, and the sender was not told of it yet.
+    pub(crate) fn has_given_up(&self, seq: u64) -> bool {
+        self.lost.iter().any(|(first, last)| (*first..=*last).contains(&seq))
+    }
+
     /// The next range that was given up, which the sender is told of by this.
     pub(crate) fn pop_lost(&mut self) -> Option<(u64, u64)> {
         self.lost.pop_front()

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   New ──HELLO, with a shared key CHALLENGE and AUTH──▶ Open ──CLOSE of the session──▶ Closing ──all streams CLOSED, and the account stored──▶ Ended
-//!                   │ connection lost                │ GIVE_UP, or the connection lost
-//!                   ▼                                ▼
-//!                Detached (the session waits)      the session is closed with what is there
+//!                   │ GIVE_UP, or connection lost    │ GIVE_UP: the streams are closed with what is there
+//!                   ▼                                │ connection lost: the session is
+//!                Closed; or detached: it waits       ▼
 //! ```
 
 use crate::hub::{Hub, Opened};
@@ -58,6 +58,8 @@ pub(crate) struct StreamControl {
     /// Whether the sender was told to wait.
     is_held: bool,
     told_ready: bool,
+    /// The sender waits no longer for what is missing or cannot be written.
+    gives_up: bool,
     way: Way,
     phase: Phase,
 }
@@ -104,6 +106,7 @@ impl StreamControl {
             told: None,
             is_held: false,
             told_ready: false,
+            gives_up: false,
             way: Way::Tcp,
             phase: Phase::Open,
         }
@@ -199,6 +202,8 @@ impl StreamControl {
                     self.phase = Phase::Accounted;
                 }
             }
+            // It is told what is there, and sends its account.
+            ToCollector::GiveUp if self.phase == Phase::Closing => self.gives_up = true,
             ToCollector::GiveUp => {
                 hub.close_session(id, now);
                 self.phase = Phase::Ended;
@@ -302,6 +307,9 @@ impl StreamControl {
         for nacks in hub.gaps(id, &limits, now).chunks(MOST_NACKS) {
             ToSender::Nack(Nack { entries: nacks.to_vec() }).encode(out);
         }
+        if self.gives_up && hub.pass_gaps(id) {
+            self.gives_up = false;
+        }
         self.acknowledge(hub, id, now, out);
         let hold = hub.hold(id, self.is_held, now);
         if self.is_held != hold.is_some() {
@@ -334,6 +342,9 @@ impl StreamControl {
             return;
         }
         self.told = Some((now, metadata));
+        if let Some(streamed) = hub.streamed(id) {
+            streamed.told(now);
+        }
         let mut parts = entries.chunks(MOST_ENTRIES);
         loop {
             let entries = parts.next().unwrap_or_default().to_vec();

@@ -204,6 +204,9 @@ pub struct StreamAccount {
     /// Those among them whose reason is known, by reason. The reasons are not a closed set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sink_lost: BTreeMap<String, u64>,
+    /// Packets that the sink took, and that were lost behind it, on the way to a peer.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub sink_packets: u64,
     /// Events lost before the ring.
     pub discarded: u64,
     /// The counters at the begin of the chunk: the counters above run on from chunk to chunk.
@@ -288,6 +291,11 @@ pub struct Notes {
     pub waited: u64,
     /// The time that events waited, in nanoseconds.
     pub waited_ns: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A UUID in its usual form: lower-case hexadecimal digits in groups of 8, 4, 4, 4 and 12.

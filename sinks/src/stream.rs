@@ -8,6 +8,7 @@
 //! The drain puts packets into a queue that is bounded by bytes; a packet is copied there once, out of its ring, and sent from there
 //! behind a header of its own by gather I/O. The worker connects, and has a session with the peer: `relay` speaks the protocol of
 //! `lttng-relayd`. While the queue is full the drain leaves packets in the rings, whose policy then decides; no site waits for the network.
+//! What the peer has not acknowledged is not recorded: `delivery` counts what became of each packet.
 //! `throttle` paces packets below the caps on the bandwidth, each a `bucket`, and drops what cannot be sent in time.
 //! `promise` keeps the times that were promised to viewers: packets that begin earlier are mended, or dropped and counted.
 //!
@@ -19,9 +20,9 @@ mod alignment;
 mod bucket;
 mod collector;
 mod connection;
+mod delivery;
 mod driver;
 mod greeting;
-mod losses;
 mod metadata_packets;
 #[cfg(feature = "nats")]
 mod nats;

@@ -140,6 +140,8 @@ fn sums(test: &str, load: Load, seed: u64, faults: Faults, gap_time: &str, optio
     end(collect);
     let trace = trace_below(&place.path().join("stored"));
     let threads = stored(&trace, &told);
+    let verified = Command::new(TRACECTL).args(["verify", "--failures"]).arg(&trace).output().unwrap();
+    assert!(verified.status.success(), "{told}: {}", String::from_utf8_lossy(&verified.stdout));
     let sums = account(&trace);
     let told = format!("{told}: {sums:?}, {} datagrams, {} lost", proxy.received(), proxy.lost());
     println!("{told}");

@@ -124,6 +124,12 @@ impl Ordered {
         self.connection == connection
     }
 
+    /// Whether a packet that is not wanted was given up; otherwise it has come before.
+    pub(super) fn is_late(&self, seq: u64) -> bool {
+        let is_in = |range: &(u64, u64)| (range.0..=range.1).contains(&seq);
+        self.told.iter().any(is_in) || self.reorder.has_given_up(seq)
+    }
+
     pub(crate) const fn key(&self) -> (u32, u64) {
         self.key
     }

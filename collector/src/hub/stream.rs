@@ -201,6 +201,16 @@ impl Stream {
         self.pairing.wants_packets() || self.pairing.has_packets()
     }
 
+    /// Hands over what waits behind gaps, which are given up; more is not waited for.
+    pub(super) fn pass_gaps(&mut self, mut give: impl FnMut(Job)) {
+        if let Some(ordered) = self.ordered.as_mut().filter(|_| self.end != End::Closing) {
+            for (packet, index) in ordered.finish() {
+                give(Job::Packet(SequencedPacket { sequence: index.sequence, packet, index: Some(index) }));
+            }
+            give(Job::Release { upto: u64::MAX });
+        }
+    }
+
     /// Ends the stream with what has come.
     pub(super) fn give_up(&mut self, mut give: impl FnMut(Job)) {
         if self.end == End::Closing {

@@ -4,7 +4,7 @@ use super::chunks::Chunks;
 use crate::fragments::Fragments;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 /// A session of the stream protocol.
@@ -31,7 +31,8 @@ pub(crate) struct Streamed {
     pub(crate) has_data: bool,
     /// Since when its connection for packets over TCP has been silent: everything that has arrived is read.
     pub(crate) silent: Option<Instant>,
-    /// Bytes that were stored since the sender was last told, and what wakes its connection when there are many.
+    /// When the sender was last told what is stored, the bytes that were stored since, and what wakes its connection to tell more.
+    pub(crate) told: Option<Instant>,
     pub(crate) untold: u64,
     pub(crate) progress: Rc<Notify>,
     /// Its chunks, if it has some.
@@ -49,6 +50,8 @@ pub(crate) struct Streamed {
 
 /// After so many stored bytes their sender is told at once: its window is larger, so it need not wait for the next regular time.
 const PROMPT: u64 = 256 << 10;
+/// The same if it was last told so long ago. If the collector is killed, the sender knows of all but the last packets that they are stored.
+const PROMPT_TIME: Duration = Duration::from_millis(5);
 
 impl Streamed {
     /// Whether the account of the sender has come, or begun to come: then its recording has ended.
@@ -67,9 +70,14 @@ impl Streamed {
         if let Some(chunks) = &mut self.chunks {
             chunks.bytes += bytes;
         }
-        if self.untold >= PROMPT {
+        if self.untold >= PROMPT || self.told.is_none_or(|told| told.elapsed() >= PROMPT_TIME) {
             self.untold = 0;
             self.progress.notify_one();
         }
+    }
+
+    /// The sender is told what is stored.
+    pub(crate) const fn told(&mut self, now: Instant) {
+        (self.told, self.untold) = (Some(now), 0);
     }
 }

@@ -96,9 +96,20 @@ impl Hub {
             self.counts.damaged += 1;
             return false;
         };
-        ordered.reorder.push(route.seq, route.prev_seq, arrived.0.size(), arrived, now);
-        self.advance(route.handle, now);
+        if ordered.reorder.wants(route.seq) {
+            ordered.reorder.push(route.seq, route.prev_seq, arrived.0.size(), arrived, now);
+            self.advance(route.handle, now);
+        } else {
+            let is_late = ordered.is_late(route.seq);
+            self.count_unwanted(is_late);
+        }
         true
+    }
+
+    /// Counts what came and is not wanted.
+    const fn count_unwanted(&mut self, is_late: bool) {
+        let count = if is_late { &mut self.counts.late } else { &mut self.counts.duplicates };
+        *count += 1;
     }
 
     /// A datagram with a valid token.
@@ -117,17 +128,13 @@ impl Hub {
             return;
         }
         let ordered = self.stream_of(id, header.handle).and_then(|stream| stream.ordered.as_mut());
-        let is_known = ordered.is_some();
-        let wants = |ordered: &&mut Ordered| {
-            u64::from(header.total) <= u64::from(ordered.largest()) + 32 && ordered.reorder.wants(header.seq)
-        };
-        match ordered.filter(wants) {
-            Some(ordered) if header.again => ordered.reorder.answered(now),
-            Some(_) => {}
-            None => {
-                self.counts.late += u64::from(is_known);
-                return;
-            }
+        let Some(ordered) = ordered else { return };
+        if u64::from(header.total) > u64::from(ordered.largest()) + 32 || !ordered.reorder.wants(header.seq) {
+            let is_late = ordered.is_late(header.seq);
+            return self.count_unwanted(is_late);
+        }
+        if header.again {
+            ordered.reorder.answered(now);
         }
         let whole = self
             .streamed(id)
@@ -229,6 +236,22 @@ impl Hub {
             // No further synchronisation releases the last packets, and their events are counted like those of others.
             self.storage().give(end.handle, Job::Release { upto: u64::MAX });
         }
+    }
+
+    /// The sender waits no longer for what is missing, nor for room for what has come: gives both up. `false`: not while the trace is rotated.
+    pub(crate) fn pass_gaps(&mut self, id: u64) -> bool {
+        if self.is_rotating(id) {
+            return false;
+        }
+        let Some(streamed) = self.sessions.get(&id).and_then(|session| session.streamed.as_ref()) else { return true };
+        for handle in streamed.streams.values().copied() {
+            if let Some(stream) = self.streams.get_mut(&handle) {
+                stream.pass_gaps(|job| self.storage.give(handle, job));
+            }
+            self.storage.drop_waiting(handle);
+        }
+        self.storage.drop_waiting(streamed.metadata);
+        true
     }
 
     /// The lowest numbers that are neither stored nor given up, of streams with news, or of all; and what was given up before them.

@@ -3,11 +3,11 @@
 mod writer;
 
 use super::{Done, Job};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
@@ -25,6 +25,8 @@ pub(crate) struct Storage {
 pub(super) struct Shared {
     /// What does not fit is dropped instead of tried again: the collector ends. Relaxed: the flag publishes nothing but itself.
     pub(super) gives_up: AtomicBool,
+    /// The streams of which nothing waits for room.
+    impatient: Mutex<HashSet<u64>>,
     /// Bytes in the output directory. Relaxed: each change is one addition, and nothing else is published by it.
     pub(super) used: AtomicU64,
     /// Bytes of packets that were given and are not done, and how long each takes, in nanoseconds for a MiB. Relaxed: estimates for
@@ -84,6 +86,11 @@ impl Storage {
         self.shared.resized(added, removed);
     }
 
+    /// Drops what does not fit of this stream, in place of trying again.
+    pub(crate) fn drop_waiting(&self, handle: u64) {
+        self.shared.impatient.lock().unwrap_or_else(PoisonError::into_inner).insert(handle);
+    }
+
     /// Drops what does not fit from now on, in place of trying again.
     pub(crate) fn give_up(&self) {
         self.shared.gives_up.store(true, Ordering::Relaxed);
@@ -91,6 +98,17 @@ impl Storage {
 }
 
 impl Shared {
+    /// Whether what does not fit of a stream is dropped.
+    fn drops(&self, handle: u64) -> bool {
+        let impatient = || self.impatient.lock().unwrap_or_else(PoisonError::into_inner).contains(&handle);
+        self.gives_up.load(Ordering::Relaxed) || impatient()
+    }
+
+    /// A stream is closed.
+    fn forget(&self, handle: u64) {
+        self.impatient.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle);
+    }
+
     pub(super) fn resized(&self, added: u64, removed: u64) {
         self.used.fetch_add(added, Ordering::Relaxed);
         let change = |used: u64| Some(used.saturating_sub(removed));

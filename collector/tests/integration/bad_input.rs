@@ -2,7 +2,7 @@
 
 use super::hostile_stream::{hello, negotiated, say};
 use super::running::Running;
-use super::stream_sender::{EVENT, METADATA, Network, StreamSender, packet};
+use super::stream_sender::{Asked, EVENT, METADATA, Network, StreamSender, packet};
 use std::io::Read;
 use tempfile::TempDir;
 use tracepoint_collector::Options;
@@ -102,7 +102,7 @@ fn losses_are_told_again_on_the_next_connection() {
     let mut collector = Running::with(Options::new(place.path()));
     let open = |network| StreamSender::open(collector.addresses.control, collector.addresses.data, 1, network);
     let mut first = open(Some(Network::new(1, 0)));
-    first.resends = false;
+    first.asked = Asked::SaysGone;
     let (handle, _) = first.announce(0);
     first.say_metadata(0, &[METADATA, EVENT].concat());
     first.send(handle, 0, packet(0, 0, 0));

@@ -95,6 +95,14 @@ impl Network {
     }
 }
 
+/// What a sender does that is asked for packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    SendsAgain,
+    SaysGone,
+    Ignores,
+}
+
 pub(crate) struct StreamSender {
     control: TcpStream,
     input: Vec<u8>,
@@ -106,7 +114,7 @@ pub(crate) struct StreamSender {
     syncs: u64,
     /// What the next synchronisation says about the clock: offset and bound.
     pub(crate) alignment: (i64, u64),
-    pub(crate) resends: bool,
+    pub(crate) asked: Asked,
     /// What the collector has acknowledged.
     pub(crate) next: BTreeMap<u64, u64>,
     pub(crate) metadata: u64,
@@ -156,7 +164,7 @@ impl StreamSender {
             sent: BTreeMap::new(),
             syncs: 0,
             alignment: (0, NO_BOUND),
-            resends: true,
+            asked: Asked::SendsAgain,
             next: BTreeMap::new(),
             metadata: 0,
             synced: 0,
@@ -253,7 +261,9 @@ impl StreamSender {
             }
             ToSender::Nack(nack) => {
                 self.nacks += nack.entries.len();
-                nack.entries.into_iter().for_each(|entry| self.resend(entry));
+                if self.asked != Asked::Ignores {
+                    nack.entries.into_iter().for_each(|entry| self.resend(entry));
+                }
             }
             ToSender::Ready(ready) => {
                 assert_eq!(ready == Ready::Udp, matches!(self.data, Data::Udp { .. }));
@@ -275,7 +285,7 @@ impl StreamSender {
     fn resend(&mut self, entry: NackEntry) {
         for seq in entry.first..=entry.last {
             match self.store.get(&(entry.handle, seq)).cloned() {
-                Some((prev, packet)) if self.resends => {
+                Some((prev, packet)) if self.asked == Asked::SendsAgain => {
                     let part = (entry.length > 0).then_some((entry.offset, entry.length));
                     self.transmit(entry.handle, seq, prev, &packet, part);
                 }
@@ -366,6 +376,15 @@ impl StreamSender {
 
     /// Ends the session; the balances of its streams.
     pub(crate) fn close(&mut self) -> Vec<Delivered> {
+        self.end(false)
+    }
+
+    /// Ends the session without what the collector does not have; what it says of the streams.
+    pub(crate) fn give_up(&mut self) -> Vec<Delivered> {
+        self.end(true)
+    }
+
+    fn end(&mut self, gives_up: bool) -> Vec<Delivered> {
         let entries: Vec<_> = self
             .announced
             .iter()
@@ -378,6 +397,9 @@ impl StreamSender {
             .collect();
         let count = entries.len();
         self.say(&ToCollector::Close(Close { whole: true, entries }));
+        if gives_up {
+            self.say(&ToCollector::GiveUp);
+        }
         self.until(|sender| sender.closed.len() == count);
         self.say(&ToCollector::Account(Piece { offset: 0, bytes: b"{}" }, 2));
         self.until(|sender| sender.is_done);

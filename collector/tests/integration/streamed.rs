@@ -3,7 +3,7 @@
 use super::restart::start;
 use super::running::{PATIENCE, Running};
 use super::sender::connect;
-use super::stream_sender::{EVENT, METADATA, Network, StreamSender, packet};
+use super::stream_sender::{Asked, EVENT, METADATA, Network, StreamSender, packet};
 use std::io::{BufRead, BufReader, Write};
 use std::net::UdpSocket;
 use std::path::Path;
@@ -99,6 +99,35 @@ fn packets_that_a_synchronisation_has_overtaken_are_not_lost() {
     assert_eq!((closed[0].packets, closed[0].packets_lost, sender.nacks), (2, 0, 0));
 }
 
+/// A sender whose time is up is told what is there, and its account is stored: behind a gap, and where the quota is used up.
+#[test]
+fn a_sender_that_gives_up_is_told_what_is_stored() {
+    let size = packet(0, 0, 160).len() as u64;
+    for (sent, quota, packets, acknowledged) in
+        [(vec![0, 2, 3], 1 << 20, 3, 1), (vec![0, 1, 2, 3, 4], 3 * size + size / 2, 3, 3)]
+    {
+        let place = place();
+        let collector = Running::with(Options::new(place.path()).quota(quota).gap_time(Duration::from_secs(60)));
+        let mut sender = StreamSender::open(collector.addresses.control, collector.addresses.data, 1, None);
+        sender.asked = Asked::Ignores;
+        let handle = sender.announce(0).0;
+        for seq in 0..=*sent.last().expect("some") {
+            if sent.contains(&seq) {
+                sender.send(handle, seq, packet(0, seq, 160));
+            } else {
+                sender.count_sent(handle, seq);
+            }
+        }
+        sender.until(|sender| sender.next.get(&handle) == Some(&acknowledged));
+        let closed = sender.give_up();
+        let lost = sent.last().expect("some") + 1 - packets;
+        assert_eq!((closed[0].packets, closed[0].packets_lost), (packets, lost), "{sent:?}");
+        let (counts, messages) = collector.end();
+        assert_eq!((counts.stored, counts.missing), (packets, lost), "{messages:?}");
+        assert!(directory(&place).join(".account/account.json").exists());
+    }
+}
+
 #[test]
 fn a_sender_that_is_gone_before_it_streams_leaves_no_directory() {
     let place = place();
@@ -142,7 +171,7 @@ fn bad_networks_lose_what_cannot_be_sent_again_and_say_so() {
             let network = Network::new(seed * 4 + loss, loss);
             let mut sender =
                 StreamSender::open(collector.addresses.control, collector.addresses.data, 1, Some(network));
-            sender.resends = resends;
+            sender.asked = if resends { Asked::SendsAgain } else { Asked::SaysGone };
             let (handle, _) = sender.announce(0);
             sender.say_metadata(0, METADATA);
             // Several datagrams each.

@@ -119,6 +119,33 @@ fn a_true_account_balances() {
     assert_same(directory.path());
 }
 
+/// A peer has a stream without packets that were lost on the way to it: between others, or behind the last one.
+#[test]
+fn a_stream_that_lost_packets_on_the_way_balances() {
+    for (lost, balances) in [([1, 2], true), ([0, 2], false), ([1, 1], false)] {
+        let directory = good();
+        let path = directory.path().join(tracepoint_reader::account::ACCOUNT_PATH);
+        let mut account: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        let file = directory.path().join("channel0_0");
+        let bytes = fs::read(&file).unwrap();
+        // The packets have the same size.
+        fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+        let stream = &mut account["channels"][0]["streams"][0];
+        assert_eq!((&stream["packets"], &stream["written"]), (&2.into(), &4.into()));
+        let [packets, events] = lost;
+        (stream["packets"], stream["sink_packets"]) = ((2 - packets).into(), packets.into());
+        (stream["written"], stream["sink"]) = ((4 - events).into(), events.into());
+        stream["sink_lost"] = serde_json::json!({ "network": events });
+        fs::write(&path, account.to_string()).unwrap();
+        assert_eq!(
+            passes(directory.path()),
+            balances,
+            "{lost:?}: {:#?}",
+            verify(directory.path()).unwrap().failures().collect::<Vec<_>>()
+        );
+    }
+}
+
 #[test]
 fn the_account_round_trips() {
     let directory = good();

@@ -42,6 +42,8 @@ pub(super) struct AttachedSink {
     bytes: u64,
     /// Whether packets count towards `bytes`.
     keeps_packets: bool,
+    /// Whether it stores what it takes.
+    stores: bool,
     refused: u64,
     error: Option<SinkError>,
 }
@@ -51,6 +53,7 @@ impl AttachedSink {
     pub(super) fn new(id: SinkId, mut sink: Box<dyn Sink>, joined: Progress) -> Self {
         let name = sink.name();
         let keeps_packets = sink.extension().is_none_or(|sink| sink.keeps_packets());
+        let stores = sink.extension().is_none_or(|sink| sink.stores());
         Self {
             id,
             sink: Some(sink),
@@ -62,6 +65,7 @@ impl AttachedSink {
             streams: HashMap::new(),
             bytes: 0,
             keeps_packets,
+            stores,
             refused: 0,
             error: None,
         }
@@ -288,6 +292,7 @@ impl AttachedSink {
             packets: self.streams.values().map(|arrived| arrived.packets).sum(),
             refused: self.refused,
             account,
+            stores: self.stores,
             error: self.error.clone(),
         }
     }

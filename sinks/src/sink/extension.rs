@@ -92,6 +92,11 @@ pub trait SinkExtension {
         None
     }
 
+    /// Whether what it takes is stored: by itself, or by a peer that acknowledges it. Otherwise other sinks tell what was recorded, if there are any.
+    fn stores(&self) -> bool {
+        true
+    }
+
     /// Whether the packets that it takes count towards the bytes of the session.
     fn keeps_packets(&self) -> bool {
         true

@@ -20,7 +20,7 @@ mod outgoing;
 mod received;
 
 use super::connection::Control;
-use super::queue::Queue;
+use super::queue::{Queue, State};
 use super::session::{Next, Trouble};
 use super::streams::Streams;
 use super::throttle::Throttle;
@@ -218,6 +218,25 @@ impl Collector {
             // Nothing comes any more. A short session has not told the alignment of its clock before.
             self.synchronise(clock::now(), streams, kept);
         }
+        self.close(queue, streams);
+    }
+
+    /// The time to send the rest is up: closes the streams with what has come. The collector says what that is, and gets the account. Returns whether its
+    /// answer is to be waited for.
+    pub(super) fn give_up(&mut self, queue: &Queue, streams: &mut Streams) -> bool {
+        queue.change(State::give_up);
+        (self.sending, self.interrupted) = (None, None);
+        self.again.clear();
+        match self.phase {
+            Phase::Streaming => self.close(queue, streams),
+            Phase::Closing(_) => {}
+            Phase::Accounting | Phase::Done => return false,
+        }
+        ToCollector::GiveUp.encode(self.control.output());
+        true
+    }
+
+    fn close(&mut self, queue: &Queue, streams: &mut Streams) {
         let closed = self.handles.iter().filter_map(|(number, handle)| {
             let (handle, sent) = ((*handle)?, streams.get(*number));
             let (packets, events_after) = (sent.packets, sent.events_after);
@@ -233,13 +252,16 @@ impl Collector {
         if entries.is_empty() {
             self.send_account(queue);
         }
-        debug_assert!(self.window > 0 || kept.bytes() == 0, "nothing is kept without a buffer");
     }
 
     /// Sends the account, which ends the session.
     fn send_account(&mut self, queue: &Queue) {
         self.phase = Phase::Accounting;
-        let account = queue.lock().account.as_ref().map(crate::account::Account::to_json).unwrap_or_default();
+        let account = queue.change(|state| {
+            state.deliveries.lose_underway();
+            state.whole_account()
+        });
+        let account = account.as_ref().map(crate::account::Account::to_json).unwrap_or_default();
         let whole = account.len() as u64;
         let mut offset = 0;
         for bytes in account.chunks(LONGEST_PIECE) {

@@ -213,7 +213,7 @@ impl Driver {
             }
         }
         let state = self.queue.lock();
-        let lost: u64 = state.lost.values().flat_map(std::collections::HashMap::values).sum();
+        let lost: u64 = state.deliveries.lost().values().sum();
         assert!(lost <= self.events, "{lost} of {} events are lost", self.events);
     }
 

@@ -271,10 +271,9 @@ impl Nats {
         let prev_seq = sent.last.map_or(NO_SEQ, |last| last.sequence);
         sent.last = Some(packet.header);
         sent.packets += 1;
-        sent.events += packet.events();
         sent.events_after = packet.events_after;
         let packet = Arc::new(SentPacket { prev_seq, packet });
-        kept.add(stream, Arc::clone(&packet));
+        kept.add(stream, &packet, true);
         self.sending = Some(Sending { stream, packet, ticket });
     }
 
@@ -303,7 +302,7 @@ impl Nats {
         if !state.ended || !state.items.is_empty() || !self.underway.is_empty() {
             return false;
         }
-        let account = state.account.as_ref().map(crate::account::Account::to_json).unwrap_or_default();
+        let account = state.whole_account().as_ref().map(crate::account::Account::to_json).unwrap_or_default();
         drop(state);
         let messages = self.publication.close(&entries::close(streams)).into_iter();
         self.closing = Some(messages.chain(self.publication.account(&account)).collect());

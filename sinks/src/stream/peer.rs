@@ -121,6 +121,16 @@ impl Peer {
         }
     }
 
+    /// The time to send the rest is up: asks the peer what it has. Returns whether it is worth waiting for the answer.
+    pub(super) fn give_up(&mut self, queue: &Queue, streams: &mut Streams) -> bool {
+        match self {
+            Self::Collector(collector) => collector.give_up(queue, streams),
+            Self::Relay(_) => false,
+            #[cfg(feature = "nats")]
+            Self::Nats(_) => false,
+        }
+    }
+
     /// The connection has ended: what cannot be sent again is lost.
     pub(super) fn abandon(self, queue: &Queue, streams: &mut Streams) {
         match self {

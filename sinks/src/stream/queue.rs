@@ -4,7 +4,7 @@
 //! twice the limit comes at once. Then it waits for room, for as long as the rest may take to be sent, and what comes after that is lost and
 //! counted. The step after is the worker.
 
-use super::losses::{self, Losses};
+use super::delivery::{Count, Deliveries};
 use super::rate::Rate;
 use super::stats::{LostPackets, StreamStats};
 use crate::account::Account;
@@ -75,17 +75,19 @@ pub(super) struct State {
     pub(super) over: bool,
     /// The error of the first attempts to connect, if there will be no other.
     pub(super) refused: Option<String>,
-    pub(super) lost: Losses,
+    /// What became of all packets.
+    pub(super) deliveries: Deliveries,
     /// The size of the largest packet of each stream class.
     pub(super) packet_sizes: HashMap<u32, usize>,
-    /// The account, once the recording has ended.
+    /// The account, once the recording has ended, and the losses that it has.
     pub(super) account: Option<Account>,
+    pub(super) reported: Deliveries,
+    /// Events that had been lost when the time to send the rest was up, or the worker ended.
+    lost_in_time: Option<u64>,
     pub(super) stats: StreamStats,
     pub(super) rate: Rate,
     /// When the packets end that wait to be sent or to be acknowledged; `None` if they have not the times of this host's clock.
     pub(super) waiting: Option<HashMap<(StreamId, u64), u64>>,
-    /// Records of each stream up to the end of the last packet that the peer has acknowledged.
-    pub(super) acknowledged: HashMap<StreamId, u64>,
 }
 
 /// The queue, which the drain and the worker share.
@@ -136,6 +138,7 @@ impl Queue {
     pub(super) fn push(&self, packet: QueuedPacket) -> bool {
         let most = self.limit.saturating_mul(2);
         let mut state = self.lock();
+        state.deliveries.give(packet.stream.id, packet.events());
         let mut deadline = Instant::now() + self.patience;
         while !state.over && state.bytes > 0 && state.bytes + packet.cost() > most {
             let before = state.bytes;
@@ -177,10 +180,9 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// The peer has stored a packet, and all before it in its stream, or told that they are lost.
-    pub(super) fn acknowledged(&self, packet: &QueuedPacket) {
-        self.lock().acknowledged.insert(packet.stream.id, packet.events_after);
-        self.finished(packet);
+    /// The peer has stored packets of a stream.
+    pub(super) fn stored(&self, stream: StreamId, count: Count) {
+        self.lock().deliveries.store(stream, count);
     }
 
     /// Counts a packet that was taken as sent.
@@ -200,7 +202,7 @@ impl Queue {
 
 impl State {
     fn lose(&mut self, packet: &QueuedPacket, reason: LostPackets) {
-        self.lose_events(packet.stream.id, packet.events(), reason);
+        self.deliveries.lose(packet.stream.id, Count::packet(packet.events()), reason);
     }
 
     /// Adds a packet of the worker's own, as the next item.
@@ -209,14 +211,30 @@ impl State {
         self.items.push_front(Item::Packet(packet));
     }
 
-    pub(super) fn lose_events(&mut self, stream: StreamId, events: u64, reason: LostPackets) {
-        if events > 0 {
-            *self.lost.entry(stream).or_default().entry(reason).or_default() += events;
-            // It has what was lost before the recording ended.
-            if let Some(account) = &mut self.account {
-                losses::add(account, &HashMap::from([(stream, HashMap::from([(reason, events)]))]));
-            }
-        }
+    /// The account with all losses.
+    pub(super) fn whole_account(&self) -> Option<Account> {
+        let mut account = self.account.clone()?;
+        self.deliveries.add_lost(&mut account, &self.reported);
+        Some(account)
+    }
+
+    /// The time to send the rest is up: nothing more is sent.
+    pub(super) fn give_up(&mut self) {
+        let lost = self.deliveries.lost().values().sum();
+        self.lost_in_time.get_or_insert(lost);
+        self.abandon();
+    }
+
+    /// Nothing more comes of the peer: what it has not acknowledged is lost.
+    pub(super) fn end(&mut self) {
+        self.give_up();
+        self.deliveries.lose_underway();
+    }
+
+    /// Events that are lost because they were not acknowledged in time.
+    pub(super) fn lost_at_end(&self) -> u64 {
+        let lost: u64 = self.deliveries.lost().values().sum();
+        self.lost_in_time.map_or(0, |in_time| lost.saturating_sub(in_time))
     }
 
     /// A packet does not wait any more.
@@ -254,7 +272,7 @@ mod tests {
         assert!(queue.push(packet(5000)), "a large one, alone");
         assert!(queue.is_full());
         assert!(!queue.push(packet(10)));
-        assert_eq!(queue.lock().lost[&StreamId { class: 0, instance: 1 }][&LostPackets::Network], 2);
+        assert_eq!(queue.lock().deliveries.lost()["network"], 2);
         let Some(Item::Packet(first)) = queue.lock().items.pop_front() else { panic!("a packet") };
         queue.finished(&first);
         assert!(!queue.is_full());
@@ -262,7 +280,7 @@ mod tests {
         queue.change(State::abandon);
         let state = queue.lock();
         assert_eq!((state.bytes, state.items.len()), (0, 0));
-        assert_eq!(state.lost[&StreamId { class: 0, instance: 1 }][&LostPackets::Network], 4);
+        assert_eq!(state.deliveries.lost()["network"], 4);
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod outgoing;
 mod replies;
 
 use super::connection::Control;
+use super::delivery::Count;
 use super::metadata_packets;
 use super::queue::{Queue, QueuedPacket};
 use super::session::{Identity, Next, Trouble};
@@ -293,7 +294,8 @@ impl Relay {
         queue.change(|state| {
             for (number, stream) in self.streams {
                 let events = stream.unconfirmed.iter().map(|(_, events)| events).sum();
-                state.lose_events(streams.get(number).info.id, events, LostPackets::Network);
+                let lost = Count { packets: stream.unconfirmed.len() as u64, events };
+                state.deliveries.lose(streams.get(number).info.id, lost, LostPackets::Network);
             }
         });
     }

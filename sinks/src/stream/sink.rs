@@ -1,7 +1,7 @@
 //! The sink that streams a session's packets.
 
 use super::bucket;
-use super::losses;
+use super::delivery::Deliveries;
 use super::options::{StreamOptions, flush_age};
 use super::queue::{Item, Queue, QueuedPacket};
 use super::session::Identity;
@@ -25,8 +25,8 @@ use tracepoint_ring::clock;
 const NAME: &str = "tracepoint-send";
 /// How long a thread may be held up between the reading of its clock and the commit, where it is known which packets are closed.
 const LATE: Duration = Duration::from_millis(200);
-/// How much longer than its flush time the thread may take to end.
-const END_TIMEOUT: Duration = Duration::from_secs(2);
+/// How much longer than its flush time the thread may take to end: the peer is asked then what it has.
+const END_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Streams the packets of a session over a network while they are recorded: see `docs/format-stream.md`.
 ///
@@ -158,8 +158,14 @@ impl Sink for StreamSink {
 
     fn finish(&mut self, account: &Account) -> Result<(), SinkError> {
         self.queue.change(|state| (state.ended, state.account) = (true, Some(account.clone())));
-        let state = self.queue.wait_until(self.options.flush.saturating_add(END_TIMEOUT), |state| state.over);
-        let (is_over, trouble) = (state.over, state.stats.trouble.clone());
+        let mut state = self.queue.wait_until(self.options.flush.saturating_add(END_TIMEOUT), |state| state.over);
+        let is_over = state.over;
+        if !is_over {
+            state.quit = true;
+            state.end();
+        }
+        let trouble = state.stats.trouble.clone();
+        let lost = state.lost_at_end();
         drop(state);
         if is_over {
             // A panic of the thread has no consequence here.
@@ -167,8 +173,11 @@ impl Sink for StreamSink {
         }
         match trouble {
             Some(trouble) => Err(self.failed(io::Error::other(trouble))),
-            None if is_over => Ok(()),
-            None => Err(self.failed(io::Error::new(io::ErrorKind::TimedOut, "the peer does not take the rest"))),
+            None if is_over && lost == 0 => Ok(()),
+            None => {
+                let why = format!("the peer has not acknowledged {lost} events in time, which are counted as lost");
+                Err(self.failed(io::Error::new(io::ErrorKind::TimedOut, why)))
+            }
         }
     }
 
@@ -179,11 +188,15 @@ impl Sink for StreamSink {
 
 impl SinkExtension for StreamSink {
     fn adjust_account(&self, account: &mut Account) {
-        losses::add(account, &self.queue.lock().lost);
         for channel in &mut account.channels {
             for stream in channel.streams.iter_mut().filter(|stream| stream.packets > 0) {
                 stream.file = format!("{}_{}", channel.name, stream.instance);
             }
+        }
+        let mut state = self.queue.lock();
+        state.deliveries.add_lost(account, &Deliveries::default());
+        if !state.ended {
+            state.reported = state.deliveries.clone();
         }
     }
 

@@ -48,8 +48,10 @@ pub struct StreamStats {
     pub lag: Option<Duration>,
     /// How far the clock of the collector is ahead of this host's, in nanoseconds; `None` while it is not known, and for `lttng-relayd`.
     pub clock: Option<i64>,
-    /// Events of each stream, by class and instance, that the peer has acknowledged. `lttng-relayd` acknowledges nothing.
+    /// Events of each stream, by class and instance, that the peer has acknowledged.
     pub acknowledged: BTreeMap<(u32, u64), u64>,
+    /// Events that it has not acknowledged, and that are not lost.
+    pub unacknowledged: u64,
     /// Events that were lost, by reason.
     pub lost: BTreeMap<&'static str, u64>,
 }

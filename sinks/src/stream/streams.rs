@@ -13,12 +13,9 @@ pub(super) struct SentStream {
     pub(super) last: Option<PacketHeader>,
     /// The number of the last packet that was sent on an earlier connection.
     pub(super) last_before: Option<u64>,
-    /// Packets and their events, without repetitions, and the records of the stream up to the end of the last one.
+    /// Packets without repetitions, and the records of the stream up to the end of the last one.
     pub(super) packets: u64,
-    pub(super) events: u64,
     pub(super) events_after: u64,
-    /// Events that the peer has not got.
-    pub(super) lost: u64,
     /// No packet begins before this time.
     pub(super) promised: u64,
 }
@@ -38,16 +35,7 @@ impl Streams {
         let Self { sent, numbers, promised } = self;
         *numbers.entry(packet.stream.id).or_insert_with(|| {
             let (info, promised) = (packet.stream.clone(), *promised);
-            sent.push(SentStream {
-                info,
-                last: None,
-                last_before: None,
-                packets: 0,
-                events: 0,
-                events_after: 0,
-                lost: 0,
-                promised,
-            });
+            sent.push(SentStream { info, last: None, last_before: None, packets: 0, events_after: 0, promised });
             sent.len() - 1
         })
     }

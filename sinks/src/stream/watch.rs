@@ -28,20 +28,10 @@ impl StreamWatch {
             let oldest = waiting.values().min();
             oldest.map_or(Duration::ZERO, |end| Duration::from_nanos(clock::now().saturating_sub(*end)))
         });
-        stats.acknowledged = queue
-            .acknowledged
-            .iter()
-            .map(|(stream, events)| {
-                // Acknowledged packets are stored or given up.
-                let lost = queue.lost.get(stream).map_or(0, |lost| lost.values().sum());
-                ((stream.class, stream.instance), events.saturating_sub(lost))
-            })
-            .collect();
-        for lost in queue.lost.values() {
-            for (reason, events) in lost {
-                *stats.lost.entry(reason.name()).or_default() += events;
-            }
-        }
+        let stored = queue.deliveries.stored();
+        stats.acknowledged = stored.map(|(stream, events)| ((stream.class, stream.instance), events)).collect();
+        stats.unacknowledged = queue.deliveries.underway();
+        stats.lost = queue.deliveries.lost();
         stats
     }
 }

@@ -26,6 +26,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The shortest and the longest pause before another attempt.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// How long a peer may take to say what it has, when the time to send the rest is up.
+const GIVE_UP_TIMEOUT: Duration = Duration::from_millis(1500);
 /// What to do about a peer that was not reached.
 const ADVICE: &str =
     "start `tracectl collect` or lttng-relayd there, or have the recording wait for it (`--retry TIME`, `--wait`)";
@@ -43,8 +45,9 @@ pub(super) struct Worker {
     /// What outlasts a connection to a collector.
     kept: Kept,
     connections: u64,
-    /// When the time to send the rest is up.
+    /// When the time to send the rest is up; after that, to ask the peer what it has.
     deadline: Option<Instant>,
+    gives_up: bool,
 }
 
 /// Tells the drain that the thread has ended, even by a panic: the drain must not wait for it.
@@ -53,7 +56,7 @@ struct OverGuard<'a>(&'a Queue);
 impl Drop for OverGuard<'_> {
     fn drop(&mut self) {
         self.0.change(|state| {
-            state.abandon();
+            state.end();
             state.over = true;
             state.stats.peer = None;
         });
@@ -63,7 +66,7 @@ impl Drop for OverGuard<'_> {
 impl Worker {
     pub(super) fn new(queue: Arc<Queue>, options: StreamOptions, identity: Identity) -> std::io::Result<Self> {
         let (streams, kept) = (Streams::default(), Kept::new()?);
-        Ok(Self { queue, options, identity, streams, kept, connections: 0, deadline: None })
+        Ok(Self { queue, options, identity, streams, kept, connections: 0, deadline: None, gives_up: false })
     }
 
     pub(super) fn run(mut self) {
@@ -72,11 +75,6 @@ impl Worker {
         let queue = Arc::clone(&self.queue);
         let _over = OverGuard(&queue);
         self.connect_and_serve();
-        // A collector may have stored what it has not acknowledged, and tells its losses; a broker acknowledges at once.
-        #[cfg(feature = "nats")]
-        if self.options.broker.is_some() {
-            self.kept.lose_all(&queue);
-        }
     }
 
     /// Until everything is sent, or nothing can be.
@@ -152,8 +150,13 @@ impl Worker {
                 }
             };
             if self.must_end(now) {
-                peer.abandon(&queue, &mut self.streams);
-                return None;
+                let asks = !self.gives_up && !queue.lock().quit && peer.give_up(&queue, &mut self.streams);
+                if !asks {
+                    peer.abandon(&queue, &mut self.streams);
+                    return None;
+                }
+                (self.gives_up, self.deadline) = (true, Some(now + GIVE_UP_TIMEOUT));
+                continue;
             }
             let wait = next.map_or(MAX_SLEEP, |time| time.saturating_duration_since(now));
             self.sleep(wait, &mut peer.sources());

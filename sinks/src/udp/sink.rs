@@ -92,6 +92,11 @@ impl Sink for UdpSink {
 }
 
 impl SinkExtension for UdpSink {
+    /// What it has sent may not have arrived.
+    fn stores(&self) -> bool {
+        false
+    }
+
     fn adjust_account(&self, account: &mut Account) {
         for channel in &mut account.channels {
             for stream in &mut channel.streams {

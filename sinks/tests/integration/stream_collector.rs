@@ -10,6 +10,8 @@ mod datagrams;
 mod flushed;
 #[path = "stream_collector/refused.rs"]
 mod refused;
+#[path = "stream_collector/unacknowledged.rs"]
+mod unacknowledged;
 
 use crate::common::{Outcome, Recording, alone, place, view};
 use collector::Collector;

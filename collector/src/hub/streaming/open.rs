@@ -103,6 +103,7 @@ impl Hub {
             fragments: Fragments::new(self.share),
             has_data: false,
             silent: None,
+            told: None,
             untold: 0,
             progress: Rc::default(),
             alignment: None,

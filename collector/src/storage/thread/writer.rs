@@ -88,6 +88,7 @@ impl Writer {
             Job::Remove { directory, bytes } => Some(self.remove(&directory, bytes)),
             Job::Close => {
                 self.streams.remove(&handle).into_iter().for_each(OpenFiles::close);
+                self.shared.forget(handle);
                 Some(Done::Closed)
             }
         };
@@ -229,7 +230,7 @@ impl Writer {
                 self.tell(handle, Done::Full(Some(error.to_string())));
                 was_full = true;
             }
-            if !can_change || self.shared.gives_up.load(Ordering::Relaxed) {
+            if !can_change || self.shared.drops(handle) {
                 break false;
             }
             is_told = !self.wait_for_room();

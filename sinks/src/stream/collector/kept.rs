@@ -1,11 +1,14 @@
 //! What outlasts a connection: the packets that are not acknowledged, by stream, and the counters of the session.
 
 use crate::stream::alignment::Alignment;
+use crate::stream::delivery::Count;
 use crate::stream::queue::{Queue, QueuedPacket};
+use crate::stream::stats::LostPackets;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
+use tracepoint_ring::channel::StreamId;
 
 /// A packet that was sent at least once.
 #[derive(Debug)]
@@ -33,8 +36,18 @@ pub(in crate::stream) struct Kept {
     /// What a broker has stored.
     #[cfg(feature = "nats")]
     pub(in crate::stream) published: crate::stream::nats::Published,
-    streams: BTreeMap<usize, VecDeque<Arc<SentPacket>>>,
+    streams: BTreeMap<usize, KeptStream>,
     bytes: u64,
+}
+
+/// What of a stream is not acknowledged.
+#[derive(Debug)]
+struct KeptStream {
+    id: StreamId,
+    /// The packets that can be sent again.
+    packets: VecDeque<Arc<SentPacket>>,
+    /// The number and the events of each packet.
+    unacknowledged: VecDeque<(u64, u64)>,
 }
 
 impl Kept {
@@ -60,56 +73,67 @@ impl Kept {
         self.bytes
     }
 
-    pub(in crate::stream) fn add(&mut self, stream: usize, packet: Arc<SentPacket>) {
-        self.bytes += packet.packet.bytes.len() as u64;
-        self.streams.entry(stream).or_default().push_back(packet);
+    /// A packet is sent. It is kept for a repetition if `keeps`.
+    pub(in crate::stream) fn add(&mut self, stream: usize, packet: &Arc<SentPacket>, keeps: bool) {
+        let stream = self.streams.entry(stream).or_insert_with(|| KeptStream {
+            id: packet.packet.stream.id,
+            packets: VecDeque::new(),
+            unacknowledged: VecDeque::new(),
+        });
+        stream.unacknowledged.push_back((packet.seq(), packet.packet.events()));
+        if keeps {
+            self.bytes += packet.packet.bytes.len() as u64;
+            stream.packets.push_back(Arc::clone(packet));
+        }
     }
 
     pub(in crate::stream) fn get(&self, stream: usize, seq: u64) -> Option<Arc<SentPacket>> {
-        let packets = self.streams.get(&stream)?;
+        let packets = &self.streams.get(&stream)?.packets;
         let index = packets.binary_search_by_key(&seq, |packet| packet.seq()).ok()?;
         packets.get(index).cloned()
     }
 
     /// The numbers of the packets of a stream that are kept, within these.
     pub(in crate::stream) fn within(&self, stream: usize, first: u64, last: u64) -> Vec<u64> {
-        let packets = self.streams.get(&stream).into_iter().flatten();
+        let packets = self.streams.get(&stream).into_iter().flat_map(|stream| &stream.packets);
         packets.map(|packet| packet.seq()).filter(|seq| (first..=last).contains(seq)).collect()
     }
 
     /// Everything of a stream below `next` is stored: what the collector has given up was removed.
     pub(in crate::stream) fn acknowledge(&mut self, stream: usize, next: u64, queue: &Queue) {
-        let Some(packets) = self.streams.get_mut(&stream) else { return };
-        while packets.front().is_some_and(|packet| packet.seq() < next) {
-            let Some(packet) = packets.pop_front() else { return };
+        if let Some((id, stored)) = next.checked_sub(1).and_then(|last| self.take(stream, 0, last, queue)) {
+            queue.stored(id, stored);
+        }
+    }
+
+    /// The collector has given up these packets of a stream.
+    pub(super) fn lose(&mut self, stream: usize, first: u64, last: u64, queue: &Queue) {
+        if let Some((id, lost)) = self.take(stream, first, last, queue) {
+            queue.change(|state| state.deliveries.lose(id, lost, LostPackets::Network));
+        }
+    }
+
+    /// A stream is complete: nothing of it is sent again.
+    pub(super) fn release(&mut self, stream: usize, queue: &Queue) {
+        self.take(stream, 0, u64::MAX, queue);
+    }
+
+    /// Removes packets with these numbers: their stream, and how many they were.
+    fn take(&mut self, stream: usize, first: u64, last: u64, queue: &Queue) -> Option<(StreamId, Count)> {
+        let KeptStream { id, packets, unacknowledged } = self.streams.get_mut(&stream)?;
+        let of = |numbers: &VecDeque<(u64, u64)>, seq| numbers.partition_point(|(number, _)| *number < seq);
+        let end = last.checked_add(1).map_or(unacknowledged.len(), |end| of(unacknowledged, end));
+        let mut count = Count::default();
+        for (_, events) in unacknowledged.drain(of(unacknowledged, first).min(end)..end) {
+            count.add(Count::packet(events));
+        }
+        let begin = packets.partition_point(|packet| packet.seq() < first);
+        let end = last.checked_add(1).map_or(packets.len(), |end| packets.partition_point(|packet| packet.seq() < end));
+        for packet in packets.drain(begin.min(end)..end) {
             self.bytes = self.bytes.saturating_sub(packet.packet.bytes.len() as u64);
-            queue.acknowledged(&packet.packet);
+            queue.finished(&packet.packet);
         }
-    }
-
-    /// Nothing is sent any more: what is kept is lost.
-    #[cfg(feature = "nats")]
-    pub(in crate::stream) fn lose_all(&mut self, queue: &Queue) {
-        self.bytes = 0;
-        for packet in std::mem::take(&mut self.streams).into_values().flatten() {
-            queue.lost(&packet.packet, crate::stream::stats::LostPackets::Network);
-        }
-    }
-
-    /// The collector has given up these packets of a stream; their events.
-    pub(super) fn remove(&mut self, stream: usize, first: u64, last: u64, queue: &Queue) -> u64 {
-        let Some(packets) = self.streams.get_mut(&stream) else { return 0 };
-        let mut events = 0;
-        packets.retain(|packet| {
-            let is_kept = !(first..=last).contains(&packet.seq());
-            if !is_kept {
-                events += packet.packet.events();
-                self.bytes = self.bytes.saturating_sub(packet.packet.bytes.len() as u64);
-                queue.finished(&packet.packet);
-            }
-            is_kept
-        });
-        events
+        Some((*id, count))
     }
 }
 

@@ -33,7 +33,7 @@ impl Collector {
             let next = self.interrupted.take();
             if let Some(Sending { packet, is_again, .. }) = std::mem::replace(&mut self.sending, next) {
                 queue.count_sent(&packet.packet);
-                if self.window == 0 && !is_again {
+                if !self.keeps(&packet) && !is_again {
                     queue.finished(&packet.packet);
                 }
             }
@@ -63,6 +63,11 @@ impl Collector {
                 return Some(Sending::new(packet, self.handle_of(stream), (part, ticket), true));
             }
         }
+    }
+
+    /// Whether a packet can be sent again: without a buffer only those without an event, of which each stream has one at its end.
+    const fn keeps(&self, packet: &SentPacket) -> bool {
+        self.window > 0 || packet.packet.events() == 0
     }
 
     fn is_attaching(&self) -> bool {
@@ -158,12 +163,9 @@ impl Collector {
         let prev_seq = sent.last.map_or(NO_SEQ, |last| last.sequence);
         sent.last = Some(packet.header);
         sent.packets += 1;
-        sent.events += packet.events();
         sent.events_after = packet.events_after;
         let packet = Arc::new(SentPacket { prev_seq, packet });
-        if self.window > 0 {
-            kept.add(stream, Arc::clone(&packet));
-        }
+        kept.add(stream, &packet, self.keeps(&packet));
         self.sending = Some(Sending::new(packet, self.handle_of(stream), (part, ticket), false));
     }
 

@@ -4,7 +4,6 @@ use super::data::Sending;
 use super::{Again, Collector, Kept, Phase};
 use crate::stream::queue::Queue;
 use crate::stream::session::Trouble;
-use crate::stream::stats::LostPackets;
 use crate::stream::streams::Streams;
 use std::io::{self, ErrorKind};
 use std::time::{Instant, SystemTime};
@@ -104,8 +103,8 @@ impl Collector {
                 let trouble = reason.map(|reason| format!("the collector cannot store: {reason}"));
                 queue.change(|state| state.stats.trouble = trouble);
             }
-            ToSender::Closed(closed) => self.closed(&closed, queue, streams),
-            ToSender::Lost(lost) => self.given_up(&lost, queue, (streams, kept)),
+            ToSender::Closed(closed) => self.closed(&closed, queue, (streams, kept)),
+            ToSender::Lost(lost) => self.given_up(&lost, queue, kept),
             ToSender::Done => self.phase = Phase::Done,
             ToSender::Error(code, text) => return Err(refused(code, text)),
             // What a later version may say.
@@ -152,37 +151,25 @@ impl Collector {
     }
 
     /// The collector has given up packets. They are kept no longer, so that they are counted once, though a new connection may tell this again.
-    fn given_up(&mut self, lost: &SeqRange, queue: &Queue, (streams, kept): (&mut Streams, &mut Kept)) {
-        let Some(number) = self.numbers.get(&lost.handle) else { return };
-        let events = kept.remove(*number, lost.first, lost.last, queue);
-        let sent = streams.get(*number);
-        sent.lost += events;
-        let stream = sent.info.id;
-        queue.change(|state| state.lose_events(stream, events, LostPackets::Network));
+    fn given_up(&self, lost: &SeqRange, queue: &Queue, kept: &mut Kept) {
+        if let Some(number) = self.numbers.get(&lost.handle) {
+            kept.lose(*number, lost.first, lost.last, queue);
+        }
     }
 
     /// Streams are complete: what was sent and not delivered is lost.
-    fn closed(&mut self, closed: &[Delivered], queue: &Queue, streams: &mut Streams) {
+    fn closed(&mut self, closed: &[Delivered], queue: &Queue, (streams, kept): (&mut Streams, &mut Kept)) {
         let Phase::Closing(open) = &mut self.phase else { return };
-        let mut lost = Vec::new();
         for delivered in closed.iter().filter(|delivered| open.remove(&delivered.handle)) {
             let Some(number) = self.numbers.get(&delivered.handle) else { continue };
-            let sent = streams.get(*number);
-            // Once, though the connection may be lost before the account is stored. What was given up is counted already. Without an event in
-            // its packets, the collector does not count events.
-            let is_counted = delivered.packets_lost > 0 && (delivered.events > 0 || delivered.packets == 0);
-            let missing = if is_counted { sent.events.saturating_sub(delivered.events) } else { 0 };
-            let events = missing.saturating_sub(sent.lost);
-            sent.lost += events;
-            lost.push((sent.info.id, events));
+            kept.release(*number, queue);
+            // A collector that does not count events says 0 twice.
+            let counts = delivered.events > 0 || delivered.events_lost > 0 || delivered.packets == 0;
+            let events = counts.then_some(delivered.events);
+            let stream = streams.get(*number).info.id;
+            queue.change(|state| state.deliveries.complete(stream, delivered.packets, events));
         }
-        let is_complete = open.is_empty();
-        queue.change(|state| {
-            for (stream, events) in lost {
-                state.lose_events(stream, events, LostPackets::Network);
-            }
-        });
-        if is_complete {
+        if open.is_empty() {
             self.send_account(queue);
         }
     }

@@ -1,6 +1,7 @@
 //! The answers of a relay, which come in the order of the commands.
 
 use super::{ASK_AGAIN, Phase, Relay, VIEWER_TIME};
+use crate::stream::delivery::Count;
 use crate::stream::queue::Queue;
 use crate::stream::session::Trouble;
 use crate::stream::streams::Streams;
@@ -47,17 +48,21 @@ impl Relay {
                 Err(error) => return Err(refused(error)),
             };
             self.expected.pop_front();
-            self.handle(expected, &reply, streams)?;
+            self.handle(expected, &reply, queue, streams)?;
         }
         if !self.control.input().is_empty() {
             return Err(refused("it answers what was not asked"));
         }
-        // An answer may have made the next item possible.
-        drop(queue.lock());
         Ok(())
     }
 
-    fn handle(&mut self, expected: Expected, reply: &Reply, streams: &mut Streams) -> Result<(), Trouble> {
+    fn handle(
+        &mut self,
+        expected: Expected,
+        reply: &Reply,
+        queue: &Queue,
+        streams: &mut Streams,
+    ) -> Result<(), Trouble> {
         match (expected, reply) {
             (Expected::Code(_), Reply::Code(ReturnCode::Ok)) => {}
             (Expected::Code(what), Reply::Code(code)) => return Err(refused(format!("{what}: {code}"))),
@@ -72,8 +77,9 @@ impl Relay {
             (Expected::Metadata, Reply::Stream { code, .. }) => return Err(refused(format!("the metadata: {code}"))),
             (Expected::Pending(number, last), Reply::Pending(Pending::No)) => {
                 let unconfirmed = &mut self.streams.entry(number).or_default().unconfirmed;
-                while unconfirmed.front().is_some_and(|(sequence, _)| *sequence <= last) {
+                while let Some((_, events)) = unconfirmed.front().copied().filter(|(sequence, _)| *sequence <= last) {
                     unconfirmed.pop_front();
+                    queue.stored(streams.get(number).info.id, Count::packet(events));
                 }
             }
             (Expected::Quiescent, Reply::Code(ReturnCode::Ok)) => {

@@ -51,6 +51,9 @@ pub(crate) struct Files {
     pub(crate) clock_ahead: u64,
     /// A network that loses a datagram, if there is one.
     pub(crate) lossy: Option<datagrams::Lossy>,
+    /// Whether it answers the end only when its sender gives up, and the end that was told.
+    pub(crate) waits_at_end: bool,
+    end: Option<Close>,
     key: Option<[u8; 16]>,
     /// The handles of this connection.
     handles: BTreeMap<u64, (u32, u64)>,
@@ -201,6 +204,18 @@ fn next_message(socket: &mut TcpStream, payload: &mut Vec<u8>) -> std::io::Resul
     Ok(header)
 }
 
+/// Keeps the end for when the sender gives up, if the collector is to wait for that.
+fn postpone(close: &Close, files: &Mutex<Files>) -> bool {
+    let mut files = files.lock().expect("no panic");
+    files.end = files.waits_at_end.then(|| close.clone());
+    files.waits_at_end
+}
+
+/// What of the streams has come, for which the sender waits no longer.
+fn postponed(files: &Files) -> Vec<Delivered> {
+    delivered(files.end.as_ref().expect("the streams are closed before"), files)
+}
+
 /// Waits until the packets that a sender counts are in, which are on their way on the other connection.
 fn wait_for_packets(close: &Close, files: &Mutex<Files>) {
     let is_in = |files: &Files| {
@@ -226,6 +241,9 @@ fn serve_control(
         let header = next_message(&mut socket, &mut payload)?;
         let message = ToCollector::decode(header.kind, &payload).expect("a message");
         if let ToCollector::Close(close) = &message {
+            if postpone(close, files) {
+                continue;
+            }
             wait_for_packets(close, files);
         }
         let mut files = files.lock().expect("no panic");
@@ -314,6 +332,7 @@ fn serve_control(
                     say(&socket, &ToSender::Done)?;
                 }
             }
+            ToCollector::GiveUp => say(&socket, &ToSender::Closed(postponed(&files)))?,
             other => panic!("{other:?}"),
         }
     }

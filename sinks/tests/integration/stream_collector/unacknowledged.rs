@@ -1,0 +1,89 @@
+//! What the collector has not acknowledged is not recorded, however the recording ends.
+
+use super::collector::Collector;
+use super::{LONG, config, drain, options, sum};
+use crate::common::{Outcome, Recording, alone};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+use tracepoint_reader::net::stream::ErrorCode;
+use tracepoint_sinks::account::Account;
+use tracepoint_sinks::stream::StreamSink;
+
+tracepoint::define_trace! {
+    provider = "unacknowledged";
+    pub underway(n: u64) { n: u64 = n }
+}
+
+const FLUSH: Duration = Duration::from_millis(200);
+const EVENTS: u64 = 3000;
+
+fn wait_for(recording: &mut Recording, is_so: &dyn Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < LONG);
+        drain(recording);
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Without a buffer for repetitions packets are forgotten when they are sent, but they count.
+#[test]
+fn what_a_collector_that_is_gone_has_not_acknowledged_is_lost() -> Outcome {
+    let _alone = alone();
+    for resend_buffer in [16 << 20, 0] {
+        let collector = Collector::start();
+        let sink = StreamSink::new(options(&collector).flush(FLUSH).resend_buffer(resend_buffer))?;
+        let watch = sink.watch();
+        let mut recording = Recording::start(config(), vec![Box::new(sink)])?;
+        (0..EVENTS).for_each(|n| tracepoint::trace!(underway(n)));
+        let acknowledged = || watch.stats().acknowledged.values().sum::<u64>();
+        wait_for(&mut recording, &|| acknowledged() > 0 && watch.stats().unacknowledged == 0);
+        let known = acknowledged();
+        collector.acknowledges.store(false, Ordering::Relaxed);
+        let packets = || collector.files().streams.values().map(|stream| stream.packets.len()).sum::<usize>();
+        let stored = packets();
+        (0..EVENTS).for_each(|n| tracepoint::trace!(underway(n)));
+        wait_for(&mut recording, &|| packets() > stored);
+        assert!(watch.stats().unacknowledged > 0 && watch.stats().lost.is_empty(), "{:?}", watch.stats());
+        collector.files().refusal = Some((ErrorCode::Ending, "it ends"));
+        collector.cut();
+        let report = recording.finish().remove(0);
+        let [written, lost, packets, before] = [
+            sum(&report.account, |stream| stream.written),
+            sum(&report.account, |stream| stream.sink_lost["network"]),
+            sum(&report.account, |stream| stream.sink_packets),
+            sum(&report.account, |stream| stream.packets),
+        ];
+        assert_eq!((written, lost), (known, 2 * EVENTS - known));
+        assert!(packets > 0 && before > 0, "{:?}", report.account);
+        assert!(report.error.is_some());
+    }
+    Ok(())
+}
+
+/// It is asked for it when the time is up.
+#[test]
+fn what_the_collector_has_at_the_end_is_recorded() -> Outcome {
+    let _alone = alone();
+    let collector = Collector::start();
+    collector.acknowledges.store(false, Ordering::Relaxed);
+    collector.files().waits_at_end = true;
+    let sink = StreamSink::new(options(&collector).flush(FLUSH))?;
+    let recording = Recording::start(config(), vec![Box::new(sink)])?;
+    (0..EVENTS).for_each(|n| tracepoint::trace!(underway(n)));
+    let report = recording.finish().remove(0);
+    let own = |account: &Account| {
+        [
+            sum(account, |stream| stream.written),
+            sum(account, |stream| stream.sink),
+            sum(account, |stream| stream.packets),
+        ]
+    };
+    let files = collector.files();
+    let packets = files.streams.values().map(|stream| stream.packets.len() as u64).sum();
+    assert_eq!(own(&report.account), [EVENTS, 0, packets]);
+    assert_eq!(own(&Account::parse(&files.account)?), own(&report.account));
+    assert!(report.error.is_none(), "{:?}", report.error);
+    Ok(())
+}
