@@ -36,6 +36,9 @@ pub struct StreamStatus {
     pub clock_ns: Option<i64>,
     /// Events that were lost on the way, by reason. They are among the `sink` of [`Counters::lost`](crate::Counters::lost).
     pub lost: BTreeMap<String, u64>,
+    /// Events that the peer has not acknowledged, and that are not lost yet.
+    #[serde(default)]
+    pub unacknowledged: u64,
     /// Events that the peer has acknowledged, by stream: class, instance, events.
     pub acknowledged: Vec<(u32, u64, u64)>,
 }
@@ -55,6 +58,7 @@ impl StreamStatus {
             lag_ms: stats.lag.map(|lag| u64::try_from(lag.as_millis()).unwrap_or(u64::MAX)),
             clock_ns: stats.clock,
             lost: stats.lost.into_iter().map(|(reason, events)| (reason.to_owned(), events)).collect(),
+            unacknowledged: stats.unacknowledged,
             acknowledged: stats.acknowledged.into_iter().map(|((class, id), events)| (class, id, events)).collect(),
         }
     }

@@ -1,6 +1,5 @@
 //! The line that a recording shows on a terminal while it runs: counts, and the most frequent events.
 
-use super::report;
 use crate::failure::Failure;
 use crate::output::in_line;
 use crate::progress::LiveLine;
@@ -44,7 +43,7 @@ impl RecordLine {
         let top = top.unwrap_or_default();
         self.fired = Some((now, fired));
         let off: usize = acks.iter().map(|ack| ack.over_budget.len()).sum();
-        self.line.show(report::written(&sum), || {
+        self.line.show(sum.kept(), || {
             let off = if off > 0 { format!(", {off} switched off by the budget") } else { String::new() };
             let lag = acks.iter().flat_map(|ack| &ack.streams).filter_map(|stream| stream.lag_ms).max();
             let lag = lag.map_or_else(String::new, |ms| format!(", the peer is {ms} ms behind"));

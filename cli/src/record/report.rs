@@ -83,6 +83,10 @@ pub(super) fn finish(
         ));
     }
     by_process.add_to(&mut acks);
+    // What these have recorded is in no output.
+    for ack in acks.iter_mut().filter(|ack| by_process.get(ack.process).is_none_or(is_unrecorded)) {
+        ack.counters.lose_kept();
+    }
     let recovered = died.iter().filter_map(|ack| Some(recovered(session, ack.process, by_process.get(ack.process)?)));
     let mut recovered: Vec<_> = recovered.collect();
     // Processes that died before their first acknowledgement.
@@ -133,16 +137,10 @@ fn recovered(session: &NamedSession<'_>, process: ProcessKey, recorded: &Recorde
     let counters = recorded.counters.clone().unwrap_or_default();
     session.name().clone_into(&mut taken.session);
     (taken.pid, taken.complete, taken.records, taken.lost) =
-        (process.pid, recorded.complete, written(&counters), counters.lost);
+        (process.pid, recorded.complete, counters.kept(), counters.lost);
     taken.output = recorded.outputs.first().cloned().unwrap_or_default();
     taken.notes.clone_from(&recorded.notes);
     taken
-}
-
-/// How many records were read from the rings and not lost in a sink.
-pub(super) fn written(counters: &Counters) -> u64 {
-    let lost_later = ["overwritten", "sink"].iter().filter_map(|reason| counters.lost.get(*reason));
-    counters.recorded.saturating_sub(lost_later.sum())
 }
 
 impl Report {
@@ -206,7 +204,7 @@ impl Report {
         let counters = self.counters();
         let mut text_out = output::styled();
         let outputs = self.outputs(out);
-        let (events, lost, processes) = (written(&counters), counters.total_lost(), self.processes());
+        let (events, lost, processes) = (counters.kept(), counters.total_lost(), self.processes());
         let plural = if processes == 1 { "process" } else { "processes" };
         match &self.kernel {
             None => write!(text_out, "{events} events of {processes} {plural}")?,
@@ -231,7 +229,7 @@ impl Report {
         }
         let mut lost = Table::new("  ");
         for (reason, count) in &counters.lost {
-            lost.row(Style::new(), [text("lost"), number(count), text(reason)]);
+            lost.row(Style::new(), [text("lost"), number(count), text(lost_by(&counters, reason))]);
         }
         lost.write(&mut text_out)?;
         for (cpu, lost) in self.kernel.iter().flat_map(|kernel| &kernel.lost_by_cpu) {
@@ -278,7 +276,7 @@ impl Report {
             "path": out.map(Path::to_string_lossy),
             "outputs": self.outputs(out).iter().map(|output| output.to_string_lossy()).collect::<Vec<_>>(),
             "counters": counters,
-            "recorded": written(&counters),
+            "recorded": counters.kept(),
             "lost": counters.total_lost(),
             "processes": self.acks,
             "recovered": self.recovered,
@@ -306,6 +304,15 @@ fn kernel_json(kernel: &KernelRecorded) -> Value {
 /// Whether an output is text: a file that is not a dt file.
 fn is_text(output: &Path) -> bool {
     output.is_file() && tracepoint_reader::DtTrace::open(output).is_err()
+}
+
+/// A reason of losses; of those of the sinks, with what is known of it.
+fn lost_by(counters: &Counters, reason: &str) -> String {
+    if reason != "sink" || counters.sink_lost.is_empty() {
+        return reason.to_owned();
+    }
+    let known: Vec<_> = counters.sink_lost.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+    format!("{reason} ({})", known.join(", "))
 }
 
 /// The bytes of a file, or of all files below a directory.

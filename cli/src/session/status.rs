@@ -145,7 +145,7 @@ fn write_counters(out: &mut impl Write, acks: &[Ack], generation: u64) -> io::Re
         table.heading([text("PROCESS"), text("STATE"), events, recorded, filtered, suppressed, lost, size]);
     }
     let counts = |counters: &Counters| {
-        [counters.recorded, counters.filtered, counters.suppressed, counters.total_lost()].map(number)
+        [counters.kept(), counters.filtered, counters.suppressed, counters.total_lost()].map(number)
     };
     for ack in acks {
         let process =
@@ -223,6 +223,10 @@ fn details(ack: &Ack, generation: u64, memory: u64) -> Vec<String> {
 fn stream(stream: &StreamStatus) -> String {
     let StreamStatus { to, peer, trouble, packets, bytes, bytes_per_second, waiting, lag_ms, clock_ns, lost, .. } =
         stream;
+    let unacknowledged = match stream.unacknowledged {
+        0 => String::new(),
+        count => format!(", {} not acknowledged", message::counted(count, "event")),
+    };
     let peer = peer.as_ref().map_or_else(|| "not connected".to_owned(), |peer| format!("connected to {peer}"));
     let [bytes, rate, waiting] = [*bytes, *bytes_per_second, *waiting].map(units::bytes);
     let lag = lag_ms
@@ -233,7 +237,7 @@ fn stream(stream: &StreamStatus) -> String {
     let clock = clock_ns.and_then(|ahead| sender_note(to, ahead)).map_or_else(String::new, |note| format!("; {note}"));
     let packets = message::counted(*packets, "packet");
     format!(
-        "streams to {to} ({peer}): {rate}/s; {packets} with {bytes} sent, {waiting} waiting{lag}{lost}{trouble}{clock}"
+        "streams to {to} ({peer}): {rate}/s; {packets} with {bytes} sent, {waiting} waiting{unacknowledged}{lag}{lost}{trouble}{clock}"
     )
 }
 

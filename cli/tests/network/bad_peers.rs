@@ -10,13 +10,14 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// `record` with a command of its own; the exit code, and the standard error.
+/// `record` with a command of its own; the exit code, and what it says.
 fn record(place: &Path, to: &str, command: &[&str], traced: &str) -> (Option<i32>, String) {
     let mut record = Command::new(TRACECTL);
     record.args(["record", "-e", "network:*", "--stream", to, "--"]).args(command);
     record.env("TRACEPOINT_RUN_DIR", place.join("run")).env(TRACED, traced);
     let output = record.output().unwrap();
-    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    (output.status.code(), stdout + &stderr)
 }
 
 #[test]
@@ -42,6 +43,8 @@ fn a_name_that_is_too_long_and_a_refused_port_are_told() {
         assert_eq!(code, Some(6), "{told}");
         assert!(told.contains(&format!("not recorded: cannot stream to {free}: Connection refused")), "{told}");
         assert!(told.contains("`--retry TIME`"), "{told}");
+        // The events of its two threads.
+        assert!(told.contains("\n0 events of 1 process, 20 lost (100.0 %)\n"), "{told}");
     }
 }
 

@@ -24,6 +24,9 @@ pub struct Counters {
     pub suppressed: u64,
     /// Number of lost events by reason; `overwritten` and `sink` are losses after the ring.
     pub lost: BTreeMap<String, u64>,
+    /// Those among the `sink` of `lost` whose reason is known, such as `network`, by reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sink_lost: BTreeMap<String, u64>,
     /// Bytes that sinks took.
     pub bytes: u64,
 }
@@ -37,6 +40,17 @@ impl Counters {
     /// Number of recorded events that later ones replaced in a ring. They are among the [lost](Counters::lost).
     pub fn overwritten(&self) -> u64 {
         self.lost.get(OVERWRITTEN).copied().unwrap_or_default()
+    }
+
+    /// Number of events that were recorded and are kept: not overwritten, and written by a sink, or acknowledged by its peer.
+    pub fn kept(&self) -> u64 {
+        let lost_later = [OVERWRITTEN, SINK].iter().filter_map(|reason| self.lost.get(*reason));
+        self.recorded.saturating_sub(lost_later.fold(0, |sum, count| sum.saturating_add(*count)))
+    }
+
+    /// Counts what was recorded as lost by the sinks, because there were none.
+    pub fn lose_kept(&mut self) {
+        self.add_lost(SINK, self.kept());
     }
 
     /// Adds the counters of an account, and the bytes that the session's sinks took.
@@ -57,6 +71,7 @@ impl Counters {
         for stream in &channel.streams {
             self.add_lost(OVERWRITTEN, stream.overwritten);
             self.add_lost(SINK, stream.sink);
+            stream.sink_lost.iter().for_each(|(reason, count)| add(&mut self.sink_lost, reason, *count));
         }
     }
 
@@ -68,13 +83,18 @@ impl Counters {
         self.suppressed = self.suppressed.saturating_add(other.suppressed);
         self.bytes = self.bytes.saturating_add(other.bytes);
         other.lost.iter().for_each(|(reason, count)| self.add_lost(reason, *count));
+        other.sink_lost.iter().for_each(|(reason, count)| add(&mut self.sink_lost, reason, *count));
     }
 
     fn add_lost(&mut self, reason: &str, count: u64) {
-        if count > 0 {
-            let sum = self.lost.entry(reason.to_owned()).or_default();
-            *sum = sum.saturating_add(count);
-        }
+        add(&mut self.lost, reason, count);
+    }
+}
+
+fn add(to: &mut BTreeMap<String, u64>, reason: &str, count: u64) {
+    if count > 0 {
+        let sum = to.entry(reason.to_owned()).or_default();
+        *sum = sum.saturating_add(count);
     }
 }
 

@@ -264,7 +264,7 @@ impl Running {
         errors.extend(others.iter().filter_map(failed));
         let is_full = !full.is_empty();
         let mut recorded = KernelRecorded { lost_by_cpu, errors, is_full, ..KernelRecorded::default() };
-        if let Some(report) = reports.first() {
+        if let Some(report) = SinkReport::of_most(&reports) {
             recorded.count(&report.account, reports.iter().map(|report| report.bytes).sum());
         }
         recorded.outputs = outputs.iter().filter_map(|output| output.path.clone()).collect();

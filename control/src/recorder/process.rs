@@ -163,7 +163,7 @@ impl RemoteProcess {
             rings.remove(&dir);
         }
         let bytes = reports.iter().map(|report| report.bytes).sum();
-        let counters = reports.first().map(|report| {
+        let counters = SinkReport::of_most(&reports).map(|report| {
             let mut counters = Counters::default();
             counters.add_account(&report.account, bytes);
             counters

@@ -20,7 +20,7 @@ pub struct Status {
 
 impl Status {
     pub(super) fn new(sinks: Vec<SinkReport>, drain: DrainCounters) -> Self {
-        let together = together(sinks.first().map(|sink| &sink.account));
+        let together = together(SinkReport::of_most(&sinks).map(|sink| &sink.account));
         Self { sinks, drain, together }
     }
 
@@ -30,9 +30,9 @@ impl Status {
         events(self.account(), &self.together)
     }
 
-    /// The account of the first sink; `None` for a session that has ended.
+    /// The account of the sink that stores most of the events; `None` for a session that has ended.
     pub(crate) fn account(&self) -> Option<&Account> {
-        self.sinks.first().map(|sink| &sink.account)
+        SinkReport::of_most(&self.sinks).map(|sink| &sink.account)
     }
 
     /// Sum of the bytes that all sinks took.
@@ -70,6 +70,8 @@ pub struct Summary {
     pub cut_off_pages: u64,
     /// The events of all channels, if there are several.
     together: Vec<EventAccount>,
+    /// Which of the accounts says what was recorded.
+    of_most: usize,
 }
 
 impl Summary {
@@ -80,8 +82,11 @@ impl Summary {
         cut_off_pages: u64,
     ) -> Result<Self, (Vec<SinkFailure>, Self)> {
         let mut failures = Vec::new();
-        let together = together(reports.first().map(|report| &report.account));
-        let mut summary = Self { session, accounts: Vec::new(), bytes: 0, cut_off_pages, together };
+        let most = SinkReport::of_most(&reports);
+        let of_most =
+            reports.iter().position(|report| most.is_some_and(|most| most.id == report.id)).unwrap_or_default();
+        let together = together(most.map(|report| &report.account));
+        let mut summary = Self { session, accounts: Vec::new(), bytes: 0, cut_off_pages, together, of_most };
         for report in reports {
             summary.bytes += report.bytes;
             summary.accounts.push((report.name.clone(), report.account));
@@ -92,9 +97,9 @@ impl Summary {
         if failures.is_empty() { Ok(summary) } else { Err((failures, summary)) }
     }
 
-    /// The account of the first sink; a session has at least one.
+    /// The account of the sink that stores most of the events; a session has at least one.
     pub fn account(&self) -> Option<&Account> {
-        self.accounts.first().map(|(_, account)| account)
+        self.accounts.get(self.of_most).map(|(_, account)| account)
     }
 
     /// Counters of each event up to the rings: fired, recorded, and lost by reason. Listed channel by channel, the default one first: an
@@ -103,7 +108,7 @@ impl Summary {
         events(self.account(), &self.together)
     }
 
-    /// The sums over all events, with what was lost by reason: before the rings, in them (`overwritten`), and by the first sink (`sink`).
+    /// The sums over all events, with what was lost by reason: before the rings, in them (`overwritten`), and by the sink that stores most (`sink`).
     pub fn counters(&self) -> Counters {
         let mut counters = Counters::default();
         if let Some(account) = self.account() {
