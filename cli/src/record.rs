@@ -19,7 +19,7 @@ use crate::session::acks::{of_process, report_notices, report_silent, unsupporte
 use crate::session::budget::BudgetArguments;
 use crate::session::channels::ChannelArguments;
 use crate::session::outputs::OutputArguments;
-use crate::session::rules::{RouteArguments, RuleArguments, add, require_matches};
+use crate::session::rules::{RouteArguments, RuleArguments, Waiting, add, require_matches};
 use crate::{message, units};
 use clap::Args;
 use clocks::FarClocks;
@@ -84,7 +84,8 @@ Examples:
 
 {EXIT_CODES}"))]
 pub(crate) struct Record {
-    /// Accept rules that match no event of the running processes, and a peer that cannot be reached yet
+    /// Accept rules that match no event of the running processes, which wait for processes and modules that come later, and a peer that cannot
+    /// be reached yet
     #[arg(long)]
     wait: bool,
     /// Write one JSON object with the counts and outputs
@@ -176,7 +177,7 @@ impl Record {
         spec.check().map_err(failed)?;
         add(&mut spec, &name, &rules)?;
         if !self.wait && self.command.is_empty() {
-            require_matches(&controller, &spec, &rules)?;
+            require_matches(&controller, &spec, &rules, Waiting::Option)?;
         }
         // Before any event is switched on, so that Ctrl-C never leaves one on.
         let mut stop = StopCondition::new(self.duration, process)?;

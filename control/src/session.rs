@@ -174,8 +174,8 @@ impl Session {
     /// # Errors
     ///
     /// If the rule is invalid, matches no event, or names a channel that the session does not have; if the new events cannot be described
-    /// to a sink, or cannot be enabled. The session then continues unchanged. In a forked child and inside a probe, as [`stop`](Self::stop).
-    /// Events beyond [`max_events`](SessionBuilder::max_events) are left out, with a [notice](Notice::TooManyEvents).
+    /// to a sink, or cannot be enabled; [`SessionError::NoIds`] for events beyond [`max_events`](SessionBuilder::max_events). The session then
+    /// continues unchanged. In a forked child and inside a probe, as [`stop`](Self::stop).
     pub fn enable(&self, rule: impl Into<Rule>) -> Result<(), SessionError> {
         let rule = rule.into();
         let enable = |spec: &mut SessionSpec| {
@@ -484,6 +484,11 @@ impl Active {
         budget.follow(wanted.budget.as_ref());
         events.retain(|event| !budget.is_off(&event.name));
         let Changed { more_events, notices: pending, mut errors } = recording.follow(&wanted, &events);
+        let is_left_out =
+            |notice: &&Notice| matches!(notice, Notice::TooManyEvents { .. }) && !notices.contains(notice);
+        if let Some((rule, notice)) = added.zip(pending.iter().find(is_left_out)) {
+            errors.push(SessionError::NoIds { rule: rule.to_string(), reason: notice.to_string() });
+        }
         recording.dump_state(if more_events { Round::All } else { Round::New });
         if !errors.is_empty() {
             // Back to the former description, but for what the budget has disabled.

@@ -7,17 +7,21 @@ pub use crate::marker::Marker;
 pub use crate::marker::declared::MarkerType;
 pub use crate::marker::descriptor::{MarkerParts, ValuesType};
 pub use crate::marker::note::{Note, fill_words, name_word};
-pub use crate::marker::runtime::{MAX_RUNTIME_MARKERS, RuntimeMarker, announce, on_register, on_switch, switched};
+pub use crate::marker::runtime::{
+    MAX_RUNTIME_MARKERS, Registered, RuntimeMarker, announce, on_register, on_switch, switched,
+};
 pub use crate::marker::stage::mark;
 pub use crate::nearest::nearest_names;
 pub use crate::probe::handle::inert;
 pub use crate::probe::set::{ArgumentsType, ProbeSet};
 pub use crate::probe::{DEFAULT_PRIORITY, Probe};
+#[cfg(patched_sites)]
+pub use crate::registry::register_object;
 #[cfg(not(patched_sites))]
 pub use crate::registry::{MARKERS, TRACEPOINTS};
-pub use crate::registry::{PinnedTables, object_generation, pin_objects};
+pub use crate::registry::{PinnedTables, has_several_objects, object_generation, pin_objects};
 #[cfg(patched_sites)]
-pub use crate::site::{register_object, unregister_object};
+pub use crate::site::unregister_object;
 pub use crate::tracepoint::{
     Argument, Served, Tracepoint, TracepointDescriptor, TracepointParts, TracepointType, probes_changed, register,
 };

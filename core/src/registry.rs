@@ -58,6 +58,18 @@ pub struct PinnedTables {
     pub markers: Vec<&'static Marker>,
 }
 
+/// Registers a linked object, and announces it. Called by its constructor.
+///
+/// # Safety
+///
+/// `object` is the object's own description, alive until it is unregistered.
+#[cfg(patched_sites)]
+pub unsafe extern "C" fn register_object(object: *mut site::Object) {
+    // SAFETY: the caller keeps the promise.
+    unsafe { site::register_object(object) };
+    runtime::announce(runtime::Registered::Object);
+}
+
 /// A number that changes whenever a linked object is loaded or unloaded, or a marker is registered.
 pub fn object_generation() -> u64 {
     generation(&update::lock_without_setup())
@@ -66,6 +78,11 @@ pub fn object_generation() -> u64 {
 /// Both parts only grow.
 fn generation(locked: &UpdateGuard<'_>) -> u64 {
     site::object_generation(locked) + runtime::generation(locked)
+}
+
+/// Whether objects beside that of the core have tables: the core is shared, and further objects may be loaded.
+pub fn has_several_objects() -> bool {
+    tables::has_several_objects(&update::lock_without_setup())
 }
 
 /// Lists all tracepoints and markers, and pins their objects: `dlclose` does not unload them from here on.

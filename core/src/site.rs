@@ -18,9 +18,11 @@ mod patch;
 #[cfg(not(patched_sites))]
 pub(crate) use flag::{object_generation, pin_objects, report, switch};
 #[cfg(patched_sites)]
-pub(crate) use patch::{Table, object_generation, objects, own_object, pin_objects, report, switch};
+pub use patch::unregister_object;
 #[cfg(patched_sites)]
-pub use patch::{register_object, unregister_object};
+pub(crate) use patch::{
+    Object, Table, object_generation, objects, own_object, pin_objects, register_object, report, switch,
+};
 
 use std::fmt;
 

@@ -3,7 +3,7 @@
 use super::budget::BudgetArguments;
 use super::channels::ChannelArguments;
 use super::outputs::SessionOutputs;
-use super::rules::{RouteArguments, RuleArguments, StatisticArguments, add, require_matches};
+use super::rules::{RouteArguments, RuleArguments, StatisticArguments, Waiting, add, require_matches};
 use super::{ChangeArguments, acks};
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::message;
@@ -42,7 +42,7 @@ pub(crate) struct Create {
     /// Start the session at once
     #[arg(long)]
     start: bool,
-    /// Accept rules that match no event of the running processes
+    /// Accept rules that match no event of the running processes: they wait for processes and modules that come later
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
@@ -78,7 +78,7 @@ impl Create {
         spec.budget = self.budget.spec();
         add(&mut spec, &self.name, &rules)?;
         if !self.wait {
-            require_matches(&controller, &spec, &rules)?;
+            require_matches(&controller, &spec, &rules, Waiting::Option)?;
         }
         let session = controller.create(&self.name, &spec)?;
         if rules.iter().all(Rule::excludes) {

@@ -2,7 +2,7 @@
 
 use super::channels::AddedChannels;
 use super::outputs::SessionOutputs;
-use super::rules::{RouteArguments, RuleArguments, StatisticArguments, require_matches};
+use super::rules::{RouteArguments, RuleArguments, StatisticArguments, Waiting, require_matches};
 use super::{ChangeArguments, acks};
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use clap::Args;
@@ -32,7 +32,7 @@ pub(crate) struct Enable {
     /// The session
     #[arg(value_name = "NAME")]
     name: String,
-    /// Accept rules that match no event of the running processes
+    /// Accept rules that match no event of the running processes: they wait for processes and modules that come later
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
@@ -61,7 +61,7 @@ impl Enable {
         if !self.wait {
             let mut spec = session.spec()?;
             self.change(&mut spec, &rules, &sinks)?;
-            require_matches(&controller, &spec, &rules)?;
+            require_matches(&controller, &spec, &rules, Waiting::Option)?;
         }
         let failed = |error: CtfError| Failure::Refused(error.to_string());
         sinks.iter_mut().try_for_each(SinkSpec::prepare).map_err(failed)?;

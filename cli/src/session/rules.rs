@@ -138,16 +138,41 @@ pub(crate) fn add(spec: &mut SessionSpec, session: &str, rules: &[Rule]) -> Resu
     rules.iter().try_for_each(|rule| spec.add_rule(rule).map(drop).map_err(failed))
 }
 
+/// How a rule can be had that matches nothing yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Waiting {
+    /// By the option `--wait` of the verb.
+    Option,
+    /// By a session: the verb shows what there is.
+    Session,
+}
+
+impl Waiting {
+    const fn hint(self) -> &'static str {
+        match self {
+            Self::Option => "with `--wait` a rule may match events of processes and modules that come later",
+            Self::Session => {
+                "a session may wait for events of later processes and modules (`tracectl create NAME --wait`)"
+            }
+        }
+    }
+}
+
 /// Fails if one of the rules matches no event of any process.
-pub(crate) fn require_matches(controller: &Controller, spec: &SessionSpec, rules: &[Rule]) -> Result<(), Failure> {
+pub(crate) fn require_matches(
+    controller: &Controller,
+    spec: &SessionSpec,
+    rules: &[Rule],
+    waiting: Waiting,
+) -> Result<(), Failure> {
     let unmatched = controller.unmatched(spec)?;
     let ours = unmatched.iter().filter(|unmatched| rules.iter().any(|rule| rule.event == unmatched.rule));
     let messages: Vec<_> = ours.map(ToString::to_string).collect();
     if messages.is_empty() {
         return Ok(());
     }
-    let hint = "`tracectl list` shows the events there are; with `--wait` a rule may match events of later processes";
-    Err(Failure::Refused(format!("{}; {hint}", first_few(&messages, "; "))))
+    let hint = "`tracectl list` shows the events there are";
+    Err(Failure::Refused(format!("{}; {hint}; {}", first_few(&messages, "; "), waiting.hint())))
 }
 
 /// The first eight texts, and how many others there are.

@@ -2,7 +2,7 @@
 
 use super::recordings::Recordings;
 use crate::app::{ApplicationInfo, TracepointInfo, describe_tracepoints};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, later_events};
 use crate::event::{PlannedEvent, all_events};
 use crate::process::{ProcessKey, thread_count, trace_name};
 use crate::state::{self, registered};
@@ -11,9 +11,6 @@ use std::sync::Arc;
 
 /// For how many threads a program that starts gets rings.
 const FIRST_THREADS: usize = 4;
-
-/// For how many markers that are registered while it runs a recording has counters.
-const LATER_EVENTS: usize = 512;
 
 /// The process, and the events that can be recorded in it.
 #[derive(Debug)]
@@ -60,11 +57,9 @@ impl Context {
         thread_count().unwrap_or(1).max(least) + registered(0).len()
     }
 
-    /// For how many events a recording has counters. A program that can register markers while it runs gets some more, of 128 bytes in each
-    /// ring: what is linked decides, because the agent may start first.
+    /// For how many events a recording has counters.
     pub(super) fn event_capacity(&self) -> usize {
-        let later = if self.catalog.registers_markers { LATER_EVENTS } else { 0 };
-        self.events.len() + state::EVENTS + later
+        self.events.len() + state::EVENTS + later_events()
     }
 
     pub(super) fn key(&self) -> ProcessKey {

@@ -1,8 +1,12 @@
-//! Markers that are registered while the program runs: the agent applies the rules of its sessions to them at once.
+//! Markers that come while the program runs, by registration or with an object that is loaded: the agent applies the rules of its sessions to
+//! them at once.
 //!
 //! A callsite of another tracing library is known when it is reached for the first time. While something is recorded, its thread waits there,
 //! once, until the agent has applied the rules, so that its first event is recorded, too. The wait is bounded; what fires after it and
 //! before the agent is done is not recorded.
+//!
+//! The constructor of an object wakes the agent, and does not wait: its thread is inside `dlopen` and holds the lock of the dynamic linker, which
+//! the agent needs in order to pin the object, and every new thread for its thread-local values. The agent goes on when `dlopen` returns.
 //!
 //! A waiting thread may hold locks of that library, which the agent needs in order to switch its callsites. So the agent itself never waits here,
 //! and once a wait has timed out, no further thread waits until the agent has finished a scan.
@@ -15,7 +19,7 @@ use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use tracepoint_core::private;
+use tracepoint_core::private::{self, Registered};
 
 /// How long a thread waits for the agent, which usually takes a millisecond; a busy machine takes longer.
 const WAIT: Duration = Duration::from_millis(500);
@@ -33,21 +37,21 @@ thread_local! {
     static IS_AGENT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Has the agent woken by markers from here on.
+/// Has the agent woken by markers and objects from here on.
 pub(super) fn follow() {
     PROCESS.store(process::id(), Ordering::Relaxed);
     private::on_register(registered);
 }
 
-/// In the thread that has registered markers.
-fn registered() {
+/// In the thread that has registered markers or an object.
+fn registered(what: Registered) {
     if PROCESS.load(Ordering::Relaxed) != process::id() {
         return;
     }
     // A scan that begins from here on sees the markers.
     let begun = BEGUN.load(Ordering::Acquire);
     wake_agent();
-    if !IS_WAITING.load(Ordering::Relaxed) || IS_AGENT.get() {
+    if what == Registered::Object || !IS_WAITING.load(Ordering::Relaxed) || IS_AGENT.get() {
         return;
     }
     let end = Instant::now() + WAIT;

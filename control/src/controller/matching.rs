@@ -1,12 +1,16 @@
 //! Finds the rules of a session that match no event.
 
-use super::Controller;
+use super::{ControlError, Controller};
 use crate::nearest::nearest_names;
 use crate::rule_match::select;
 use crate::spec::{NameRule, Rule, RuleStatistic, SessionSpec};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::time::Duration;
 use tracepoint_probes::Measure;
+
+/// How long processes may take to list their events again.
+const ANSWER: Duration = Duration::from_millis(500);
 
 /// A rule that matches nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,12 +66,23 @@ impl fmt::Display for Unmatched {
 }
 
 impl Controller {
-    /// The rules of a session that match no event of any living process. Exclusions are not included.
+    /// The rules of a session that match no event of any living process. Exclusions are not included. Where there are some, the processes are
+    /// asked for their events first, and have half a second to answer.
     ///
     /// # Errors
     ///
     /// If the run directory cannot be read.
-    pub fn unmatched(&self, spec: &SessionSpec) -> Result<Vec<Unmatched>, super::ControlError> {
+    pub fn unmatched(&self, spec: &SessionSpec) -> Result<Vec<Unmatched>, ControlError> {
+        let unmatched = self.unmatched_by_list(spec)?;
+        if unmatched.is_empty() {
+            return Ok(unmatched);
+        }
+        self.refresh(ANSWER)?;
+        self.unmatched_by_list(spec)
+    }
+
+    /// Those that match none by the lists that the processes have published.
+    fn unmatched_by_list(&self, spec: &SessionSpec) -> Result<Vec<Unmatched>, ControlError> {
         let mut counts = vec![0; spec.rules.len()];
         let mut names = BTreeSet::new();
         let (mut processes, mut records_any) = (0, false);

@@ -287,7 +287,8 @@ impl SessionBuilder {
         check_matched(&spec, &result, &all, &mut notices)?;
         notices.extend(result.notices);
         // If there are state dumps, their two enclosing events are recorded as well.
-        let most = all.len() + if state::registered(0).is_empty() { 0 } else { state::EVENTS };
+        let of_dumps = if state::registered(0).is_empty() { 0 } else { state::EVENTS };
+        let most = all.len() + of_dumps + catalog::later_events();
         self.name = in_code::free_name(self.name, &self.place, &mut notices);
         check_name(&self.name)?;
         let mut recording = self.record(&result.events, most, notices)?;

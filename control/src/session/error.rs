@@ -114,6 +114,14 @@ pub enum SessionError {
     /// The rules match more events than a channel has ids.
     #[error("{0}; choose fewer with `.events(…)`")]
     TooManyEvents(#[from] TooManyEvents),
+    /// A rule that was added to a running session matches events for which a channel has no ids left.
+    #[error("the rule `{rule}` is not added: {reason}")]
+    NoIds {
+        /// The rule.
+        rule: String,
+        /// Which events, and what to do.
+        reason: String,
+    },
     /// A sink cannot start.
     #[error("the session does not start: {0}")]
     Start(#[source] SinkError),

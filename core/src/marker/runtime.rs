@@ -4,7 +4,8 @@
 //! They are never removed: what describes them is leaked, and their number is bounded. The list is changed under the update lock, so that
 //! no fork finds its mutex locked. What registers markers declares `tracepoint:registers_markers`, for which recordings get further counters.
 //!
-//! Two hooks connect what is above and beside this crate. The agent learns of new markers, to which the rules of its sessions may apply.
+//! Two hooks connect what is above and beside this crate. The agent learns of new markers, and of loaded objects that may have some, to which
+//! the rules of its sessions may apply.
 //! The bridge to another library learns that subscriptions were started or ended, so that callsites that are off can be told so.
 
 use super::declared::Marker;
@@ -22,8 +23,17 @@ use tracepoint_ring::update::UpdateGuard;
 pub const MAX_RUNTIME_MARKERS: usize = 1 << 14;
 
 static MARKERS: Mutex<Vec<&'static Marker>> = Mutex::new(Vec::new());
-static REGISTERED: OnceLock<fn()> = OnceLock::new();
+static REGISTERED: OnceLock<fn(Registered)> = OnceLock::new();
 static SWITCHED: OnceLock<fn()> = OnceLock::new();
+
+/// What was registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registered {
+    /// Markers, at run time.
+    Markers,
+    /// A linked object, by its constructor: the thread may be inside `dlopen`, and hold the dynamic linker's lock.
+    Object,
+}
 
 /// A marker that was registered at run time, whose values have the type `V::Values`.
 pub struct RuntimeMarker<V> {
@@ -100,14 +110,14 @@ pub(crate) fn generation(_: &UpdateGuard<'_>) -> u64 {
 }
 
 /// Calls the hook of [`on_register`].
-pub fn announce() {
+pub fn announce(what: Registered) {
     if let Some(hook) = REGISTERED.get() {
-        hook();
+        hook(what);
     }
 }
 
-/// Has `hook` called when markers were registered, in the thread that did. Only the first hook of the process counts.
-pub fn on_register(hook: fn()) {
+/// Has `hook` called when something was registered, in the thread that did. Only the first hook of the process counts.
+pub fn on_register(hook: fn(Registered)) {
     let _ = REGISTERED.set(hook);
 }
 
@@ -122,74 +132,4 @@ pub fn switched() {
 /// rules of its sessions to new markers. Only the first hook of the process counts.
 pub fn on_switch(hook: fn()) {
     let _ = SWITCHED.set(hook);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::marker::{Aggregate, FieldView, Subscriber};
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering};
-    use tracepoint_ring::Level;
-    use tracepoint_ring::field::{
-        AnyBuffer, AnyFields, AnyValue, Base, ByteOrder, FieldDescriptor, FieldType, IntegerType, Value,
-    };
-
-    enum Pair {}
-
-    impl ValuesType for Pair {
-        type Values<'a> = (u64, AnyFields<'a>);
-    }
-
-    const U64: FieldType =
-        FieldType::Integer(IntegerType { bits: 64, signed: false, base: Base::Decimal, order: ByteOrder::Little });
-    const FIELDS: [FieldDescriptor; 2] = [
-        FieldDescriptor { name: "id", ty: U64, doc: "" },
-        FieldDescriptor { name: "what", ty: FieldType::Any, doc: "" },
-    ];
-
-    struct Sum(AtomicU64);
-
-    impl Aggregate for Sum {
-        fn observe(&self, _: u64, event: FieldView<'_>) {
-            if let (Some(Value::Unsigned(id)), Some(Value::Text("x"))) = (event.get(0), event.by_name("what")) {
-                self.0.fetch_add(id, Ordering::Relaxed);
-            }
-        }
-    }
-
-    #[test]
-    fn a_marker_of_run_time_is_listed_switched_and_recorded() -> Result<(), Box<dyn std::error::Error>> {
-        static SWITCHES: AtomicU64 = AtomicU64::new(0);
-        on_switch(|| {
-            SWITCHES.fetch_add(1, Ordering::Relaxed);
-        });
-        let before = crate::registry::object_generation();
-        let parts = MarkerParts {
-            provider: "runtime",
-            name: "pair",
-            level: Level::Info,
-            fields: &FIELDS,
-            format: "",
-            doc: "",
-            location: crate::Location { package: "", version: "", module: "", file: "", line: 0 },
-        };
-        let marker = RuntimeMarker::<Pair>::register(parts, &tracepoint_ring::update::lock()).ok_or("no room")?;
-        assert_ne!(crate::registry::object_generation(), before, "lists are out of date");
-        let listed = crate::markers().find(|marker| marker.full_name() == "runtime:pair").ok_or("listed")?;
-        let sum = Arc::new(Sum(AtomicU64::new(0)));
-        assert!(!marker.is_on());
-        let subscription = listed.subscribe(Subscriber::aggregate(sum.clone()))?;
-        assert!(marker.is_on());
-        for (id, what) in [(5, AnyValue::Text("x")), (7, AnyValue::Absent)] {
-            let mut fields = AnyBuffer::new();
-            fields.push(what);
-            marker.record(&(id, fields.fields()));
-        }
-        drop(subscription);
-        assert!(!marker.is_on());
-        assert_eq!(sum.0.load(Ordering::Relaxed), 5);
-        assert!(SWITCHES.load(Ordering::Relaxed) >= 2, "both changes are told");
-        Ok(())
-    }
 }

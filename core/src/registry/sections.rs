@@ -50,6 +50,10 @@ pub(super) fn markers(locked: &UpdateGuard<'_>) -> Vec<&'static Marker> {
     unsafe { gathered(Table::Markers, locked) }
 }
 
+pub(super) fn has_several_objects(locked: &UpdateGuard<'_>) -> bool {
+    objects(locked).any(|object| !own_object().is_some_and(|own| std::ptr::eq(own, object)))
+}
+
 /// The table of the object that contains the core, and those of the other objects that share it. The former does not depend on its
 /// registration: constructors and destructors of the program may ask, too.
 ///

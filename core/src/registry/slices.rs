@@ -24,3 +24,7 @@ pub(super) fn tracepoints(_: &UpdateGuard<'_>) -> Vec<&'static Tracepoint> {
 pub(super) fn markers(_: &UpdateGuard<'_>) -> Vec<&'static Marker> {
     MARKERS.to_vec()
 }
+
+pub(super) const fn has_several_objects(_: &UpdateGuard<'_>) -> bool {
+    false
+}

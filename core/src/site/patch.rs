@@ -45,14 +45,13 @@ mod split;
 mod text;
 mod writable;
 
-pub(crate) use object::{Table, object_generation, objects, own_object};
-pub use object::{register_object, unregister_object};
+pub use object::unregister_object;
+pub(crate) use object::{Object, Table, object_generation, objects, own_object, register_object};
 pub(crate) use pin::pin_objects;
 
 use super::{SiteReport, SwitchError};
 use crate::key::Key;
 use entry::{Entry, Form, Site};
-use object::Object;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tracepoint_ring::update::UpdateGuard;
 

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::message;
 use crate::session::acks::{of_process, report_notices, report_silent, unsupported_rules};
-use crate::session::rules::{add, require_matches};
+use crate::session::rules::{Waiting, add, require_matches};
 use std::path::Path;
 use std::time::Duration;
 use tracepoint_control::{Ack, ControlError, Controller, NamedSession, Rule, SessionSpec, State};
@@ -32,7 +32,7 @@ impl<'a> OwnSession<'a> {
         spec.state = State::Active;
         spec.end_with_this_process();
         add(&mut spec, &name, rules)?;
-        require_matches(controller, &spec, rules)?;
+        require_matches(controller, &spec, rules, Waiting::Session)?;
         let own = Self { session: controller.create(&name, &spec)?, timeout };
         let waited = own.session.wait(spec.generation, timeout)?;
         report_silent(&waited.silent);

@@ -122,7 +122,7 @@ pub(crate) fn objects<'l>(_: &'l UpdateGuard<'_>) -> impl Iterator<Item = &'l Ob
 /// # Safety
 ///
 /// `object` is the object's own description, alive until [`unregister_object`] is called with it.
-pub unsafe extern "C" fn register_object(object: *mut Object) {
+pub(crate) unsafe fn register_object(object: *mut Object) {
     let code = Segments::of_object_with(object.addr());
     let locked = update::lock_without_setup();
     // SAFETY: alive, as the caller promises; `next` is the only field that changes once the node is linked, and it is atomic.
