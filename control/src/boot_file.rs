@@ -112,7 +112,7 @@ impl<const N: usize> Drop for Locked<'_, N> {
 
 /// The boot id of the machine, which changes with each boot.
 pub(crate) fn boot_id() -> Option<Uuid> {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().parse().ok()
+    tracepoint_reader::internal::boot_id().map(Uuid::from_bytes)
 }
 
 #[cfg(test)]

@@ -3,16 +3,16 @@
 //! Times of events are those of `CLOCK_MONOTONIC`; viewers show the time of day, and merge traces by it. Two measurements of the offset
 //! between the two clocks never agree exactly: if each process measured it, their events would be microseconds apart in a merged trace,
 //! and effects could precede their causes. The offset is therefore measured once per boot, and stored in the file `clock` of the run
-//! directory. It stays unchanged when the wall clock is set later, because agreement between the traces of one boot matters more.
+//! directory, as it is in the initial time namespace: in another one, `CLOCK_MONOTONIC` is shifted by a constant, which is subtracted here. It stays unchanged when the wall clock is set later, because agreement between the traces of one boot matters more.
 
-use crate::boot_file::{BootFile, boot_id};
+use crate::boot_file::BootFile;
 use crate::rundir::RunDir;
 use crate::tsc;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::io;
 use tracepoint_core::clock::{Clock, ClockInUse, select, selected};
+use tracepoint_reader::time_namespace::TimeNamespace;
 use tracepoint_sinks::ClockInfo;
-use uuid::Uuid;
 
 const FILE: BootFile<1> = BootFile { name: "clock", numbers: ["offset_ns"] };
 /// Number of measurements, of which the best is used.
@@ -27,31 +27,37 @@ pub(crate) fn choose(clock: Option<Clock>) -> Result<(), ClockInUse> {
     Ok(())
 }
 
-/// Description of the clock, with the offset shared by all processes that use `run_dir`. If the directory cannot be used, with an offset
-/// of this process alone, and the error.
+/// Description of the clock, with the offset shared by all processes that use `run_dir`. If the directory cannot be used, or the time namespace
+/// of this process is unknown, with an offset of this process alone, and the error.
 pub(crate) fn clock_info(run_dir: &RunDir) -> (ClockInfo, io::Result<()>) {
-    match shared_offset(run_dir) {
-        Ok(offset) => (info(offset), Ok(())),
-        Err(error) => (info(measure()), Err(error)),
+    let Some(namespace) = TimeNamespace::of_this_process() else {
+        let text =
+            "the time namespace of the process is unknown (it has no `/proc`, or has called `unshare(CLONE_NEWTIME)`)";
+        return (own_clock_info(), Err(io::Error::other(text)));
+    };
+    match shared_offset(run_dir, namespace) {
+        Ok(offset) => (info(offset, Some(namespace)), Ok(())),
+        Err(error) => (own_clock_info(), Err(error)),
     }
 }
 
 /// Description of the clock with an offset of this process alone.
 pub(crate) fn own_clock_info() -> ClockInfo {
-    info(measure())
+    info(measure(), TimeNamespace::of_this_process())
 }
 
-fn info(offset: i64) -> ClockInfo {
-    ClockInfo { uuid: boot_id().map(Uuid::into_bytes), offset }
+/// Equal identities mean equal clocks. One with an unknown offset has none.
+fn info(offset: i64, namespace: Option<TimeNamespace>) -> ClockInfo {
+    ClockInfo { uuid: namespace.and_then(TimeNamespace::clock), offset }
 }
 
-fn shared_offset(run_dir: &RunDir) -> io::Result<i64> {
+fn shared_offset(run_dir: &RunDir, TimeNamespace { monotonic, .. }: TimeNamespace) -> io::Result<i64> {
     let locked = FILE.lock(run_dir)?;
     if let Some(offset) = locked.read().and_then(|[offset]| i64::try_from(offset).ok()) {
-        return Ok(offset);
+        return Ok(offset.saturating_sub(monotonic));
     }
     let offset = measure();
-    locked.write([offset.into()])?;
+    locked.write([i128::from(offset) + i128::from(monotonic)])?;
     Ok(offset)
 }
 
@@ -92,6 +98,24 @@ mod tests {
         assert!(offsets[0].is_some());
         assert!(offsets.iter().all(|offset| *offset == offsets[0]), "{offsets:?}");
         assert_eq!(std::fs::read_dir(dir.path())?.count(), 2, "the file and its lock");
+        Ok(())
+    }
+
+    /// A process whose clock is ahead by a day, and one whose clock is not, date the same moment alike, whichever comes first.
+    #[test]
+    fn another_time_namespace_has_its_own_offset() -> Result<(), Box<dyn std::error::Error>> {
+        const DAY: i64 = 86_400_000_000_000;
+        let temp = tempfile::tempdir()?;
+        let dir = RunDir::at(&temp.path().join("run"))?;
+        let mut ahead = TimeNamespace::default();
+        ahead.monotonic = DAY;
+        let first = shared_offset(&dir, ahead)?;
+        assert_eq!(shared_offset(&dir, ahead)?, first);
+        assert_eq!(shared_offset(&dir, TimeNamespace::default())?, first + DAY);
+        let identities = [ahead, TimeNamespace::default()].map(|namespace| info(0, Some(namespace)).uuid);
+        assert_eq!(identities[1], crate::boot_file::boot_id().map(uuid::Uuid::into_bytes));
+        assert_ne!(identities[0], identities[1]);
+        assert_eq!(info(0, None).uuid, None);
         Ok(())
     }
 

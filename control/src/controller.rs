@@ -31,6 +31,7 @@ use crate::app::{self, APPS, PROCESS, SESSION, SESSIONS};
 use crate::bandwidth::{self, BandwidthUse};
 use crate::bell::{RingResult, ring};
 use crate::private_dir::PrivateDir;
+use crate::process::ProcessKey;
 use crate::rundir::RunDir;
 use crate::session::check_name;
 use crate::session_dir::TRIES;
@@ -43,6 +44,9 @@ use tracepoint_sinks::CtfError;
 
 /// How long to wait for the lock on the sessions while other controllers hold it.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a process may take to publish itself elsewhere.
+const MOVE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Controls the processes that share a run directory.
 #[derive(Debug)]
@@ -88,7 +92,7 @@ impl Controller {
             opened => Ok(opened?),
         };
         let (apps, sessions) = (Arc::new(open(APPS)?), open(SESSIONS)?);
-        Ok(Self { run_dir, apps, sessions })
+        Self { run_dir, apps, sessions }.followed_user(pid)
     }
 
     /// The run directory.
@@ -124,6 +128,23 @@ impl Controller {
             }
         }
         Ok(bandwidth::set(self.run_dir.dir(), rate)?)
+    }
+
+    /// Has a process that has changed its user leave the run directory of the former user, which it may not use any more. It notices that when it
+    /// is woken, and goes on in that of its user, if it can.
+    fn followed_user(self, pid: u32) -> Result<Self, ControlError> {
+        let Some(user) = find::other_user(pid, &self.run_dir) else { return Ok(self) };
+        let Some(entry) = find::key_of(pid).map(|key| key.to_string()) else {
+            return Err(ControlError::NoProcess { pid });
+        };
+        let has_left = || !self.is_alive(&entry);
+        self.ring_one(&entry, "");
+        wait::poll_until(MOVE_TIMEOUT, || Ok(has_left()))?;
+        if has_left() {
+            find::expected_run_dir(pid).and_then(Self::at)
+        } else {
+            Err(ControlError::ChangedUser { pid, user, run_dir: self.path().to_owned() })
+        }
     }
 
     /// The living traced processes, ordered by process id. Stale entries are removed.
@@ -179,8 +200,25 @@ impl Controller {
     /// [`ControlError::NoProcess`] if there is no such process, [`ControlError::NotTraced`] if it has no agent.
     pub fn process(&self, pid: u32) -> Result<Application, ControlError> {
         let key = find::key_of(pid).ok_or(ControlError::NoProcess { pid })?;
-        let found = self.processes()?.into_iter().find(|process| process.info().key() == key);
+        let find = || -> Result<_, ControlError> {
+            Ok(self.processes()?.into_iter().find(|process| process.info().key().is_same(key)))
+        };
+        let mut found = find()?;
+        if found.is_none() && self.has_restored(key.pid) {
+            wait::poll_until(MOVE_TIMEOUT, || {
+                found = find()?;
+                Ok(found.is_some())
+            })?;
+        }
         found.ok_or_else(|| ControlError::NotTraced { pid, run_dir: self.path().to_owned() })
+    }
+
+    /// Whether a process of this id has an entry with another start time: it may have been restored from a checkpoint, and publishes itself again
+    /// when it is woken, which this does.
+    fn has_restored(&self, pid: u32) -> bool {
+        let names = self.apps.names().unwrap_or_default().into_iter();
+        let mut of_pid = names.filter(|name| ProcessKey::of_directory(name).is_some_and(|key| key.pid == pid));
+        of_pid.any(|name| self.ring_one(&name, "") == RingResult::Queued)
     }
 
     /// The names of the sessions, sorted. The files of sessions that are over are removed, except for rings within the limits of

@@ -56,6 +56,11 @@ pub enum Notice {
         /// The reason.
         reason: String,
     },
+    /// The process has left the root directory in which its agent started (`chroot`): the paths of outputs lead elsewhere than for controllers.
+    ChangedRoot {
+        /// The process's id.
+        pid: u32,
+    },
     /// A sink writes nothing, because its file system has too little free space.
     NoSpace {
         /// The path that it writes to.
@@ -160,6 +165,7 @@ impl Notice {
             Self::OverBudget { .. } => "over_budget",
             Self::OutputNotListed { .. } => "output_not_listed",
             Self::Environment { .. } => "environment",
+            Self::ChangedRoot { .. } => "changed_root",
             Self::NoSpace { .. } => "no_space",
             Self::NotConnected { .. } => "not_connected",
             Self::MaxSizeReached { .. } => "max_size_reached",
@@ -221,6 +227,10 @@ impl fmt::Display for Notice {
             Self::NotConnected { peer, reason } => {
                 write!(f, "there is no connection to {peer}: {reason}; packets wait in memory, and then in their rings")
             }
+            Self::ChangedRoot { pid } => write!(
+                f,
+                "the process has changed its root directory (`chroot`): the paths of its outputs are below /proc/{pid}/root"
+            ),
             Self::NoSpace { path, refused } => write!(
                 f,
                 "nothing is written to {}, {refused} times by now: less than a twentieth of its file system is free; writing resumes when \

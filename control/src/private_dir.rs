@@ -3,6 +3,7 @@
 //! A directory is opened once, without following a symbolic link, and checked before use. All later operations go through the open
 //! descriptor, so no other user can substitute another directory.
 
+mod kept;
 mod spare;
 
 pub(crate) use spare::is_no_room;
@@ -82,6 +83,9 @@ pub(crate) struct PrivateDir {
 impl PrivateDir {
     /// Opens the directory at `path`; makes it and its missing parents, for this user only.
     pub(crate) fn at(path: &Path) -> Result<Self, DirError> {
+        if let Some(kept) = Self::kept(path, Self::subdir) {
+            return kept;
+        }
         let failed = |action, source| DirError::Io { action, path: path.to_owned(), source };
         let existed = path.symlink_metadata().is_ok();
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| failed("make", error))?;
@@ -96,6 +100,9 @@ impl PrivateDir {
 
     /// Opens the directory at `path`, which must exist.
     pub(crate) fn open(path: &Path) -> Result<Self, DirError> {
+        if let Some(kept) = Self::kept(path, Self::open_subdir) {
+            return kept;
+        }
         let failed = |errno: Errno| DirError::Io { action: "open", path: path.to_owned(), source: errno.into() };
         let fd = rustix::fs::open(path, OPEN_DIR, Mode::empty()).map_err(failed)?;
         Self { path: path.to_owned(), fd }.checked()

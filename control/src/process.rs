@@ -9,6 +9,9 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::str::FromStr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use tracepoint_reader::time_namespace::{initial_start, is_same_start};
 use tracepoint_sinks::ProcessInfo;
 
 pub(crate) use modules::modules;
@@ -23,7 +26,7 @@ const STAT: usize = 1024;
 pub struct ProcessKey {
     /// Its pid in its own pid namespace.
     pub pid: u32,
-    /// Its start time, in clock ticks after boot.
+    /// Its start time, in clock ticks after boot, as processes in the initial time namespace read it.
     pub started: u64,
 }
 
@@ -39,6 +42,11 @@ impl ProcessKey {
         let key = Self { pid: parts.next()?.parse().ok()?, started: parts.next()?.parse().ok()? };
         let number = parts.next().map(str::parse::<u64>);
         (matches!(number, None | Some(Ok(_))) && parts.next().is_none()).then_some(key)
+    }
+
+    /// Whether both are the same process, whichever time namespaces they were read in.
+    pub(crate) const fn is_same(self, other: Self) -> bool {
+        self.pid == other.pid && is_same_start(self.started, other.started)
     }
 
     /// Whether the process exists. Valid only for a pid of this process's pid namespace.
@@ -89,12 +97,19 @@ pub(crate) fn trace_name(program: &str, entry: &str) -> String {
     format!("{}-{entry}", name.trim_start_matches('.'))
 }
 
-/// Describes this process. Unknown fields stay empty.
+/// Describes this process. Unknown fields stay empty; without `/proc`, those are as they were at the first call.
 pub(crate) fn this_process() -> ProcessInfo {
+    static FIRST: OnceLock<ProcessInfo> = OnceLock::new();
+    let Ok(name) = std::fs::read_to_string("/proc/self/comm") else {
+        let first = FIRST.get().filter(|first| first.pid == std::process::id());
+        return first.cloned().unwrap_or_else(|| ProcessInfo { pid: std::process::id(), ..ProcessInfo::default() });
+    };
     let executable = executable().to_string_lossy().into_owned();
-    let name = std::fs::read_to_string("/proc/self/comm").map(|name| name.trim_end().to_owned()).unwrap_or_default();
     let hostname = String::from_utf8_lossy(&hostname()).into_owned();
-    ProcessInfo { pid: std::process::id(), name, executable, hostname, ..ProcessInfo::default() }
+    let name = name.trim_end().to_owned();
+    let info = ProcessInfo { pid: std::process::id(), name, executable, hostname, ..ProcessInfo::default() };
+    FIRST.get_or_init(|| info.clone());
+    info
 }
 
 /// The path of its executable; empty if unknown.
@@ -109,7 +124,8 @@ pub(crate) fn hostname() -> Vec<u8> {
 
 /// Start time of this process, in clock ticks after boot; 0 if unknown.
 pub(crate) fn started() -> u64 {
-    std::fs::read("/proc/self/stat").ok().and_then(|stat| start_time(&stat)).unwrap_or(0)
+    static LAST: Remembered = Remembered::new();
+    LAST.or_last(std::fs::read("/proc/self/stat").ok().and_then(|stat| start_time(&stat)))
 }
 
 /// Start time of the process with this pid; `None` if there is none, or if it is a zombie.
@@ -128,18 +144,47 @@ fn read_stat<'a>(path: &str, bytes: &'a mut [u8; STAT]) -> Option<&'a [u8]> {
 /// The status of a process that has ended and was not reaped, as `waitpid` would give it, from its `stat` file; `None` if that is of
 /// another process or of a living one, or if this process may not know.
 pub(crate) fn exit_status(stat: &[u8], started: u64) -> Option<i32> {
-    let is_it = has_ended(stat) && start_time(stat) == Some(started);
+    let is_it = has_ended(stat) && start_time(stat).is_some_and(|found| is_same_start(found, started));
     field(stat, 52).filter(|_| is_it)?.trim_end().parse().ok()
 }
 
 /// Whether a process with this pid and start time exists.
 pub(crate) fn exists(pid: u32, started: u64) -> bool {
-    started_at(pid) == Some(started)
+    started_at(pid).is_some_and(|found| is_same_start(found, started))
 }
 
-/// The inode of this process's pid namespace, in which its pid is valid; 0 if unknown.
+/// The inode of this process's pid namespace, in which its pid is valid; 0 if unknown. It is known only where `/proc` tells of other processes, too.
 pub(crate) fn pid_namespace() -> u64 {
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
+}
+
+/// The same for what this process writes of itself: without `/proc`, the last one that was known.
+pub(crate) fn own_pid_namespace() -> u64 {
+    static LAST: Remembered = Remembered::new();
+    LAST.or_last(Some(pid_namespace()).filter(|namespace| *namespace != 0))
+}
+
+/// A number that `/proc` had for this process, which may have no `/proc` any more: it has called `chroot`.
+struct Remembered {
+    pid: AtomicU32,
+    number: AtomicU64,
+}
+
+impl Remembered {
+    const fn new() -> Self {
+        Self { pid: AtomicU32::new(0), number: AtomicU64::new(0) }
+    }
+
+    /// The number that was found, or else the last one of this process; 0 if there is none.
+    fn or_last(&self, found: Option<u64>) -> u64 {
+        if let Some(found) = found {
+            self.number.store(found, Ordering::Relaxed);
+            // Release, with the Acquire below: the number is of that process.
+            self.pid.store(std::process::id(), Ordering::Release);
+            return found;
+        }
+        if self.pid.load(Ordering::Acquire) == std::process::id() { self.number.load(Ordering::Relaxed) } else { 0 }
+    }
 }
 
 /// Whether field 3 of a `stat` file is a zombie or dead state.
@@ -155,8 +200,9 @@ pub(crate) fn thread_count() -> Option<usize> {
     usize::try_from(links.checked_sub(2)?).ok().filter(|threads| *threads > 0)
 }
 
+/// Field 22, as processes in the initial time namespace read it.
 fn start_time(stat: &[u8]) -> Option<u64> {
-    field(stat, 22)?.parse().ok()
+    field(stat, 22)?.parse().ok().map(initial_start)
 }
 
 /// A field of a `stat` file, from the third on. The second one, a name in parentheses, may contain blanks and parentheses.
@@ -193,6 +239,6 @@ mod tests {
     #[test]
     fn a_process_is_identified_by_id_and_start_time() {
         assert!(exists(std::process::id(), started()));
-        assert!(!exists(std::process::id(), started() + 1));
+        assert!(!exists(std::process::id(), started() + 2));
     }
 }

@@ -3,13 +3,14 @@
 //! Linux checks that the counters of all processors agree, and uses the TSC as its clock source only while they do; this module follows
 //! it. The precision of the tick rate grows with the time of measurement. The first process after boot measures for 10 ms, and stores the
 //! result with the start of the measurement in the file `tsc` of the run directory. Later processes extend the measurement from that
-//! start, which gives a longer baseline.
+//! start, which gives a longer baseline. Times in the file are those of the initial time namespace.
 
 use crate::boot_file::{BootFile, Locked};
 use crate::rundir::RunDir;
 use std::io;
 use std::time::Duration;
 use tracepoint_core::clock::{self, Calibration, TscRefused};
+use tracepoint_reader::time_namespace::TimeNamespace;
 
 const FILE: BootFile<4> = BootFile { name: "tsc", numbers: ["base_tsc", "base_ns", "ticks_per_second", "baseline_ns"] };
 
@@ -22,8 +23,10 @@ const LONGER: u64 = 2;
 
 /// Uses the counter if the kernel does. Otherwise the clock is `clock_gettime`, and the core records the reason.
 pub(crate) fn trust() {
-    if let Err(reason) = kernel_trusts_it() {
-        return clock::distrust_tsc(reason);
+    match kernel_trusts_it() {
+        Err(SourceError::Unreadable(_)) if clock::name() == "tsc" => return,
+        Err(SourceError::Unreadable(reason) | SourceError::Other(reason)) => return clock::distrust_tsc(reason),
+        Ok(()) => {}
     }
     // On an error the core records the reason.
     let _ = calibration().and_then(clock::trust_tsc);
@@ -34,36 +37,52 @@ pub(crate) fn check_source() {
     if clock::name() != "tsc" {
         return;
     }
-    if let Err(reason) = kernel_trusts_it() {
-        return clock::distrust_tsc(reason);
+    match kernel_trusts_it() {
+        // The process has no `/sys` any more: it has called `chroot`, for example.
+        Err(SourceError::Other(reason)) => return clock::distrust_tsc(reason),
+        // Unreadable: the process has no `/sys` any more, because it has called `chroot`, for example.
+        Err(SourceError::Unreadable(_)) | Ok(()) => {}
     }
     // If another process holds the lock, or there is no file, a later check extends it.
-    let Ok(run_dir) = RunDir::find() else { return };
+    let (Ok(run_dir), Some(namespace)) = (RunDir::find(), TimeNamespace::of_this_process()) else { return };
     if let Ok(locked) = FILE.try_lock(&run_dir) {
-        let _ = shared_calibration(&locked);
+        let _ = shared_calibration(&locked, namespace);
     }
 }
 
-fn kernel_trusts_it() -> Result<(), String> {
+/// Why the kernel is not known to use the counter.
+enum SourceError {
+    /// It uses another clock.
+    Other(String),
+    Unreadable(String),
+}
+
+fn kernel_trusts_it() -> Result<(), SourceError> {
     match std::fs::read_to_string(CLOCK_SOURCE) {
         Ok(name) if name.trim_end() == "tsc" => Ok(()),
-        Ok(name) => Err(format!("the kernel's own clock is {}", name.trim_end())),
-        Err(error) => Err(format!("cannot read the kernel's clock source: {CLOCK_SOURCE}: {error}")),
+        Ok(name) => Err(SourceError::Other(format!("the kernel's own clock is {}", name.trim_end()))),
+        Err(error) => {
+            Err(SourceError::Unreadable(format!("cannot read the kernel's clock source: {CLOCK_SOURCE}: {error}")))
+        }
     }
 }
 
-/// The calibration of this boot; if the run directory cannot be used, one of this process alone.
+/// The calibration of this boot; if the run directory cannot be used, or the time namespace is unknown, one of this process alone.
 fn calibration() -> Result<Calibration, TscRefused> {
-    let shared = |run_dir: &RunDir| -> io::Result<_> { Ok(shared_calibration(&FILE.lock(run_dir)?)) };
+    let namespace = TimeNamespace::of_this_process();
+    let shared = |run_dir: &RunDir| -> Option<io::Result<_>> {
+        let namespace = namespace?;
+        Some(FILE.lock(run_dir).map(|locked| shared_calibration(&locked, namespace)))
+    };
     match RunDir::find().map(|run_dir| shared(&run_dir)) {
-        Ok(Ok(shared)) => shared,
+        Ok(Some(Ok(shared))) => shared,
         _ => Calibration::measure(FIRST_MEASUREMENT),
     }
 }
 
 /// The stored calibration, extended to now if that doubles its baseline; a new one if there is none or it is wrong.
-fn shared_calibration(locked: &Locked<'_, 4>) -> Result<Calibration, TscRefused> {
-    let known = locked.read().and_then(from_numbers);
+fn shared_calibration(locked: &Locked<'_, 4>, namespace: TimeNamespace) -> Result<Calibration, TscRefused> {
+    let known = locked.read().and_then(|numbers| from_numbers(numbers, namespace));
     let (calibration, is_new) = match known.and_then(|known| Some((known, known.prolonged()?))) {
         Some((known, longer)) if longer.baseline_ns / LONGER < known.baseline_ns => (known, false),
         Some((_, longer)) => (longer, true),
@@ -71,12 +90,13 @@ fn shared_calibration(locked: &Locked<'_, 4>) -> Result<Calibration, TscRefused>
     };
     if is_new {
         // If the file cannot be written, each process measures for itself.
-        let _ = locked.write(to_numbers(calibration));
+        let _ = locked.write(to_numbers(calibration, namespace));
     }
     Ok(calibration)
 }
 
-fn from_numbers(numbers: [i128; 4]) -> Option<Calibration> {
+fn from_numbers(mut numbers: [i128; 4], namespace: TimeNamespace) -> Option<Calibration> {
+    numbers[1] = numbers[1].checked_add(namespace.monotonic.into())?;
     let [base_tsc, base_ns, ticks_per_second, baseline_ns] = numbers.map(|number| u64::try_from(number).ok());
     Some(Calibration {
         base_tsc: base_tsc?,
@@ -86,9 +106,11 @@ fn from_numbers(numbers: [i128; 4]) -> Option<Calibration> {
     })
 }
 
-fn to_numbers(calibration: Calibration) -> [i128; 4] {
+fn to_numbers(calibration: Calibration, namespace: TimeNamespace) -> [i128; 4] {
     let Calibration { base_tsc, base_ns, ticks_per_second, baseline_ns } = calibration;
-    [base_tsc, base_ns, ticks_per_second, baseline_ns].map(i128::from)
+    let mut numbers = [base_tsc, base_ns, ticks_per_second, baseline_ns].map(i128::from);
+    numbers[1] -= i128::from(namespace.monotonic);
+    numbers
 }
 
 #[cfg(test)]
@@ -98,6 +120,8 @@ mod skip;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const INITIAL: fn() -> TimeNamespace = TimeNamespace::default;
 
     /// Whether this machine has an invariant time stamp counter.
     fn measurable() -> bool {
@@ -116,18 +140,34 @@ mod tests {
         }
         let temp = tempfile::tempdir()?;
         let dir = RunDir::at(&temp.path().join("run"))?;
-        let first = shared_calibration(&FILE.lock(&dir)?)?;
+        let first = shared_calibration(&FILE.lock(&dir)?, INITIAL())?;
         assert!(first.baseline_ns >= 10_000_000);
         // The calibration stays the same at first; later it has the same start and a longer baseline.
         let mut last = first;
         while last == first {
-            last = shared_calibration(&FILE.lock(&dir)?)?;
+            last = shared_calibration(&FILE.lock(&dir)?, INITIAL())?;
             std::thread::sleep(Duration::from_millis(1));
         }
         assert_eq!((last.base_tsc, last.base_ns), (first.base_tsc, first.base_ns));
         assert!(last.baseline_ns >= LONGER * first.baseline_ns);
-        assert_eq!(FILE.lock(&dir)?.read().and_then(from_numbers), Some(last));
+        assert_eq!(FILE.lock(&dir)?.read().and_then(|numbers| from_numbers(numbers, INITIAL())), Some(last));
         Ok(())
+    }
+
+    /// One file serves processes whose clocks differ by an hour, or by less than what is tolerated.
+    #[test]
+    fn a_calibration_is_shared_between_time_namespaces() {
+        let known =
+            Calibration { base_tsc: 1 << 40, base_ns: 5_000_000_000, ticks_per_second: 2_500_000_000, baseline_ns: 9 };
+        let mut ahead = TimeNamespace::default();
+        for offset in [3_600_000_000_000, 1_000, -4_000_000_000] {
+            ahead.monotonic = offset;
+            let shifted = Calibration { base_ns: known.base_ns.saturating_add_signed(offset), ..known };
+            assert_eq!(from_numbers(to_numbers(known, INITIAL()), ahead), Some(shifted));
+            assert_eq!(from_numbers(to_numbers(shifted, ahead), INITIAL()), Some(known));
+        }
+        ahead.monotonic = -6_000_000_000;
+        assert_eq!(from_numbers(to_numbers(known, INITIAL()), ahead), None, "before the beginning of its clock");
     }
 
     #[test]
@@ -138,22 +178,25 @@ mod tests {
         let temp = tempfile::tempdir()?;
         let dir = RunDir::at(&temp.path().join("run"))?;
         let locked = FILE.lock(&dir)?;
-        let good = shared_calibration(&locked)?;
+        let good = shared_calibration(&locked, INITIAL())?;
         let wrong = [
             [0; 4],
             [-1, 5, 2_000_000_000, 10_000_000],
-            to_numbers(Calibration { base_ns: good.base_ns / 2, ..good }),
-            to_numbers(Calibration { base_tsc: u64::MAX, ..good }),
-            to_numbers(Calibration { ticks_per_second: good.ticks_per_second + good.ticks_per_second / 100, ..good }),
+            to_numbers(Calibration { base_ns: good.base_ns / 2, ..good }, INITIAL()),
+            to_numbers(Calibration { base_tsc: u64::MAX, ..good }, INITIAL()),
+            to_numbers(
+                Calibration { ticks_per_second: good.ticks_per_second + good.ticks_per_second / 100, ..good },
+                INITIAL(),
+            ),
         ];
         for numbers in wrong {
             std::thread::sleep(Duration::from_millis(5));
             locked.write(numbers)?;
-            let again = shared_calibration(&locked)?;
+            let again = shared_calibration(&locked, INITIAL())?;
             assert!(again.base_tsc > good.base_tsc, "{numbers:?}");
             let off = again.ticks_per_second.abs_diff(good.ticks_per_second);
             assert!(off < good.ticks_per_second / 100, "{numbers:?}: {again:?}");
-            assert_eq!(locked.read(), Some(to_numbers(again)));
+            assert_eq!(locked.read(), Some(to_numbers(again, INITIAL())));
         }
         Ok(())
     }

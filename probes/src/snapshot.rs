@@ -201,6 +201,23 @@ impl Snapshot {
         (snapshot, reader.is_whole.get())
     }
 
+    /// Adds so many nanoseconds to all times: for results of a process whose clock has another zero point.
+    pub fn shift(&mut self, nanoseconds: i64) {
+        match &mut self.results {
+            Results::Rate(rate) => {
+                for (second, _) in &mut rate.seconds {
+                    *second = second.wrapping_add_signed(nanoseconds.div_euclid(1_000_000_000)) & 0xFFFF_FFFF;
+                }
+            }
+            Results::Last { values } => {
+                for value in values {
+                    value.time = value.time.saturating_add_signed(nanoseconds);
+                }
+            }
+            Results::Count(_) | Results::Histogram(_) | Results::Latency { .. } | Results::Top { .. } => {}
+        }
+    }
+
     /// Adds the results of the same statistic in another process.
     ///
     /// Of last and top, as many values are kept as there are in the longer one. A value that is missing in one of two lists of frequent values
@@ -348,5 +365,23 @@ impl<'a> Reader<'a> {
     fn top(&self) -> Vec<FrequentValue> {
         let values = kept::top_values(self.cells(), self.layout).into_iter().take(self.layout.parameter());
         values.map(|kept::Frequent { key, count, error }| FrequentValue { value: key, count, error }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_another_clock_are_shifted() {
+        let results = Results::Rate(Rate { events: 3, seconds: vec![(86_410, 3), (5, 1)] });
+        let mut snapshot = Snapshot { statistic: "rate".to_owned(), results, unusable: 0, skipped: 0 };
+        snapshot.shift(-86_400_000_000_000);
+        let Results::Rate(rate) = &snapshot.results else { panic!("{snapshot:?}") };
+        assert_eq!(rate.seconds, [(10, 3), (0x1_0000_0000 - 86_395, 1)]);
+        let value = LastValue { time: 7, value: GroupKey::Unsigned(0) };
+        snapshot.results = Results::Last { values: vec![value] };
+        snapshot.shift(3);
+        assert!(matches!(&snapshot.results, Results::Last { values } if values[0].time == 10));
     }
 }

@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+mod boot_id;
 mod checked_packet;
 mod checksum;
 mod chunk;
@@ -63,6 +64,7 @@ mod span;
 mod stream;
 mod take;
 pub mod text;
+pub mod time_namespace;
 pub mod udp;
 pub mod usdt;
 mod value;
@@ -96,6 +98,7 @@ pub use view::EventView;
 /// Parts that the other crates of this workspace share. They are not a public API, and may change in any release.
 #[doc(hidden)]
 pub mod internal {
+    pub use crate::boot_id::boot_id;
     pub use crate::checksum::{Checked, check, check_padded, checksum, seal, sealed};
     pub use crate::merge::Watermark;
     pub use crate::record_sizes::{Record, RecordSizes, Records, Unreadable, extend_time};

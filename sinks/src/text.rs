@@ -17,6 +17,7 @@ use std::path::Path;
 use std::time::Instant;
 use tracepoint_reader::internal::Watermark;
 use tracepoint_reader::text::TextOptions;
+use tracepoint_reader::time_namespace::is_own_clock;
 use tracepoint_reader::{Event, Metadata, PacketDecoder};
 use tracepoint_ring::channel::{Packet, Policy, StreamId};
 
@@ -144,7 +145,7 @@ impl<W: Write + Send> Sink for TextSink<W> {
     fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {
         // Flight recorders hand over nothing before the end, and by another clock than the system's the age of a packet is unknown.
         let is_recorder = |channel: &ChannelDescription| channel.policy == Policy::Overwrite;
-        let has_watermark = start.trace.clock.uuid.is_some() && !start.channels.iter().any(is_recorder);
+        let has_watermark = start.trace.clock.uuid.is_some_and(is_own_clock) && !start.channels.iter().any(is_recorder);
         self.watermark = has_watermark.then(|| Watermark::new(start.packet_delay));
         self.add_metadata(start.metadata)
     }

@@ -15,6 +15,7 @@ mod channels;
 mod crashed;
 mod exit_codes;
 mod hostile_names;
+mod identity;
 mod in_code;
 mod kernel;
 mod leftover;
@@ -83,6 +84,7 @@ fn is_traced() -> bool {
     let ballast: usize = env::var(BALLAST).map_or(0, |mib| mib.parse().expect("a number"));
     let _ballast = std::hint::black_box(vec![1_u8; ballast << 20]);
     let _agent = Agent::start().expect("an agent");
+    identity::change();
     println!("ready");
     if let Some(threads) = env::var(BUSY).ok().and_then(|threads| threads.parse().ok()) {
         for _ in 0..threads {
@@ -151,6 +153,14 @@ impl Drop for Traced {
     }
 }
 
+/// Starts a traced process, and waits until it has its agent.
+fn ready(mut command: Command) -> Traced {
+    let mut traced = Traced(command.spawn().expect("the test's own program"));
+    let output = BufReader::new(traced.0.stdout.take().expect("a pipe"));
+    assert!(output.lines().any(|line| line.is_ok_and(|line| line.ends_with("ready"))), "it ended too soon");
+    traced
+}
+
 /// A temporary directory with a run directory for one test.
 struct Place(TempDir);
 
@@ -169,10 +179,7 @@ impl Place {
 
     fn start_as(&self, mut command: Command) -> Traced {
         command.env("TRACEPOINT_RUN_DIR", self.path("run")).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut traced = Traced(command.spawn().expect("the test's own program"));
-        let output = BufReader::new(traced.0.stdout.take().expect("a pipe"));
-        assert!(output.lines().any(|line| line.is_ok_and(|line| line.ends_with("ready"))), "it ended too soon");
-        traced
+        ready(command)
     }
 
     fn command(&self, arguments: &[&str]) -> Command {

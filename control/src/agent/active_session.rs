@@ -192,6 +192,9 @@ impl ActiveSession {
             self.matcher.run(&spec, context.key(), &context.info.executable, &context.events);
         self.ack.rules = rules.into_iter().map(|rule| rule.map(rule_ack)).collect();
         self.notices = notices;
+        if !spec.sinks.is_empty() && PrivateDir::has_left_root() {
+            self.notices.push(Notice::ChangedRoot { pid: std::process::id() });
+        }
         self.budget.follow(spec.budget.as_ref());
         events.retain(|event| !self.budget.is_off(&event.name));
         if spec.state == State::Active {

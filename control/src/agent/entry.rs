@@ -10,6 +10,7 @@ use crate::process::ProcessKey;
 use crate::rundir::RunDir;
 use crate::session_dir::TRIES;
 use crate::session_dir::lock::{Lock, is_turn_to_clean, lock_own};
+use rustix::fs::{FlockOperation, flock};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -73,6 +74,12 @@ impl Entry {
 
     fn put<T: serde::Serialize>(&self, name: &str, value: &T) -> Result<(), DirError> {
         app::replace_json(&self.dir, name, value).map_err(|error| self.dir.failed("write", name, error))
+    }
+
+    /// Leaves the entry, which this process may not remove, to the next controller.
+    pub(super) fn abandon(&self) {
+        // Fails only for a bad descriptor.
+        let _ = flock(&self.dir, FlockOperation::Unlock);
     }
 
     /// Removes the entry; further calls do nothing.

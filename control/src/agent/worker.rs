@@ -1,5 +1,7 @@
 //! The agent's thread.
 
+mod changed_identity;
+
 use super::AgentError;
 use super::active_session::ActiveSession;
 use super::context::Context;
@@ -64,6 +66,8 @@ pub(super) struct Worker {
     /// Wakes the thread when the program registers a state dump or a marker.
     dumps: Wake,
     spares: SpareDescriptors,
+    /// Whether the process may use no run directory, since it has changed its user.
+    is_homeless: bool,
     /// The number of events that have another tool attached, or why they cannot be switched on.
     tools: Result<usize, SwitchError>,
 }
@@ -74,6 +78,7 @@ impl Worker {
         let sessions = run_dir.subdir(SESSIONS)?;
         let dumps = wake_for_dumps().map_err(|errno| AgentError::Thread(errno.into()))?;
         let (entry, bell) = Entry::make(run_dir)?;
+        run_dir.dir().keep();
         let mut spares = SpareDescriptors::default();
         spares.take(&sessions);
         let path = std::path::absolute(sessions.path()).map_err(|error| sessions.failed("find", "", error))?;
@@ -91,6 +96,7 @@ impl Worker {
             scan_complete: true,
             dumps,
             spares,
+            is_homeless: false,
             tools: Ok(0),
         };
         worker.publish()?;
@@ -253,6 +259,9 @@ impl Worker {
         self.dumps.reset();
         late_markers::begin_scan();
         self.answered.extend(self.bell.take());
+        if !self.follow_identity() {
+            return true;
+        }
         let excess = self.answered.len().saturating_sub(MAX_ANSWERED);
         self.answered.drain(..excess);
         if let Some(session) = &mut self.environment {

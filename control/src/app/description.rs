@@ -46,7 +46,7 @@ impl ApplicationInfo {
             pid: process.pid,
             started: process::started(),
             boot: boot_id().map(|boot| boot.to_string()).unwrap_or_default(),
-            pid_namespace: process::pid_namespace(),
+            pid_namespace: process::own_pid_namespace(),
             user: rustix::process::geteuid().as_raw(),
             name: process.name,
             executable: process.executable,

@@ -60,6 +60,20 @@ pub enum ControlError {
         /// The run directory in which its entry was expected.
         run_dir: PathBuf,
     },
+    /// The user of the process may not use the run directory: most likely it has changed its user since its agent started.
+    #[error(
+        "process {pid} is of user {user}, who may not use its run directory {}: start the agent after the change of the user (`setuid`), \
+         or name a directory in TRACEPOINT_RUN_DIR that this user may use",
+        run_dir.display()
+    )]
+    ChangedUser {
+        /// Its id.
+        pid: u32,
+        /// Its user's id.
+        user: u32,
+        /// The run directory.
+        run_dir: PathBuf,
+    },
     /// The name is not valid for a session.
     #[error("{reason}")]
     Name {

@@ -1,6 +1,7 @@
 //! Finds the run directory of another process, and the process's id in its own pid namespace.
 
 use super::ControlError;
+use crate::app::APPS;
 use crate::process::{self, ProcessKey};
 use crate::rundir::{RunDir, place};
 use crate::secure_exec::is_secure;
@@ -11,21 +12,59 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The run directory of a process, as that process sees it.
+/// The run directory of a process: that which its environment, its user and its root directory tell, or that in which its agent has an entry
+/// open, if the process has left the former since: it has called `setuid` or `chroot`.
 pub(super) fn run_dir_of(pid: u32) -> Result<RunDir, ControlError> {
-    if process::started_at(pid).is_none() {
-        return Err(ControlError::NoProcess { pid });
+    let Some(key) = key_of(pid) else { return Err(ControlError::NoProcess { pid }) };
+    let has_entry = |run_dir: &RunDir| {
+        let entry = run_dir.open_subdir(APPS).and_then(|apps| apps.open_subdir(&key.to_string()));
+        entry.is_ok()
+    };
+    match expected_run_dir(pid) {
+        Ok(run_dir) if has_entry(&run_dir) => Ok(run_dir),
+        // After `setuid`, the environment of a process is hidden from its own user.
+        expected => open_run_dir(&proc_of(pid), key)
+            .filter(has_entry)
+            .or_else(|| RunDir::open(&RunDir::place()).ok().filter(has_entry))
+            .map_or(expected, Ok),
     }
-    let proc = PathBuf::from(format!("/proc/{pid}"));
+}
+
+fn proc_of(pid: u32) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}"))
+}
+
+/// The run directory of a process, as that process sees it now.
+pub(super) fn expected_run_dir(pid: u32) -> Result<RunDir, ControlError> {
+    let proc = proc_of(pid);
     let hidden = |source| ControlError::Hidden { pid, source };
     let (place, user) = (place_of(&proc).map_err(hidden)?, user(&proc).map_err(hidden)?);
     let path = if place.is_absolute() { seen_from(&proc, &place) } else { proc.join("cwd").join(place) };
     match RunDir::open(&path) {
         // The environment is under the control of its user. The process has no entry in a directory of another user.
-        Ok(run_dir) if !run_dir.is_of(user) => Err(ControlError::NotTraced { pid, run_dir: path }),
+        Ok(run_dir) if !run_dir.is_of(user) => Err(ControlError::ChangedUser { pid, user, run_dir: path }),
         Err(error) if error.is_missing() => Err(ControlError::NotTraced { pid, run_dir: path }),
         opened => Ok(opened?),
     }
+}
+
+/// The run directory with the entry that a process has open: `apps/PID-START`.
+fn open_run_dir(proc: &Path, key: ProcessKey) -> Option<RunDir> {
+    let is_entry = |path: &Path| {
+        let name = path.file_name().and_then(OsStr::to_str).and_then(ProcessKey::of_directory);
+        name.is_some_and(|name| name.is_same(key)) && path.parent().is_some_and(|apps| apps.ends_with(APPS))
+    };
+    let mut open = fs::read_dir(proc.join("fd")).ok()?.flatten().map(|entry| entry.path());
+    let entry = open.find(|fd| fs::read_link(fd).is_ok_and(|path| is_entry(&path)))?;
+    let path = fs::read_link(&entry).ok()?;
+    // By its name, if that is the same directory here.
+    let here = path.ancestors().nth(2).and_then(|path| RunDir::open(path).ok());
+    here.or_else(|| RunDir::open(&entry.join("../..")).ok())
+}
+
+/// The user of a process, if that is another one than the owner of its run directory, who may not use it.
+pub(super) fn other_user(pid: u32, run_dir: &RunDir) -> Option<u32> {
+    user(&proc_of(pid)).ok().filter(|user| *user != 0 && !run_dir.is_of(*user))
 }
 
 /// The path of the run directory of the process with this directory in `/proc`, as that process sees it.

@@ -113,7 +113,10 @@ impl Controller {
 
 /// Calls `is_done` at least once, and until it returns `true` or the timeout has passed. With many processes the calls take at most a tenth of
 /// the time: the processes need the processors in order to answer.
-fn poll_until(timeout: Duration, mut is_done: impl FnMut() -> Result<bool, ControlError>) -> Result<(), ControlError> {
+pub(super) fn poll_until(
+    timeout: Duration,
+    mut is_done: impl FnMut() -> Result<bool, ControlError>,
+) -> Result<(), ControlError> {
     let began = Instant::now();
     let mut pause = MIN_INTERVAL;
     loop {

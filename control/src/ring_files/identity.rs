@@ -45,7 +45,7 @@ impl Identity {
         page.put(PID, &std::process::id().to_le_bytes());
         page.put(STARTED, &process::started().to_le_bytes());
         page.put(BOOT_ID, boot_id().unwrap_or_default().as_bytes());
-        page.put(PID_NAMESPACE, &process::pid_namespace().to_le_bytes());
+        page.put(PID_NAMESPACE, &process::own_pid_namespace().to_le_bytes());
         page.put_text(&EXECUTABLE, process::executable().as_bytes());
         page.put_text(&HOSTNAME, &process::hostname());
         page.put_text(&SESSION, session.as_bytes());

@@ -11,6 +11,7 @@ use crate::process::{self, ProcessKey};
 use crate::spec::Rule;
 use serde::{Deserialize, Serialize};
 use std::io;
+use tracepoint_reader::time_namespace::TimeNamespace;
 
 pub(super) const SUFFIX: &str = ".json";
 const FORMAT: &str = "tracepoint-statistics";
@@ -26,7 +27,20 @@ pub(super) struct Index {
     pub(super) name: String,
     /// 0 if it is not known.
     pid_namespace: u64,
+    /// How far `CLOCK_MONOTONIC` of its time namespace is ahead of that of the initial one, in ns.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    clock_shift: i64,
     pub(super) statistics: Vec<Entry>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_zero(shift: &i64) -> bool {
+    *shift == 0
+}
+
+/// The shift of this process's own clock.
+fn shift() -> i64 {
+    TimeNamespace::of_this_process().unwrap_or_default().monotonic
 }
 
 /// A statistic in a file.
@@ -50,9 +64,15 @@ impl Index {
             version: VERSION,
             process: ProcessKey::of_this_process(),
             name: process::this_process().name,
-            pid_namespace: process::pid_namespace(),
+            pid_namespace: process::own_pid_namespace(),
+            clock_shift: shift(),
             statistics,
         }
+    }
+
+    /// What is to be added to times of its process so that they are those of this one.
+    pub(super) fn shift_to_here(&self) -> i64 {
+        shift().saturating_sub(self.clock_shift)
     }
 
     pub(super) fn write(&self, dir: &PrivateDir, process: &str) -> io::Result<()> {

@@ -93,12 +93,14 @@ impl SessionStatistics {
     }
 
     fn read_process(&mut self, dir: &PrivateDir, index: Index, is_alive: bool) -> ProcessStatistics {
+        let shift = index.shift_to_here();
         let Index { process, name, statistics, .. } = index;
         let mut results = Vec::new();
         let mut open: Option<(String, File)> = None;
         for entry in statistics {
             match read_one(dir, &mut open, &entry) {
-                Ok(snapshot) => {
+                Ok(mut snapshot) => {
+                    snapshot.shift(shift);
                     results.push(StatisticResult::new(entry.rule, entry.event, entry.is_duration, snapshot));
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -1,7 +1,8 @@
 //! Whether a process is still running and recording.
 
-use crate::account::uuid_text;
+use crate::boot_id::boot_id;
 use crate::ring::Identity;
+use crate::time_namespace::{initial_start, is_same_start};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -25,14 +26,13 @@ fn is_unlocked(directory: &Path) -> bool {
 
 /// Whether the process runs. This cannot be known of a process of another boot or pid namespace.
 fn is_running(identity: &Identity) -> bool {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = fs::metadata("/proc/self/ns/pid").map(|link| link.ino()).ok();
-    boot.trim() == uuid_text(identity.boot)
+    boot_id() == Some(identity.boot)
         && namespace == Some(identity.pid_namespace)
-        && running_since(identity.pid) == Some(identity.start)
+        && running_since(identity.pid).is_some_and(|start| is_same_start(start, identity.start))
 }
 
-/// The start time of a process in clock ticks after boot; `None` if it does not exist, or has ended and was not yet reaped.
+/// The start time of a process in clock ticks after boot, as in the initial time namespace; `None` if it does not exist, or has ended and was not yet reaped.
 fn running_since(pid: u32) -> Option<u64> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
@@ -40,7 +40,7 @@ fn running_since(pid: u32) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
     let state = fields.next()?;
-    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
+    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok().map(initial_start) }
 }
 
 #[cfg(test)]

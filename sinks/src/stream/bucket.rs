@@ -1,6 +1,6 @@
 //! A token bucket that several senders share, also those of other processes, without a lock.
 //!
-//! Its state is one word: the time up to which the bandwidth is *taken*, in ns of `CLOCK_MONOTONIC`. A sender reserves the time that its bytes
+//! Its state is one word: the time up to which the bandwidth is *taken*, in ns of `CLOCK_MONOTONIC` as the initial time namespace has it. A sender reserves the time that its bytes
 //! need at the rate, behind what is taken, and sends them when that time begins:
 //!
 //! ```text
@@ -20,6 +20,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use tracepoint_reader::time_namespace::TimeNamespace;
 pub use words::BucketWords;
 
 /// How much unused time is left for a burst.
@@ -79,10 +80,11 @@ impl Bucket {
     }
 }
 
-/// The present time in ns of `CLOCK_MONOTONIC`, which is the same in all processes.
+/// The present time in ns of `CLOCK_MONOTONIC` in the initial time namespace, which is the same in all processes.
 pub(super) fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
-    (time.tv_sec.cast_unsigned()).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.cast_unsigned())
+    let own = (time.tv_sec.cast_unsigned()).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.cast_unsigned());
+    own.saturating_add_signed(-TimeNamespace::of_this_process().unwrap_or_default().monotonic)
 }
 
 #[cfg(test)]

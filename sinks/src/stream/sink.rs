@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use tracepoint_reader::internal::Watermark;
+use tracepoint_reader::time_namespace::is_own_clock;
 use tracepoint_ring::channel::{Packet, PacketHeader, Policy};
 use tracepoint_ring::clock;
 
@@ -104,7 +105,8 @@ impl Sink for StreamSink {
     }
 
     fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {
-        self.has_system_clock = start.trace.clock.uuid.is_some();
+        let clock = start.trace.clock.uuid.filter(|clock| is_own_clock(*clock));
+        self.has_system_clock = clock.is_some();
         self.packet_delay = Some(start.packet_delay);
         self.options.bandwidth.begin();
         self.look_at(start.channels)?;
@@ -115,7 +117,7 @@ impl Sink for StreamSink {
         };
         let identity = Identity {
             uuid: start.trace.uuid,
-            clock: start.trace.clock.uuid.unwrap_or_default(),
+            clock: clock.unwrap_or_default(),
             pid: process.pid,
             host: process.hostname.clone(),
             session: start.trace.name.clone(),

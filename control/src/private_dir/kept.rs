@@ -1,0 +1,54 @@
+//! The run directory of a process that may leave the root directory in which it has found it (`chroot`, `pivot_root`, `setns`).
+//!
+//! Paths below the run directory lead nowhere then, or into a directory of the same name that no controller looks at. They are therefore opened
+//! from the descriptor that the process keeps.
+
+use super::{DirError, OPEN_DIR, PrivateDir};
+use rustix::fs::{Mode, openat};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
+
+static KEPT: OnceLock<Kept> = OnceLock::new();
+
+struct Kept {
+    root: (u64, u64),
+    path: PathBuf,
+    fd: OwnedFd,
+}
+
+/// The root directory of this process.
+fn root() -> Option<(u64, u64)> {
+    std::fs::metadata("/").ok().map(|root| (root.dev(), root.ino()))
+}
+
+impl PrivateDir {
+    /// Keeps this directory for the paths below it. Only the first one of a process is kept.
+    pub(crate) fn keep(&self) {
+        let (Some(root), Ok(path), Ok(fd)) = (root(), std::path::absolute(&self.path), self.fd.try_clone()) else {
+            return;
+        };
+        let _ = KEPT.set(Kept { root, path, fd });
+    }
+
+    /// Opens the directory at `path` by `step` from one to the next, if it is below the kept directory, and this process has another root
+    /// directory by now.
+    pub(super) fn kept(path: &Path, step: fn(&Self, &str) -> Result<Self, DirError>) -> Option<Result<Self, DirError>> {
+        let kept = KEPT.get()?;
+        let below = path.strip_prefix(&kept.path).ok().filter(|_| root() != Some(kept.root))?;
+        let failed = |source| DirError::Io { action: "open", path: kept.path.clone(), source };
+        let first = openat(&kept.fd, ".", OPEN_DIR, Mode::empty()).map_err(|errno| failed(errno.into()));
+        let first = first.and_then(|fd| Self { path: kept.path.clone(), fd }.checked());
+        let names = below.components().filter_map(|part| match part {
+            Component::Normal(name) => name.to_str(),
+            _ => None,
+        });
+        Some(names.fold(first, |dir, name| step(&dir?, name)))
+    }
+
+    /// Whether this process has left the root directory in which it has [kept](Self::keep) its run directory.
+    pub(crate) fn has_left_root() -> bool {
+        KEPT.get().is_some_and(|kept| root() != Some(kept.root))
+    }
+}
