@@ -64,11 +64,15 @@ fn run() {
     }
 }
 
+/// Answers a request; one of 250 is slow.
 fn answer(id: u32) {
     let _request = tracepoint::span!(shop::request(id));
     let status = if id % 10 == 9 { 500 } else { 200 };
     tracepoint::trace!(shop::asked(id));
     tracepoint::trace!(shop::answered(id, 64 * id, "/cart", status));
+    if id % 250 == 249 {
+        std::thread::sleep(Duration::from_millis(210));
+    }
 }
 
 /// What a request causes in the other parts of the program.

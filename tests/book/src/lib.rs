@@ -20,6 +20,7 @@ mod pages {
         readme: "README.md",
         first_steps: "docs/first-steps.md",
         declaring: "docs/declaring.md",
+        service: "docs/service.md",
         spans: "docs/spans.md",
         probes: "docs/probes.md",
         sessions: "docs/sessions.md",
