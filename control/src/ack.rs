@@ -220,6 +220,7 @@ mod tests {
             filtered: u64::MAX,
             suppressed: u64::MAX,
             lost: [("sink".to_owned(), u64::MAX)].into(),
+            sink_lost: [("network".to_owned(), u64::MAX)].into(),
             bytes: u64::MAX,
         };
         let mut sum = most.clone();
