@@ -1,7 +1,7 @@
 //! `tracectl dt dump`: the entries of a dt file.
 
 use super::{finish, hex, report_damage};
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::{message, output};
 use clap::Args;
 use datatrace::{DtReader, EntryBytes, FieldValue, Format, ReadError, Slot};
@@ -47,6 +47,9 @@ pub(crate) struct Dump {
 impl Dump {
     pub(crate) fn run(&self) -> VerbResult {
         let file = DtReader::open(&self.path)?;
+        if let Some(index) = self.slot {
+            self.require_slot(&file, index)?;
+        }
         let mut outcome = Outcome::Success;
         let format = match &self.format {
             Some(format) => Some(format.clone()),
@@ -61,6 +64,22 @@ impl Dump {
             None => self.show_slots(&file)?,
         };
         finish(&file, &self.path, if shown == Outcome::Success { outcome } else { shown })
+    }
+
+    /// Fails if the file has no such slot.
+    fn require_slot(&self, file: &DtReader, index: u32) -> Result<(), Failure> {
+        let mut count = 0;
+        for slot in file.slots() {
+            count += 1;
+            // Damaged slots are reported when they are shown.
+            if slot.map_or(true, |slot| slot.index() == index) {
+                return Ok(());
+            }
+        }
+        let path = self.path.display();
+        Err(Failure::Refused(format!(
+            "{path} has no slot {index}: it has {count}, and `tracectl dt info {path}` shows them"
+        )))
     }
 
     fn show_entries(&self, file: &DtReader, format: &Format) -> VerbResult {

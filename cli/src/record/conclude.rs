@@ -8,16 +8,19 @@ use std::io;
 use std::path::Path;
 use std::process::Child;
 
+/// What is told of a recording that has reached its largest size, which is a regular end.
+pub(super) fn stopped_at(max_size: u64) -> String {
+    format!("stopped at `--max-size` ({})", units::bytes(max_size))
+}
+
 impl Record {
     /// Writes the report. The outcome is that of the command, if there was one.
     pub(super) fn conclude(&self, report: &Report, out: Option<&Path>, child: Option<Child>) -> VerbResult {
         // The recording is over, and the outcome is its own. An error of the standard output is told beside it, at the end.
         drop(self.rights.as_self(|| self.write_report(report, out)));
         if report.is_full() {
-            let size = units::bytes(self.max_size);
-            message::note(&format!(
-                "stopped at `--max-size` ({size}); what was in the rings then is counted as lost, for the reason `sink`"
-            ));
+            let at = stopped_at(self.max_size);
+            message::note(&format!("{at}; what was in the rings then is counted as lost, for the reason `sink`"));
         }
         let lossy = self.fail_on_loss && report.any_lost();
         let mut outcome = report.outcome().max(if lossy { Outcome::Lossy } else { Outcome::Success });

@@ -11,6 +11,7 @@ mod forwarded;
 mod host;
 mod report;
 
+use super::conclude::stopped_at;
 use crate::failure::Failure;
 use crate::interrupt::WaitingInterrupt;
 use crate::message;
@@ -91,6 +92,9 @@ impl HostArguments {
             if ending.is_some_and(|since| since.elapsed() >= end_time) {
                 break;
             }
+        }
+        if collecting.is_full() {
+            message::note(&stopped_at(max_size));
         }
         for host in &mut hosts {
             if !host.is_over() && host.exit_code.is_none() {

@@ -256,13 +256,14 @@ impl Trigger {
     }
 }
 
-/// Fails if there are processes that the session is for, and none of their events matches the rule of a trigger.
+/// Fails if there are processes that the session is for, and none of their events matches the rule of a trigger; or if the rule names a program of which
+/// there is no process.
 fn require_event(controller: &Controller, session: &NamedSession<'_>, rule: &Rule) -> Result<(), Failure> {
     let mut spec = SessionSpec::new();
     spec.tag = session.spec()?.tag;
     add(&mut spec, session.name(), std::slice::from_ref(rule))?;
     match controller.unmatched(&spec)?.first() {
-        Some(unmatched) if unmatched.processes > 0 => Err(Failure::Refused(format!(
+        Some(unmatched) if unmatched.processes > 0 || rule.exe.is_some() => Err(Failure::Refused(format!(
             "{unmatched}; `tracectl list` shows the events there are; with `--wait` the trigger may be for events of later processes"
         ))),
         _ => Ok(()),

@@ -80,6 +80,9 @@ fn dump_uses_the_format_in_the_file() {
     assert_eq!(objects(&out), [json!({ "slot": 1, "offset": 52, "fields": fields })]);
     let (_, out, _) = text(&["dump", "--format", "[7]", "--slot", "1"], &path);
     assert_eq!(out, "arg1 = 08002a0800000a\n");
+    let (code, out, err) = text(&["dump", "--slot", "9"], &path);
+    assert_eq!((code, out.as_str()), (Some(3), ""));
+    assert!(err.contains("has no slot 9: it has 3, and `tracectl dt info"), "{err}");
 }
 
 #[test]

@@ -71,6 +71,7 @@ fn a_listener_watches_and_notifies() -> Outcome {
     for (words, said) in [
         (&["event", "shop:pad"][..], "no event of the process matches `shop:pad`; did you mean shop:paid?"),
         (&["event", "shop:*", "--level", "==emerg"], "has a level `==emerg`"),
+        (&["event", "shop:*", "--exe", "*/nothing"], "no traced process takes part"),
         (&["event", "shop:paid", "--filter", "cent > 3"], "no field is called `cent`; did you mean cents?"),
     ] {
         let refused = place.refused(&[&["trigger", "--id", "never"], words, &["notify"]].concat());

@@ -53,6 +53,11 @@ impl Collecting {
         self.is_full.load(Ordering::Relaxed) || self.thread.is_finished()
     }
 
+    /// Whether the traces have the largest size.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed)
+    }
+
     /// Completes the files.
     pub(super) fn finish(self) -> Result<Counts, Failure> {
         self.is_over.store(true, Ordering::Relaxed);
