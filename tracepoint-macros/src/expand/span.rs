@@ -74,8 +74,9 @@ pub(super) fn items(krate: &Ident, span: &Span) -> TokenStream {
                     #krate::span::Span::begun(#begin)
                 }
 
-                // What `trace!` calls, which takes no span.
+                // What `trace!` calls, which takes no span. Inlined: without code for it, a shared object must not export its symbol.
                 #[doc(hidden)]
+                #[inline]
                 pub fn __tracepoint_fire<#lifetime>(#(#names: #unused),*)
                 where
                     &#lifetime (): #krate::private::IsEvent<#name>,

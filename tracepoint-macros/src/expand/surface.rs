@@ -160,8 +160,10 @@ pub(super) fn no_span(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
     }
     let (name, lifetime, parent) = (&tracepoint.name, call_lifetime(), local("parent"));
     let Arguments { names, types, .. } = Arguments::of(tracepoint);
+    // Inlined: a function whose bounds cannot hold has no code, and a shared object that exports its symbol cannot be linked.
     quote_spanned! {place(&tracepoint.name)=>
         #[doc(hidden)]
+        #[inline]
         pub fn __tracepoint_begin<#lifetime>(#parent: #krate::span::SpanId, #(#names: #types),*) -> !
         where
             &#lifetime (): #krate::private::IsSpan<#name>,
