@@ -48,6 +48,7 @@ mod layout;
 mod live;
 mod memory;
 mod parse;
+mod row;
 mod sample;
 pub mod snapshot;
 mod spec;

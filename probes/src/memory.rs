@@ -5,8 +5,8 @@
 //! slots) have one each, where an increment is a plain addition. All further threads share the last cell and use atomic additions. A
 //! thread's cell passes to the next thread with the same index together with the slot (T1 of `tracepoint_ring::thread`).
 
+use crate::row::{add_integer, increment};
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracepoint_ring::thread::{add_local, add_local_wide, add_shared_wide};
 
 /// The number of threads that can have a cell of their own.
 pub(crate) const OWN_CELLS: usize = 16;
@@ -28,20 +28,26 @@ pub trait Memory: Send + Sync {
     fn increment(&self, at: usize, is_own: bool) {
         increment(&self.words()[at], is_own);
     }
-}
 
-#[inline(always)]
-fn increment(word: &AtomicU64, is_own: bool) {
-    if is_own {
-        add_local(word, 1);
-    } else {
-        word.fetch_add(1, Ordering::Relaxed);
+    /// Adds a value to the row of integers at `row`, as [`increment`](Self::increment) adds one.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such word.
+    #[doc(hidden)]
+    fn add_integer(&self, row: usize, value: u64, is_own: bool) {
+        add_integer(&self.words()[row..], value, is_own);
     }
 }
 
 impl Memory for Box<[AtomicU64]> {
     fn words(&self) -> &[AtomicU64] {
         self
+    }
+
+    #[inline(always)]
+    fn add_integer(&self, row: usize, value: u64, is_own: bool) {
+        add_integer(&self[row..], value, is_own);
     }
 }
 
@@ -105,16 +111,10 @@ impl<'a> Cell<'a> {
         increment(self.word(at), self.place.is_own);
     }
 
-    /// Adds one to a counter of this cell.
+    /// Whether no other thread changes it.
     #[inline(always)]
-    pub(crate) fn increment_word(self, word: &AtomicU64) {
-        increment(word, self.place.is_own);
-    }
-
-    /// Adds `n` to a number of 128 bits of this cell.
-    #[inline(always)]
-    pub(crate) fn add_wide(self, low: &AtomicU64, high: &AtomicU64, n: u64) {
-        if self.place.is_own { add_local_wide(low, high, n) } else { add_shared_wide(low, high, n) }
+    pub(crate) fn is_own(self) -> bool {
+        self.place.is_own
     }
 
     #[inline]

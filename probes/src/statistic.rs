@@ -47,6 +47,14 @@ impl Memory for Store {
             Self::Given(memory) => memory.increment(at, is_own),
         }
     }
+
+    #[inline(always)]
+    fn add_integer(&self, row: usize, value: u64, is_own: bool) {
+        match self {
+            Self::Heap(words) => words.add_integer(row, value, is_own),
+            Self::Given(memory) => memory.add_integer(row, value, is_own),
+        }
+    }
 }
 
 impl std::fmt::Debug for Statistic {
@@ -274,8 +282,9 @@ impl Statistic {
         Snapshot::of(&self.memory, &self.layout, &self.spec.to_string())
     }
 
-    /// The results since the last call, which are forgotten then; operations in flight are not. Of events that are recorded meanwhile, some may be
-    /// forgotten.
+    /// The results since the last call, which are forgotten then; operations in flight are not. Only while nothing is added: threads change the words of their
+    /// own cells without a lock.
+    #[doc(hidden)]
     pub fn take(&self) -> Snapshot {
         let snapshot = self.snapshot();
         let cells = self.layout.cells;
@@ -314,6 +323,17 @@ impl Statistic {
     #[inline(always)]
     pub(crate) fn distribute_in(&self, cell: CellPlace, value: Option<Value<'_>>) {
         let Kind::Histogram(scale) = self.layout.kind else { return };
+        let integer = match value {
+            Some(Value::Unsigned(value)) => value,
+            Some(Value::Signed(value)) if value >= 0 => value.cast_unsigned(),
+            // Out of line, so that integers need no stack frame for it.
+            value => return self.distribute_other(cell, scale, value),
+        };
+        self.memory.add_integer(cell.start + counter::ALL, integer, cell.is_own);
+    }
+
+    #[inline(never)]
+    fn distribute_other(&self, cell: CellPlace, scale: Scale, value: Option<Value<'_>>) {
         let cell = Cell::new(self.memory.words(), cell);
         match value.and_then(|value| Measured::of(scale, &value)) {
             Some(value) => cell.add(counter::ALL, value),

@@ -113,6 +113,30 @@ pub fn add_shared_wide(low: &AtomicU64, high: &AtomicU64, n: u64) {
     }
 }
 
+/// Raises a number that one thread and its signal handlers change to `value`, if it is lower.
+#[inline(always)]
+pub fn raise_local(number: &AtomicU64, value: u64) {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]
+    // SAFETY: as in `LocalCounter::increment_at`: one instruction compares and replaces. If a signal handler has changed the number since it was
+    // loaded, that fails, and is repeated with what it has found.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "cmp rax, {value}",
+            "jae 3f",
+            "cmpxchg qword ptr [{at}], {value}",
+            "jne 2b",
+            "3:",
+            at = in(reg) number.as_ptr(),
+            value = in(reg) value,
+            inout("rax") number.load(Ordering::Relaxed) => _,
+            options(nostack)
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri), not(tp_portable))))]
+    number.fetch_max(value, Ordering::Relaxed);
+}
+
 /// Adds one to a counter that one thread and its signal handlers change, and returns what it was before: no two of these calls return the
 /// same. The cost is that of [`add_local`].
 #[inline]

@@ -17,7 +17,7 @@ mod exit;
 mod slot;
 mod table;
 
-pub use crate::counter::{add_local, add_local_wide, add_shared_wide, take_local};
+pub use crate::counter::{add_local, add_local_wide, add_shared_wide, raise_local, take_local};
 pub use slot::{ThreadSlot, claimed, enter_fast, exit_fast, exit_fast_inline};
 pub(crate) use table::{
     current, high_water, in_section, poll_grace_period, restrict_current_to, start_poll_grace_period,
@@ -74,13 +74,11 @@ pub fn section<R>(entered: Entered, body: impl FnOnce(&'static ThreadSlot) -> R)
         count_unserved();
         return None;
     }
-    let outer_site = if is_outermost { 0 } else { slot.site() };
-    slot.set_site(entered.site);
+    slot.set_site(is_outermost, entered.site);
     let result = body(slot);
     if is_outermost {
         slot.exit();
     } else {
-        slot.set_site(outer_site);
         slot.unnest();
     }
     Some(result)

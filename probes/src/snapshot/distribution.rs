@@ -4,7 +4,8 @@ use super::part::Part;
 use crate::buckets::{
     FRACTION, INTEGER, fraction_bound, integer_bound, integer_step, of_fraction, of_integer, step_of,
 };
-use crate::values::{INTEGERS, Scale};
+use crate::row::INTEGERS;
+use crate::values::Scale;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;

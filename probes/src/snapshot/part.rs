@@ -2,7 +2,7 @@
 
 use crate::buckets::{FRACTION, INTEGER, fraction_bound, integer_bound};
 use crate::memory::load;
-use crate::values::{BUCKETS, MAX, MIN_COMPLEMENT, SUM, SUM_HIGH};
+use crate::row::{BUCKETS, MAX, MIN_COMPLEMENT, SUM, SUM_HIGH};
 use std::sync::atomic::AtomicU64;
 
 /// A number that buckets have.

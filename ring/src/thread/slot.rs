@@ -39,9 +39,9 @@ pub struct ThreadSlot {
     polled: AtomicUsize,
     /// The number of the channels that alone record this thread's events; 0 if all do. Written by the owner.
     pub(super) restricted_to: AtomicU64,
-    /// The stack pointer in the function that the site of the running event has called; 0 if it is not known. Changed as `outer_events` is.
-    site: AtomicUsize,
-    _to_section: u64,
+    /// The stack pointers in the functions that sites have called: of the outermost event, and of the one that is nested last; 0 if it is not known. Changed
+    /// as `outer_events` is.
+    sites: [AtomicUsize; 2],
     pub(crate) section: Section,
 }
 
@@ -58,8 +58,7 @@ impl ThreadSlot {
             outer_events: AtomicU32::new(0),
             polled: AtomicUsize::new(0),
             restricted_to: AtomicU64::new(0),
-            site: AtomicUsize::new(0),
-            _to_section: 0,
+            sites: [const { AtomicUsize::new(0) }; 2],
             section: Section::new(),
         }
     }
@@ -90,15 +89,16 @@ impl ThreadSlot {
         self.outer_events.store(self.outer_events.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
     }
 
-    /// The stack pointer in the function that the site of the running event has called; 0 if it is not known.
+    /// The stack pointer in the function that the site of the running event has called; 0 if it is not known. Of an event that had another one nested in it
+    /// and is nested itself, that of the former: too low, so that more callers are stored.
     #[inline(always)]
     pub(crate) fn site(&self) -> usize {
-        self.site.load(Ordering::Relaxed)
+        self.sites[usize::from(self.is_nested())].load(Ordering::Relaxed)
     }
 
     #[inline(always)]
-    pub(super) fn set_site(&self, stack: usize) {
-        self.site.store(stack, Ordering::Relaxed);
+    pub(super) fn set_site(&self, is_outermost: bool, stack: usize) {
+        self.sites[usize::from(!is_outermost)].store(stack, Ordering::Relaxed);
     }
 
     /// Whether the running event is nested in another one.
