@@ -484,9 +484,13 @@ impl Active {
         budget.follow(wanted.budget.as_ref());
         events.retain(|event| !budget.is_off(&event.name));
         let Changed { more_events, notices: pending, mut errors } = recording.follow(&wanted, &events);
-        let is_left_out =
-            |notice: &&Notice| matches!(notice, Notice::TooManyEvents { .. }) && !notices.contains(notice);
-        if let Some((rule, notice)) = added.zip(pending.iter().find(is_left_out)) {
+        // Events of other rules may have come meanwhile, for which a notice is enough.
+        let is_left_out = |rule: &Rule, notice: &Notice| {
+            matches!(notice, Notice::TooManyEvents { event, .. } if rule.matches(event)) && !notices.contains(notice)
+        };
+        if let Some(rule) = added
+            && let Some(notice) = pending.iter().find(|notice| is_left_out(rule, notice))
+        {
             errors.push(SessionError::NoIds { rule: rule.to_string(), reason: notice.to_string() });
         }
         recording.dump_state(if more_events { Round::All } else { Round::New });

@@ -38,7 +38,6 @@ pub(crate) fn check_source() {
         return;
     }
     match kernel_trusts_it() {
-        // The process has no `/sys` any more: it has called `chroot`, for example.
         Err(SourceError::Other(reason)) => return clock::distrust_tsc(reason),
         // Unreadable: the process has no `/sys` any more, because it has called `chroot`, for example.
         Err(SourceError::Unreadable(_)) | Ok(()) => {}

@@ -16,10 +16,7 @@ use std::path::{Path, PathBuf};
 /// open, if the process has left the former since: it has called `setuid` or `chroot`.
 pub(super) fn run_dir_of(pid: u32) -> Result<RunDir, ControlError> {
     let Some(key) = key_of(pid) else { return Err(ControlError::NoProcess { pid }) };
-    let has_entry = |run_dir: &RunDir| {
-        let entry = run_dir.open_subdir(APPS).and_then(|apps| apps.open_subdir(&key.to_string()));
-        entry.is_ok()
-    };
+    let has_entry = |run_dir: &RunDir| has_entry(run_dir, key);
     match expected_run_dir(pid) {
         Ok(run_dir) if has_entry(&run_dir) => Ok(run_dir),
         // After `setuid`, the environment of a process is hidden from its own user.
@@ -28,6 +25,13 @@ pub(super) fn run_dir_of(pid: u32) -> Result<RunDir, ControlError> {
             .or_else(|| RunDir::open(&RunDir::place()).ok().filter(has_entry))
             .map_or(expected, Ok),
     }
+}
+
+/// Whether the process has an entry there. Its start time may be rounded otherwise in another time namespace.
+fn has_entry(run_dir: &RunDir, key: ProcessKey) -> bool {
+    let Ok(apps) = run_dir.open_subdir(APPS) else { return false };
+    let is_it = |name: &String| ProcessKey::of_directory(name).is_some_and(|found| found.is_same(key));
+    apps.names().is_ok_and(|names| names.iter().any(|name| is_it(name) && apps.open_subdir(name).is_ok()))
 }
 
 fn proc_of(pid: u32) -> PathBuf {
@@ -59,7 +63,7 @@ fn open_run_dir(proc: &Path, key: ProcessKey) -> Option<RunDir> {
     let path = fs::read_link(&entry).ok()?;
     // By its name, if that is the same directory here.
     let here = path.ancestors().nth(2).and_then(|path| RunDir::open(path).ok());
-    here.or_else(|| RunDir::open(&entry.join("../..")).ok())
+    here.filter(|run_dir| has_entry(run_dir, key)).or_else(|| RunDir::open(&entry.join("../..")).ok())
 }
 
 /// The user of a process, if that is another one than the owner of its run directory, who may not use it.

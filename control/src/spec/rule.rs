@@ -160,6 +160,11 @@ impl Rule {
         }
     }
 
+    /// Whether its pattern matches this name of an event.
+    pub(crate) fn matches(&self, name: &str) -> bool {
+        NameRule::parse(&self.event).is_ok_and(|rule| rule.matches(name))
+    }
+
     /// Whether it may apply to this process, regardless of the process's events.
     pub(super) fn concerns(&self, process: ProcessKey, exe: &str) -> bool {
         // A malformed pattern matches nothing.

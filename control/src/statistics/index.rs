@@ -116,7 +116,7 @@ pub(super) fn remove(dir: &PrivateDir, process: &str) {
 pub(super) fn prune(dir: &PrivateDir, kept: usize) {
     let names = dir.names().unwrap_or_default();
     let lists: Vec<_> = names.iter().filter(|name| name.ends_with(SUFFIX) && !name.starts_with('.')).collect();
-    // Each list is read below.
+    // Few lists: there is no need to read each of them.
     if lists.len() <= kept / 2 {
         return;
     }

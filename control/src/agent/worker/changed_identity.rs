@@ -14,6 +14,7 @@ use crate::app::SESSIONS;
 use crate::process;
 use crate::rundir::RunDir;
 use rustix::process::{geteuid, getuid};
+use std::io::ErrorKind;
 use std::mem;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -34,10 +35,15 @@ impl Worker {
         }
         // A process whose real user is another one may change back.
         let user = geteuid();
-        if user.as_raw() != self.context.info.user && user == getuid() && self.sessions.names().is_err() {
+        if user.as_raw() != self.context.info.user && user == getuid() && self.is_refused() {
             self.leave_run_dir(user.as_raw());
         }
         !self.is_homeless
+    }
+
+    /// Whether the process may not look into its run directory. Another error, such as a lack of descriptors, passes.
+    fn is_refused(&self) -> bool {
+        self.sessions.names().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
     }
 
     /// Leaves the run directory of another user.
@@ -45,13 +51,14 @@ impl Worker {
         let former = mem::replace(&mut self.context.info.user, user);
         let left = self.run_dir();
         self.end_all();
+        // A child of a fork may hold the descriptor of the entry, and with it the lock.
+        self.entry.abandon();
         let moved = self.move_to(RunDir::find());
         self.is_homeless = moved.is_err();
         let what_next = match moved {
             Ok(path) => format!("it is controllable in {}", path.display()),
             Err(error) => {
                 late_markers::end();
-                self.entry.abandon();
                 format!("{error}; start the agent after the change of the user")
             }
         };
