@@ -83,6 +83,8 @@ pub(crate) struct Spans {
     by_number: BTreeMap<u64, Key>,
     /// Those that began on each thread and are not known to be asynchronous, or to have ended unseen.
     stacks: HashMap<ThreadId, BTreeSet<u64>>,
+    /// Of these, those that are not known yet not to nest: looked through at each end, while each span leaves them once.
+    firm: HashMap<ThreadId, BTreeSet<u64>>,
     /// Those of which it is not known yet whether they have a guessed parent, or are one.
     undecided: BTreeSet<u64>,
     held: Held,
@@ -103,6 +105,7 @@ impl Spans {
             open: HashMap::new(),
             by_number: BTreeMap::new(),
             stacks: HashMap::new(),
+            firm: HashMap::new(),
             undecided: BTreeSet::new(),
             held: Held::default(),
             begun: 0,
@@ -205,6 +208,7 @@ impl Spans {
         self.by_number.insert(begun, key);
         if !kind.is_async {
             self.stacks.entry(thread).or_default().insert(begun);
+            self.firm.entry(thread).or_default().insert(begun);
         }
         self.make_room(sources, out)
     }
@@ -224,9 +228,11 @@ impl Spans {
         };
         let (number, was_loose, is_poll) = (open.number, open.is_loose, open.is_poll);
         let stack = self.stacks.get(&thread).filter(|_| open.thread == thread && !open.is_async);
-        let above: Vec<_> = stack.iter().flat_map(|stack| stack.range(number + 1..)).copied().collect();
+        let is_innermost = stack.is_none_or(|stack| stack.range(number + 1..).next().is_none());
         let is_on_stack = stack.is_some_and(|stack| stack.contains(&number));
-        let mut nests = is_on_stack && !was_loose && (is_poll || above.is_empty());
+        let firm = stack.and_then(|_| self.firm.get(&thread));
+        let above: Vec<_> = firm.iter().flat_map(|firm| firm.range(number + 1..)).copied().collect();
+        let mut nests = is_on_stack && !was_loose && (is_poll || is_innermost);
         for number in above {
             // A poll that began after a span across polls is a scope all the same. In any other, the end of the poll is missing.
             if !(was_loose && self.open_by_number(number).is_some_and(|open| open.is_poll)) {
@@ -269,10 +275,14 @@ impl Spans {
         let duration = number(event, "duration_ns");
         let begin_ns = event.time_ns.saturating_sub(i64::try_from(duration).unwrap_or(i64::MAX));
         // It is taken to have begun on this thread: those that began in it overlap with it.
-        let since: Vec<_> = self.stacks.get(&thread).into_iter().flatten().copied().collect();
-        for number in since {
-            let began_inside = |open: &mut OpenSpan| open.begin.time_ns > begin_ns && !open.is_poll;
-            if self.open_by_number(number).is_some_and(began_inside) {
+        let began_inside = |number: &&u64| {
+            let open = self.by_number.get(number).and_then(|key| self.open.get(key));
+            open.is_none_or(|open| open.begin.time_ns > begin_ns)
+        };
+        let firm = self.firm.get(&thread).into_iter().flatten();
+        let inside: Vec<_> = firm.rev().take_while(began_inside).copied().collect();
+        for number in inside {
+            if self.open_by_number(number).is_some_and(|open| !open.is_poll) {
                 self.loosen(number, sources, out)?;
             }
         }
@@ -362,6 +372,12 @@ impl Spans {
         Ok(())
     }
 
+    fn leave_firm(&mut self, span: &OpenSpan) {
+        if let Some(firm) = self.firm.get_mut(&span.thread) {
+            firm.remove(&span.number);
+        }
+    }
+
     fn open_by_number(&mut self, number: u64) -> Option<&mut OpenSpan> {
         self.open.get_mut(self.by_number.get(&number)?)
     }
@@ -383,6 +399,7 @@ impl Spans {
             stack.remove(&span.number);
             below = stack.last().copied();
         }
+        self.leave_firm(&span);
         let below_ns = below.and_then(|below| self.open_by_number(below)).map(|below| below.begin.time_ns);
         Some((below_ns, span))
     }

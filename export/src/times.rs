@@ -27,7 +27,7 @@ impl TimeTree {
     pub(crate) fn of(name: &str, time: u64, mut inside: Self) -> Self {
         let mut further = std::mem::take(&mut inside.further);
         if inside.depth >= MAX_DEPTH {
-            further += inside.total();
+            further = further.saturating_add(inside.total());
             inside = Self::default();
         }
         let (count, depth) = (inside.count + 1, inside.depth + 1);

@@ -21,6 +21,7 @@ impl Spans {
         }
         let Some(mut span) = self.open.remove(&key) else { return Ok(()) };
         span.is_loose = true;
+        self.leave_firm(&span);
         self.give_up_guess(&mut span);
         self.decide_children(&mut span, false, sources);
         self.undecided.remove(&number);

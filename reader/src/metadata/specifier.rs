@@ -53,8 +53,8 @@ fn type_alias(input: &mut Input<'_>) -> Parsed<()> {
     }
     expect(input, ";")?;
     if let Type::Integer(integer) = &mut ty {
-        integer.truth = name == "bool";
-        integer.duration = name == "duration_ns";
+        integer.truth |= name == "bool";
+        integer.duration |= name == "duration_ns";
     }
     input.state.declare(name, ty);
     Ok(())
