@@ -184,7 +184,8 @@ pub(crate) fn outcome(result: VerbResult) -> Outcome {
     match (result, written) {
         (Ok(outcome), Ok(())) => outcome,
         // The reader of the output has closed it, as `head` does: it has enough. The verb may have failed for that.
-        (result, Err(error)) if is_closed(&error) => result.unwrap_or(Outcome::Success),
+        (Ok(outcome), Err(error)) if is_closed(&error) => outcome,
+        (Err(Failure::Write(_)), Err(error)) if is_closed(&error) => Outcome::Success,
         (Err(Failure::Write(error)), _) if is_closed(&error) => Outcome::Success,
         (Ok(outcome), Err(error)) => outcome.max(report(&Failure::Write(error))),
         (Err(failure), _) => report(&failure),

@@ -203,7 +203,7 @@ impl StreamControl {
                 }
             }
             // It is told what is there, and sends its account.
-            ToCollector::GiveUp if self.phase == Phase::Closing => self.gives_up = true,
+            ToCollector::GiveUp if matches!(self.phase, Phase::Closing | Phase::Accounted) => self.gives_up = true,
             ToCollector::GiveUp => {
                 hub.close_session(id, now);
                 self.phase = Phase::Ended;

@@ -248,10 +248,6 @@ impl OpenFiles {
 
     /// Appends these bytes, by one call if the system takes them at once; all or nothing: what a failed write has left is cut off.
     fn write(&mut self, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
-        if let Some(unnamed) = &self.files.unnamed {
-            unnamed.name()?;
-            self.files.unnamed = None;
-        }
         let size: usize = slices.iter().map(|slice| slice.len()).sum();
         let mut left = size;
         while left > 0 {
@@ -267,6 +263,14 @@ impl OpenFiles {
             };
             self.cut_off()?;
             return Err(error);
+        }
+        // A file gets its name with its first bytes: a full disk leaves no empty one of that name.
+        if let Some(unnamed) = self.files.unnamed.as_ref().filter(|_| size > 0) {
+            if let Err(error) = unnamed.name() {
+                self.cut_off()?;
+                return Err(error);
+            }
+            self.files.unnamed = None;
         }
         self.bytes += size as u64;
         Ok(())

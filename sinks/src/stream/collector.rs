@@ -232,6 +232,10 @@ impl Collector {
             Phase::Closing(_) => {}
             Phase::Accounting | Phase::Done => return false,
         }
+        if matches!(self.phase, Phase::Accounting) {
+            // No stream was announced: the account has been sent already.
+            return true;
+        }
         ToCollector::GiveUp.encode(self.control.output());
         true
     }
