@@ -38,6 +38,9 @@ pub(in crate::stream) struct Kept {
     pub(in crate::stream) published: crate::stream::nats::Published,
     streams: BTreeMap<usize, KeptStream>,
     bytes: u64,
+    /// Whether packets take room in the queue until they are acknowledged. Without a buffer, those that are kept for repetition do not: the drain would
+    /// wait for that room, while the collector waits for a synchronisation point of the drain.
+    pub(super) takes_room: bool,
 }
 
 /// What of a stream is not acknowledged.
@@ -65,6 +68,7 @@ impl Kept {
             published: crate::stream::nats::Published::default(),
             streams: BTreeMap::new(),
             bytes: 0,
+            takes_room: true,
         })
     }
 
@@ -131,7 +135,9 @@ impl Kept {
         let end = last.checked_add(1).map_or(packets.len(), |end| packets.partition_point(|packet| packet.seq() < end));
         for packet in packets.drain(begin.min(end)..end) {
             self.bytes = self.bytes.saturating_sub(packet.packet.bytes.len() as u64);
-            queue.finished(&packet.packet);
+            if self.takes_room {
+                queue.finished(&packet.packet);
+            }
         }
         Some((*id, count))
     }

@@ -33,7 +33,7 @@ impl Collector {
             let next = self.interrupted.take();
             if let Some(Sending { packet, is_again, .. }) = std::mem::replace(&mut self.sending, next) {
                 queue.count_sent(&packet.packet);
-                if !self.keeps(&packet) && !is_again {
+                if self.window == 0 && !is_again {
                     queue.finished(&packet.packet);
                 }
             }
@@ -165,6 +165,7 @@ impl Collector {
         sent.packets += 1;
         sent.events_after = packet.events_after;
         let packet = Arc::new(SentPacket { prev_seq, packet });
+        kept.takes_room = self.window > 0;
         kept.add(stream, &packet, self.keeps(&packet));
         self.sending = Some(Sending::new(packet, self.handle_of(stream), (part, ticket), false));
     }
