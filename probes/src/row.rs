@@ -35,9 +35,9 @@ pub(crate) fn add_integer(words: &[AtomicU64], value: u64, is_own: bool) {
     raise(&words[MIN_COMPLEMENT], !value, is_own);
     let (sum, carry) = (&words[SUM], &words[SUM_HIGH]);
     if is_own {
-        add_local_wide(sum, carry, value)
+        add_local_wide(sum, carry, value);
     } else {
-        add_shared_wide(sum, carry, value)
+        add_shared_wide(sum, carry, value);
     }
     increment(&words[BUCKETS + of_integer(value)], is_own);
 }
