@@ -6,8 +6,11 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 /// Whether this process may record the kernel; otherwise says what is missing.
 fn can_record() -> bool {
@@ -33,6 +36,24 @@ fn events(place: &Place, traces: &[&str]) -> Vec<Value> {
     events.filter(|event| event["type"] == "event").collect()
 }
 
+/// Does this while all processors are busy: of one that is idle, the kernel leaves out many events, which fire while another one is stored.
+fn busy<T>(during: impl FnOnce() -> T) -> T {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let result = catch_unwind(AssertUnwindSafe(during));
+        // Relaxed: the flag guards no other memory.
+        is_over.store(true, Ordering::Relaxed);
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    })
+}
+
 fn is(event: &Value, name: &str) -> bool {
     event["name"] == name
 }
@@ -50,7 +71,7 @@ fn one_view_has_the_kernel_between_the_events_of_a_process() -> Outcome {
     let pid = traced.0.id().to_string();
     let arguments =
         ["record", "-e", "shop:*", "-p", &pid, "--kernel", "sched:sched_switch,sched:sched_wak*,!*_new,!*_ipi"];
-    let report = place.well(&[&arguments[..], &["--duration", "2s", "-o", "out", "--json"]].concat());
+    let report = busy(|| place.well(&[&arguments[..], &["--duration", "2s", "-o", "out", "--json"]].concat()));
     let report: Value = serde_json::from_str(&report)?;
     let counts: HashMap<_, _> =
         report["kernel"]["events"].as_array().ok_or("no events")?.iter().map(|e| (e["name"].as_str(), e)).collect();
