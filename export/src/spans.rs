@@ -12,7 +12,7 @@
 //! for that takes too much memory, the oldest undecided one is taken not to nest. An `async span` that begins directly in a poll is a child
 //! of that, wherever it ends.
 //!
-//! An end that is missing must not make its span the parent of all that follows. So a span that has not ended is nobody's guessed parent, and
+//! An end that is missing must not make its span the parent of all that follows. So a span that has not ended is the guessed parent of no other, and
 //! open spans leave the stack when events of their thread are lost in the channel that records their ends.
 
 mod decisions;
