@@ -77,6 +77,8 @@ fn the_facade_alone_is_the_core() {
 fn the_examples_use_the_front_door() {
     let members = Packages::read().members();
     let allowed = ["datatrace", "tracepoint", "tracepoint-reader"];
-    let others = members["tracepoint-examples"].on_members.iter().filter(|name| !allowed.contains(&name.as_str()));
-    assert_eq!(others.collect::<Vec<_>>(), <Vec<&String>>::new(), "users copy from the examples");
+    for package in ["tracepoint-examples", "tracepoint-async-examples", "tracepoint-treehash"] {
+        let others = members[package].on_members.iter().filter(|name| !allowed.contains(&name.as_str()));
+        assert_eq!(others.collect::<Vec<_>>(), <Vec<&String>>::new(), "users copy from {package}");
+    }
 }
