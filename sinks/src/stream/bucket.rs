@@ -17,6 +17,7 @@
 mod words;
 
 use rustix::time::{ClockId, clock_gettime};
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,7 +85,22 @@ impl Bucket {
 pub(super) fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     let own = (time.tv_sec.cast_unsigned()).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.cast_unsigned());
-    own.saturating_add_signed(-TimeNamespace::of_this_process().unwrap_or_default().monotonic)
+    own.saturating_add_signed(-offset())
+}
+
+/// How far `CLOCK_MONOTONIC` is ahead of that of the initial time namespace. A process with threads, as each one that sends is, stays in its
+/// namespace (`setns(2)`), but a forked child may be in another one.
+fn offset() -> i64 {
+    thread_local! {
+        static KNOWN: Cell<Option<(u32, i64)>> = const { Cell::new(None) };
+    }
+    let process = std::process::id();
+    if let Some((_, offset)) = KNOWN.get().filter(|(of, _)| *of == process) {
+        return offset;
+    }
+    let offset = TimeNamespace::of_this_process().unwrap_or_default().monotonic;
+    KNOWN.set(Some((process, offset)));
+    offset
 }
 
 #[cfg(test)]
