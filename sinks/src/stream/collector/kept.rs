@@ -49,9 +49,21 @@ struct KeptStream {
     id: StreamId,
     /// The packets that can be sent again.
     packets: VecDeque<Arc<SentPacket>>,
-    /// The number and the events of each packet.
-    unacknowledged: VecDeque<(u64, u64)>,
+    unacknowledged: VecDeque<Unacknowledged>,
 }
+
+/// A packet, or the oldest ones together.
+#[derive(Debug)]
+struct Unacknowledged {
+    first: u64,
+    last: u64,
+    count: Count,
+}
+
+/// The most entries for a stream. Beyond them the oldest ones are one, which is acknowledged, or given up, as a whole.
+const MOST_UNACKNOWLEDGED: usize = 8192;
+/// The most packets without an event that are kept for a stream where no others are. A collector asks for the last one, mostly.
+const MOST_EMPTY: usize = 64;
 
 impl Kept {
     /// # Errors
@@ -84,10 +96,21 @@ impl Kept {
             packets: VecDeque::new(),
             unacknowledged: VecDeque::new(),
         });
-        stream.unacknowledged.push_back((packet.seq(), packet.packet.events()));
+        let (seq, count) = (packet.seq(), Count::packet(packet.packet.events()));
+        stream.unacknowledged.push_back(Unacknowledged { first: seq, last: seq, count });
+        if stream.unacknowledged.len() > MOST_UNACKNOWLEDGED {
+            if let (Some(oldest), Some(next)) = (stream.unacknowledged.pop_front(), stream.unacknowledged.front_mut()) {
+                next.first = oldest.first;
+                next.count.add(oldest.count);
+            }
+        }
         if keeps {
             self.bytes += packet.packet.bytes.len() as u64;
             stream.packets.push_back(Arc::clone(packet));
+        }
+        if !self.takes_room && stream.packets.len() > MOST_EMPTY {
+            let oldest = stream.packets.pop_front();
+            self.bytes -= oldest.map_or(0, |packet| packet.packet.bytes.len() as u64);
         }
     }
 
@@ -125,11 +148,12 @@ impl Kept {
     /// Removes packets with these numbers: their stream, and how many they were.
     fn take(&mut self, stream: usize, first: u64, last: u64, queue: &Queue) -> Option<(StreamId, Count)> {
         let KeptStream { id, packets, unacknowledged } = self.streams.get_mut(&stream)?;
-        let of = |numbers: &VecDeque<(u64, u64)>, seq| numbers.partition_point(|(number, _)| *number < seq);
-        let end = last.checked_add(1).map_or(unacknowledged.len(), |end| of(unacknowledged, end));
+        // Packets that are counted together are taken when the last of them is.
+        let begin = unacknowledged.partition_point(|entry| entry.first < first);
+        let end = unacknowledged.partition_point(|entry| entry.last <= last);
         let mut count = Count::default();
-        for (_, events) in unacknowledged.drain(of(unacknowledged, first).min(end)..end) {
-            count.add(Count::packet(events));
+        for entry in unacknowledged.drain(begin.min(end)..end) {
+            count.add(entry.count);
         }
         let begin = packets.partition_point(|packet| packet.seq() < first);
         let end = last.checked_add(1).map_or(packets.len(), |end| packets.partition_point(|packet| packet.seq() < end));
@@ -151,4 +175,58 @@ pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
         filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::StreamInfo;
+    use std::time::Duration;
+    use tracepoint_ring::channel::{PacketHeader, StreamKey};
+
+    const ID: StreamId = StreamId { class: 0, instance: 1 };
+
+    /// A packet of so many events.
+    fn packet(seq: u64, events: u64) -> Arc<SentPacket> {
+        let key = StreamKey { uuid: [1; 16], class: ID.class, instance: ID.instance };
+        let packet = QueuedPacket {
+            stream: StreamInfo { id: ID, channel: "c".to_owned() },
+            header: PacketHeader { sequence: seq, ..PacketHeader::empty(key, 1) },
+            bytes: vec![0; 96],
+            events_before: 0,
+            events_after: events,
+            queued: 0,
+        };
+        Arc::new(SentPacket { prev_seq: seq.wrapping_sub(1), packet })
+    }
+
+    fn stored_and_lost(queue: &Queue) -> (u64, u64) {
+        let state = queue.lock();
+        (state.deliveries.stored().map(|(_, events)| events).sum(), state.deliveries.lost().values().sum())
+    }
+
+    #[test]
+    fn what_is_not_acknowledged_takes_bounded_memory_and_is_counted() -> io::Result<()> {
+        let queue = Queue::new(1 << 20, Duration::ZERO)?;
+        let mut kept = Kept::new()?;
+        kept.takes_room = false;
+        let packets = 3 * MOST_UNACKNOWLEDGED as u64;
+        for seq in 0..packets {
+            let events = if seq % 4 == 0 { 0 } else { 2 };
+            queue.change(|state| state.deliveries.give(ID, events));
+            kept.add(0, &packet(seq, events), events == 0);
+        }
+        let stream = &kept.streams[&0];
+        assert_eq!((stream.unacknowledged.len(), stream.packets.len()), (MOST_UNACKNOWLEDGED, MOST_EMPTY));
+        assert_eq!(kept.bytes(), 96 * MOST_EMPTY as u64);
+        // Of the oldest packets it is not known which they are until all are there.
+        kept.acknowledge(0, MOST_UNACKNOWLEDGED as u64, &queue);
+        assert_eq!(stored_and_lost(&queue), (0, 0));
+        kept.lose(0, packets - 3, packets - 2, &queue);
+        assert_eq!(stored_and_lost(&queue), (0, 4));
+        kept.acknowledge(0, packets, &queue);
+        assert_eq!(stored_and_lost(&queue), (packets * 6 / 4 - 4, 4));
+        assert_eq!((kept.bytes(), kept.streams[&0].unacknowledged.len()), (0, 0));
+        Ok(())
+    }
 }
