@@ -24,7 +24,8 @@ fuzz_target!(|bytes: &[u8]| {
             4 => driver.synchronise(),
             5 => driver.pass(Duration::from_millis(u64::from(kind) * 50)),
             6 => driver.hang_up(),
-            _ => driver.end(),
+            _ if kind < 128 => driver.end(),
+            _ => driver.give_up(),
         }
     }
 });

@@ -11,6 +11,9 @@
 //!   closing: CLOSE ─▶ CLOSED, ACCOUNT ─▶ DONE ─▶ over
 //! ```
 //!
+//! When the time to send the rest is up, no packet is sent any more, and the streams are closed with `GIVE_UP` behind `CLOSE`. Streams that wait for
+//! ANNOUNCED wait for that first: only the collector knows what it has of them.
+//!
 //! [`Kept`] outlasts the connection; [`handshake`] has the beginning, [`outgoing`] what is sent, [`received`] what the collector says.
 
 mod data;
@@ -67,6 +70,8 @@ pub(super) struct Collector {
     interrupted: Option<Sending>,
     /// The collector cannot store.
     is_paused: bool,
+    /// The time to send the rest is up: no packet is sent any more.
+    gives_up: bool,
     phase: Phase,
     /// When the collector was heard last, and when a probe is due.
     heard: Instant,
@@ -207,9 +212,12 @@ impl Collector {
 
     /// Closes the streams, once everything is sent.
     fn close_if_done(&mut self, queue: &Queue, streams: &mut Streams, kept: &mut Kept) {
+        if self.gives_up {
+            return self.close_given_up(queue, streams);
+        }
         let state = queue.lock();
         let is_sent = state.ended && state.items.is_empty() && self.sending.is_none() && self.again.is_empty();
-        if self.phase != Phase::Streaming || !is_sent || self.handles.values().any(Option::is_none) {
+        if self.phase != Phase::Streaming || !is_sent || self.is_attaching() {
             return;
         }
         self.send_metadata(&state.metadata);
@@ -227,17 +235,27 @@ impl Collector {
         queue.change(State::give_up);
         (self.sending, self.interrupted) = (None, None);
         self.again.clear();
+        self.gives_up = true;
         match self.phase {
-            Phase::Streaming => self.close(queue, streams),
-            Phase::Closing(_) => {}
+            Phase::Streaming => {
+                self.announce_known(queue, streams);
+                self.close_given_up(queue, streams);
+            }
+            Phase::Closing(_) => ToCollector::GiveUp.encode(self.control.output()),
             Phase::Accounting | Phase::Done => return false,
         }
-        if matches!(self.phase, Phase::Accounting) {
-            // No stream was announced: the account has been sent already.
-            return true;
-        }
-        ToCollector::GiveUp.encode(self.control.output());
         true
+    }
+
+    /// Has the collector close the streams with what has come, once it has announced all. Without a stream the account follows CLOSE at once.
+    fn close_given_up(&mut self, queue: &Queue, streams: &mut Streams) {
+        if self.phase != Phase::Streaming || self.is_attaching() {
+            return;
+        }
+        self.close(queue, streams);
+        if matches!(self.phase, Phase::Closing(_)) {
+            ToCollector::GiveUp.encode(self.control.output());
+        }
     }
 
     fn close(&mut self, queue: &Queue, streams: &mut Streams) {

@@ -199,6 +199,15 @@ impl Driver {
         self.advance();
     }
 
+    /// The time to send the rest is up.
+    pub fn give_up(&mut self) {
+        self.end();
+        if let Some(session) = &mut self.session {
+            session.give_up(&self.queue, &mut self.streams);
+        }
+        self.advance();
+    }
+
     /// Has the sender do what it can, and takes what it says.
     ///
     /// # Panics
@@ -257,4 +266,71 @@ fn connect(listener: &TcpListener) -> io::Result<(TcpStream, Far)> {
 fn receive(socket: &mut TcpStream, into: &mut Vec<u8>) {
     // It ends with an error when there is no more.
     let _ = socket.read_to_end(into);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracepoint_reader::net::stream::{Announced, Nack, NackEntry, Ready, ToSender, Welcome};
+
+    /// The number of the first message of the stream protocol.
+    const FIRST_MESSAGE: u32 = 0x5450_0000;
+
+    fn say(driver: &mut Driver, message: &ToSender<'_>) {
+        let mut frame = Vec::new();
+        message.encode(&mut frame);
+        let header = FrameHeader::decode(&frame).expect("whole").expect("a frame");
+        driver.message(FIRST_MESSAGE + header.kind, &frame[FRAME_HEADER..]);
+    }
+
+    fn connect(driver: &mut Driver, resumed: bool) {
+        let welcome = Welcome {
+            version: 1,
+            resumed,
+            udp: false,
+            session: 1,
+            token: [1; 16],
+            metadata: 0,
+            tcp_port: 0,
+            udp_port: 0,
+            mtu: 1400,
+            window: 1 << 20,
+            code: [0; 32],
+            name: "a collector",
+        };
+        say(driver, &ToSender::Welcome(welcome));
+        say(driver, &ToSender::Ready(Ready::Tcp));
+        driver.open();
+    }
+
+    #[test]
+    fn no_record_begins_behind_one_that_was_given_up_in_the_middle() -> io::Result<()> {
+        let mut driver = Driver::new(false, 1 << 20)?;
+        driver.options = driver.options.max_bandwidth(100_000);
+        driver.options.bandwidth.begin();
+        connect(&mut driver, false);
+        driver.packet(0, 0, 100_000);
+        say(&mut driver, &ToSender::Announced(Announced { request: 0, handle: 1, next: 0 }));
+        driver.hang_up();
+        connect(&mut driver, true);
+        say(&mut driver, &ToSender::Announced(Announced { request: 0, handle: 2, next: 0 }));
+        let sent = |driver: &mut Driver| {
+            driver.advance();
+            driver.far.data_said.len()
+        };
+        let began = Instant::now();
+        while sent(&mut driver) == 0 {
+            assert!(began.elapsed() < Duration::from_secs(60));
+        }
+        driver.give_up();
+        let before = sent(&mut driver);
+        let entries = vec![NackEntry { handle: 2, first: 0, last: 0, offset: 0, length: 0 }];
+        say(&mut driver, &ToSender::Nack(Nack { entries }));
+        // Longer than the next slice of the cap waits.
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(50) {
+            assert_eq!(sent(&mut driver), before);
+        }
+        Ok(())
+    }
 }

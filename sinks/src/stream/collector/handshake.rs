@@ -130,6 +130,7 @@ impl Collector {
             sending: None,
             interrupted: None,
             is_paused: false,
+            gives_up: false,
             phase: Phase::Streaming,
             heard: now,
             probe_at: now,

@@ -70,7 +70,8 @@ impl Collector {
         self.window > 0 || packet.packet.events() == 0
     }
 
-    fn is_attaching(&self) -> bool {
+    /// Whether a stream is not announced yet.
+    pub(super) fn is_attaching(&self) -> bool {
         self.handles.values().any(Option::is_none)
     }
 
@@ -102,7 +103,7 @@ impl Collector {
         streams: &mut Streams,
         kept: &mut Kept,
     ) -> Result<bool, Trouble> {
-        if self.sending.is_some() || self.is_attaching() || self.is_paused {
+        if self.gives_up || self.sending.is_some() || self.is_attaching() || self.is_paused {
             self.throttle.not_ready();
             return Ok(false);
         }

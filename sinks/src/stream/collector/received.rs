@@ -59,7 +59,7 @@ impl Collector {
     }
 
     /// Announces the streams of earlier connections, once.
-    fn announce_known(&mut self, queue: &Queue, streams: &mut Streams) {
+    pub(super) fn announce_known(&mut self, queue: &Queue, streams: &mut Streams) {
         if !self.handles.is_empty() {
             return;
         }
@@ -118,6 +118,9 @@ impl Collector {
         let Some(handle) = self.handles.get_mut(&number).filter(|handle| handle.is_none()) else { return };
         *handle = Some(announced.handle);
         self.numbers.insert(announced.handle, number);
+        if self.gives_up {
+            return;
+        }
         // Packets before `next` are kept until they are acknowledged: what the collector has given up of them, it says before.
         let kept = kept.within(number, announced.next, u64::MAX).into_iter();
         self.again.extend(kept.map(|seq| Again { stream: number, seq, part: None }));
@@ -135,7 +138,9 @@ impl Collector {
             ToCollector::Gone(SeqRange { handle, first, last }).encode(self.control.output());
         };
         let mut next = first;
-        for seq in kept.within(number, first, last) {
+        // A record that was given up in the middle has left the connection for packets without an end.
+        let kept = if self.gives_up { Vec::new() } else { kept.within(number, first, last) };
+        for seq in kept {
             if seq > next {
                 gone(next, seq - 1);
             }

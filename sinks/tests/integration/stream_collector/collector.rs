@@ -53,6 +53,8 @@ pub(crate) struct Files {
     pub(crate) lossy: Option<datagrams::Lossy>,
     /// Whether it answers the end only when its sender gives up, and the end that was told.
     pub(crate) waits_at_end: bool,
+    /// How late announcements are answered.
+    pub(crate) announces_after: Duration,
     end: Option<Close>,
     key: Option<[u8; 16]>,
     /// The handles of this connection.
@@ -211,6 +213,20 @@ fn postpone(close: &Close, files: &Mutex<Files>) -> bool {
     files.waits_at_end
 }
 
+/// Waits before a message is answered; whether its answer is postponed.
+fn waits_with(message: &ToCollector<'_>, files: &Mutex<Files>) -> bool {
+    match message {
+        ToCollector::Close(close) if postpone(close, files) => return true,
+        ToCollector::Close(close) => wait_for_packets(close, files),
+        ToCollector::Announce(_) => {
+            let delay = files.lock().expect("no panic").announces_after;
+            thread::sleep(delay);
+        }
+        _ => {}
+    }
+    false
+}
+
 /// What of the streams has come, for which the sender waits no longer.
 fn postponed(files: &Files) -> Vec<Delivered> {
     delivered(files.end.as_ref().expect("the streams are closed before"), files)
@@ -240,11 +256,8 @@ fn serve_control(
     loop {
         let header = next_message(&mut socket, &mut payload)?;
         let message = ToCollector::decode(header.kind, &payload).expect("a message");
-        if let ToCollector::Close(close) = &message {
-            if postpone(close, files) {
-                continue;
-            }
-            wait_for_packets(close, files);
+        if waits_with(&message, files) {
+            continue;
         }
         let mut files = files.lock().expect("no panic");
         if !matches!(message, ToCollector::Hello(_)) && !files.sockets.iter().any(|other| is_same(other, &socket)) {

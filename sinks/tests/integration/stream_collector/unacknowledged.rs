@@ -87,3 +87,35 @@ fn what_the_collector_has_at_the_end_is_recorded() -> Outcome {
     assert!(report.error.is_none(), "{:?}", report.error);
     Ok(())
 }
+
+/// It has stored everything, and the connection is lost before it has said so. The time is up before it answers on the next one.
+#[test]
+fn what_the_collector_has_of_streams_that_are_not_announced_again_is_recorded() -> Outcome {
+    let _alone = alone();
+    let collector = Collector::start();
+    collector.acknowledges.store(false, Ordering::Relaxed);
+    let sink = StreamSink::new(options(&collector).flush(FLUSH))?;
+    let watch = sink.watch();
+    let mut recording = Recording::start(config(), vec![Box::new(sink)])?;
+    (0..EVENTS).for_each(|n| tracepoint::trace!(underway(n)));
+    let packets = || collector.files().streams.values().map(|stream| stream.packets.len() as u64).sum::<u64>();
+    let is_stored = || {
+        let stats = watch.stats();
+        // What waits to be acknowledged has more bytes than what was sent by the memory of few packets: none waits to be sent.
+        let is_sent = stats.unacknowledged == EVENTS && stats.waiting < stats.bytes + 4096;
+        is_sent && stats.packets == packets()
+    };
+    wait_for(&mut recording, &is_stored);
+    collector.files().waits_at_end = true;
+    collector.files().announces_after = 3 * FLUSH;
+    collector.cut();
+    wait_for(&mut recording, &|| watch.stats().connections == 2);
+    let report = recording.finish().remove(0);
+    let own = [
+        sum(&report.account, |stream| stream.written),
+        sum(&report.account, |stream| stream.sink),
+        sum(&report.account, |stream| stream.packets),
+    ];
+    assert_eq!(own, [EVENTS, 0, packets()], "{:?}", report.account);
+    Ok(())
+}
