@@ -8,6 +8,7 @@
 //! ```
 
 mod chunks;
+mod clearing;
 mod directory;
 mod ending;
 mod ordered;
@@ -31,9 +32,11 @@ pub(crate) use session::Session;
 pub(crate) use stream::Stream;
 pub(crate) use streaming::Opened;
 
+use clearing::Clearing;
+
 use crate::counts::Counts;
 use crate::pacing::Pacing;
-use crate::storage::{Done, Job, Packet, Storage};
+use crate::storage::{Done, Packet, Storage};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::PathBuf;
@@ -71,6 +74,7 @@ pub(crate) struct Hub {
     pub(crate) pacing: Pacing,
     /// Bytes of the old chunks that the storage is to remove.
     leaving: u64,
+    clearing: Clearing,
     messages: Vec<String>,
 }
 
@@ -93,6 +97,7 @@ impl Hub {
             full: None,
             pacing: Pacing::default(),
             leaving: 0,
+            clearing: Clearing::default(),
             messages: Vec::new(),
         }
     }
@@ -229,26 +234,6 @@ impl Hub {
         stream.rotate(from, directory, |job| self.storage.give(handle, job))
     }
 
-    /// These directories of a session are to be removed.
-    pub(crate) fn clear(&mut self, id: u64, directories: Vec<PathBuf>) {
-        if let Some(session) = self.sessions.get_mut(&id) {
-            session.cleared.extend(directories);
-            self.remove_cleared(id);
-        }
-    }
-
-    /// Removes what is cleared, but where streams are still written: their packets that belong to the next chunk have not begun to come.
-    fn remove_cleared(&mut self, id: u64) {
-        let Some(session) = self.sessions.get_mut(&id).filter(|session| !session.cleared.is_empty()) else { return };
-        let streams = || self.streams.values().filter(|stream| stream.is_open());
-        let is_written = |directory: &PathBuf| streams().any(|stream| stream.place.directory.starts_with(directory));
-        let (written, free) = std::mem::take(&mut session.cleared).into_iter().partition(is_written);
-        session.cleared = written;
-        for directory in free {
-            self.storage.give(0, Job::Remove { directory, bytes: 0 });
-        }
-    }
-
     /// All metadata comes once more, in place of what there is.
     pub(crate) fn reset_metadata(&mut self, session: u64, handle: u64) -> Result<(), String> {
         if self.sessions.get(&session).is_some_and(|session| !session.live_timer.is_zero()) {
@@ -291,9 +276,9 @@ impl Hub {
                 self.close_session(id, now);
             }
             self.rotate_if_due(id, now);
-            self.remove_cleared(id);
             self.tidy(id, now);
         }
+        self.remove_cleared(now);
         self.make_room(now);
     }
 
@@ -301,8 +286,10 @@ impl Hub {
     pub(crate) fn done(&mut self, handle: u64, done: Done, now: Instant) {
         if let Done::Removed { bytes, is_gone, failed } = done {
             self.leaving -= bytes;
+            let is_tried_again = self.cleared(handle, failed.is_none(), now).unwrap_or(!is_gone);
             if let Some(message) = failed {
-                self.say(message);
+                let again = if is_tried_again { "; it is tried again in a minute" } else { "" };
+                self.say(format!("{message}{again}"));
             }
             self.chunk_removed(handle, is_gone, now);
             self.make_room(now);
@@ -319,6 +306,9 @@ impl Hub {
             }
             self.full = full.filter(|_| !makes_room);
             return;
+        }
+        if done == Done::Closed {
+            self.storage.closed(handle);
         }
         let Some(stream) = self.streams.get_mut(&handle) else { return };
         match done {

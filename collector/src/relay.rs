@@ -280,7 +280,7 @@ fn session_command(hub: &mut Hub, session: u64, minor: u32, command: Command<'_>
             Ok(()) => code(ReturnCode::Ok),
             Err(why) => fail(ReturnCode::Unknown, why),
         },
-        Command::CloseChunk(chunk) => match close_chunk(hub, session, &chunk) {
+        Command::CloseChunk(chunk) => match close_chunk(hub, session, &chunk, now) {
             Ok(path) => Answer::Reply(Some(Reply::ChunkClosed { code: ReturnCode::Ok, path })),
             Err(why) => {
                 let reply = Reply::ChunkClosed { code: ReturnCode::Unknown, path: String::new() };
@@ -347,11 +347,11 @@ fn create_chunk(hub: &mut Hub, id: u64, chunk: &CreateChunk) -> Result<(), Strin
     Ok(())
 }
 
-fn close_chunk(hub: &mut Hub, id: u64, chunk: &CloseChunk) -> Result<String, String> {
+fn close_chunk(hub: &mut Hub, id: u64, chunk: &CloseChunk, now: Instant) -> Result<String, String> {
     let directory = hub.session(id).and_then(|session| session.directory.clone()).ok_or("there is no chunk")?;
     let mut cleared = Vec::new();
     let closed = directory.borrow_mut().close_chunk(chunk, &mut cleared);
-    hub.clear(id, cleared);
+    hub.clear(cleared, now);
     closed.map_err(|error| format!("cannot close chunk {}: {error}", chunk.id))
 }
 

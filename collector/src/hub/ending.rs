@@ -48,7 +48,6 @@ impl Hub {
         if !all_closed {
             return;
         }
-        self.remove_cleared(id);
         let Some(session) = self.sessions.get(&id) else { return };
         if !session.is_closed() {
             let what = format!("{} `{}` of {} ended", session.kind(), session.name, session.host);

@@ -20,8 +20,6 @@ pub(crate) struct Session {
     pub(crate) key: ([u8; 16], u64),
     /// `None` until the first stream says where it is: before minor 11.
     pub(crate) directory: Option<Rc<RefCell<SessionDirectory>>>,
-    /// Directories of cleared chunks, which are removed when no stream is written there.
-    pub(crate) cleared: Vec<PathBuf>,
     /// The chunk of new streams.
     pub(crate) chunk: Option<u64>,
     /// The streams, by handle, in the order in which they were added.
@@ -58,7 +56,6 @@ impl Session {
             live_timer,
             key,
             directory: None,
-            cleared: Vec::new(),
             chunk: None,
             streams: Vec::new(),
             published: 0,

@@ -248,9 +248,12 @@ impl Hub {
             if let Some(stream) = self.streams.get_mut(&handle) {
                 stream.pass_gaps(|job| self.storage.give(handle, job));
             }
-            self.storage.drop_waiting(handle);
         }
-        self.storage.drop_waiting(streamed.metadata);
+        for handle in streamed.streams.values().copied().chain([streamed.metadata]) {
+            if self.streams.get(&handle).is_some_and(|stream| !stream.view.is_closed()) {
+                self.storage.drop_waiting(handle);
+            }
+        }
         true
     }
 

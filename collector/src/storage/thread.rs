@@ -86,9 +86,20 @@ impl Storage {
         self.shared.resized(added, removed);
     }
 
-    /// Drops what does not fit of this stream, in place of trying again.
+    /// Drops what does not fit of this stream, in place of trying again, until it is [closed](Self::closed).
     pub(crate) fn drop_waiting(&self, handle: u64) {
         self.shared.impatient.lock().unwrap_or_else(PoisonError::into_inner).insert(handle);
+    }
+
+    /// A stream is known to be closed.
+    pub(crate) fn closed(&self, handle: u64) {
+        self.shared.impatient.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle);
+    }
+
+    /// How many streams drop what does not fit.
+    #[cfg(test)]
+    pub(crate) fn impatient(&self) -> usize {
+        self.shared.impatient.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// Drops what does not fit from now on, in place of trying again.
@@ -102,11 +113,6 @@ impl Shared {
     fn drops(&self, handle: u64) -> bool {
         let impatient = || self.impatient.lock().unwrap_or_else(PoisonError::into_inner).contains(&handle);
         self.gives_up.load(Ordering::Relaxed) || impatient()
-    }
-
-    /// A stream is closed.
-    fn forget(&self, handle: u64) {
-        self.impatient.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle);
     }
 
     pub(super) fn resized(&self, added: u64, removed: u64) {

@@ -3,8 +3,22 @@
 use super::lttng::Lttng;
 use super::running::Running;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// A place for LTTng, and a collector with its output there.
+fn start() -> Option<(Lttng, PathBuf, Running)> {
+    let place = Lttng::new(&[])?;
+    let output = place.path().join("out");
+    let collector = Running::below(&output);
+    Some((place, output, collector))
+}
+
+/// Ends a collector that has stored everything.
+fn end_with_all(collector: Running) {
+    let (counts, messages) = collector.end();
+    assert_eq!((counts.late, counts.missing, counts.unwritten), (0, 0, 0), "{messages:?}");
+}
 
 /// Runs a script; `$URLS` are the options of `lttng create`, `$LIVE` is where viewers connect.
 fn run(place: &Lttng, collector: &Running, script: &str) {
@@ -37,9 +51,7 @@ fn assert_each_once(numbers: &[u64], expected: impl Iterator<Item = u64>) {
 
 #[test]
 fn what_lttng_sends_is_stored() {
-    let Some(place) = Lttng::new(&[]) else { return };
-    let output = place.path().join("out");
-    let collector = Running::below(&output);
+    let Some((place, output, collector)) = start() else { return };
     run(
         &place,
         &collector,
@@ -60,9 +72,7 @@ fn what_lttng_sends_is_stored() {
 
 #[test]
 fn per_process_buffers_and_limited_files_are_stored() {
-    let Some(place) = Lttng::new(&[]) else { return };
-    let output = place.path().join("out");
-    let collector = Running::below(&output);
+    let Some((place, output, collector)) = start() else { return };
     run(
         &place,
         &collector,
@@ -81,7 +91,7 @@ fn per_process_buffers_and_limited_files_are_stored() {
 }
 
 /// All files below a directory.
-fn walk(directory: &Path) -> Vec<std::path::PathBuf> {
+fn walk(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry")) {
         if entry.file_type().expect("a type").is_dir() {
@@ -95,9 +105,7 @@ fn walk(directory: &Path) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn several_viewers_see_events_live() {
-    let Some(place) = Lttng::new(&[]) else { return };
-    let output = place.path().join("out");
-    let collector = Running::below(&output);
+    let Some((place, output, collector)) = start() else { return };
     // A viewer that is killed in between disturbs neither senders nor other viewers. The first events come before the viewers.
     run(
         &place,
@@ -133,16 +141,13 @@ fn several_viewers_see_events_live() {
         assert_eq!(place.file(errors), "");
     }
     assert_each_once(&stored(&output), 0..2010);
-    let (counts, messages) = collector.end();
-    assert_eq!(counts.late + counts.missing + counts.unwritten, 0, "{messages:?}");
+    end_with_all(collector);
 }
 
 /// babeltrace2 looks for new streams only when a packet comes of one that it knows: here none does.
 #[test]
 fn processes_that_come_while_the_known_ones_are_idle_are_seen_live() {
-    let Some(place) = Lttng::new(&[]) else { return };
-    let output = place.path().join("out");
-    let collector = Running::below(&output);
+    let Some((place, _, collector)) = start() else { return };
     run(
         &place,
         &collector,
@@ -169,16 +174,13 @@ fn processes_that_come_while_the_known_ones_are_idle_are_seen_live() {
     // The first one may come before the viewer has attached.
     assert_each_once(seen.strip_prefix(&[0]).unwrap_or(&seen), 100..300);
     assert_eq!(place.file("errors"), "");
-    let (counts, messages) = collector.end();
-    assert_eq!(counts.late + counts.missing + counts.unwritten, 0, "{messages:?}");
+    end_with_all(collector);
 }
 
 /// What was recorded before is gone, while the session records and while it is stopped.
 #[test]
 fn cleared_sessions_go_on() {
-    let Some(place) = Lttng::new(&[]) else { return };
-    let output = place.path().join("out");
-    let collector = Running::below(&output);
+    let Some((place, output, collector)) = start() else { return };
     run(
         &place,
         &collector,
@@ -195,18 +197,15 @@ fn cleared_sessions_go_on() {
          lttng stop
          lttng destroy",
     );
-    let (counts, messages) = collector.end();
-    assert_eq!((counts.late, counts.missing, counts.unwritten), (0, 0, 0), "{messages:?}");
+    end_with_all(collector);
     assert_each_once(&stored(&output), 200..300);
-    let packets = |path: &std::path::PathBuf| path.file_name().is_some_and(|name| name == "channel0_0");
+    let packets = |path: &PathBuf| path.file_name().is_some_and(|name| name == "channel0_0");
     assert_eq!(walk(&output).iter().filter(|path| packets(path)).count(), 1, "{:#?}", walk(&output));
 }
 
 #[test]
 fn snapshots_of_a_session_are_in_one_directory() {
-    let Some(place) = Lttng::new(&[]) else { return };
-    let output = place.path().join("out");
-    let collector = Running::below(&output);
+    let Some((place, output, collector)) = start() else { return };
     run(
         &place,
         &collector,
@@ -230,9 +229,7 @@ fn snapshots_of_a_session_are_in_one_directory() {
 
 #[test]
 fn rotated_chunks_are_complete_traces() {
-    let Some(place) = Lttng::new(&[]) else { return };
-    let output = place.path().join("out");
-    let collector = Running::below(&output);
+    let Some((place, output, collector)) = start() else { return };
     run(
         &place,
         &collector,
@@ -247,8 +244,7 @@ fn rotated_chunks_are_complete_traces() {
          lttng destroy",
     );
     // The mark of a session that is being received is removed when its last connection is closed, which `lttng destroy` does not wait for.
-    let (counts, messages) = collector.end();
-    assert_eq!(counts.late + counts.missing + counts.unwritten, 0, "{messages:?}");
+    end_with_all(collector);
     let chunks = walk(&output).into_iter().filter(|path| path.ends_with("metadata"));
     let chunks: Vec<Vec<u64>> = chunks.map(|path| stored(path.parent().expect("a directory"))).collect();
     assert_eq!(chunks.len(), 4);

@@ -88,7 +88,6 @@ impl Writer {
             Job::Remove { directory, bytes } => Some(self.remove(&directory, bytes)),
             Job::Close => {
                 self.streams.remove(&handle).into_iter().for_each(OpenFiles::close);
-                self.shared.forget(handle);
                 Some(Done::Closed)
             }
         };
@@ -161,10 +160,7 @@ impl Writer {
         let is_gone = metadata.is_ok();
         let failed = metadata.and_then(|()| fs::remove_dir_all(directory)).err();
         self.shared.resized(0, size.saturating_sub(failed.as_ref().map_or(0, |_| bytes_below(directory))));
-        let failed = failed.map(|error| {
-            let again = if is_gone { "" } else { "; it is tried again in a minute" };
-            format!("cannot remove {}: {error}{again}", directory.display())
-        });
+        let failed = failed.map(|error| format!("cannot remove {}: {error}", directory.display()));
         self.removing += begin.elapsed();
         Done::Removed { bytes, is_gone, failed }
     }

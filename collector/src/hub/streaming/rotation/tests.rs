@@ -157,3 +157,20 @@ fn an_account_that_comes_while_a_chunk_is_removed_counts_it() {
     one.tell(removed);
     assert_eq!((one.last(2), one.chunk(1).exists()), ((2, true, true, 1), false));
 }
+
+#[test]
+fn a_sender_that_waits_no_longer_leaves_nothing_behind() {
+    let mut one = OfOne::new(9);
+    assert!(one.hub.pass_gaps(one.id));
+    assert_eq!(one.hub.storage().impatient(), 2, "the stream and the metadata");
+    one.hub.viewer(one.id, true, one.now);
+    one.hub.close_session(one.id, one.now);
+    for _ in 0..2 {
+        let closed = one.until(|done| *done == Done::Closed);
+        // It asks once more while the files are closed, of which the hub does not know.
+        assert!(one.hub.pass_gaps(one.id));
+        one.tell(closed);
+    }
+    assert!(one.hub.pass_gaps(one.id));
+    assert_eq!(one.hub.storage().impatient(), 0);
+}
