@@ -5,7 +5,7 @@
 # Arguments are cargo's: with `--features tracepoint/usdt` the budgets are the same.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-command -v valgrind >/dev/null || { echo "budgets.sh: valgrind is missing: run scripts/setup.sh" >&2; exit 1; }
+command -v valgrind >/dev/null || { echo "budgets.sh: valgrind is missing: run scripts/setup.sh --ci" >&2; exit 1; }
 
 cargo build -q --release -p tracepoint-benches --bin costs "$@"
 program=${CARGO_TARGET_DIR:-target}/release/costs

@@ -13,7 +13,7 @@ case "${1-}" in
     --docs) docs=yes ;;
     *) echo "usage: scripts/costs.sh [--docs]" >&2; exit 2 ;;
 esac
-command -v valgrind >/dev/null || { echo "costs.sh: valgrind is missing: run scripts/setup.sh" >&2; exit 1; }
+command -v valgrind >/dev/null || { echo "costs.sh: valgrind is missing: run scripts/setup.sh --ci" >&2; exit 1; }
 
 cargo build -q --release -p tracepoint-benches --bin costs --bin filters --bin checksum
 programs=${CARGO_TARGET_DIR:-target}/release

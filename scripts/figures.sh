@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-scripts/setup.sh >&2
+scripts/setup.sh --ci >&2
 scripts/costs.sh --docs >/dev/null
 scripts/peers.sh --docs "$@"
 cargo run -q -p tracepoint-book --bin figures

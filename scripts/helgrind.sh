@@ -11,7 +11,7 @@ target=${CARGO_TARGET_DIR:-$root/target}/helgrind
 
 fail() { echo "helgrind.sh: $*" >&2; exit 1; }
 [ "$(uname -sm)" = "Linux x86_64" ] || fail "the annotations are written for x86-64 Linux"
-command -v valgrind >/dev/null || fail "valgrind is not installed: run scripts/setup.sh"
+command -v valgrind >/dev/null || fail "valgrind is not installed: run scripts/setup.sh --ci"
 
 # Functions that were inlined are named by their debug information.
 export CARGO_PROFILE_DEV_DEBUG=full

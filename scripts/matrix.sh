@@ -20,7 +20,7 @@ die() { echo "matrix.sh: $*" >&2; exit 1; }
 triple=x86_64-unknown-linux-gnu
 [ "$(uname -sm)" = "Linux x86_64" ] || die "sites are patched on x86-64 Linux only"
 for tool in valgrind gdb perf readelf cc; do
-    command -v "$tool" >/dev/null || die "$tool is missing: run scripts/setup.sh"
+    command -v "$tool" >/dev/null || die "$tool is missing: run scripts/setup.sh --ci"
 done
 
 target=${CARGO_TARGET_DIR:-$PWD/target/matrix}

@@ -4,10 +4,11 @@
 #
 #   scripts/nats.sh [ARGUMENT...]
 #
-# In the profile of development, without debug information. Arguments go to the runner of the tests with servers: cargo-nextest where it is
-# installed, otherwise `cargo test`. They run nats-server, which scripts/setup.sh installs.
+# In the profile of development, without debug information. Arguments go to cargo-nextest, which runs the tests with servers. They run
+# nats-server, which scripts/setup.sh --ci installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+export PATH=$PWD/target/tools/bin:$PATH
 
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_TEST_DEBUG=0
 packages=(-p tracepoint-sinks -p tracepoint-control -p tracepoint-collector -p tracectl)
@@ -15,8 +16,4 @@ features=(--features tracepoint-sinks/nats,tracepoint-control/nats,tracepoint-co
 cargo clippy -q "${packages[@]}" "${features[@]}" --lib --bins -- -D warnings
 cargo clippy -q -p tracectl --features nats --test nats -- -D warnings
 cargo test -q -p tracepoint-collector --features nats --lib -- nats:: publish::
-if cargo nextest --version >/dev/null 2>&1; then
-    cargo nextest run -p tracectl --features nats --test nats --no-fail-fast "$@"
-else
-    cargo test -q -p tracectl --features nats --test nats "$@"
-fi
+cargo nextest run -p tracectl --features nats --test nats --no-fail-fast "$@"

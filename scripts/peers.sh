@@ -72,7 +72,7 @@ if [ $lttng = yes ]; then
     if printf '#include <lttng/tracepoint.h>\n' | "${CC:-cc}" -E - >/dev/null 2>&1; then
         features=(--features lttng)
     else
-        echo "peers.sh: no headers of LTTng-UST (scripts/setup.sh): its row will say so" >&2
+        echo "peers.sh: no headers of LTTng-UST (scripts/setup.sh --ci): its row will say so" >&2
     fi
 fi
 cargo build -q --release "${features[@]}" --bins
@@ -94,7 +94,7 @@ stop_sessiond() {
 trap stop_sessiond EXIT
 start_sessiond() {
     for program in lttng lttng-sessiond babeltrace2; do
-        command -v $program >/dev/null || { echo "peers.sh: no $program: LTTng does not record: run scripts/setup.sh" >&2; return; }
+        command -v $program >/dev/null || { echo "peers.sh: no $program: LTTng does not record: run scripts/setup.sh --ci" >&2; return; }
     done
     if lttng --no-sessiond list >/dev/null 2>&1; then
         return

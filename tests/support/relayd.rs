@@ -60,7 +60,7 @@ fn spawn(dir: &Path, ports: [u16; 3]) -> Child {
     }
     // Its own files are in its home, too.
     command.arg("-o").arg(dir.join("traces")).env("LTTNG_HOME", dir).stdout(Stdio::null()).stderr(Stdio::null());
-    let child = command.spawn().expect("lttng-relayd is installed (see scripts/setup.sh)");
+    let child = command.spawn().expect("lttng-relayd is installed (see scripts/setup.sh --ci)");
     let deadline = Instant::now() + Duration::from_secs(20);
     for port in ports {
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {

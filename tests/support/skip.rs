@@ -6,7 +6,7 @@ use std::{env, thread};
 
 /// Allows tests to pass without running.
 const ALLOWED: &str = "TRACEPOINT_ALLOW_SKIP";
-/// A file to which each of them adds a line; `scripts/test.sh` counts these.
+/// A file to which each of them adds a line; `scripts/test.sh` and `scripts/ci.sh` count these.
 const LIST: &str = "TRACEPOINT_SKIPPED";
 
 /// Ends a test that this machine cannot run: it lacks `missing`, and `remedy` describes how to get that.

@@ -56,7 +56,8 @@ impl Receiver {
         }
         command.arg("-o").arg(directory.path().join("traces")).env("LTTNG_HOME", directory.path());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let child = child.map_err(|error| format!("lttng-relayd does not start ({error}); run scripts/setup.sh"))?;
+        let child =
+            child.map_err(|error| format!("lttng-relayd does not start ({error}); run scripts/setup.sh --ci"))?;
         let receiver = Self { child, ports: Ports { control: ports[0], data: ports[1] }, _directory: directory };
         let deadline = Instant::now() + Duration::from_secs(20);
         for port in ports {

@@ -72,10 +72,13 @@ fn theirs(page: &str, tool: &str, shell: &[&str], probe: &[&str], before: &str) 
         std::fs::copy(sources.join(name), place.path().join(name)).unwrap();
     }
     if !works(&["cc", "-O1", "-I.", "-o", "shop", "shop.c", "-llttng-ust", "-ldl"]) {
-        return skip("a program with LTTng-UST cannot be built", "scripts/setup.sh installs liblttng-ust-dev");
+        return skip("a program with LTTng-UST cannot be built", "scripts/setup.sh --ci installs liblttng-ust-dev");
     }
     if !works(probe) {
-        return skip(&format!("`{}` does not work", probe.join(" ")), "scripts/setup.sh installs it; it needs root");
+        return skip(
+            &format!("`{}` does not work", probe.join(" ")),
+            "scripts/setup.sh --ci installs it; it needs root",
+        );
     }
     run(page, tool, place.path(), shell, before);
 }

@@ -79,7 +79,7 @@ fn document(page: &Path, hash: &str) -> Option<String> {
         .args(["--dump-dom", &format!("file://{}{hash}", page.display())])
         .output();
     let Ok(output) = output else {
-        skip("there is no `chromium`", "scripts/setup.sh installs it");
+        skip("there is no `chromium`", "scripts/setup.sh --ci installs it");
         return None;
     };
     let document = String::from_utf8(output.stdout).unwrap();

@@ -23,7 +23,7 @@ fn program() -> PathBuf {
 
 /// Runs a program to its end: its standard output.
 fn output(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}: run scripts/setup.sh"));
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}: run scripts/setup.sh --ci"));
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{command:?}: {stdout}\n{stderr}");
     stdout.into_owned()
@@ -389,7 +389,7 @@ fn systemtap_parses_its_scripts() {
     let scripts = scripts(&[program.to_str().expect("UTF-8")], "systemtap");
     assert!(scripts.len() > 10, "{scripts:?}");
     for (event, script) in scripts {
-        let output = parse(&script).expect("stap: run scripts/setup.sh");
+        let output = parse(&script).expect("stap: run scripts/setup.sh --ci");
         assert!(output.status.success(), "{event}: {script}: {}", String::from_utf8_lossy(&output.stderr));
     }
     assert!(!parse("probe process(((").expect("stap").status.success(), "what is no script is refused");

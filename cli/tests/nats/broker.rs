@@ -28,7 +28,7 @@ pub(crate) fn free_port() -> u16 {
 pub(crate) fn is_there() -> bool {
     let is_there = Command::new("nats-server").arg("--version").output().is_ok();
     if !is_there {
-        skip("there is no nats-server", "Install it (scripts/setup.sh)");
+        skip("there is no nats-server", "Install it (scripts/setup.sh --ci)");
     }
     is_there
 }

@@ -8,3 +8,4 @@ mod errors;
 mod facade;
 mod fast_path;
 mod size;
+mod test_sets;

@@ -70,7 +70,7 @@ fn lttng(untraced: Traced) -> Result<Traced> {
 
 #[cfg(not(feature = "lttng"))]
 fn lttng(_: Traced) -> Result<Traced> {
-    bail!("built without LTTng-UST (scripts/setup.sh --peers)")
+    bail!("built without LTTng-UST (scripts/setup.sh --ci)")
 }
 
 /// Runs until the input ends.

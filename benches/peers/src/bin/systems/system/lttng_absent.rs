@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The reason why it is not measured.
 pub(super) fn check() -> Result<()> {
-    bail!("built without LTTng-UST (scripts/setup.sh --peers)")
+    bail!("built without LTTng-UST (scripts/setup.sh --ci)")
 }
 
 /// Never started.

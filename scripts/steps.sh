@@ -1,0 +1,104 @@
+# Runs named steps one after the other and prints a table of them: for scripts that begin with `. scripts/steps.sh`.
+#
+#   steps NAME…                                      the steps that are wanted; without a name, all
+#   step [--needs PROGRAM]… [--disk GIB] NAME COMMAND…
+#   finish                                           prints the table; its status is 0 if every step passed
+#
+# A step that fails does not keep the others from running. One whose programs are missing, or for which the disk has no room, is not run,
+# and the table says what is missing and how to get it; that is no success either.
+
+export PATH=$PWD/target/tools/bin:$PATH
+TRACEPOINT_SKIPPED=$(mktemp "${TMPDIR:-/tmp}/skipped.XXXXXX")
+export TRACEPOINT_SKIPPED
+trap 'rm -f "$TRACEPOINT_SKIPPED"' EXIT
+
+wanted=()
+known=()
+rows=()
+passed=0
+failed=0
+not_run=0
+# `list` prints the steps in place of running them.
+mode=run
+
+steps() {
+    wanted=("$@")
+}
+
+# Prints what keeps a step from running, if anything does.
+obstacle() { # GiB, program…
+    local disk=$1 program missing=()
+    shift
+    for program in "$@"; do
+        command -v "$program" >/dev/null || missing+=("$program")
+    done
+    if [ ${#missing[@]} -gt 0 ]; then
+        echo "${missing[*]} missing: scripts/setup.sh --ci installs it"
+        return
+    fi
+    local free
+    free=$(df --output=avail -BG . | tail -n 1 | tr -dc 0-9)
+    [ "$free" -ge "$disk" ] || echo "needs $disk GiB of disk, and $free are free: remove target/ of other checkouts, or set CARGO_TARGET_DIR"
+}
+
+row() { # name, wall, CPU, result
+    rows+=("$(printf '%-12s %9s %9s  %s' "$@")")
+}
+
+step() {
+    local needs=() disk=1
+    while :; do
+        case $1 in
+            --needs) needs+=("$2"); shift 2 ;;
+            --disk) disk=$2; shift 2 ;;
+            *) break ;;
+        esac
+    done
+    local name=$1
+    shift
+    known+=("$name")
+    if [ "$mode" = list ]; then
+        printf '%-12s %s%s\n' "$name" "$*" "${needs[0]+  (needs ${needs[*]})}"
+        return
+    fi
+    [ ${#wanted[@]} -eq 0 ] || [[ " ${wanted[*]} " == *" $name "* ]] || return 0
+    printf '\n== %s: %s\n' "$name" "$*" >&2
+    local reason
+    reason=$(obstacle "$disk" ${needs[0]+"${needs[@]}"})
+    if [ -n "$reason" ]; then
+        echo "NOT RUN: $reason" >&2
+        not_run=$((not_run + 1))
+        row "$name" - - "not run: $reason"
+        return
+    fi
+    local times status=0 seconds user kernel result=passed
+    exec 3>&1 4>&2
+    times=$(TIMEFORMAT='%R %U %S'; { time "$@" 1>&3 2>&4; } 2>&1) || status=$?
+    exec 3>&- 4>&-
+    read -r seconds user kernel <<<"${times##*$'\n'}"
+    if [ $status -eq 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        result="FAILED (exit code $status)"
+    fi
+    row "$name" "$seconds s" "$(awk "BEGIN { printf \"%.1f s\", $user + $kernel }")" "$result"
+}
+
+finish() {
+    [ "$mode" = run ] || return 0
+    local name unknown=0
+    for name in ${wanted[0]+"${wanted[@]}"}; do
+        [[ " ${known[*]} " == *" $name "* ]] || { echo "there is no step \`$name\`; the steps are: ${known[*]}" >&2; unknown=1; }
+    done
+    {
+        printf '\n%-12s %9s %9s\n' step time CPU
+        [ ${#rows[@]} -eq 0 ] || printf '%s\n' "${rows[@]}"
+        if [ -s "$TRACEPOINT_SKIPPED" ]; then
+            sort "$TRACEPOINT_SKIPPED"
+            echo "$(wc -l <"$TRACEPOINT_SKIPPED") tests skipped"
+        fi
+        printf '%d passed, %d failed, %d not run, in %d min %d s\n' $passed $failed $not_run $((SECONDS / 60)) $((SECONDS % 60))
+    } >&2
+    [ $failed -eq 0 ] && [ $not_run -eq 0 ] && [ $unknown -eq 0 ]
+}
