@@ -57,6 +57,10 @@ pub(crate) struct Collect {
     /// Largest number of bytes of packets that wait to be written; senders wait when it is reached. A packet may have half of it
     #[arg(long, help_heading = "Bounds", value_name = "SIZE", value_parser = units::size, default_value_t = DEFAULT_MEMORY)]
     memory: u64,
+    /// Largest number of files that are open for streams, two for each; by default, and at most, three quarters of the limit on open files. One address
+    /// gets half of them at most, and one sender a quarter
+    #[arg(long, help_heading = "Bounds", value_name = "N")]
+    files: Option<u32>,
     /// Largest size of the directory; senders wait when it is reached
     #[arg(long, help_heading = "Bounds", value_name = "SIZE", value_parser = units::size)]
     quota: Option<u64>,
@@ -118,6 +122,9 @@ impl Collect {
         options = options.gap_packets(self.gap_packets).gap_time(self.gap_time);
         if let Some(quota) = self.quota {
             options = options.quota(quota);
+        }
+        if let Some(files) = self.files {
+            options = options.files(files as usize);
         }
         if let Some(size) = self.rotate_size {
             options = options.rotate_size(size);

@@ -12,6 +12,8 @@ pub struct Counts {
     pub refused: u64,
     /// Connections that were ended, because what came was malformed, too large or too slow.
     pub failed: u64,
+    /// Sessions and streams that were refused, because their sender or its address had its share.
+    pub refused_streams: u64,
     /// Sessions that were opened.
     pub sessions: u64,
     /// Packets that came.

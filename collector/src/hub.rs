@@ -17,6 +17,7 @@ mod place;
 pub(crate) mod position;
 #[cfg(feature = "nats")]
 mod publishing;
+mod room;
 mod session;
 mod stream;
 mod streamed;
@@ -28,6 +29,7 @@ pub(crate) use chunks::Rotation;
 pub(crate) use directory::put;
 pub(crate) use directory::{SessionDirectory, hexadecimal, session_name};
 pub(crate) use place::Place;
+pub(crate) use room::{FILES_OF_STREAM, Room};
 pub(crate) use session::Session;
 pub(crate) use stream::Stream;
 pub(crate) use streaming::Opened;
@@ -35,6 +37,7 @@ pub(crate) use streaming::Opened;
 use clearing::Clearing;
 
 use crate::counts::Counts;
+use crate::memory::Memory;
 use crate::pacing::Pacing;
 use crate::storage::{Done, Packet, Storage};
 use std::collections::{BTreeMap, HashMap};
@@ -46,7 +49,7 @@ use tracepoint_reader::net::relay::Index;
 /// The most streams of a session.
 pub(crate) const MOST_STREAMS: usize = 65_536;
 /// The most sessions.
-pub(crate) const MOST_SESSIONS: usize = 4096;
+pub(crate) const MOST_SESSIONS: usize = 8192;
 
 /// All sessions.
 #[derive(Debug)]
@@ -57,6 +60,9 @@ pub(crate) struct Hub {
     pub(crate) share: u64,
     /// When sessions of our senders go on in another chunk.
     pub(crate) rotation: Rotation,
+    /// What addresses and senders share.
+    pub(crate) room: Room,
+    pub(crate) memory: Memory,
     /// Whether what senders of ours send is published.
     #[cfg(feature = "nats")]
     pub(crate) publishes: bool,
@@ -84,6 +90,8 @@ impl Hub {
             output,
             share: u64::MAX,
             rotation: Rotation::default(),
+            room: Room::new(MOST_STREAMS * FILES_OF_STREAM),
+            memory: Memory::new(usize::MAX),
             #[cfg(feature = "nats")]
             publishes: false,
             storage,
@@ -164,12 +172,7 @@ impl Hub {
         self.last_session
     }
 
-    /// Whether another session can be opened.
-    pub(crate) fn has_room(&self) -> bool {
-        self.sessions.len() < MOST_SESSIONS
-    }
-
-    /// Adds a stream to its session; its handle, which is unique while the collector runs.
+    /// Adds a stream to its session; its handle, which is unique while the collector runs. The files have their [share](Self::files).
     pub(crate) fn open_stream(&mut self, session: u64, place: Place, files: crate::storage::Files) -> Option<u64> {
         let trace = {
             let next = self.last_trace + 1;
@@ -185,9 +188,9 @@ impl Hub {
         Some(handle)
     }
 
-    /// Whether this stream takes packets.
-    pub(crate) fn takes_packets(&self, handle: u64) -> bool {
-        self.streams.get(&handle).is_some_and(Stream::takes_packets)
+    /// The session of a stream that takes packets.
+    pub(crate) fn session_that_takes(&self, handle: u64) -> Option<u64> {
+        self.streams.get(&handle).filter(|stream| stream.takes_packets()).map(|stream| stream.session)
     }
 
     /// A packet of a stock sender has come. `false`: there is no such stream, or it has ended.
@@ -279,6 +282,7 @@ impl Hub {
             self.tidy(id, now);
         }
         self.remove_cleared(now);
+        self.tell_refused(now);
         self.make_room(now);
     }
 

@@ -1,17 +1,17 @@
 //! For fuzzing: the state machines of a collector, driven by bytes.
 
 use crate::hub::Hub;
+use crate::memory::Memory;
 use crate::relay::{Answer, Control};
 use crate::reorder::Limits;
+use crate::shares::Address;
 use crate::storage::{Done, Packet, Storage};
 use crate::stream_control::{Offer, StreamControl};
 use crate::viewer::{Answer as Shown, Viewer};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tracepoint_reader::net::Decoded;
 use tracepoint_reader::net::live::Request;
@@ -31,7 +31,10 @@ pub struct Driver {
     viewer: Viewer,
     now: Instant,
     token: [u8; 16],
-    memory: Arc<Semaphore>,
+}
+
+fn address() -> Address {
+    IpAddr::from(Ipv4Addr::LOCALHOST).into()
 }
 
 fn offer() -> Offer {
@@ -64,10 +67,10 @@ impl Driver {
         let mut hub = Hub::new(output.to_owned(), Storage::start(0, Some(64 << 20), None, sender)?);
         hub.share = 1 << 20;
         let relay = Control::new(Ipv4Addr::LOCALHOST.into(), &offer());
-        let ours = StreamControl::new(offer());
-        let memory = Arc::new(Semaphore::new(1 << 20));
+        let ours = StreamControl::new(offer(), address());
+        hub.memory = Memory::new(4 << 20);
         let (viewer, now) = (Viewer::default(), Instant::now());
-        Ok(Self { hub, done, relay, ours, viewer, now, token: [7; 16], memory })
+        Ok(Self { hub, done, relay, ours, viewer, now, token: [7; 16] })
     }
 
     /// A command of the stock sender, by its number and payload. One that ends the connection is followed by another connection.
@@ -103,7 +106,7 @@ impl Driver {
         let result = result.and_then(|()| self.ours.tick(&mut self.hub, self.now, &mut out));
         if result.is_err() || self.ours.has_ended() {
             self.ours.ended(&mut self.hub, self.now);
-            self.ours = StreamControl::new(offer());
+            self.ours = StreamControl::new(offer(), address());
         }
     }
 
@@ -117,9 +120,8 @@ impl Driver {
     /// A datagram.
     pub fn datagram(&mut self, bytes: &[u8]) {
         let Ok(datagram) = Datagram::decode(bytes) else { return };
-        let memory = Arc::clone(&self.memory);
         if let Some(id) = self.hub.session_of_token(&self.token) {
-            self.hub.datagram(id, &datagram, |bytes| Arc::clone(&memory).try_acquire_many_owned(bytes).ok(), self.now);
+            self.hub.datagram(id, &datagram, self.now);
         }
     }
 
@@ -140,7 +142,7 @@ impl Driver {
         }
         self.hub.tick(self.now);
         if self.ours.tick(&mut self.hub, self.now, &mut Vec::new()).is_err() {
-            self.ours = StreamControl::new(offer());
+            self.ours = StreamControl::new(offer(), address());
         }
         self.hub.messages();
     }

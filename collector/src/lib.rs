@@ -26,6 +26,7 @@ mod fragments;
 mod hub;
 #[doc(hidden)]
 pub mod internal;
+mod memory;
 mod metadata;
 mod names;
 #[cfg(feature = "nats")]
@@ -40,6 +41,7 @@ mod relay;
 mod reorder;
 mod server;
 mod shared;
+mod shares;
 mod storage;
 mod stream_control;
 mod view;

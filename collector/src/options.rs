@@ -28,6 +28,7 @@ pub struct Options {
     pub(crate) live: SocketAddr,
     pub(crate) metrics: Option<SocketAddr>,
     pub(crate) memory: u64,
+    pub(crate) files: Option<usize>,
     pub(crate) quota: Option<u64>,
     pub(crate) rotation: Rotation,
     pub(crate) write_rate: Option<u64>,
@@ -56,6 +57,7 @@ impl Options {
             live: loopback(LIVE_PORT),
             metrics: None,
             memory: DEFAULT_MEMORY,
+            files: None,
             quota: None,
             rotation: Rotation::default(),
             write_rate: None,
@@ -115,6 +117,14 @@ impl Options {
     /// that is accepted has half of that.
     pub const fn memory(mut self, bytes: u64) -> Self {
         self.memory = if bytes < LEAST_MEMORY { LEAST_MEMORY } else { bytes };
+        self
+    }
+
+    /// The most files that are open for streams: two for each stream, and its metadata. An address has as many as are left for others, at most half of
+    /// them, and a sender as many as are left for the others of its address, at most a quarter. By default, and at most, about three quarters of
+    /// the limit of this process on open files.
+    pub const fn files(mut self, files: usize) -> Self {
+        self.files = Some(files);
         self
     }
 

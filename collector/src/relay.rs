@@ -8,6 +8,7 @@
 //! stream. Where the stock daemon closes the connection, so does this; its other sessions go on.
 
 use crate::hub::{Hub, MOST_STREAMS, Place, Session, SessionDirectory, hexadecimal, session_name};
+use crate::memory::MemoryShare;
 use crate::names;
 use crate::storage::{Job, Packet};
 use crate::stream_control::Offer;
@@ -16,7 +17,6 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use tokio::sync::OwnedSemaphorePermit;
 use tracepoint_reader::net::relay::{
     AddStream, CloseChunk, Command, CreateChunk, CreateSession, IndexFile, LEAST_MINOR, MAJOR, MAY_CLEAR,
     METADATA_CHANNEL, MINOR, MINOR_WITH_CHUNKS, Pending, Reply, ReturnCode, RotateStreams, Version,
@@ -79,6 +79,11 @@ impl Control {
         self.is_streamed
     }
 
+    /// Whether sessions and streams of this sender may be opened.
+    pub(crate) const fn may_open(&self) -> bool {
+        self.takes_stock
+    }
+
     /// The session, once there is one.
     pub(crate) fn session(&self) -> Option<u64> {
         self.session
@@ -89,7 +94,7 @@ impl Control {
         &mut self,
         hub: &mut Hub,
         command: Command<'_>,
-        memory: Option<OwnedSemaphorePermit>,
+        memory: Option<MemoryShare>,
         now: Instant,
     ) -> Answer {
         let Some(minor) = self.minor else {
@@ -149,7 +154,7 @@ impl Control {
                 Answer::Reply(Some(Reply::Session { id, code: ReturnCode::Ok, path }))
             }
             Err(why) => {
-                hub.say(format!("a session was refused: {why}"));
+                hub.say_refused(self.peer.into(), "session", &why);
                 Answer::Reply(Some(Reply::Session { id: 0, code: ReturnCode::Fatal, path: String::new() }))
             }
         }
@@ -165,15 +170,13 @@ impl Control {
 
 /// Opens a session and creates its directory; its number, and the path below the output directory.
 fn open_session(hub: &mut Hub, create: CreateSession, minor: u32, peer: IpAddr) -> Result<(u64, String), String> {
-    if !hub.has_room() {
-        return Err("there are too many sessions".to_owned());
-    }
+    let admission = hub.admit(peer.into())?;
     let CreateSession { name, host, base_path, creation_time, current_chunk, .. } = create;
     names::component("the name of the session", &name, SUFFIX).map_err(|error| error.to_string())?;
     names::component("the name of the host", &host, 0).map_err(|error| error.to_string())?;
     let live_timer = Duration::from_micros(create.live_timer.into());
     let key = (create.sender, create.id);
-    let mut session = Session::new(name, host, live_timer, key);
+    let mut session = Session::new((name, host), live_timer, key, admission);
     session.is_indexed = !create.snapshot;
     session.peer = Some(peer);
     let mut path = String::new();
@@ -248,7 +251,9 @@ fn session_command(hub: &mut Hub, session: u64, minor: u32, command: Command<'_>
         Command::AddStream(add) => match add_stream(hub, session, minor, &add) {
             Ok(handle) => Answer::Reply(Some(Reply::Stream { handle, code: ReturnCode::Ok })),
             Err(why) => {
-                hub.say(format!("a stream was refused: {why}"));
+                if let Some(address) = hub.session(session).map(Session::address) {
+                    hub.say_refused(address, "stream", &why);
+                }
                 Answer::Reply(Some(Reply::Stream { handle: u64::MAX, code: ReturnCode::Unknown }))
             }
         },
@@ -304,6 +309,7 @@ fn pending(pending: bool) -> Answer {
 fn add_stream(hub: &mut Hub, id: u64, minor: u32, add: &AddStream) -> Result<u64, String> {
     let path = names::path("the path of the stream", &add.path).map_err(|error| error.to_string())?;
     names::component("the name of the channel", &add.channel, SUFFIX).map_err(|error| error.to_string())?;
+    let share = hub.files(id)?;
     let session = hub.session(id).ok_or("there is no session")?;
     if session.streams.len() >= MOST_STREAMS {
         return Err(format!("a session has at most {MOST_STREAMS} streams"));
@@ -332,7 +338,7 @@ fn add_stream(hub: &mut Hub, id: u64, minor: u32, add: &AddStream) -> Result<u64
         limit: if add.channel == METADATA_CHANNEL { (0, 0) } else { (add.file_size, add.file_count) },
         path: path.clone(),
     };
-    let files = place.create(0).map_err(in_directory)?;
+    let files = place.create(0).map_err(in_directory)?.with(share);
     if let Some(session) = hub.session_mut(id) {
         session.directory = Some(directory);
     }

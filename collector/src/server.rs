@@ -2,20 +2,24 @@
 //!
 //! All tasks run on one thread and share the [`Hub`]; none holds it while it waits. What a connection may use is bounded: the memory of packets by a
 //! semaphore of bytes, from which a task takes the size of a packet before it reads it, so that a full memory stops the peer by TCP's own
-//! flow control; the number of connections of each kind; the time of a message that has begun.
+//! flow control; the number of connections of each kind and of open files; the time of a message that has begun. Each address and each sender
+//! has its [share](crate::shares) of these.
 
 mod accept;
+mod bounds;
 #[cfg(feature = "nats")]
 mod brokers;
 mod datagrams;
 mod metrics;
+mod room;
 mod senders;
 mod streamed;
 mod viewers;
 
 use crate::counts::Counts;
 use crate::error::CollectError;
-use crate::hub::{Hub, Rotation};
+use crate::hub::{Hub, Room, Rotation};
+use crate::memory::Memory;
 use crate::options::Options;
 use crate::reorder::Limits;
 use crate::shared::Shared;
@@ -23,24 +27,18 @@ use crate::storage::repair::{Found, repair};
 use crate::storage::{Done, Storage};
 use crate::stream_control::Offer;
 use accept::accept;
+use bounds::Bounds;
 use rustix::net::sockopt;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::cell::RefCell;
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::LocalSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// The most connections of senders, for control and data each.
-const MOST_SENDERS: usize = 2048;
-/// The most connections of viewers.
-const MOST_VIEWERS: usize = 128;
 /// The time between two looks at what has waited too long.
 const TICK: Duration = Duration::from_millis(100);
 /// The buffer of the system for datagrams, in bytes.
@@ -80,6 +78,8 @@ pub struct Report {
     pub viewers: usize,
     /// Bytes of packets that wait in memory.
     pub memory: u64,
+    /// Open files of streams, and how many there may be.
+    pub files: (usize, usize),
     /// Bytes in the output directory.
     pub disk: u64,
     /// Why nothing can be written now; senders wait.
@@ -105,7 +105,7 @@ pub struct Collector {
 impl Collector {
     /// Creates the output directory, makes whole what a killed collector has left there, and listens.
     ///
-    /// Raises this process's soft limit on open files to its hard limit: each stream has two files.
+    /// [`run`](Self::run) raises this process's soft limit on open files to its hard limit: each stream has two files.
     ///
     /// # Errors
     ///
@@ -184,7 +184,7 @@ impl Collector {
     /// [`CollectError`] if the thread that writes cannot be started.
     pub fn run(self, report: impl FnMut(&Report) -> bool) -> Result<Counts, CollectError> {
         let Self { options, runtime, listeners, metrics, datagrams, addresses, found, .. } = self;
-        raise_file_limit();
+        let bounds = Bounds::of_this_process(options.files);
         keep_freed_memory();
         let (sender, done) = tokio::sync::mpsc::unbounded_channel();
         let storage = Storage::start(found.bytes, options.quota, options.write_rate, sender);
@@ -197,8 +197,9 @@ impl Collector {
                 "made {sessions} sessions of a killed collector whole; cut off {cut_off} bytes of incomplete packets"
             ));
         }
-        let memory = usize::try_from(options.memory).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+        let memory = usize::try_from(options.memory).unwrap_or(usize::MAX);
         hub.share = memory as u64 / 4;
+        (hub.memory, hub.room) = (Memory::new(memory), Room::new(bounds.files));
         #[cfg(feature = "nats")]
         let brokers = brokers::Brokers::new(&options, self.owner);
         #[cfg(feature = "nats")]
@@ -211,7 +212,7 @@ impl Collector {
             #[cfg(feature = "nats")]
             publish: brokers.publishing(),
             hub: RefCell::new(hub),
-            memory: Arc::new(Semaphore::new(memory)),
+            #[cfg(feature = "nats")]
             all_memory: memory,
             largest: u32::try_from(memory / 2).unwrap_or(u32::MAX),
             offer: Offer {
@@ -233,15 +234,8 @@ impl Collector {
         let tasks = LocalSet::new();
         #[cfg(feature = "nats")]
         brokers.start(&shared, &tasks);
-        tasks.block_on(&runtime, serve(&shared, (listeners, metrics, datagrams), done, report))
+        tasks.block_on(&runtime, serve(&shared, bounds, (listeners, metrics, datagrams), done, report))
     }
-}
-
-/// Each stream has two files, and the default limit is low.
-fn raise_file_limit() {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Without it fewer senders can be served, and they are told.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 /// Has glibc's allocator keep up to 8 MiB of freed memory. Otherwise it returns that of stored packets to the system, and each page of the next
@@ -252,6 +246,7 @@ fn keep_freed_memory() {
 
 async fn serve(
     shared: &Rc<Shared>,
+    bounds: Bounds,
     (listeners, metrics, datagrams): ([TcpListener; 3], Option<TcpListener>, UdpSocket),
     mut done: UnboundedReceiver<(u64, Done)>,
     mut report: impl FnMut(&Report) -> bool,
@@ -259,12 +254,12 @@ async fn serve(
     let [control, data, live] = listeners.map(tokio::net::TcpListener::from_std);
     let failed = |error| CollectError::new("listen", error);
     let mut tasks = tokio::task::JoinSet::new();
-    tasks.spawn_local(accept(Rc::clone(shared), control.map_err(failed)?, MOST_SENDERS, senders::control));
-    tasks.spawn_local(accept(Rc::clone(shared), data.map_err(failed)?, MOST_SENDERS, senders::data));
-    tasks.spawn_local(accept(Rc::clone(shared), live.map_err(failed)?, MOST_VIEWERS, viewers::viewer));
+    tasks.spawn_local(accept(Rc::clone(shared), control.map_err(failed)?, bounds.senders, senders::control));
+    tasks.spawn_local(accept(Rc::clone(shared), data.map_err(failed)?, bounds.senders, senders::data));
+    tasks.spawn_local(accept(Rc::clone(shared), live.map_err(failed)?, bounds.viewers, viewers::viewer));
     if let Some(metrics) = metrics {
         let metrics = tokio::net::TcpListener::from_std(metrics).map_err(failed)?;
-        tasks.spawn_local(accept(Rc::clone(shared), metrics, MOST_VIEWERS, metrics::metrics));
+        tasks.spawn_local(accept(Rc::clone(shared), metrics, bounds.metrics, metrics::metrics));
     }
     let datagrams = tokio::net::UdpSocket::from_std(datagrams).map_err(failed)?;
     tasks.spawn_local(datagrams::datagrams(Rc::clone(shared), datagrams));
@@ -320,7 +315,8 @@ impl Shared {
             sessions: open.len(),
             streams: open.iter().map(|session| session.streams.len()).sum(),
             viewers: hub.sessions().map(|(_, session)| session.viewers).sum(),
-            memory: self.all_memory.saturating_sub(self.memory.available_permits()) as u64,
+            memory: hub.memory.used(),
+            files: (hub.room.files.used(), hub.room.files.most()),
             disk: hub.storage().used(),
             full: hub.full.clone(),
             messages: Vec::new(),

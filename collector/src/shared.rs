@@ -1,6 +1,7 @@
 //! What all connections share.
 
 use crate::hub::Hub;
+use crate::memory::MemoryShare;
 #[cfg(feature = "nats")]
 use crate::nats::status::Status;
 use crate::stream_control::Offer;
@@ -8,16 +9,13 @@ use std::cell::RefCell;
 use std::io;
 #[cfg(feature = "nats")]
 use std::rc::Rc;
-use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What all tasks share: they run on one thread, and none holds the hub while it waits.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) hub: RefCell<Hub>,
-    /// Bytes of memory that are free.
-    pub(crate) memory: Arc<Semaphore>,
     /// Bytes of memory in all.
+    #[cfg(feature = "nats")]
     pub(crate) all_memory: usize,
     /// The largest packet.
     pub(crate) largest: u32,
@@ -29,9 +27,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// A share of the memory; waits until it is free.
-    pub(crate) async fn memory(&self, bytes: u32) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.memory).acquire_many_owned(bytes).await.ok()
+    /// Memory for so many bytes of a session; waits until it is free.
+    pub(crate) async fn memory(&self, session: u64, bytes: u32) -> Option<MemoryShare> {
+        let memory = self.hub.borrow().session(session).map(|session| session.memory().clone());
+        memory?.take(bytes).await
     }
 }
 

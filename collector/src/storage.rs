@@ -21,8 +21,8 @@ mod thread;
 pub(crate) use file::{Files, Segment, bytes_below};
 pub(crate) use thread::Storage;
 
+use crate::memory::MemoryShare;
 use std::path::PathBuf;
-use tokio::sync::OwnedSemaphorePermit;
 use tracepoint_reader::net::relay::Index;
 
 /// The bytes of a packet, as a share of the memory limit.
@@ -34,21 +34,16 @@ pub(crate) struct Packet {
     /// Zero bytes that follow them in the file.
     padding: u32,
     /// Returned when the packet is written or dropped.
-    _memory: Option<OwnedSemaphorePermit>,
+    _memory: Option<MemoryShare>,
 }
 
 impl Packet {
-    pub(crate) const fn new(bytes: Vec<u8>, padding: u32, memory: Option<OwnedSemaphorePermit>) -> Self {
+    pub(crate) const fn new(bytes: Vec<u8>, padding: u32, memory: Option<MemoryShare>) -> Self {
         Self::behind(bytes, 0, padding, memory)
     }
 
     /// The packet that begins at `start`.
-    pub(crate) const fn behind(
-        bytes: Vec<u8>,
-        start: usize,
-        padding: u32,
-        memory: Option<OwnedSemaphorePermit>,
-    ) -> Self {
+    pub(crate) const fn behind(bytes: Vec<u8>, start: usize, padding: u32, memory: Option<MemoryShare>) -> Self {
         Self { bytes, start, padding, _memory: memory }
     }
 

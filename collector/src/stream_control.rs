@@ -8,10 +8,12 @@
 //! ```
 
 use crate::hub::{Hub, Opened};
+use crate::memory::MemoryShare;
 use crate::reorder::Limits;
+use crate::shares::Address;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::sync::Notify;
 use tracepoint_reader::net::stream::{
     Ack, Announced, ClockReply, ErrorCode, FRAME_HEADER, FrameHeader, Handshake, Hello, MOST_ENTRIES, MOST_NACKS, Nack,
     Ready, SharedKey, Side, Sync, ToCollector, ToSender, VERSION, Welcome,
@@ -46,6 +48,8 @@ pub(crate) type Refusal = (ErrorCode, String);
 #[derive(Debug)]
 pub(crate) struct StreamControl {
     offer: Offer,
+    /// Where the sender is.
+    address: Address,
     open: Option<Opened>,
     /// The frame of HELLO, and the nonce that its sender was sent.
     challenged: Option<(Vec<u8>, [u8; 32])>,
@@ -95,10 +99,20 @@ enum Phase {
     Ended,
 }
 
+/// The message in a frame of HELLO.
+fn hello_of(frame: &[u8]) -> Option<Hello<'_>> {
+    let header = FrameHeader::decode(frame)?.ok()?;
+    match ToCollector::decode(header.kind, frame.get(FRAME_HEADER..)?) {
+        Ok(ToCollector::Hello(hello)) => Some(hello),
+        _ => None,
+    }
+}
+
 impl StreamControl {
-    pub(crate) const fn new(offer: Offer) -> Self {
+    pub(crate) const fn new(offer: Offer, address: Address) -> Self {
         Self {
             offer,
+            address,
             open: None,
             challenged: None,
             sync: None,
@@ -115,11 +129,10 @@ impl StreamControl {
     /// For messages of a broker, which asks its clients itself who they are.
     #[cfg(feature = "nats")]
     pub(crate) fn shared(offer: Offer) -> Self {
-        Self { way: Way::Broker, ..Self::new(Offer { key: None, ..offer }) }
+        Self { way: Way::Broker, ..Self::new(Offer { key: None, ..offer }, Address::Broker) }
     }
 
     /// The session, once it is open.
-    #[cfg(feature = "nats")]
     pub(crate) fn session(&self) -> Option<u64> {
         self.open.map(|opened| opened.session)
     }
@@ -134,6 +147,22 @@ impl StreamControl {
     #[cfg(feature = "nats")]
     pub(crate) fn all_has_come(&mut self) {
         self.way = Way::BrokerAtEnd;
+    }
+
+    /// Where its sender is, and the session to which a message adds a stream, `None` if it opens one. No answer: it needs no room.
+    pub(crate) fn needs_room(&self, hub: &Hub, message: &ToCollector<'_>) -> Option<(Address, Option<u64>)> {
+        let session = match (message, self.open) {
+            (ToCollector::Announce(announce), Some(opened)) if !hub.has_stream(opened.session, announce) => {
+                Some(opened.session)
+            }
+            (ToCollector::Hello(hello), None) if self.offer.key.is_none() && hub.known(&hello.key).is_none() => None,
+            (ToCollector::Auth(_), None) => {
+                let (frame, _) = self.challenged.as_ref()?;
+                hello_of(frame).filter(|hello| hub.known(&hello.key).is_none()).map(|_| None)?
+            }
+            _ => return None,
+        };
+        Some((self.address, session))
     }
 
     /// Whether the connection is to be closed: everything was said.
@@ -151,17 +180,16 @@ impl StreamControl {
         &mut self,
         hub: &mut Hub,
         message: ToCollector<'_>,
-        memory: Option<OwnedSemaphorePermit>,
+        memory: Option<MemoryShare>,
         random: [u8; 32],
         now: Instant,
         out: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
-        let refused = |why: String| (ErrorCode::Refused, why);
         let Some(opened) = self.open else { return self.greet(hub, &message, random, out) };
         let id = opened.session;
         match message {
             ToCollector::Announce(announce) => {
-                let (handle, next) = hub.announce(id, &announce).map_err(refused)?;
+                let (handle, next) = hub.announce(id, &announce)?;
                 // The sender does not know the handle if it cannot be written, and announces the stream again.
                 #[cfg(feature = "nats")]
                 hub.log(id, |log| log.announce(&announce)).map_err(|why| (ErrorCode::Storage, why))?;
@@ -236,9 +264,7 @@ impl StreamControl {
                 Ok(())
             }
             (ToCollector::Auth(code), Some((frame, nonce)), Some(key)) => {
-                let hello = FrameHeader::decode(&frame).and_then(Result::ok);
-                let hello = hello.and_then(|header| ToCollector::decode(header.kind, &frame[FRAME_HEADER..]).ok());
-                let Some(ToCollector::Hello(hello)) = hello else { return Err(protocol("there was no HELLO")) };
+                let hello = hello_of(&frame).ok_or_else(|| protocol("there was no HELLO"))?;
                 let handshake = Handshake { session: hello.key, sender: hello.nonce, collector: nonce };
                 if !key.verifies(Side::Sender, &handshake, code) {
                     return Err((
@@ -264,7 +290,7 @@ impl StreamControl {
     ) -> Result<(), Refusal> {
         let mut token = [0; 16];
         token.copy_from_slice(&random[..16]);
-        let opened = hub.open_streamed(hello, token, self.way.is_shared()).map_err(|why| (ErrorCode::Storage, why))?;
+        let opened = hub.open_streamed(hello, token, self.way.is_shared(), self.address)?;
         self.open = Some(opened);
         if hello.udp && self.way == Way::Tcp {
             self.way = Way::Udp;

@@ -81,11 +81,27 @@ impl View {
             self.segments.push_back(next);
         }
         if self.segments.len() > KEPT {
-            if let Some(Segment { entries, total: Some(total), .. }) = self.segments.pop_front() {
-                self.passed += total.saturating_sub(entries);
-            }
-            self.first += 1;
+            self.forget_oldest();
         }
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(Segment { entries, total: Some(total), .. }) = self.segments.pop_front() {
+            self.passed += total.saturating_sub(entries);
+        }
+        self.first += 1;
+    }
+
+    /// Closes all segments but the one that is written: viewers go on there.
+    pub(crate) fn forget_old(&mut self) {
+        while self.segments.len() > 1 {
+            self.forget_oldest();
+        }
+    }
+
+    /// Whether the storage is far behind with opening segments.
+    pub(crate) fn is_far_behind(&self) -> bool {
+        self.upcoming.len() >= KEPT
     }
 
     /// Viewers may read one packet more.

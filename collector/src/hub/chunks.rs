@@ -4,6 +4,7 @@
 //! stream a line of class, instance, the number of the next packet, and the name of its file. Its end makes the account complete.
 
 use super::directory::{make_directories, put};
+use crate::memory::MemoryShare;
 use crate::storage::{Files, bytes_below};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -11,7 +12,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tokio::sync::OwnedSemaphorePermit;
 use tracepoint_reader::account::{
     ACCOUNT_PATH, Account, Before, ChannelAccount, Chunk, EventAccount, Removed, StreamAccount,
 };
@@ -100,7 +100,7 @@ pub(crate) struct Chunks {
     pub(super) unremoved: Option<Instant>,
     /// It ends when the storage has done what it was given. Packets wait until then, and this metadata.
     pub(crate) is_ending: bool,
-    pub(super) waiting: Vec<(Vec<u8>, Option<OwnedSemaphorePermit>)>,
+    pub(super) waiting: Vec<(Vec<u8>, Option<MemoryShare>)>,
     pub(super) failed: Option<Instant>,
 }
 
@@ -162,8 +162,8 @@ impl Chunks {
     pub(super) fn hold(
         &mut self,
         bytes: Vec<u8>,
-        memory: Option<OwnedSemaphorePermit>,
-    ) -> Option<(Vec<u8>, Option<OwnedSemaphorePermit>)> {
+        memory: Option<MemoryShare>,
+    ) -> Option<(Vec<u8>, Option<MemoryShare>)> {
         if !self.is_ending {
             return Some((bytes, memory));
         }

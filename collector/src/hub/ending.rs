@@ -30,7 +30,8 @@ impl Hub {
     /// Goes on with the end of a session: closes streams whose packets do not come, then the session, and forgets it when no viewer needs it.
     pub(super) fn tidy(&mut self, id: u64, now: Instant) {
         let Some(since) = self.sessions.get(&id).and_then(Session::closing_since) else { return };
-        let is_late = now.saturating_duration_since(since) >= LINGER;
+        let is_hurried = self.sessions.get(&id).is_some_and(Session::is_hurried);
+        let is_late = is_hurried || now.saturating_duration_since(since) >= LINGER;
         if is_late {
             self.give_waiting(id);
         }
@@ -55,7 +56,7 @@ impl Hub {
             self.discard_empty(id);
             self.sessions.get_mut(&id).into_iter().for_each(Session::close);
         }
-        if self.sessions.get(&id).is_some_and(|session| session.viewers == 0) {
+        if self.sessions.get(&id).is_some_and(|session| session.viewers == 0 || is_hurried) {
             if let Some(session) = self.sessions.remove(&id) {
                 if let Some(streamed) = session.streamed {
                     self.tokens.remove(&streamed.token);

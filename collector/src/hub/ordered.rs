@@ -1,12 +1,12 @@
 //! A stream of the stream protocol: packets with their own numbers, in order, acknowledged when they are stored.
 
 use super::tally::Tally;
+use crate::memory::MemoryShare;
 use crate::reorder::{Limits, MOST_LOST, Reorder};
 use crate::storage::Packet;
 use crate::view::View;
 use std::collections::VecDeque;
 use std::time::Instant;
-use tokio::sync::OwnedSemaphorePermit;
 use tracepoint_reader::internal::check_padded;
 use tracepoint_reader::net::relay::Index;
 use tracepoint_reader::net::stream::{ClosedStream, Delivered, NO_SEQ, ROUTE_OFFSET, ROUTE_SIZE, Route, route_of};
@@ -57,7 +57,7 @@ pub(crate) type Arrived = (Packet, Index, u64);
 /// What came over the network, as it is stored, and how it is routed. Nothing is copied but the first bytes, over the fields behind them.
 pub(crate) fn unwrap(
     mut wire: Vec<u8>,
-    memory: Option<OwnedSemaphorePermit>,
+    memory: Option<MemoryShare>,
     key: (u32, u64),
     largest: u32,
 ) -> Result<(Route, Arrived), Damaged> {

@@ -2,6 +2,8 @@
 
 use super::directory::SessionDirectory;
 use super::streamed::Streamed;
+use crate::memory::SenderMemory;
+use crate::shares::{Address, Share};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -36,7 +38,25 @@ pub(crate) struct Session {
     traces: HashMap<PathBuf, u64>,
     /// For a session of the stream protocol.
     pub(crate) streamed: Option<Streamed>,
+    admission: Admission,
+    /// The room is needed: no packet and no viewer is waited for at the end.
+    is_hurried: bool,
     state: State,
+}
+
+/// What a session has from its beginning on.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    address: Address,
+    memory: SenderMemory,
+    /// Of the sessions of all addresses.
+    _share: Share,
+}
+
+impl Admission {
+    pub(super) const fn new(address: Address, memory: SenderMemory, share: Share) -> Self {
+        Self { address, memory, _share: share }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +69,12 @@ enum State {
 }
 
 impl Session {
-    pub(crate) fn new(name: String, host: String, live_timer: Duration, key: ([u8; 16], u64)) -> Self {
+    pub(crate) fn new(
+        (name, host): (String, String),
+        live_timer: Duration,
+        key: ([u8; 16], u64),
+        admission: Admission,
+    ) -> Self {
         Self {
             name,
             host,
@@ -64,6 +89,8 @@ impl Session {
             is_indexed: true,
             traces: HashMap::new(),
             streamed: None,
+            admission,
+            is_hurried: false,
             state: State::Open,
         }
     }
@@ -87,6 +114,25 @@ impl Session {
             State::Open => None,
             State::Closing(since) | State::Closed(since) => Some(since),
         }
+    }
+
+    /// Where its sender is.
+    pub(crate) const fn address(&self) -> Address {
+        self.admission.address
+    }
+
+    /// The memory of its packets.
+    pub(crate) const fn memory(&self) -> &SenderMemory {
+        &self.admission.memory
+    }
+
+    /// Waits for nothing at the end.
+    pub(super) const fn hurry(&mut self) {
+        self.is_hurried = true;
+    }
+
+    pub(super) const fn is_hurried(&self) -> bool {
+        self.is_hurried
     }
 
     pub(crate) fn begin_closing(&mut self, now: Instant) {

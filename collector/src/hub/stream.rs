@@ -3,7 +3,8 @@
 use super::ordered::Ordered;
 use super::place::Place;
 use crate::pairing::{Paired, Pairing};
-use crate::storage::{Done, Files, Job, Packet, SequencedPacket};
+use crate::shares::Share;
+use crate::storage::{Done, Files, Job, Packet, Segment, SequencedPacket};
 use crate::view::View;
 use std::io;
 use std::path::PathBuf;
@@ -39,6 +40,8 @@ pub(crate) struct Stream {
     /// The number in the series of files, and the bytes in this file.
     file: (u64, u64),
     rotation: Option<Rotation>,
+    /// The sender has its share of files: old ones are not kept for viewers.
+    is_short: bool,
     /// The tracer's number of the last packet that was given to the storage.
     last_number: Option<u64>,
     /// Behind the last packet that is stored, or cannot be.
@@ -75,6 +78,7 @@ impl Stream {
             view,
             file: (0, 0),
             rotation: None,
+            is_short: false,
             last_number: None,
             stored: 0,
             has_beacon: false,
@@ -118,8 +122,12 @@ impl Stream {
 
     /// From the packet with this number on, or from now on for metadata, the files are in another directory.
     pub(crate) fn rotate(&mut self, from: u64, directory: PathBuf, give: impl FnMut(Job)) -> io::Result<()> {
+        if self.view.is_far_behind() {
+            return Err(io::Error::new(io::ErrorKind::WouldBlock, "earlier rotations have not been carried out yet"));
+        }
         let place = Place { directory, ..self.place.clone() };
-        let rotation = Rotation { from, files: place.create(0)?, directory: place.directory };
+        let files = self.successor(place.create(0)?);
+        let rotation = Rotation { from, files, directory: place.directory };
         // All packets before it have come.
         let is_due = self.place.is_metadata() || self.last_number.map_or(0, |last| last.saturating_add(1)) >= from;
         if let Some(earlier) = self.rotation.replace(rotation) {
@@ -135,11 +143,25 @@ impl Stream {
     /// The packets that come are stored in these files from now on, in another directory. All before them are stored.
     pub(super) fn go_on(&mut self, directory: PathBuf, files: Files, mut give: impl FnMut(Job)) {
         self.place.directory = directory;
+        let files = self.successor(files);
         self.view.will_open(files.segment());
         if let Some(ordered) = &mut self.ordered {
             ordered.tally.next_file();
         }
         give(Job::Open { files, from: None });
+    }
+
+    /// The same files with a share, for which old files are closed if need be.
+    fn successor(&mut self, files: Files) -> Files {
+        let (share, is_short) = match self.view.current().and_then(Segment::share) {
+            None => return files,
+            Some(share) => share.another().map_or_else(|| (share.successor(), true), |share| (share, false)),
+        };
+        self.is_short = is_short;
+        if is_short {
+            self.view.forget_old();
+        }
+        files.with(share)
     }
 
     /// Whether its files are open, or will be until the storage has closed them.
@@ -150,7 +172,7 @@ impl Stream {
     /// Begins the file anew; of metadata.
     pub(super) fn replace(&mut self, mut give: impl FnMut(Job)) -> io::Result<()> {
         Files::remove_metadata(&self.place.directory)?;
-        let files = self.place.create(0)?;
+        let files = self.successor(self.place.create(0)?);
         self.view.will_open(files.segment());
         give(Job::Open { files, from: None });
         Ok(())
@@ -265,12 +287,26 @@ impl Stream {
             return Ok(());
         }
         // The file is larger than it may be if there is no other.
+        let share = match self.view.current().and_then(Segment::share).map(Share::another) {
+            Some(None) => {
+                self.view.forget_old();
+                match self.view.current().and_then(Segment::share).and_then(Share::another) {
+                    None => return Ok(()),
+                    share => share,
+                }
+            }
+            share => share.flatten(),
+        };
         let files = self.place.create(number + 1).map_err(|error| {
             format!(
                 "cannot create the next file of {}: {error}",
                 self.place.directory.join(&self.place.channel).display()
             )
         })?;
+        let files = match share {
+            Some(share) => files.with(share),
+            None => files,
+        };
         self.file = (number + 1, size);
         self.view.will_open(files.segment());
         give(Job::Open { files, from: None });
@@ -280,7 +316,12 @@ impl Stream {
     /// The storage has done something; the bytes of a packet that is in the file now.
     pub(super) fn done(&mut self, done: &Done, now: Instant, mut give: impl FnMut(Job)) -> u64 {
         match *done {
-            Done::Opened { entries, bytes, moved } => self.view.opened(entries, bytes, moved),
+            Done::Opened { entries, bytes, moved } => {
+                self.view.opened(entries, bytes, moved);
+                if self.is_short {
+                    self.view.forget_old();
+                }
+            }
             Done::Packet { sequence, size, stream_class } => {
                 self.stored = self.stored.max(sequence.saturating_add(1));
                 let stream_class = match (&mut self.ordered, stream_class) {

@@ -2,10 +2,12 @@
 
 use super::chunks::Chunks;
 use crate::fragments::Fragments;
+use crate::memory::MemoryShare;
+use crate::shares::Share;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::sync::Notify;
 
 /// A session of the stream protocol.
 #[derive(Debug)]
@@ -26,7 +28,7 @@ pub(crate) struct Streamed {
     /// Streams by class and instance, and the names of their files.
     pub(crate) streams: HashMap<(u32, u64), u64>,
     pub(crate) names: HashSet<String>,
-    pub(crate) fragments: Fragments<Option<OwnedSemaphorePermit>>,
+    pub(crate) fragments: Fragments<Option<MemoryShare>>,
     /// Data have come over this connection: the sender is to be told.
     pub(crate) has_data: bool,
     /// Since when its connection for packets over TCP has been silent: everything that has arrived is read.
@@ -44,8 +46,9 @@ pub(crate) struct Streamed {
     /// If it is published.
     #[cfg(feature = "nats")]
     pub(crate) published: Option<super::publishing::Published>,
-    /// The account so far, and its whole length.
+    /// The account so far, and its whole length; its share of all of them.
     pub(crate) account: (Vec<u8>, Option<u64>),
+    pub(crate) account_share: Option<Share>,
 }
 
 /// After so many stored bytes their sender is told at once: its window is larger, so it need not wait for the next regular time.

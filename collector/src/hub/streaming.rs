@@ -14,10 +14,10 @@ use super::ordered::{Ordered, unwrap};
 use super::stream::Stream;
 use super::streamed::Streamed;
 use crate::fragments::Fragments;
+use crate::memory::MemoryShare;
 use crate::reorder::Limits;
 use crate::storage::{Job, Packet};
 use std::time::{Duration, Instant};
-use tokio::sync::OwnedSemaphorePermit;
 use tracepoint_reader::account::ACCOUNT_PATH;
 use tracepoint_reader::net::stream::{
     AckEntry, ClosedStream, Datagram, Delivered, NO_SEQ, NackEntry, SeqRange, Sync, SyncEntry,
@@ -51,7 +51,7 @@ impl Hub {
         id: u64,
         offset: u64,
         bytes: &[u8],
-        memory: Option<OwnedSemaphorePermit>,
+        memory: Option<MemoryShare>,
     ) -> Result<(), String> {
         let streamed = self.streamed(id).ok_or("there is no session")?;
         let known = streamed.metadata_bytes.checked_sub(offset);
@@ -76,18 +76,12 @@ impl Hub {
         Ok(())
     }
 
-    fn give_metadata(&self, handle: u64, bytes: Vec<u8>, memory: Option<OwnedSemaphorePermit>) {
+    fn give_metadata(&self, handle: u64, bytes: Vec<u8>, memory: Option<MemoryShare>) {
         self.storage.give(handle, Job::Metadata { packet: Packet::new(bytes, 0, memory) });
     }
 
     /// A packet has come over the network, whole. `false`: it is damaged, or of no stream of this session.
-    pub(crate) fn wire_packet(
-        &mut self,
-        id: u64,
-        wire: Vec<u8>,
-        memory: Option<OwnedSemaphorePermit>,
-        now: Instant,
-    ) -> bool {
+    pub(crate) fn wire_packet(&mut self, id: u64, wire: Vec<u8>, memory: Option<MemoryShare>, now: Instant) -> bool {
         self.counts.packets += 1;
         let handle = tracepoint_reader::net::stream::route_of(&wire).map(|route| route.handle);
         let stream = handle.ok().and_then(|handle| self.stream_of(id, handle));
@@ -113,13 +107,7 @@ impl Hub {
     }
 
     /// A datagram with a valid token.
-    pub(crate) fn datagram(
-        &mut self,
-        id: u64,
-        datagram: &Datagram<'_>,
-        reserve: impl FnOnce(u32) -> Option<OwnedSemaphorePermit>,
-        now: Instant,
-    ) {
+    pub(crate) fn datagram(&mut self, id: u64, datagram: &Datagram<'_>, now: Instant) {
         let header = datagram.header;
         if let Some(streamed) = self.streamed(id) {
             streamed.has_data = true;
@@ -136,9 +124,11 @@ impl Hub {
         if header.again {
             ordered.reorder.answered(now);
         }
-        let whole = self
-            .streamed(id)
-            .and_then(|streamed| streamed.fragments.push(datagram, now, |bytes| reserve(bytes).map(Some)));
+        let Some(session) = self.session_mut(id) else { return };
+        let memory = session.memory().clone();
+        let streamed = session.streamed.as_mut();
+        let whole = streamed
+            .and_then(|streamed| streamed.fragments.push(datagram, now, |bytes| memory.try_take(bytes).map(Some)));
         if let Some((wire, memory)) = whole {
             self.wire_packet(id, wire, memory, now);
         }
@@ -196,6 +186,9 @@ impl Hub {
     /// A piece of the account; whether it is whole now.
     pub(crate) fn account(&mut self, id: u64, offset: u64, bytes: &[u8], whole: u64) -> Result<bool, String> {
         let directory = self.trace_directory(id).ok_or("there is no session")?;
+        if !self.account_room(id, bytes.len()) {
+            return Err("the accounts of this sender and its host are too large together".to_owned());
+        }
         let streamed = self.streamed(id).ok_or("there is no session")?;
         let (account, length) = &mut streamed.account;
         if whole > LARGEST_ACCOUNT || offset != account.len() as u64 || length.is_some_and(|length| length != whole) {
@@ -207,6 +200,7 @@ impl Hub {
             return Ok(false);
         }
         let account = std::mem::take(account);
+        streamed.account_share = None;
         #[cfg(feature = "nats")]
         self.log(id, |log| log.account(&account))?;
         let account = self.last_account(id, account);

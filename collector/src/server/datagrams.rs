@@ -5,7 +5,6 @@ use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg};
 use std::io::{self, IoSliceMut};
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Instant;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -74,6 +73,5 @@ fn take(shared: &Shared, bytes: &[u8], now: Instant) {
         hub.counts.ignored += 1;
         return;
     };
-    let reserve = |bytes| Arc::clone(&shared.memory).try_acquire_many_owned(bytes).ok();
-    hub.datagram(id, &datagram, reserve, now);
+    hub.datagram(id, &datagram, now);
 }

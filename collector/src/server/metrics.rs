@@ -35,7 +35,8 @@ pub(super) async fn metrics(shared: Rc<Shared>, mut connection: Connection, _: S
 fn state(shared: &Shared) -> Metrics {
     let report = shared.state();
     let Counts { connections, refused, failed, sessions, packets, stored, stored_bytes, .. } = report.counts;
-    let Counts { late, missing, damaged, ignored, unwritten, viewed_bytes, .. } = report.counts;
+    let (files, most_files) = report.files;
+    let Counts { late, missing, damaged, ignored, unwritten, viewed_bytes, refused_streams, .. } = report.counts;
     let mut metrics = Metrics::default();
     let mut put = |kind, name: &str, help: &str, values: &[(&str, u64)]| {
         let name = format!("tracepoint_collector_{name}");
@@ -47,6 +48,12 @@ fn state(shared: &Shared) -> Metrics {
     };
     put(Kind::Counter, "connections_total", "Connections that were accepted.", &[("", connections)]);
     put(Kind::Counter, "connections_refused_total", "Connections beyond the limit.", &[("", refused)]);
+    put(
+        Kind::Counter,
+        "streams_refused_total",
+        "Sessions and streams beyond the share of their address.",
+        &[("", refused_streams)],
+    );
     put(Kind::Counter, "connections_failed_total", "Connections that were ended for what came.", &[("", failed)]);
     put(Kind::Counter, "sessions_opened_total", "Sessions that were opened.", &[("", sessions)]);
     put(Kind::Counter, "packets_total", "Packets that came.", &[("", packets)]);
@@ -60,6 +67,8 @@ fn state(shared: &Shared) -> Metrics {
     put(Kind::Gauge, "streams", "Streams of open sessions.", &[("", report.streams as u64)]);
     put(Kind::Gauge, "viewers", "Viewers that are attached.", &[("", report.viewers as u64)]);
     put(Kind::Gauge, "memory_bytes", "Bytes of packets that wait in memory.", &[("", report.memory)]);
+    put(Kind::Gauge, "stream_files", "Files that are open for streams.", &[("", files as u64)]);
+    put(Kind::Gauge, "stream_files_limit", "How many there may be.", &[("", most_files as u64)]);
     put(Kind::Gauge, "disk_bytes", "Bytes in the output directory.", &[("", report.disk)]);
     put(Kind::Gauge, "full", "1 while nothing can be written.", &[("", u64::from(report.full.is_some()))]);
     #[cfg(feature = "nats")]

@@ -1,5 +1,6 @@
 //! Connections of stock senders.
 
+use super::room::room;
 use crate::connection::Connection;
 use crate::hub::Hub;
 use crate::relay::{Answer, Control};
@@ -42,7 +43,7 @@ pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, peer
             }
             if of.control.is_streamed() && matches!(FrameHeader::decode(connection.bytes()), Some(Ok(_))) {
                 connection.write(&replies).await.map_err(|error| format!("the sender takes no answer: {error}"))?;
-                return super::streamed::control(Rc::clone(&of.shared), connection).await;
+                return super::streamed::control(Rc::clone(&of.shared), connection, peer.ip().into()).await;
             }
             let minor = of.control.minor();
             let command = match Command::decode(connection.bytes(), minor, LARGEST_COMMAND) {
@@ -62,7 +63,14 @@ pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, peer
             let (command, size) = command;
             let memory = match &command {
                 Command::SendMetadata { bytes, padding, .. } if u64::from(*padding) <= LARGEST_COMMAND => {
-                    of.shared.memory(bytes.len() as u32).await
+                    match of.control.session() {
+                        Some(session) => of.shared.memory(session, bytes.len() as u32).await,
+                        None => None,
+                    }
+                }
+                Command::CreateSession(_) | Command::AddStream(_) if of.control.may_open() => {
+                    room(&of.shared, peer.ip().into(), of.control.session()).await;
+                    None
                 }
                 _ => None,
             };
@@ -131,12 +139,12 @@ pub(super) async fn data(shared: Rc<Shared>, mut connection: Connection, peer: S
                 shared.largest
             ));
         }
-        if !shared.hub.borrow().takes_packets(handle) {
+        let Some(session) = shared.hub.borrow().session_that_takes(handle) else {
             return Err(format!("a packet came for stream {handle}, which is not there or has ended"));
-        }
+        };
         is_known = true;
         connection.establish();
-        let memory = shared.memory(size).await;
+        let memory = shared.memory(session, size).await;
         let mut bytes = Vec::new();
         let read = connection.read_into(size as usize, &mut bytes).await;
         read.map_err(|error| format!("a packet is incomplete: {error}"))?;

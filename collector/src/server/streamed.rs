@@ -1,7 +1,9 @@
 //! Connections of senders that speak the stream protocol.
 
+use super::room::room;
 use crate::connection::Connection;
 use crate::shared::{Shared, random};
+use crate::shares::Address;
 use crate::stream_control::{Refusal, SILENCE, StreamControl};
 use std::future::{pending, poll_fn};
 use std::io;
@@ -33,9 +35,9 @@ impl Drop for Ending {
 }
 
 /// A control connection, from HELLO on.
-pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection) -> Result<(), String> {
+pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, address: Address) -> Result<(), String> {
     let offer = shared.offer.clone();
-    let mut of = Ending { shared, control: StreamControl::new(offer) };
+    let mut of = Ending { shared, control: StreamControl::new(offer, address) };
     let mut heard = Instant::now();
     loop {
         let mut out = Vec::new();
@@ -96,9 +98,16 @@ async fn messages(of: &mut Ending, connection: &mut Connection, out: &mut Vec<u8
         let Some(payload) = connection.bytes().get(FRAME_HEADER..size) else { return Ok(size) };
         let message = ToCollector::decode(header.kind, payload).map_err(malformed)?;
         let memory = match &message {
-            ToCollector::Metadata(piece) => of.shared.memory(piece.bytes.len() as u32).await,
+            ToCollector::Metadata(piece) => match of.control.session() {
+                Some(session) => of.shared.memory(session, piece.bytes.len() as u32).await,
+                None => None,
+            },
             _ => None,
         };
+        let needs = of.control.needs_room(&of.shared.hub.borrow(), &message);
+        if let Some((address, session)) = needs {
+            room(&of.shared, address, session).await;
+        }
         let random = random().map_err(|error| (ErrorCode::Storage, error.to_string()))?;
         let hub = &mut of.shared.hub.borrow_mut();
         of.control.message(hub, message, memory, random, Instant::now(), out)?;
@@ -138,7 +147,7 @@ pub(super) async fn data(shared: Rc<Shared>, mut connection: Connection) -> Resu
         if size > shared.largest {
             return Err(format!("a packet has {size} bytes, and at most {} are accepted", shared.largest));
         }
-        let memory = shared.memory(size).await;
+        let memory = shared.memory(id, size).await;
         let mut bytes = Vec::new();
         connection.read_into(size as usize, &mut bytes).await.map_err(incomplete)?;
         // A newer connection of the sender has another token.

@@ -1,6 +1,7 @@
 //! The files of one stream.
 
 use super::{Packet, SequencedPacket};
+use crate::shares::Share;
 use rustix::fs::{AtFlags, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -21,6 +22,7 @@ pub(crate) struct Files {
     entries: u64,
     /// For metadata that has no bytes yet.
     unnamed: Option<Unnamed>,
+    share: Option<Arc<Share>>,
 }
 
 /// The directory of a file of metadata that gets its name with its first bytes. Readers take a directory with an empty one for a damaged trace.
@@ -53,9 +55,15 @@ pub(crate) struct Segment {
     pub(crate) total: Option<u64>,
     /// Bytes that viewers may read; of metadata.
     pub(crate) bytes: u64,
+    share: Option<Arc<Share>>,
 }
 
 impl Segment {
+    /// What these files take.
+    pub(crate) fn share(&self) -> Option<&Share> {
+        self.share.as_deref()
+    }
+
     /// Whether the file is complete, and has packets that viewers may not read yet.
     pub(crate) fn hides_packets(&self) -> bool {
         self.total.is_some_and(|total| self.entries < total)
@@ -69,7 +77,7 @@ impl Segment {
         index.read_exact_at(&mut header, 0)?;
         let format = IndexFile::of_header(&header).ok_or(io::ErrorKind::InvalidData)?;
         let data = Arc::new(File::open(path)?);
-        Ok(Self { data, index: Some(Arc::new(index)), format, entries: 0, total: None, bytes: 0 })
+        Ok(Self { data, index: Some(Arc::new(index)), format, entries: 0, total: None, bytes: 0, share: None })
     }
 
     /// The packets that are in the file now. A packet is there before its entry in the index is.
@@ -129,7 +137,7 @@ impl Files {
                 Some((Arc::new(file), path))
             }
         };
-        Ok(Self { data: Arc::new(create(path)?), index, format, bytes: 0, entries: 0, unnamed: None })
+        Ok(Self { data: Arc::new(create(path)?), index, format, bytes: 0, entries: 0, unnamed: None, share: None })
     }
 
     /// Creates a file for metadata in a directory that exists. It has its name when it has bytes.
@@ -139,7 +147,8 @@ impl Files {
         }
         let data = Arc::new(create(&directory.join(UNNAMED))?);
         let unnamed = Some(Unnamed(File::open(directory)?));
-        Ok(Self { data, index: None, format: IndexFile { is_long: true }, bytes: 0, entries: 0, unnamed })
+        let format = IndexFile { is_long: true };
+        Ok(Self { data, index: None, format, bytes: 0, entries: 0, unnamed, share: None })
     }
 
     /// Removes the file with the metadata of a directory, which another one will replace.
@@ -162,14 +171,19 @@ impl Files {
         let data = Arc::new(data);
         let format = IndexFile { is_long: true };
         let Some(index) = index_path(path).filter(|_| is_indexed) else {
-            return Ok(Self { data, index: None, format, bytes, entries: 0, unnamed: None });
+            return Ok(Self { data, index: None, format, bytes, entries: 0, unnamed: None, share: None });
         };
         let file = open(&index)?;
         let mut header = [0; IndexFile::HEADER];
         file.read_exact_at(&mut header, 0)?;
         let format = IndexFile::of_header(&header).ok_or(io::ErrorKind::InvalidData)?;
         let entries = (file.metadata()?.len() - IndexFile::HEADER as u64) / format.entry_size() as u64;
-        Ok(Self { data, index: Some((Arc::new(file), index)), format, bytes, entries, unnamed: None })
+        Ok(Self { data, index: Some((Arc::new(file), index)), format, bytes, entries, unnamed: None, share: None })
+    }
+
+    /// The same files, with the share of their sender that they take, for as long as something has them open.
+    pub(crate) fn with(self, share: Share) -> Self {
+        Self { share: Some(Arc::new(share)), ..self }
     }
 
     /// The tracer's number of the last packet in them.
@@ -225,6 +239,7 @@ impl Files {
             entries: self.entries,
             total: None,
             bytes: self.bytes,
+            share: self.share.clone(),
         }
     }
 }

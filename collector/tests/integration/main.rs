@@ -15,6 +15,7 @@ mod restart;
 mod running;
 mod sender;
 mod shared_key;
+mod shares;
 mod stock_lttng;
 mod stream_sender;
 mod streamed;

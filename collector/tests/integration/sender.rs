@@ -1,8 +1,9 @@
 //! A sender that does what a test wants, with the codecs of the relay protocol and none of the collector's code.
 
 use super::running::PATIENCE;
+use socket2::{Domain, Socket, Type};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use tracepoint_collector::Addresses;
 use tracepoint_reader::net::Decoded;
 use tracepoint_reader::net::relay::{
@@ -14,8 +15,20 @@ pub(crate) struct Sender {
     pub(crate) data: TcpStream,
 }
 
+/// The addresses of senders: that of the others, and another one.
+pub(crate) const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
+pub(crate) const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(address).expect("the collector listens");
+    connect_from(HERE, address)
+}
+
+/// Connects from this address of this machine.
+pub(crate) fn connect_from(from: Ipv4Addr, address: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    socket.bind(&SocketAddr::from((from, 0)).into()).expect("an address of this machine");
+    socket.connect(&address.into()).expect("the collector listens");
+    let stream = TcpStream::from(socket);
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     stream
 }
@@ -85,7 +98,11 @@ event { name = \"e\"; id = 0; stream_id = 0; fields := struct { u32 n; }; };
 
 impl Sender {
     pub(crate) fn connect(addresses: &Addresses) -> Self {
-        Self { control: connect(addresses.control), data: connect(addresses.data) }
+        Self::connect_from(HERE, addresses)
+    }
+
+    pub(crate) fn connect_from(from: Ipv4Addr, addresses: &Addresses) -> Self {
+        Self { control: connect_from(from, addresses.control), data: connect_from(from, addresses.data) }
     }
 
     pub(crate) fn command(&mut self, command: &Command<'_>) -> io::Result<Reply> {

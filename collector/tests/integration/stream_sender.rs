@@ -1,16 +1,16 @@
 //! A sender of the stream protocol, with the codecs and none of the code of ours; over TCP, or over UDP through a bad network.
 
 use super::running::PATIENCE;
-use super::sender::connect;
+use super::sender::{HERE, connect_from};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 use tracepoint_reader::internal::sealed;
 use tracepoint_reader::net::Decoded;
 use tracepoint_reader::net::relay::{Command, MINOR, Reply, Version};
 use tracepoint_reader::net::stream::{
-    Announce, Attach, Capabilities, Close, ClosedStream, Datagram, DatagramHeader, Delivered, FRAME_HEADER,
+    Announce, Attach, Capabilities, Close, ClosedStream, Datagram, DatagramHeader, Delivered, ErrorCode, FRAME_HEADER,
     FrameHeader, Hello, NO_BOUND, NO_SEQ, NackEntry, Piece, Ready, RecordHeader, Route, SeqRange, Sync, SyncEntry,
     ToCollector, ToSender, wire_head,
 };
@@ -121,6 +121,8 @@ pub(crate) struct StreamSender {
     pub(crate) synced: u64,
     pub(crate) closed: Vec<Delivered>,
     pub(crate) is_done: bool,
+    /// Why the collector has ended the connection.
+    pub(crate) refused: Option<(ErrorCode, String)>,
     is_ready: bool,
     announced: Vec<(u64, u64)>,
     pub(crate) nacks: usize,
@@ -136,7 +138,18 @@ pub(crate) struct StreamSender {
 impl StreamSender {
     /// Opens a session; data go over TCP, or over UDP through this network.
     pub(crate) fn open(control: SocketAddr, data: SocketAddr, key: u8, network: Option<Network>) -> Self {
-        let mut stream = connect(control);
+        Self::open_from(HERE, control, data, key, network)
+    }
+
+    /// The same from this address of this machine.
+    pub(crate) fn open_from(
+        from: Ipv4Addr,
+        control: SocketAddr,
+        data: SocketAddr,
+        key: u8,
+        network: Option<Network>,
+    ) -> Self {
+        let mut stream = connect_from(from, control);
         let ask = |stream: &mut TcpStream, command: Command<'_>| {
             let mut bytes = Vec::new();
             command.encode(MINOR, &mut bytes);
@@ -158,7 +171,7 @@ impl StreamSender {
         let mut sender = Self {
             control: stream,
             input: Vec::new(),
-            data: Data::Tcp(connect(data)),
+            data: Data::Tcp(connect_from(from, data)),
             store: BTreeMap::new(),
             last: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -170,6 +183,7 @@ impl StreamSender {
             synced: 0,
             closed: Vec::new(),
             is_done: false,
+            refused: None,
             is_ready: false,
             announced: Vec::new(),
             nacks: 0,
@@ -219,7 +233,7 @@ impl StreamSender {
         let deadline = Instant::now() + PATIENCE;
         while !fits(self) {
             assert!(Instant::now() < deadline, "next {:?}, closed {:?}", self.next, self.closed);
-            assert!(self.listen(), "the collector has closed the connection");
+            assert!(self.listen(), "the collector has closed the connection: {:?}", self.refused);
         }
     }
 
@@ -277,7 +291,7 @@ impl StreamSender {
                 self.lost.extend(sent);
             }
             ToSender::Done => self.is_done = true,
-            ToSender::Error(code, text) => panic!("{code:?}: {text}"),
+            ToSender::Error(code, text) => self.refused = Some((code, text.to_owned())),
             _ => {}
         }
     }
@@ -294,15 +308,33 @@ impl StreamSender {
         }
     }
 
-    /// The metadata, and a stream: its handle, and where it goes on.
+    /// A stream: its handle, and where it goes on.
     pub(crate) fn announce(&mut self, instance: u64) -> (u64, u64) {
+        let count = self.announced.len();
+        self.say_announcement(instance);
+        self.until(|sender| sender.announced.len() > count);
+        self.announced[count]
+    }
+
+    /// Announces streams until one is refused: how many there are, and the reason.
+    pub(crate) fn flood(&mut self, first: u64) -> (u64, (ErrorCode, String)) {
+        let mut instance = first;
+        loop {
+            let count = self.announced.len();
+            self.say_announcement(instance);
+            self.until(|sender| sender.announced.len() > count || sender.refused.is_some());
+            if let Some(refused) = self.refused.take() {
+                return (instance - first, refused);
+            }
+            instance += 1;
+        }
+    }
+
+    fn say_announcement(&mut self, instance: u64) {
         let name = format!("c_{instance}");
         let names = ["host", "shop", "till-7-1", "c", &name];
         let announce = Announce { request: instance as u32, class: 3, instance, packet_size: 1 << 20, names };
         self.say(&ToCollector::Announce(announce));
-        let count = self.announced.len();
-        self.until(|sender| sender.announced.len() > count);
-        self.announced[count]
     }
 
     pub(crate) fn say_metadata(&mut self, offset: u64, text: &str) {

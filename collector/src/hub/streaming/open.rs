@@ -10,6 +10,7 @@ use crate::hub::streamed::Streamed;
 use crate::hub::tally::Tally;
 use crate::hub::{Hub, MOST_STREAMS};
 use crate::names::sanitised;
+use crate::shares::Address;
 use crate::storage::Files;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -18,7 +19,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 use tracepoint_reader::net::relay::{IndexFile, METADATA_CHANNEL};
-use tracepoint_reader::net::stream::{Announce, Hello};
+use tracepoint_reader::net::stream::{Announce, ErrorCode, Hello};
 
 /// Names of files that are no streams.
 const RESERVED: [&str; 3] = [METADATA_CHANNEL, "index", ".account"];
@@ -32,6 +33,20 @@ pub(crate) struct Opened {
 }
 
 impl Hub {
+    /// The open session with this key, which goes on with another connection.
+    pub(crate) fn known(&self, key: &[u8; 16]) -> Option<u64> {
+        let has_key = |session: &Session| {
+            session.streamed.as_ref().is_some_and(|streamed| streamed.key == *key) && session.is_open()
+        };
+        self.sessions().find(|(_, session)| has_key(session)).map(|(id, _)| id)
+    }
+
+    /// Whether a session has this stream.
+    pub(crate) fn has_stream(&self, id: u64, announce: &Announce<'_>) -> bool {
+        let streamed = self.session(id).and_then(|session| session.streamed.as_ref());
+        streamed.is_some_and(|streamed| streamed.streams.contains_key(&(announce.class, announce.instance)))
+    }
+
     /// Opens the session of a sender, or goes on with it. Data come with `token` from now on.
     /// Sessions that collectors share are in chunks (`is_shared`).
     pub(crate) fn open_streamed(
@@ -39,13 +54,11 @@ impl Hub {
         hello: &Hello<'_>,
         token: [u8; 16],
         is_shared: bool,
-    ) -> Result<Opened, String> {
-        let known = self.sessions().find(|(_, session)| {
-            session.is_open() && session.streamed.as_ref().is_some_and(|streamed| streamed.key == hello.key)
-        });
-        if let Some((id, _)) = known {
+        address: Address,
+    ) -> Result<Opened, (ErrorCode, String)> {
+        if let Some(id) = self.known(&hello.key) {
             let Some(streamed) = self.session_mut(id).and_then(|session| session.streamed.as_mut()) else {
-                return Err("there is no session".to_owned());
+                return Err(gone());
             };
             let old = std::mem::replace(&mut streamed.token, token);
             streamed.connection += 1;
@@ -55,10 +68,10 @@ impl Hub {
             self.tokens.insert(token, id);
             return Ok(Opened { session: id, connection, is_resumed: true, metadata });
         }
-        if !self.has_room() {
-            return Err("there are too many sessions".to_owned());
-        }
-        let failed = |error: io::Error| format!("cannot create the directory of the session: {error}");
+        let busy = |why| (ErrorCode::Busy, why);
+        let (admission, share) = (self.admit(address).map_err(busy)?, self.files_of_next(address).map_err(busy)?);
+        let failed =
+            |error: io::Error| (ErrorCode::Storage, format!("cannot create the directory of the session: {error}"));
         let (directory, is_resumed) = streamed_directory(&self.output, hello).map_err(failed)?;
         let path = Path::new(directory.relative()).to_owned();
         let name = format!("{}-{}", hello.session, hello.process);
@@ -83,12 +96,13 @@ impl Hub {
         let metadata = place.directory.join(METADATA_CHANNEL);
         let files =
             if metadata.exists() { Files::reopen(&metadata, false) } else { place.create(0) }.map_err(failed)?;
+        let files = files.with(share);
         let metadata_bytes = files.bytes();
         #[cfg(feature = "nats")]
         let published =
             self.begin_published((directory.path(), &metadata), hello, (is_resumed, is_shared)).map_err(failed)?;
         let interval = Duration::from_millis(hello.sync_interval.max(1).into());
-        let mut session = Session::new(name, hello.host.to_owned(), interval, (hello.key, 0));
+        let mut session = Session::new((name, hello.host.to_owned()), interval, (hello.key, 0), admission);
         session.directory = Some(Rc::new(RefCell::new(directory)));
         session.streamed = Some(Streamed {
             key: hello.key,
@@ -112,9 +126,10 @@ impl Hub {
             #[cfg(feature = "nats")]
             published,
             account: (Vec::new(), None),
+            account_share: None,
         });
         let id = self.open_session(session);
-        let handle = self.open_stream(id, place, files).ok_or("there is no session")?;
+        let handle = self.open_stream(id, place, files).ok_or_else(gone)?;
         if let Some(streamed) = self.streamed(id) {
             streamed.metadata = handle;
         }
@@ -123,9 +138,10 @@ impl Hub {
     }
 
     /// A stream is announced: its handle, and the lowest number that is not stored.
-    pub(crate) fn announce(&mut self, id: u64, announce: &Announce<'_>) -> Result<(u64, u64), String> {
+    pub(crate) fn announce(&mut self, id: u64, announce: &Announce<'_>) -> Result<(u64, u64), (ErrorCode, String)> {
         let key = (announce.class, announce.instance);
-        let streamed = self.streamed(id).ok_or("there is no session")?;
+        let refused = |why: String| (ErrorCode::Refused, why);
+        let streamed = self.streamed(id).ok_or_else(gone)?;
         if let Some(handle) = streamed.streams.get(&key).copied() {
             let connection = streamed.connection;
             let ordered = self.stream_of(id, handle).and_then(|stream| stream.ordered.as_mut());
@@ -136,27 +152,28 @@ impl Hub {
             return Ok((handle, next));
         }
         if streamed.streams.len() >= MOST_STREAMS {
-            return Err(format!("a session has at most {MOST_STREAMS} streams"));
+            return Err(refused(format!("a session has at most {MOST_STREAMS} streams")));
         }
         let name = sanitised(announce.names[4], 4);
-        if RESERVED.contains(&name.as_str()) || !streamed.names.insert(name.clone()) {
-            return Err(format!("the name of the stream `{name}` is taken"));
+        if RESERVED.contains(&name.as_str()) || streamed.names.contains(&name) {
+            return Err(refused(format!("the name of the stream `{name}` is taken")));
         }
         let line = streamed.chunks.as_ref().and_then(|chunks| chunks.lines.get(&key)).cloned().unwrap_or_default();
-        let directory = self.trace_directory(id).ok_or("there is no session")?;
-        let session = self.session(id).and_then(|session| session.directory.clone()).ok_or("there is no session")?;
+        let directory = self.trace_directory(id).ok_or_else(gone)?;
+        let session = self.session(id).and_then(|session| session.directory.clone()).ok_or_else(gone)?;
         let place = Place {
             directory,
-            channel: name,
+            channel: name.clone(),
             format: Some(IndexFile { is_long: true }),
             limit: (0, 0),
             path: Path::new(session.borrow().relative()).to_owned(),
         };
         let path = place.directory.join(&place.channel);
+        let share = self.files(id).map_err(|why| (ErrorCode::Busy, why))?;
         let files = if path.exists() { Files::reopen(&path, true) } else { place.create(0) };
-        let files = files.map_err(|error| format!("cannot create {}: {error}", path.display()))?;
+        let files = files.map_err(|error| refused(format!("cannot create {}: {error}", path.display())))?.with(share);
         let next = files.last_number().map_or(line.next, |last| last + 1);
-        let handle = self.open_stream(id, place, files).ok_or("there is no session")?;
+        let handle = self.open_stream(id, place, files).ok_or_else(gone)?;
         if let Some(stream) = self.streams.get_mut(&handle) {
             stream.view.set_class(announce.class.into());
             let tally = Tally::of(&stream.view, line.before);
@@ -168,10 +185,15 @@ impl Hub {
         }
         if let Some(streamed) = self.streamed(id) {
             streamed.streams.insert(key, handle);
+            streamed.names.insert(name);
         }
         self.publish(id);
         Ok((handle, next))
     }
+}
+
+fn gone() -> (ErrorCode, String) {
+    (ErrorCode::Storage, "there is no session".to_owned())
 }
 
 /// The directory of a session: that of an earlier collector with its key, or a new one. Whether it is an earlier one.

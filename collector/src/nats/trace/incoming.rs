@@ -1,12 +1,12 @@
 //! What comes from the broker, on its way to the hub.
 
 use super::{End, TICK, Trace, Waiting, What};
+use crate::memory::MemoryShare;
 use crate::nats::collecting::Collecting;
 use crate::stream_control::StreamControl;
 use async_nats::jetstream;
 use std::rc::Rc;
 use std::time::Instant;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tracepoint_reader::net::nats::{Message, Token, TraceSubject, with_handle};
 use tracepoint_reader::net::stream::{
@@ -31,7 +31,7 @@ impl Trace {
             self.damaged()
         } else {
             let shared = Rc::clone(&self.of.shared);
-            let mut memory = std::pin::pin!(shared.memory(size));
+            let mut memory = std::pin::pin!(shared.memory(self.session, size));
             let memory = loop {
                 match timeout(TICK, &mut memory).await {
                     Ok(memory) => break memory,
@@ -72,7 +72,7 @@ impl Trace {
         What::Nothing
     }
 
-    fn packet(&mut self, number: u64, seq: u64, wire: &[u8], memory: Option<OwnedSemaphorePermit>) -> What {
+    fn packet(&mut self, number: u64, seq: u64, wire: &[u8], memory: Option<MemoryShare>) -> What {
         let Some(handle) = self.handles.get(&number).copied() else {
             self.misses_stream = true;
             return self.damaged();
@@ -140,7 +140,10 @@ pub(super) async fn feed(
     message: ToCollector<'_>,
 ) -> Result<Option<Announced>, String> {
     let memory = match &message {
-        ToCollector::Metadata(piece) => of.shared.memory(piece.bytes.len() as u32).await,
+        ToCollector::Metadata(piece) => match control.session() {
+            Some(session) => of.shared.memory(session, piece.bytes.len() as u32).await,
+            None => None,
+        },
         _ => None,
     };
     let random = crate::shared::random().map_err(|error| error.to_string())?;

@@ -165,7 +165,7 @@ pub enum ErrorCode {
     Refused,
     /// 4: a message that does not fit here, or malformed.
     Protocol,
-    /// 100: there are too many senders.
+    /// 100: the sender, or its address, has its share of sessions or streams.
     Busy,
     /// 101: the collector ends.
     Ending,

@@ -52,7 +52,8 @@ impl OfOne {
             session: "shop",
             process: "till-7-1",
         };
-        let id = hub.open_streamed(&hello, [4; 16], false).expect("a session").session;
+        let address = std::net::IpAddr::from([127, 0, 0, 1]).into();
+        let id = hub.open_streamed(&hello, [4; 16], false, address).expect("a session").session;
         let names = ["host", "shop", "till-7-1", "c", "c_0"];
         let announce = Announce { request: 0, class: 3, instance: 0, packet_size: 4096, names };
         let (handle, _) = hub.announce(id, &announce).expect("a stream");

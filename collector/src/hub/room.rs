@@ -1,0 +1,149 @@
+//! Room for sessions and streams: what is left for an address and a sender, and what is made free where senders are gone.
+
+use super::session::Admission;
+use super::{Hub, MOST_SESSIONS, Session};
+use crate::shares::{Address, Holder, Share, Shares};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// The files of a stream: its packets and their index, or metadata and its directory.
+pub(crate) const FILES_OF_STREAM: usize = 2;
+/// The most bytes of accounts that have come in part.
+const ACCOUNT_BYTES: usize = 256 << 20;
+/// The time in which so many refusals of one kind are told one by one to an address, and how many addresses have such messages at a time.
+const REFUSAL_PAUSE: Duration = Duration::from_secs(10);
+const TOLD_EACH: u64 = 10;
+const MOST_TOLD: usize = 256;
+
+/// What sessions and streams share.
+#[derive(Debug)]
+pub(crate) struct Room {
+    sessions: Shares,
+    /// Open files of streams.
+    pub(crate) files: Shares,
+    pub(super) accounts: Shares,
+    /// The addresses that were refused something lately, and what: since when, and how often.
+    refused: HashMap<(Address, &'static str), (Option<Instant>, u64)>,
+}
+
+impl Room {
+    /// With so many open files of streams.
+    pub(crate) fn new(files: usize) -> Self {
+        Self {
+            sessions: Shares::new(MOST_SESSIONS),
+            files: Shares::new(files),
+            accounts: Shares::new(ACCOUNT_BYTES),
+            refused: HashMap::new(),
+        }
+    }
+}
+
+impl Hub {
+    /// Admits a session of a sender at this address, or says why not.
+    pub(crate) fn admit(&mut self, address: Address) -> Result<Admission, String> {
+        let share = self.room.sessions.take(Holder::address(address), 1).ok_or_else(|| {
+            self.counts.refused_streams += 1;
+            format!("its address has its share of the {} sessions of the collector", self.room.sessions.most())
+        })?;
+        Ok(Admission::new(address, self.memory.sender(address), share))
+    }
+
+    fn holder(&self, session: u64) -> Option<Holder> {
+        let address = self.session(session)?.address();
+        Some(Holder { address, sender: Some(session) })
+    }
+
+    /// The files of another stream of a session, or why it has none.
+    pub(crate) fn files(&mut self, session: u64) -> Result<Share, String> {
+        let holder = self.holder(session).ok_or("there is no session")?;
+        self.files_of(holder)
+    }
+
+    /// The same for the sender of the next session.
+    pub(crate) fn files_of_next(&mut self, address: Address) -> Result<Share, String> {
+        self.files_of(Holder { address, sender: Some(self.last_session + 1) })
+    }
+
+    fn files_of(&mut self, holder: Holder) -> Result<Share, String> {
+        self.room.files.take(holder, FILES_OF_STREAM).ok_or_else(|| {
+            self.counts.refused_streams += 1;
+            format!(
+                "it, or its address {}, has its share of the {} files that the collector may have open for streams, two for each; raise the limit \
+                 on open files of the collector (`ulimit -n`, `LimitNOFILE=`) or its `--files`, or end other sessions of that address",
+                holder.address,
+                self.room.files.most()
+            )
+        })
+    }
+
+    /// Room for so many bytes more of an account. `false`: there is none.
+    pub(super) fn account_room(&mut self, session: u64, bytes: usize) -> bool {
+        let Some(holder) = self.holder(session) else { return false };
+        let accounts = self.room.accounts.clone();
+        let Some(streamed) = self.streamed(session) else { return false };
+        match &mut streamed.account_share {
+            Some(share) => share.grow(bytes),
+            share => {
+                *share = accounts.take(holder, bytes);
+                share.is_some()
+            }
+        }
+    }
+
+    /// Tells that an address was refused something of this kind, not too often.
+    pub(crate) fn say_refused(&mut self, address: Address, kind: &'static str, why: &str) {
+        if self.room.refused.len() >= MOST_TOLD && !self.room.refused.contains_key(&(address, kind)) {
+            return;
+        }
+        let (_, count) = self.room.refused.entry((address, kind)).or_default();
+        *count += 1;
+        if *count <= TOLD_EACH {
+            self.say(format!("a {kind} was refused: {why} (from {address})"));
+        }
+    }
+
+    /// Tells how much more was refused.
+    pub(super) fn tell_refused(&mut self, now: Instant) {
+        let mut more = Vec::new();
+        self.room.refused.retain(|(address, kind), (since, count)| {
+            let is_due = now.saturating_duration_since(*since.get_or_insert(now)) >= REFUSAL_PAUSE;
+            if is_due && *count > TOLD_EACH {
+                more.push(format!("a {kind} was refused {} times more (from {address})", *count - TOLD_EACH));
+            }
+            !is_due
+        });
+        for text in more {
+            self.say(text);
+        }
+    }
+
+    /// Whether there is room for a session from this address, or for a stream of a session there.
+    pub(crate) fn has_room(&self, address: Address, session: Option<u64>) -> bool {
+        let sender = session.unwrap_or(self.last_session + 1);
+        self.room.files.fits(Holder { address, sender: Some(sender) }, FILES_OF_STREAM)
+            && (session.is_some() || self.room.sessions.fits(Holder::address(address), 1))
+    }
+
+    /// Makes room where senders of this address are gone; whether some will be free soon. The session that has waited longest for its sender is
+    /// closed: the sender can go on with it later. If that is urgent, sessions that are being closed wait no longer for packets and viewers.
+    pub(crate) fn free_for(&mut self, address: Address, is_urgent: bool, now: Instant) -> bool {
+        let of_address = |(id, session): (&u64, &Session)| (session.address() == address).then_some(*id);
+        let closing: Vec<u64> = self.sessions.iter().filter(|(_, it)| !it.is_open()).filter_map(of_address).collect();
+        if is_urgent {
+            for id in &closing {
+                self.sessions.get_mut(id).into_iter().for_each(Session::hurry);
+                self.tidy(*id, now);
+            }
+        }
+        if !closing.is_empty() {
+            return true;
+        }
+        let detached = self.sessions.iter().filter_map(|(id, session)| {
+            let since = session.streamed.as_ref()?.detached?;
+            of_address((id, session)).map(|id| (since, id))
+        });
+        let Some((_, oldest)) = detached.min() else { return false };
+        self.close_session(oldest, now);
+        true
+    }
+}

@@ -1,0 +1,112 @@
+//! The memory of packets on their way to the disk, of which an address may have half, and a sender three eighths, or one packet.
+//!
+//! It is taken before a packet is read, so that a full memory, or a share that is used up, stops the peer by TCP's own flow control.
+
+use crate::shares::Address;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// What a packet takes at least, because the collector keeps more of it than its bytes.
+const LEAST: u32 = 512;
+
+/// All of it.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    all: Arc<Semaphore>,
+    bytes: usize,
+    /// The halves of addresses that have senders.
+    addresses: HashMap<Address, Weak<Semaphore>>,
+}
+
+impl Memory {
+    pub(crate) fn new(bytes: usize) -> Self {
+        let bytes = bytes.min(Semaphore::MAX_PERMITS);
+        Self { all: Arc::new(Semaphore::new(bytes)), bytes, addresses: HashMap::new() }
+    }
+
+    /// Bytes that are taken.
+    pub(crate) fn used(&self) -> u64 {
+        self.bytes.saturating_sub(self.all.available_permits()) as u64
+    }
+
+    /// The part of a sender at this address.
+    pub(crate) fn sender(&mut self, address: Address) -> SenderMemory {
+        let known = self.addresses.get(&address).and_then(Weak::upgrade);
+        let of_address = known.unwrap_or_else(|| {
+            self.addresses.retain(|_, address| address.strong_count() > 0);
+            let half = Arc::new(Semaphore::new(self.bytes / 2));
+            self.addresses.insert(address, Arc::downgrade(&half));
+            half
+        });
+        let most = u32::try_from(self.bytes / 8 * 3).unwrap_or(u32::MAX);
+        let of_sender = Arc::new(Semaphore::new(most as usize));
+        SenderMemory { all: Arc::clone(&self.all), of_address, of_sender, most }
+    }
+}
+
+/// The part of one sender. All clones are one.
+#[derive(Clone, Debug)]
+pub(crate) struct SenderMemory {
+    all: Arc<Semaphore>,
+    of_address: Arc<Semaphore>,
+    of_sender: Arc<Semaphore>,
+    /// A larger packet takes all of it.
+    most: u32,
+}
+
+/// Bytes that are taken, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct MemoryShare {
+    _all: OwnedSemaphorePermit,
+    _of_address: OwnedSemaphorePermit,
+    _of_sender: OwnedSemaphorePermit,
+}
+
+impl SenderMemory {
+    /// Takes so many bytes, at most half of all memory; waits until they are free.
+    pub(crate) async fn take(&self, bytes: u32) -> Option<MemoryShare> {
+        let bytes = bytes.max(LEAST);
+        // The smallest part first, so that nothing of a larger one is held meanwhile.
+        let of_sender = Arc::clone(&self.of_sender).acquire_many_owned(bytes.min(self.most)).await.ok()?;
+        let of_address = Arc::clone(&self.of_address).acquire_many_owned(bytes).await.ok()?;
+        let all = Arc::clone(&self.all).acquire_many_owned(bytes).await.ok()?;
+        Some(MemoryShare { _all: all, _of_address: of_address, _of_sender: of_sender })
+    }
+
+    /// The same, if they are free now.
+    pub(crate) fn try_take(&self, bytes: u32) -> Option<MemoryShare> {
+        let bytes = bytes.max(LEAST);
+        let of_sender = Arc::clone(&self.of_sender).try_acquire_many_owned(bytes.min(self.most)).ok()?;
+        let of_address = Arc::clone(&self.of_address).try_acquire_many_owned(bytes).ok()?;
+        let all = Arc::clone(&self.all).try_acquire_many_owned(bytes).ok()?;
+        Some(MemoryShare { _all: all, _of_address: of_address, _of_sender: of_sender })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::IpAddr;
+
+    #[test]
+    fn senders_and_addresses_leave_memory_for_others() {
+        let mut memory = Memory::new(1024 << 10);
+        let [here, there, further] = [1, 2, 3].map(|host| Address::from(IpAddr::from([10, 0, 0, host])));
+        let senders = [here, here, here, there].map(|address| memory.sender(address));
+        let [one, two, three, other] = &senders;
+        let packet = one.try_take(384 << 10).expect("three eighths");
+        assert!(one.try_take(1).is_none());
+        let second = two.try_take(128 << 10).expect("the rest of the half");
+        assert!(three.try_take(1).is_none(), "the address has its half");
+        let third = other.try_take(512 << 10).expect("one packet may have a half");
+        assert_eq!((memory.used(), other.try_take(1).is_none()), (1024 << 10, true));
+        drop((packet, second));
+        assert!(three.try_take(256 << 10).is_some());
+        drop(third);
+        assert_eq!(memory.used(), 0);
+        drop(senders);
+        let _sender = memory.sender(further);
+        assert_eq!(memory.addresses.len(), 1, "those without senders are forgotten");
+    }
+}

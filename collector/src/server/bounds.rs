@@ -1,0 +1,61 @@
+//! How many connections and files there may be, by the limit of this process on open files.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Files of the collector itself, and of work that goes on for a moment.
+const OWN: usize = 64;
+/// The most files that are used, however many are allowed: a stream takes memory, too.
+const MOST: usize = 1 << 18;
+/// The most connections of senders, for control and data each, of viewers, and for metrics.
+const SENDERS: usize = 4096;
+const VIEWERS: usize = 256;
+const METRICS: usize = 64;
+
+/// The bounds of a collector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    /// Connections of senders, for control and data each.
+    pub(super) senders: usize,
+    pub(super) viewers: usize,
+    pub(super) metrics: usize,
+    /// Open files of streams.
+    pub(super) files: usize,
+}
+
+impl Bounds {
+    /// The bounds of this process, whose soft limit on open files is raised to the hard limit: the default is low. `files` are the most of streams.
+    pub(super) fn of_this_process(files: Option<usize>) -> Self {
+        let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+        let limit = getrlimit(Resource::Nofile).current.map_or(MOST, |limit| usize::try_from(limit).unwrap_or(MOST));
+        Self::new(limit, files)
+    }
+
+    fn new(limit: usize, files: Option<usize>) -> Self {
+        let limit = limit.min(MOST);
+        let part = |parts: usize, most: usize| (limit / parts).clamp(4, most);
+        let (senders, viewers, metrics) = (part(8, SENDERS), part(64, VIEWERS), part(128, METRICS));
+        let left = limit.saturating_sub(OWN + 2 * senders + viewers + metrics).max(FEWEST);
+        Self { senders, viewers, metrics, files: files.map_or(left, |files| files.min(left)) }
+    }
+}
+
+/// For one stream and its metadata, which is a quarter of all.
+const FEWEST: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_together_is_below_the_limit() {
+        for limit in [256, 1024, 4096, 20_000, 1 << 20, usize::MAX] {
+            let Bounds { senders, viewers, metrics, files } = Bounds::new(limit, None);
+            assert!(OWN + 2 * senders + viewers + metrics + files <= limit, "{limit}");
+            assert!(files >= limit.min(MOST) / 4, "{limit}: {files}");
+        }
+        assert_eq!(Bounds::new(20_000, Some(100)).files, 100);
+        assert_eq!(Bounds::new(1024, Some(1 << 30)), Bounds::new(1024, None));
+        assert_eq!(Bounds::new(1 << 30, None).senders, SENDERS);
+    }
+}

@@ -1,0 +1,231 @@
+//! How much of what is scarce each address and each sender may have.
+//!
+//! An address may have as much as is left for others, and a sender as much as is left for the other senders of its address. So one address has half of
+//! all at most, and the next one half of the rest, or as much as the first one if that takes less: a sender from another address finds room. Of
+//! its address, one sender has half at most. What is given back is free at once.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Where senders are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Address {
+    /// A host. Of IPv6 it is the network of 64 bits, because a host may have all addresses of one.
+    Host(IpAddr),
+    /// A broker, which asks its clients itself who they are.
+    #[cfg(feature = "nats")]
+    Broker,
+}
+
+impl From<IpAddr> for Address {
+    fn from(address: IpAddr) -> Self {
+        Self::Host(match address.to_canonical() {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+            address @ IpAddr::V4(_) => address,
+        })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(address @ IpAddr::V4(_)) => address.fmt(f),
+            Self::Host(network) => write!(f, "{network}/64"),
+            #[cfg(feature = "nats")]
+            Self::Broker => f.write_str("the broker"),
+        }
+    }
+}
+
+/// Who has a share: an address, and a sender there by the number of its session, if there are such.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Holder {
+    pub(crate) address: Address,
+    pub(crate) sender: Option<u64>,
+}
+
+impl Holder {
+    /// An address as a whole.
+    pub(crate) const fn address(address: Address) -> Self {
+        Self { address, sender: None }
+    }
+}
+
+/// Something of which there is a limited number. All clones are one.
+#[derive(Clone, Debug)]
+pub(crate) struct Shares(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    most: usize,
+    used: usize,
+    /// What addresses have, and what senders have.
+    holders: HashMap<Holder, usize>,
+}
+
+impl State {
+    fn has(&self, holder: Holder) -> usize {
+        self.holders.get(&holder).copied().unwrap_or_default()
+    }
+
+    fn fits(&self, holder: Holder, count: usize) -> bool {
+        let free = self.most.saturating_sub(self.used);
+        let address = self.has(Holder::address(holder.address)) + count;
+        // What the address may have beside this.
+        let Some(left) = free.checked_sub(count).and_then(|free| free.checked_sub(address)) else { return false };
+        holder.sender.is_none() || self.has(holder) + count <= left / 2
+    }
+
+    fn add(&mut self, holder: Holder, count: usize) {
+        self.used += count;
+        *self.holders.entry(Holder::address(holder.address)).or_default() += count;
+        if holder.sender.is_some() {
+            *self.holders.entry(holder).or_default() += count;
+        }
+    }
+
+    fn give_back(&mut self, holder: Holder, count: usize) {
+        self.used -= count;
+        let address = Some(Holder::address(holder.address)).filter(|_| holder.sender.is_some());
+        for holder in [Some(holder), address].into_iter().flatten() {
+            if let Some(has) = self.holders.get_mut(&holder) {
+                *has -= count;
+                if *has == 0 {
+                    self.holders.remove(&holder);
+                }
+            }
+        }
+    }
+}
+
+impl Shares {
+    pub(crate) fn new(most: usize) -> Self {
+        Self(Arc::new(Mutex::new(State { most, used: 0, holders: HashMap::new() })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn most(&self) -> usize {
+        self.state().most
+    }
+
+    pub(crate) fn used(&self) -> usize {
+        self.state().used
+    }
+
+    /// Whether a holder may have so many more.
+    pub(crate) fn fits(&self, holder: Holder, count: usize) -> bool {
+        self.state().fits(holder, count)
+    }
+
+    /// So many more for a holder, if it may have them.
+    pub(crate) fn take(&self, holder: Holder, count: usize) -> Option<Share> {
+        let mut state = self.state();
+        state.fits(holder, count).then(|| {
+            state.add(holder, count);
+            Share { of: self.clone(), holder, count }
+        })
+    }
+}
+
+/// What a holder has, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Share {
+    of: Shares,
+    holder: Holder,
+    count: usize,
+}
+
+impl Share {
+    /// Another one of the same size for the same holder, if it may have that.
+    pub(crate) fn another(&self) -> Option<Self> {
+        self.of.take(self.holder, self.count)
+    }
+
+    /// Another one in any case, in place of this one, which is dropped soon.
+    pub(crate) fn successor(&self) -> Self {
+        self.of.state().add(self.holder, self.count);
+        Self { of: self.of.clone(), ..*self }
+    }
+
+    /// Adds so many more, if the holder may have them.
+    pub(crate) fn grow(&mut self, count: usize) -> bool {
+        let mut state = self.of.state();
+        let fits = state.fits(self.holder, count);
+        if fits {
+            state.add(self.holder, count);
+            self.count += count;
+        }
+        fits
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.of.state().give_back(self.holder, self.count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holder(host: u8, sender: u64) -> Holder {
+        Holder { address: IpAddr::from([10, 0, 0, host]).into(), sender: Some(sender) }
+    }
+
+    /// Takes until there is no more; how many that were.
+    fn flood(shares: &Shares, holder: Holder, into: &mut Vec<Share>) -> usize {
+        let before = into.len();
+        while let Some(share) = shares.take(holder, 2) {
+            into.push(share);
+        }
+        2 * (into.len() - before)
+    }
+
+    #[test]
+    fn each_further_address_and_sender_finds_room() {
+        let (shares, mut taken) = (Shares::new(1000), Vec::new());
+        assert_eq!(flood(&shares, holder(1, 0), &mut taken), 250);
+        assert_eq!(flood(&shares, holder(1, 1), &mut taken), 124);
+        let more: usize = (2..40).map(|sender| flood(&shares, holder(1, sender), &mut taken)).sum();
+        assert!((370..=500).contains(&(374 + more)) && more > 50, "{more}");
+        for host in 2..7 {
+            let took = flood(&shares, holder(host, 0), &mut taken);
+            assert!(took >= 2, "address {host}: {took}");
+        }
+        assert!(shares.used() < 1000);
+        taken.clear();
+        assert_eq!((shares.used(), shares.state().holders.len()), (0, 0));
+        assert_eq!(flood(&shares, holder(1, 7), &mut taken), 250);
+    }
+
+    #[test]
+    fn addresses_without_senders_leave_as_much_as_they_have() {
+        let shares = Shares::new(100);
+        let mut taken = Vec::new();
+        let [one, two, three] = [1, 2, 3].map(|host| Holder { sender: None, ..holder(host, 0) });
+        assert_eq!([one, two, three].map(|of| flood(&shares, of, &mut taken)), [50, 24, 12]);
+        drop(taken);
+        let mut share = shares.take(one, 40).expect("there is room");
+        assert!(share.another().is_none() && !share.grow(20) && share.grow(10));
+        let successor = share.successor();
+        assert_eq!(shares.used(), 100);
+        drop(share);
+        assert_eq!((shares.used(), successor.count), (50, 50));
+    }
+
+    #[test]
+    fn a_host_has_one_address() {
+        let address = |text: &str| Address::from(text.parse::<IpAddr>().expect("an address"));
+        assert_eq!(address("::ffff:10.0.0.1"), address("10.0.0.1"));
+        assert_eq!(address("2001:db8:1:2:3::1"), address("2001:db8:1:2::2"));
+        assert_ne!(address("2001:db8:1:2::1"), address("2001:db8:1:3::1"));
+        assert_eq!(address("2001:db8:1:2:3::1").to_string(), "2001:db8:1:2::/64");
+        assert_eq!(address("10.0.0.1").to_string(), "10.0.0.1");
+    }
+}
