@@ -67,6 +67,7 @@ pub(crate) fn asked_at_event() {
     if QUESTIONS.fetch_add(1, Ordering::Relaxed) + 1 == MANY {
         // In a thread of its own, because this one may be inside other layers that hold locks, and they are asked, too.
         let ask = || {
+            tracepoint_core::private::leave_inherited_scheduling();
             switched();
             QUESTIONS.store(0, Ordering::Relaxed);
         };

@@ -125,6 +125,8 @@ verbs! {
 }
 
 fn main() -> ExitCode {
+    // The threads of this program are its own.
+    tracepoint_control::inherit_scheduling();
     completions::answer();
     let parsed = help::command().try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
     let Arguments { user, beside_root, color, mut verb } = match parsed {

@@ -25,6 +25,7 @@ pub use builder::AgentBuilder;
 pub use error::AgentError;
 
 use crate::notice::Notice;
+use crate::own_thread;
 use crate::rundir::RunDir;
 use crate::session::{RecordingHandle, SessionError};
 use crate::snapshot::SnapshotSummary;
@@ -132,6 +133,7 @@ impl Agent {
     }
 
     fn start_claimed(run_dir: &RunDir, process: u32, follows_fork: bool) -> Result<Self, AgentError> {
+        own_thread::follow_environment();
         let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| AgentError::Thread(errno.into()))?;
         let stopped = rustix::io::fcntl_dupfd_cloexec(&stop, 0).map_err(|errno| AgentError::Thread(errno.into()))?;
         let mut worker = Worker::new(run_dir)?;

@@ -5,7 +5,7 @@ pub(crate) mod streams_file;
 mod supply_thread;
 
 use crate::consumer_loop::{PollInterval, Round};
-use crate::own_thread::{self, leave_signals_to_the_program};
+use crate::own_thread;
 use crate::session_dir::{FlushedFile, ProcessDir};
 use crate::tsc;
 use shared::SharedDrain;
@@ -74,8 +74,7 @@ impl DrainThread {
         let is_rarely_needed = is_supplier && !supplier.is_never_woken();
         let longest = if is_rarely_needed { LONGEST_BESIDE_RECORDER } else { LONGEST };
         let body = move || {
-            tracepoint_core::private::never_trace_this_thread();
-            leave_signals_to_the_program();
+            own_thread::begin();
             let drain = Arc::clone(&rounds.drain);
             drain.rounds().run(PollInterval::new(longest), || rounds.round());
             drop(consumers);

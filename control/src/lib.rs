@@ -100,6 +100,7 @@ pub use controller::{
 pub use kernel::{KernelError, KernelEvents, KernelRecorded, KernelRecorder, KernelRecording};
 pub use limit::{Limit, LimitError};
 pub use notice::Notice;
+pub use own_thread::inherit_scheduling;
 pub use private_dir::DirError;
 pub use process::{ProcessKey, ProcessKeyError};
 pub use recorder::{Recorded, Recorder};

@@ -179,10 +179,11 @@ impl Remembered {
     fn or_last(&self, found: Option<u64>) -> u64 {
         if let Some(found) = found {
             self.number.store(found, Ordering::Relaxed);
-            // Release, with the Acquire below: the number is of that process.
+            // M3: Release pairs with the Acquire below: the number is of that process.
             self.pid.store(std::process::id(), Ordering::Release);
             return found;
         }
+        // M3: pairs with the store above.
         if self.pid.load(Ordering::Acquire) == std::process::id() { self.number.load(Ordering::Relaxed) } else { 0 }
     }
 }

@@ -40,5 +40,7 @@ pub use tracepoint_ring::field::{
     Array, At, Base, Be, Both, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType, PathBytes, Sequence,
     Text, TextBuffer, debug, display, optional_debug, optional_display,
 };
-pub use tracepoint_ring::thread::{ThreadSlot, never_trace_this_thread};
+pub use tracepoint_ring::thread::{
+    ThreadSlot, inherit_scheduling, leave_inherited_scheduling, never_trace_this_thread,
+};
 pub use tracepoint_ring::update::{UpdateGuard, lock_without_setup as update_lock};

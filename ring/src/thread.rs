@@ -14,10 +14,12 @@
 //! that its slot is gone, are counted by [`unserved_events`] and not served otherwise.
 
 mod exit;
+mod scheduling;
 mod slot;
 mod table;
 
 pub use crate::counter::{add_local, add_local_wide, add_shared_wide, raise_local, take_local};
+pub use scheduling::{inherit_scheduling, leave_inherited_scheduling};
 pub use slot::{ThreadSlot, claimed, enter_fast, exit_fast, exit_fast_inline};
 pub(crate) use table::{
     current, high_water, in_section, poll_grace_period, restrict_current_to, start_poll_grace_period,

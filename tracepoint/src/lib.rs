@@ -183,8 +183,8 @@ pub use tracepoint_control::{
     RingDirError, Rotated, Rotation, Rule, RuleAck, RuleError, RuleProblem, RuleStatistic, RunDir, RunDirError,
     Session, SessionBuilder, SessionError, SessionInCode, SessionSpec, SessionStatistics, SinkFailure, SinkSource,
     SinkSpec, SnapshotSummary, SpecError, State, StateDump, StateDumpStatus, StatisticResult, Status, StreamSpec,
-    Summary, TracepointInfo, TracepointKind, TriggerAck, TriggerSpec, Unmatched, When, filter, state_dump, testing,
-    trigger,
+    Summary, TracepointInfo, TracepointKind, TriggerAck, TriggerSpec, Unmatched, When, filter, inherit_scheduling,
+    state_dump, testing, trigger,
 };
 
 /// The sinks that a session can be given, and what a sink of your own needs.

@@ -23,6 +23,7 @@
 
 use super::worker::Worker;
 use super::{AgentError, RUNNING, running};
+use crate::own_thread;
 use crate::rundir::RunDir;
 use nix::libc;
 use rustix::event::{EventfdFlags, eventfd};
@@ -96,7 +97,7 @@ extern "C" fn fork_handler() {
 extern "C" fn agent_thread(_: *mut c_void) -> *mut c_void {
     // The panic hook has printed the message of a panic; it must not unwind into C.
     let _ = catch_unwind(|| {
-        tracepoint_core::private::never_trace_this_thread();
+        own_thread::begin();
         // SAFETY: a NUL-terminated string, which the kernel copies.
         unsafe { libc::prctl(libc::PR_SET_NAME, c"tracepoint-agent".as_ptr()) };
         sleep(EXEC_GRACE);

@@ -48,7 +48,7 @@ fn registered(what: Registered) {
     if PROCESS.load(Ordering::Relaxed) != process::id() {
         return;
     }
-    // A scan that begins from here on sees the markers.
+    // M2: pairs with the increment in `begin_scan`. A scan that begins from here on sees the markers.
     let begun = BEGUN.load(Ordering::Acquire);
     wake_agent();
     if what == Registered::Object || !IS_WAITING.load(Ordering::Relaxed) || IS_AGENT.get() {
@@ -68,6 +68,7 @@ fn registered(what: Registered) {
 /// Before the agent looks for new markers, in its thread.
 pub(super) fn begin_scan() {
     IS_AGENT.set(true);
+    // M2: pairs with the load in `registered`.
     BEGUN.fetch_add(1, Ordering::AcqRel);
 }
 

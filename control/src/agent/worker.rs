@@ -16,7 +16,7 @@ use crate::bell::Bell;
 use crate::budget;
 use crate::controller::log_line;
 use crate::notice::Notice;
-use crate::own_thread::leave_signals_to_the_program;
+use crate::own_thread;
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
 use crate::session::{Ending, Recording, check_name};
@@ -137,8 +137,7 @@ impl Worker {
 
     /// Runs until `stopped` is written to. Notifies `ready` after the first scan.
     pub(super) fn run(mut self, stopped: &OwnedFd, ready: &Sender<()>) {
-        tracepoint_core::private::never_trace_this_thread();
-        leave_signals_to_the_program();
+        own_thread::begin();
         self.scan_catching_panics(stopped);
         self.context.initial_scan_done = true;
         let _ = ready.send(());

@@ -1,7 +1,7 @@
 //! The cost of one event at its site, on this machine and in this build: measured once, when it is first needed.
 
 use crate::catalog::OWN;
-use crate::own_thread::{self, leave_signals_to_the_program};
+use crate::own_thread;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::thread::Builder;
@@ -33,7 +33,7 @@ pub(super) fn of_events(count: u64) -> Duration {
 /// The processor time of `EVENTS` events, measured in about a millisecond on a thread of its own with a channel of its own.
 fn measure() -> Option<Duration> {
     let thread = Builder::new().name("tracepoint-cost".to_owned()).spawn(|| {
-        leave_signals_to_the_program();
+        own_thread::begin_traced();
         let channel = Channel::overwrite(64 << 10).spares(1).max_rings(1);
         let channel = OpenChannel::open(channel, [0; 16], 0, 1, Box::new(AnonymousMemory)).ok()?;
         let taken = subscribed(&channel).and_then(|subscription| {

@@ -5,7 +5,7 @@
 //! completed a round. Operations that involve sinks run on a thread of their own.
 
 use crate::consumer_loop::ConsumerLoop;
-use crate::own_thread::leave_signals_to_the_program;
+use crate::own_thread;
 use crate::yielding_lock::YieldingLock;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -92,8 +92,7 @@ impl SharedDrain {
         let (done, result) = channel();
         let drain = Arc::clone(self);
         let body = move || {
-            tracepoint_core::private::never_trace_this_thread();
-            leave_signals_to_the_program();
+            own_thread::begin();
             let mut locked = drain.drain.lock();
             // Fails if the caller has timed out; the result is then dropped.
             let _ = done.send(locked.as_mut().map(act).transpose());

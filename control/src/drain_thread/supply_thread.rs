@@ -9,7 +9,7 @@
 //! So it does not run while there are rings enough, however many events come. The threads of a channel that [wakes
 //! nobody](tracepoint_core::channel::Channel::no_wake) do not wake it: then the drain does, at the beginning of each round that has packets.
 
-use crate::own_thread::leave_signals_to_the_program;
+use crate::own_thread;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,8 +47,7 @@ impl SupplyThread {
         let shared = Arc::new(Shared { supplier, word, is_draining, is_ended });
         let own = Arc::clone(&shared);
         let body = move || {
-            tracepoint_core::private::never_trace_this_thread();
-            leave_signals_to_the_program();
+            own_thread::begin();
             own.run();
         };
         let thread = Builder::new().name(NAME.to_owned()).spawn(body)?;

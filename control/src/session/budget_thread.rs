@@ -2,7 +2,7 @@
 
 use super::Active;
 use crate::budget;
-use crate::own_thread::leave_signals_to_the_program;
+use crate::own_thread;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -18,8 +18,7 @@ impl BudgetThread {
         // A weak reference: the session ends when its owner drops it, whether this thread has ended or not.
         let active = Arc::downgrade(active);
         let body = move || {
-            tracepoint_core::private::never_trace_this_thread();
-            leave_signals_to_the_program();
+            own_thread::begin();
             while stopped.recv_timeout(budget::TICK) == Err(RecvTimeoutError::Timeout) {
                 let Some(active) = active.upgrade() else { break };
                 let _ = catch_unwind(AssertUnwindSafe(|| {

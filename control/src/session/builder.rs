@@ -11,6 +11,7 @@ use crate::clock;
 use crate::event::{PlannedEvent, all_events};
 use crate::nearest::nearest_names;
 use crate::notice::Notice;
+use crate::own_thread;
 use crate::private_dir::PrivateDir;
 use crate::process::{ProcessKey, this_process};
 use crate::rule_match::{Matched, Matcher};
@@ -267,6 +268,7 @@ impl SessionBuilder {
     /// If the name, a rule, a channel, a sink or the budget is invalid; if a rule matches no event, or the rules exclude all; if a sink
     /// cannot start; if there is no directory or no space for the rings; if other sessions use another clock. No event is enabled then.
     pub fn start(mut self) -> Result<Session, SessionError> {
+        own_thread::follow_environment();
         let (spec, on_panic) = (self.spec(), self.on_panic.take());
         check_name(&self.name)?;
         if let Some(error) = spec.first_bad_rule() {

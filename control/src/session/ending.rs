@@ -2,7 +2,7 @@
 
 use super::recording::{Recording, Running};
 use super::{SessionError, Summary};
-use crate::own_thread::leave_signals_to_the_program;
+use crate::own_thread;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,8 +28,7 @@ impl Recording {
             let rest = Arc::new(Mutex::new(Some(running)));
             let (same, sender) = (Arc::clone(&rest), done.clone());
             let body = move || {
-                tracepoint_core::private::never_trace_this_thread();
-                leave_signals_to_the_program();
+                own_thread::begin();
                 finish(&same, &sender);
             };
             // If no thread can be started, this thread finishes the sinks.

@@ -7,7 +7,7 @@
 
 use super::SessionError;
 use super::handle::RecordingHandle;
-use crate::own_thread::leave_signals_to_the_program;
+use crate::own_thread;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -77,8 +77,7 @@ fn write_all() {
             let (recording, out) = (Arc::clone(&recording), out.clone());
             move || {
                 WRITES.set(true);
-                tracepoint_core::private::never_trace_this_thread();
-                leave_signals_to_the_program();
+                own_thread::begin();
                 write_to_free(&recording, &out)
             }
         };

@@ -3,7 +3,7 @@
 use super::dump::Dump;
 use super::events::{state_begin, state_end};
 use super::registry::Registered;
-use crate::own_thread::leave_signals_to_the_program;
+use crate::own_thread;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -151,7 +151,7 @@ fn run_one(dump: &Arc<Registered>, context: Dump, counts: &Arc<Counts>, of: &Arc
     let (end, ended) = channel::<()>();
     let (own, own_counts, own_phase, of) = (Arc::clone(dump), Arc::clone(counts), Arc::clone(&phase), Arc::clone(of));
     let body = move || {
-        leave_signals_to_the_program();
+        own_thread::begin_traced();
         call(&own, &context, &own_counts, of);
         // Relaxed: the swaps of the two threads are ordered by the atomic itself, and publish no other data.
         if own_phase.swap(RETURNED, Ordering::Relaxed) == LATE {

@@ -30,7 +30,7 @@ mod statistic_watch;
 mod words;
 
 use crate::event::PlannedEvent;
-use crate::own_thread::leave_signals_to_the_program;
+use crate::own_thread;
 use crate::process::ProcessKey;
 use crate::spec::{Threshold, TriggerSpec, When};
 use crate::statistics::LiveStatistic;
@@ -177,8 +177,7 @@ impl Running {
         let (end, ended) = channel();
         let same = Arc::clone(&shared);
         let body = move || {
-            tracepoint_core::private::never_trace_this_thread();
-            leave_signals_to_the_program();
+            own_thread::begin();
             same.run();
             same.word.give_back();
             let _ = end.send(());

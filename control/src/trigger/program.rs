@@ -9,7 +9,7 @@
 //! that waits for it, so that none stays a zombie and no other child of this program is waited for.
 
 use super::failure::Failure;
-use crate::own_thread::leave_signals_to_the_program;
+use crate::own_thread;
 use rustix::io::Errno;
 use std::fmt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -93,7 +93,7 @@ impl Started {
     pub(super) fn watch(self, ended: impl FnOnce(ExitStatus) + Send + 'static) {
         let Self { mut child, place } = self;
         let wait = move || {
-            leave_signals_to_the_program();
+            own_thread::begin_traced();
             if let Ok(status) = child.wait() {
                 ended(status);
             }

@@ -27,6 +27,7 @@ mod no_memory;
 mod participants;
 mod rings;
 mod rotation;
+mod scheduling;
 mod sessions;
 mod sink_kinds;
 mod state;

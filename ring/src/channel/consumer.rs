@@ -171,6 +171,7 @@ impl OpenChannel {
             return free();
         }
         let freeing = std::thread::Builder::new().name("tracepoint-free".to_owned()).spawn(move || {
+            thread::leave_inherited_scheduling();
             thread::never_trace_this_thread();
             free();
         });

@@ -70,6 +70,7 @@ impl Worker {
     }
 
     pub(super) fn run(mut self) {
+        tracepoint_ring::thread::leave_inherited_scheduling();
         tracepoint_ring::thread::never_trace_this_thread();
         crate::signals::block();
         let queue = Arc::clone(&self.queue);

@@ -107,6 +107,7 @@ impl Link {
 
 /// The thread.
 fn run(broker: &Broker, time: Duration, messages: UnboundedReceiver<Publish>, back: &Back) {
+    tracepoint_ring::thread::leave_inherited_scheduling();
     tracepoint_ring::thread::never_trace_this_thread();
     crate::signals::block();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
