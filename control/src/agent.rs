@@ -14,6 +14,7 @@ mod error;
 mod file_version;
 mod fork;
 mod late_markers;
+mod named_outputs;
 mod recordings;
 mod running;
 mod spare_descriptors;
@@ -53,7 +54,8 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 static RUNNING: AtomicU32 = AtomicU32::new(0);
 
 /// Makes this process controllable for as long as the value lives: by the same user with `tracectl`, and by the environment variable
-/// `TRACEPOINT`, which is read at the start.
+/// `TRACEPOINT`, which is read at the start. A process that has more rights than that user, or is not dumpable, is not controllable: the agent does
+/// not start, or ends what it does for that user when this changes.
 ///
 /// ```
 /// # let place = tempfile::tempdir_in("/dev/shm")?;
@@ -81,7 +83,7 @@ static RUNNING: AtomicU32 = AtomicU32::new(0);
 /// `.` in front, which is a DIR. Without SINK,
 /// events are written to a CTF directory in `$TRACEPOINT_OUT`, or in the current directory, which a line on standard error names. FILE is appended to; if another process, for
 /// example the parent, is writing it, the process writes a file of its own beside it. Directories and files grow to at most 1 GiB. Errors
-/// in the variable are reported on standard error and in [`Agent::notices`]. Processes in secure execution mode (set-user-id, file
+/// in the variable are reported on standard error and in [`Agent::notices`]. Processes in secure execution mode (set-user-ID, set-group-ID, file
 /// capabilities) ignore the environment.
 ///
 /// # Forked children
@@ -99,13 +101,13 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Starts an agent in the run directory that [`RunDir::find`] finds. Existing sessions and `TRACEPOINT` have been applied when this
+    /// Starts an agent in the run directory of this process. Existing sessions and `TRACEPOINT` have been applied when this
     /// function returns, unless that takes longer than a second.
     ///
     /// # Errors
     ///
-    /// If the run directory or a file in it cannot be created or trusted, if the thread cannot be started, or if this process already has
-    /// an agent. The program itself is not affected.
+    /// If the run directory or a file in it cannot be created or trusted, if this process has more rights than the owner of that directory
+    /// ([`DirError::MoreRights`](crate::DirError::MoreRights)), if the thread cannot be started, or if this process already has an agent. The program itself is not affected.
     pub fn start() -> Result<Self, AgentError> {
         Self::builder().start()
     }

@@ -37,8 +37,14 @@ impl Buckets {
     /// Has a sink keep below the caps, if it sends over a network. `session` is the directory of its session, if that is shared with other processes.
     pub(crate) fn share(sink: &mut dyn Sink, session: Option<&PrivateDir>) -> io::Result<()> {
         let Some(max) = sink.extension().and_then(|sink| Some(sink.bandwidth()?.max())) else { return Ok(()) };
-        let run_dir = RunDir::find().map_err(io::Error::other)?.into_dir();
-        Self::open(session.filter(|_| max.is_some()), &run_dir)?.apply(sink);
+        let session = session.filter(|_| max.is_some());
+        let buckets = match RunDir::of_traced_process() {
+            Ok(run_dir) => Self::open(session, run_dir.dir())?,
+            // Whom it offers no control does not limit it, either.
+            Err(error) if error.is_for_rights() => Self { session: session.map(open).transpose()?, run_dir: None },
+            Err(error) => return Err(io::Error::other(error)),
+        };
+        buckets.apply(sink);
         Ok(())
     }
 

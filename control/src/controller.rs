@@ -11,6 +11,7 @@ mod leftover;
 mod matching;
 mod named;
 mod remove;
+mod restored;
 mod silence;
 mod snapshot;
 mod wait;
@@ -30,8 +31,7 @@ use crate::ack::{Ack, AckState};
 use crate::app::{self, APPS, PROCESS, SESSION, SESSIONS};
 use crate::bandwidth::{self, BandwidthUse};
 use crate::bell::{RingResult, ring};
-use crate::private_dir::PrivateDir;
-use crate::process::ProcessKey;
+use crate::private_dir::{Author, PrivateDir};
 use crate::rundir::RunDir;
 use crate::session::check_name;
 use crate::session_dir::TRIES;
@@ -84,7 +84,11 @@ impl Controller {
     /// If there is no such process, it may not be inspected, or it has created no run directory; and as [`Controller::find`].
     pub fn of_process(pid: u32) -> Result<Self, ControlError> {
         let run_dir = find::run_dir_of(pid)?;
-        // Nothing is created: the agent of the process has created both.
+        Self::where_traced(run_dir, pid)?.followed_user(pid)
+    }
+
+    /// The controller of this run directory. Nothing is created: the agent of the process has created what is in it.
+    fn where_traced(run_dir: RunDir, pid: u32) -> Result<Self, ControlError> {
         let open = |name| match run_dir.open_subdir(name) {
             Err(error) if error.is_missing() => {
                 Err(ControlError::NotTraced { pid, run_dir: run_dir.path().to_owned() })
@@ -92,7 +96,7 @@ impl Controller {
             opened => Ok(opened?),
         };
         let (apps, sessions) = (Arc::new(open(APPS)?), open(SESSIONS)?);
-        Self { run_dir, apps, sessions }.followed_user(pid)
+        Ok(Self { run_dir, apps, sessions })
     }
 
     /// The run directory.
@@ -141,7 +145,7 @@ impl Controller {
         self.ring_one(&entry, "");
         wait::poll_until(MOVE_TIMEOUT, || Ok(has_left()))?;
         if has_left() {
-            find::expected_run_dir(pid).and_then(Self::at)
+            find::run_dir_of(pid).and_then(|run_dir| Self::where_traced(run_dir, pid))
         } else {
             Err(ControlError::ChangedUser { pid, user, run_dir: self.path().to_owned() })
         }
@@ -211,14 +215,6 @@ impl Controller {
             })?;
         }
         found.ok_or_else(|| ControlError::NotTraced { pid, run_dir: self.path().to_owned() })
-    }
-
-    /// Whether a process of this id has an entry with another start time: it may have been restored from a checkpoint, and publishes itself again
-    /// when it is woken, which this does.
-    fn has_restored(&self, pid: u32) -> bool {
-        let names = self.apps.names().unwrap_or_default().into_iter();
-        let mut of_pid = names.filter(|name| ProcessKey::of_directory(name).is_some_and(|key| key.pid == pid));
-        of_pid.any(|name| self.ring_one(&name, "") == RingResult::Queued)
     }
 
     /// The names of the sessions, sorted. The files of sessions that are over are removed, except for rings within the limits of
@@ -358,6 +354,12 @@ const fn is_destroyed(spec: &SessionSpec) -> bool {
 }
 
 fn read_spec(dir: &PrivateDir) -> Result<SessionSpec, ControlError> {
-    let bytes = dir.read_file(SESSION, SessionSpec::MAX_SIZE).map_err(|error| dir.failed("read", SESSION, error))?;
-    SessionSpec::parse(&bytes).map_err(|error| ControlError::Damaged { path: dir.path().join(SESSION), error })
+    Ok(read_authored_spec(dir)?.0)
+}
+
+fn read_authored_spec(dir: &PrivateDir) -> Result<(SessionSpec, Author), ControlError> {
+    let read = dir.read_authored(SESSION, SessionSpec::MAX_SIZE).map_err(|error| dir.failed("read", SESSION, error));
+    let (bytes, author) = read?;
+    let damaged = |error| ControlError::Damaged { path: dir.path().join(SESSION), error };
+    Ok((SessionSpec::parse(&bytes).map_err(damaged)?, author))
 }

@@ -18,6 +18,15 @@ pub(crate) fn group() -> Option<Gid> {
     found.map(Gid::from_raw)
 }
 
+/// Gives the group read access to a file that this process has just made, if a group is set.
+pub(crate) fn readable(file: File) -> io::Result<File> {
+    if let Some(group) = group() {
+        fchown(&file, None, Some(group))?;
+        fchmod(&file, Mode::RUSR | Mode::WUSR | Mode::RGRP)?;
+    }
+    Ok(file)
+}
+
 /// Gives the group read and write access to a file that this process has just made, if a group is set.
 pub(crate) fn shared(file: File) -> io::Result<File> {
     if let Some(group) = group() {

@@ -50,6 +50,7 @@ mod clock;
 mod consumer_loop;
 mod controller;
 pub mod core_dump;
+mod credentials;
 mod drain_thread;
 mod event;
 mod event_filter;

@@ -40,6 +40,12 @@ pub enum Notice {
         /// The reason.
         reason: String,
     },
+    /// The process has more rights than the owner of its run directory, who could read the rings there. They are in memory, and cannot be recovered if
+    /// the process is killed.
+    RingsInMemory {
+        /// Which rights, and what to do.
+        reason: String,
+    },
     /// The session's cost exceeded its budget, and its most frequent event was disabled.
     OverBudget {
         /// The event and the cost.
@@ -162,6 +168,7 @@ impl Notice {
             Self::UselessExclusion { .. } => "useless_exclusion",
             Self::FilterDoesNotFit { .. } => "filter_does_not_fit",
             Self::NoSharedClock { .. } => "no_shared_clock",
+            Self::RingsInMemory { .. } => "rings_in_memory",
             Self::OverBudget { .. } => "over_budget",
             Self::OutputNotListed { .. } => "output_not_listed",
             Self::Environment { .. } => "environment",
@@ -222,6 +229,9 @@ impl fmt::Display for Notice {
                     f,
                     "the clock cannot be shared with other processes, so their times may be microseconds apart: {reason}"
                 )
+            }
+            Self::RingsInMemory { reason } => {
+                write!(f, "the rings are in memory, and cannot be recovered if the process is killed: {reason}")
             }
             Self::Environment { reason } => write!(f, "TRACEPOINT: {reason}"),
             Self::NotConnected { peer, reason } => {

@@ -3,9 +3,13 @@
 //! A directory is opened once, without following a symbolic link, and checked before use. All later operations go through the open
 //! descriptor, so no other user can substitute another directory.
 
+mod author;
+mod error;
 mod kept;
 mod spare;
 
+pub(crate) use author::{Author, refused};
+pub use error::DirError;
 pub(crate) use spare::is_no_room;
 
 use crate::group::{group, shared};
@@ -24,45 +28,6 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// A directory cannot be used or trusted.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DirError {
-    /// It belongs to another user.
-    #[error("{} belongs to user {owner}, not to {user}", path.display())]
-    Owner {
-        /// The directory.
-        path: PathBuf,
-        /// Its owner's id.
-        owner: u32,
-        /// The id of this process's user.
-        user: u32,
-    },
-    /// Other users may write to it.
-    #[error("other users may write to {0}; remove that permission (`chmod go-w {0}`)", path.display())]
-    Writable {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// An operation failed. Symbolic links are not followed.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// The operation: `make`, `open`, …
-        action: &'static str,
-        /// The directory, or a file in it.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-}
-
-impl DirError {
-    /// Whether the directory or file does not exist.
-    pub(crate) fn is_missing(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
-    }
-}
 
 const OPEN_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 // O_NONBLOCK: opening a FIFO that was put in place of a file must not block.
@@ -255,13 +220,17 @@ impl PrivateDir {
 
     /// Makes the file `name`, which must not exist yet, for reading and writing; the caller will write `len` bytes.
     pub(crate) fn create_file(&self, name: &str, len: u64) -> io::Result<File> {
+        shared(self.create_unshared(name, len)?)
+    }
+
+    fn create_unshared(&self, name: &str, len: u64) -> io::Result<File> {
         // Exceeding the file-size limit would send SIGXFSZ to the traced program, beyond failing.
         if getrlimit(Resource::Fsize).current.is_some_and(|limit| len > limit) {
             let text = "the limit on file sizes is lower; raise it (`ulimit -f`)";
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
         }
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OPEN_FILE;
-        shared(File::from(openat(&self.fd, name, flags, OWNER)?))
+        Ok(File::from(openat(&self.fd, name, flags, OWNER)?))
     }
 
     /// Makes the named pipe `name`, which must not exist yet.
@@ -274,8 +243,12 @@ impl PrivateDir {
 
     /// Reads the file `name`; fails if it is longer than `most` bytes.
     pub(crate) fn read_file(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
+        Self::read_open(self.open_file(name)?, most)
+    }
+
+    fn read_open(file: File, most: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.open_file(name)?.take(most + 1).read_to_end(&mut bytes)?;
+        file.take(most + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > most {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("the file is longer than {most} bytes")));
         }
@@ -306,8 +279,13 @@ impl PrivateDir {
 
     /// Writes the file `name` atomically: readers never see a part of it.
     pub(crate) fn put_whole(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.put_made(name, bytes, Self::create_file)
+    }
+
+    /// Does the same with a file that `make` has made.
+    fn put_made(&self, name: &str, bytes: &[u8], make: fn(&Self, &str, u64) -> io::Result<File>) -> io::Result<()> {
         let temporary = Self::temporary(name);
-        let written = self.create_file(&temporary, bytes.len() as u64).and_then(|mut file| file.write_all(bytes));
+        let written = make(self, &temporary, bytes.len() as u64).and_then(|mut file| file.write_all(bytes));
         let moved = written.and_then(|()| Ok(renameat(&self.fd, &temporary, &self.fd, name)?));
         if moved.is_err() {
             self.remove_file(&temporary);

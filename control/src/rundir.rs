@@ -1,5 +1,6 @@
 //! The run directory, through which the processes of a user find each other.
 
+use crate::credentials::{Credentials, Excess};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::secure_exec::secure;
 use std::env;
@@ -15,13 +16,26 @@ pub struct RunDir(PrivateDir);
 
 /// The run directory cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}; name another run directory in TRACEPOINT_RUN_DIR")]
+#[error("{}{}", .0, mend(.0))]
 pub struct RunDirError(#[from] DirError);
+
+/// What to do about an error that does not tell it itself.
+const fn mend(reason: &DirError) -> &'static str {
+    match reason {
+        DirError::MoreRights { .. } => "",
+        _ => "; name another run directory in TRACEPOINT_RUN_DIR",
+    }
+}
 
 impl RunDirError {
     /// Whether it does not exist.
     pub(crate) fn is_missing(&self) -> bool {
         self.0.is_missing()
+    }
+
+    /// Whether this process has more rights than the owner of the directory.
+    pub(crate) const fn is_for_rights(&self) -> bool {
+        matches!(self.0, DirError::MoreRights { .. })
     }
 
     /// The underlying error.
@@ -40,6 +54,30 @@ impl RunDir {
         Self::at(&Self::place())
     }
 
+    /// The run directory of this process as one that others control, and that puts its rings there.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunDir::find`], and if this process has more rights than the owner of the directory. Nothing is made then.
+    pub(crate) fn of_traced_process() -> Result<Self, RunDirError> {
+        let place = Self::place();
+        match Self::open(&place) {
+            Err(error) if error.is_missing() => {
+                let own = rustix::process::geteuid().as_raw();
+                Trusted { path: place.clone(), owner: own, group: None }.check()?;
+                Self::at(&place)
+            }
+            Ok(run_dir) => run_dir.trusted()?.check().map(|()| run_dir),
+            refused => refused,
+        }
+    }
+
+    /// To whom a process that uses the directory offers control.
+    pub(crate) fn trusted(&self) -> Result<Trusted, RunDirError> {
+        let stat = self.0.stat().map_err(|error| self.0.failed("open", "", error))?;
+        Ok(Trusted { path: self.path().to_owned(), owner: stat.st_uid, group: Some(stat.st_gid) })
+    }
+
     /// Path of the run directory, which may not exist yet.
     pub(crate) fn place() -> PathBuf {
         // In a setuid or setgid program, the caller controls the environment and must not choose where the program writes.
@@ -52,6 +90,11 @@ impl RunDir {
     ///
     /// As [`RunDir::find`].
     pub fn at(path: &Path) -> Result<Self, RunDirError> {
+        if path.symlink_metadata().is_err() {
+            // Its group will tell which one its owner may have.
+            let own = credentials(path)?;
+            own.foreign_group(None).map_or(Ok(()), |excess| Err(more_rights(path, own.user(), excess)))?;
+        }
         Ok(Self(PrivateDir::at(path)?))
     }
 
@@ -92,6 +135,41 @@ impl RunDir {
     pub(crate) fn subdir(&self, name: &str) -> Result<PrivateDir, DirError> {
         self.0.subdir(name)
     }
+}
+
+/// To whom a process offers control: who may write to its run directory.
+#[derive(Clone, Debug)]
+pub(crate) struct Trusted {
+    path: PathBuf,
+    owner: u32,
+    /// The group of the directory, if that exists.
+    group: Option<u32>,
+}
+
+impl Trusted {
+    /// Whether it is root alone, or whom root trusts.
+    pub(crate) const fn is_root(&self) -> bool {
+        self.owner == 0
+    }
+
+    /// Fails if the calling thread has more rights than they have.
+    pub(crate) fn check(&self) -> Result<(), RunDirError> {
+        if self.is_root() {
+            return Ok(());
+        }
+        let own = credentials(&self.path)?;
+        let excess = own.beyond(self.owner).or_else(|| own.foreign_group(self.group));
+        excess.map_or(Ok(()), |excess| Err(more_rights(&self.path, self.owner, excess)))
+    }
+}
+
+fn credentials(path: &Path) -> Result<Credentials, RunDirError> {
+    let unknown = |error| DirError::Io { action: "find out who may use", path: path.to_owned(), source: error };
+    Ok(Credentials::of_this_thread().map_err(unknown)?)
+}
+
+fn more_rights(path: &Path, owner: u32, Excess { reason, mend }: Excess) -> RunDirError {
+    RunDirError(DirError::MoreRights { path: path.to_owned(), owner, reason, mend })
 }
 
 /// Path of the run directory, from the environment. An empty variable counts as unset.

@@ -121,7 +121,7 @@ impl ProcessDir {
     fn try_make(options: &Options, session: &str) -> Result<Self, RingDirError> {
         let (sessions, session) = match &options.place {
             Place::RunDir => {
-                let run_dir = RunDir::find().map_err(RingDirError::RunDir)?;
+                let run_dir = RunDir::of_traced_process().map_err(RingDirError::RunDir)?;
                 let sessions = run_dir.subdir(SESSIONS)?;
                 options.check_file_system(&sessions)?;
                 let dir = sessions.subdir(session)?;

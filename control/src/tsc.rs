@@ -43,7 +43,9 @@ pub(crate) fn check_source() {
         Err(SourceError::Unreadable(_)) | Ok(()) => {}
     }
     // If another process holds the lock, or there is no file, a later check extends it.
-    let (Ok(run_dir), Some(namespace)) = (RunDir::find(), TimeNamespace::of_this_process()) else { return };
+    let (Ok(run_dir), Some(namespace)) = (RunDir::of_traced_process(), TimeNamespace::of_this_process()) else {
+        return;
+    };
     if let Ok(locked) = FILE.try_lock(&run_dir) {
         let _ = shared_calibration(&locked, namespace);
     }
@@ -73,7 +75,7 @@ fn calibration() -> Result<Calibration, TscRefused> {
         let namespace = namespace?;
         Some(FILE.lock(run_dir).map(|locked| shared_calibration(&locked, namespace)))
     };
-    match RunDir::find().map(|run_dir| shared(&run_dir)) {
+    match RunDir::of_traced_process().map(|run_dir| shared(&run_dir)) {
         Ok(Some(Ok(shared))) => shared,
         _ => Calibration::measure(FIRST_MEASUREMENT),
     }

@@ -13,6 +13,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const CHROOT: &str = "TEST_CHROOT";
 /// The user that it becomes then.
 const USER: &str = "TEST_USER";
+/// Set if that user may debug it afterwards.
+const DUMPABLE: &str = "TEST_DUMPABLE";
 
 /// In a traced process: does what a test asks it to do after its agent has started.
 pub(super) fn change() {
@@ -22,6 +24,9 @@ pub(super) fn change() {
     }
     if let Ok(user) = env::var(USER) {
         nix::unistd::setuid(nix::unistd::Uid::from_raw(user.parse().expect("a number"))).expect("root");
+    }
+    if env::var_os(DUMPABLE).is_some() {
+        nix::sys::prctl::set_dumpable(true).expect("it is permitted");
     }
 }
 
@@ -104,9 +109,12 @@ fn a_process_that_has_changed_its_user_goes_on_or_says_why() -> Outcome {
     let notices = place.path("notices");
     let user = "65531";
     let own = Path::new("/dev/shm/tracepoint-65531");
-    let start = |in_default: bool| -> Result<Traced, Box<dyn std::error::Error>> {
+    let start = |in_default: bool, dumpable: bool| -> Result<Traced, Box<dyn std::error::Error>> {
         let mut service = program(test, 0);
         service.env(USER, user).stderr(fs::File::create(&notices)?);
+        if dumpable {
+            service.env(DUMPABLE, "1");
+        }
         if in_default {
             // As systemd has it: root's run directory, and none that the user is given.
             service.env_remove("XDG_RUNTIME_DIR").env_remove("RUNTIME_DIRECTORY");
@@ -115,13 +123,29 @@ fn a_process_that_has_changed_its_user_goes_on_or_says_why() -> Outcome {
         }
         Ok(place.start_as(service))
     };
-    for in_default in [false, true] {
-        let process = start(in_default)?;
+    for (in_default, dumpable) in [(false, false), (true, false), (true, true)] {
+        let process = start(in_default, dumpable)?;
         let pid = process.0.id().to_string();
         let err = place.refused(&["record", "-e", "shop:paid", "-p", &pid, "-o", "out"]);
         let said = fs::read_to_string(&notices)?;
         assert!(said.contains("the process has become user 65531, who may not use the run directory"), "{said}");
-        if in_default {
+        if in_default && !dumpable {
+            // Its user could not debug it: it may have secrets of root's in its memory.
+            assert!(said.contains("it is not dumpable") && said.contains("`prctl(PR_SET_DUMPABLE, 1)`"), "{said}");
+            assert!(
+                err.contains(&format!(
+                    "process {pid} offers user 65531 no control, who may not debug it: it is not dumpable"
+                )),
+                "{err}"
+            );
+            for arguments in
+                [&["--user", user, "list", "-p", &pid][..], &["--user", user, "record", "-p", &pid, "-o", "no"]]
+            {
+                let output = place.command(arguments).env_remove("TRACEPOINT_RUN_DIR").output()?;
+                let err = String::from_utf8(output.stderr)?;
+                assert!(output.status.code() == Some(3) && err.contains("it is not dumpable"), "{arguments:?}: {err}");
+            }
+        } else if in_default {
             assert!(said.contains("it is controllable in /dev/shm/tracepoint-65531"), "{said}");
             assert!(err.contains("`tracectl --user 65531`"), "{err}");
             let arguments = ["--user", user, "record", "-p", &pid, "--duration", "100ms", "-o", "out", "--json"];

@@ -8,13 +8,14 @@ use super::SINK_TIMEOUT;
 use super::context::Context;
 use super::current_errors::CurrentErrors;
 use super::file_version::{FileVersion, read_if_changed};
+use super::named_outputs::Named;
 use super::spare_descriptors::lacks_descriptors;
 use super::watch::{Watched, has_ended, watch};
 use crate::ack::{Ack, ChannelCounters, Counters, Rotated, RuleAck, files};
 use crate::budget::BudgetWatch;
 use crate::event::PlannedEvent;
 use crate::notice::Notice;
-use crate::private_dir::PrivateDir;
+use crate::private_dir::{PrivateDir, refused};
 use crate::rule_match::{Matched, Matcher};
 use crate::session::{Changed, Ending, Recording, SessionBuilder, SessionError, Status};
 use crate::spec::{Do, DrainedBy, RuleError, SessionSpec, State, TriggerSpec};
@@ -58,6 +59,7 @@ pub(super) struct ActiveSession {
     end_error: Option<String>,
     /// The number of the last requested rotation.
     rotations: u64,
+    named: Named,
     /// Notices of the last match of the rules.
     notices: Vec<Notice>,
     statistics: RunningStatistics,
@@ -88,6 +90,7 @@ impl ActiveSession {
             errors: CurrentErrors::default(),
             end_error: None,
             rotations: 0,
+            named: Named::default(),
             notices: Vec::new(),
             statistics: RunningStatistics::default(),
             triggers: InProcessTriggers::default(),
@@ -107,7 +110,7 @@ impl ActiveSession {
         self.deadline = deadline;
         self.owner_ended |= self.owner.as_ref().is_some_and(has_ended);
         // `SessionSpec::is_over` also covers an owner that cannot be watched.
-        let is_running = self.recording.is_some() || self.statistics.len() > 0;
+        let is_running = self.is_running();
         let is_over = |spec: &SessionSpec| is_running && spec.is_over();
         let over = (self.owner_ended && self.owner.is_some()) || self.spec.as_ref().is_some_and(is_over);
         (self.errors.read_error, self.errors.lacks_descriptors) = (None, false);
@@ -135,13 +138,17 @@ impl ActiveSession {
                     recording.dump_state(Round::New);
                 }
             }
-            Ok(Some((version, bytes))) => {
+            Ok(Some((version, bytes, author))) => {
                 self.file_version = Some(version);
                 match SessionSpec::parse(&bytes) {
                     Ok(spec) if !spec.is_for(context.info.tag.as_deref()) => {
                         self.remove_statistics();
                         self.end();
                         return false;
+                    }
+                    Ok(spec) if !self.named.admits(&spec, author) => {
+                        (self.ack.id, self.ack.generation) = (spec.id.clone(), spec.generation);
+                        self.errors.parse_error = Some(refused(author));
                     }
                     Ok(spec) => {
                         if self.recording.is_none() && spec.state == State::Active {
@@ -227,7 +234,7 @@ impl ActiveSession {
         self.rotate(spec.rotations);
         // A session that does not record here has nothing to end, and costs the program no descriptor.
         self.owner = match owner {
-            Some(Watched::Alive(fd)) if !is_over && (self.recording.is_some() || self.statistics.len() > 0) => Some(fd),
+            Some(Watched::Alive(fd)) if !is_over && self.is_running() => Some(fd),
             _ => None,
         };
         self.spec = Some(spec);
@@ -331,6 +338,11 @@ impl ActiveSession {
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         self.ack.rotated = Some(Rotated { number, chunks, error });
+    }
+
+    /// Whether this process records or computes anything for it.
+    pub(super) fn is_running(&self) -> bool {
+        self.recording.is_some() || self.statistics.len() > 0
     }
 
     /// Whether its file could not be read at the last scan because the process may not open another file.

@@ -32,13 +32,13 @@ impl AgentBuilder {
         self
     }
 
-    /// Starts the agent in the run directory that [`RunDir::find`] finds: see [`Agent::start`].
+    /// Starts the agent in the run directory of this process: see [`Agent::start`].
     ///
     /// # Errors
     ///
     /// As [`Agent::start`].
     pub fn start(self) -> Result<Agent, AgentError> {
-        self.start_in(&RunDir::find()?)
+        self.start_in(&RunDir::of_traced_process()?)
     }
 
     /// Starts the agent in `run_dir`.

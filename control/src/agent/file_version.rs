@@ -1,7 +1,7 @@
 //! Tells whether a file has changed, and reads a session's file if it has.
 
 use crate::app::SESSION;
-use crate::private_dir::PrivateDir;
+use crate::private_dir::{Author, PrivateDir};
 use crate::spec::SessionSpec;
 use rustix::fs::{AtFlags, statat};
 use std::io::{self, Read};
@@ -17,18 +17,18 @@ pub(super) fn version_of(dir: &PrivateDir, name: &str) -> io::Result<FileVersion
     Ok((stat.st_ino, stat.st_mtime, nanos, u64::try_from(stat.st_size).unwrap_or(0)))
 }
 
-/// The file's content and version, or `None` if it is still this version.
+/// The file's version, content and author, or `None` if it is still this version.
 pub(super) fn read_if_changed(
     dir: &PrivateDir,
     version: Option<FileVersion>,
-) -> io::Result<Option<(FileVersion, Vec<u8>)>> {
+) -> io::Result<Option<(FileVersion, Vec<u8>, Author)>> {
     let file = dir.open_file(SESSION)?;
     let found = file.metadata()?;
     let found = (found.ino(), found.mtime(), found.mtime_nsec(), found.size());
     if version == Some(found) {
         return Ok(None);
     }
-    let mut bytes = Vec::new();
+    let (author, mut bytes) = (Author::of(&file)?, Vec::new());
     file.take(SessionSpec::MAX_SIZE + 1).read_to_end(&mut bytes)?;
-    Ok(Some((found, bytes)))
+    Ok(Some((found, bytes, author)))
 }

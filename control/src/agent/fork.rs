@@ -124,7 +124,7 @@ fn run_agent(path: &Path) -> Result<(), AgentError> {
 
 fn run_claimed(path: &Path) -> Result<(), AgentError> {
     Subscription::end_inherited();
-    let run_dir = RunDir::at(path)?;
+    let run_dir = RunDir::open(path)?;
     let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| AgentError::Thread(errno.into()))?;
     let stopped = rustix::io::fcntl_dupfd_cloexec(&stop, 0).map_err(|errno| AgentError::Thread(errno.into()))?;
     let mut worker = Worker::new(&run_dir)?;

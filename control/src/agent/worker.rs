@@ -18,7 +18,7 @@ use crate::controller::log_line;
 use crate::notice::Notice;
 use crate::own_thread;
 use crate::private_dir::PrivateDir;
-use crate::rundir::RunDir;
+use crate::rundir::{RunDir, Trusted};
 use crate::session::{Ending, Recording, check_name};
 use crate::state::{Round, Wake, wake_for_dumps};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -45,6 +45,8 @@ const END_TIMEOUT: Duration = Duration::from_millis(1500);
 const ENDING_POLL: Duration = Duration::from_millis(250);
 /// The interval at which the words of other tools are looked at, in programs that have notes for them.
 const TOOLS_INTERVAL: Duration = Duration::from_millis(200);
+/// The interval at which the rights of a process that records for a user are compared with the user's.
+const RIGHTS_INTERVAL: Duration = Duration::from_secs(1);
 /// The interval before an incomplete scan is repeated.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -54,6 +56,8 @@ pub(super) struct Worker {
     entry: Entry,
     bell: Bell,
     sessions: PrivateDir,
+    /// To whom the process offers control.
+    trusted: Trusted,
     context: Context,
     active: BTreeMap<String, ActiveSession>,
     /// Recordings that are still ending, of sessions that are removed, with the session's name.
@@ -66,7 +70,7 @@ pub(super) struct Worker {
     /// Wakes the thread when the program registers a state dump or a marker.
     dumps: Wake,
     spares: SpareDescriptors,
-    /// Whether the process may use no run directory, since it has changed its user.
+    /// Whether the process may use no run directory, since it has changed its user or its rights.
     is_homeless: bool,
     /// The number of events that have another tool attached, or why they cannot be switched on.
     tools: Result<usize, SwitchError>,
@@ -75,6 +79,8 @@ pub(super) struct Worker {
 impl Worker {
     /// Publishes the process. Its bell can be rung from now on.
     pub(super) fn new(run_dir: &RunDir) -> Result<Self, AgentError> {
+        let trusted = run_dir.trusted()?;
+        trusted.check()?;
         let sessions = run_dir.subdir(SESSIONS)?;
         let dumps = wake_for_dumps().map_err(|errno| AgentError::Thread(errno.into()))?;
         let (entry, bell) = Entry::make(run_dir)?;
@@ -88,6 +94,7 @@ impl Worker {
             entry,
             bell,
             sessions,
+            trusted,
             context,
             active: BTreeMap::new(),
             removed_endings: Vec::new(),
@@ -144,7 +151,9 @@ impl Worker {
         loop {
             match self.wait(stopped) {
                 Wakeup::Rung => self.scan_catching_panics(stopped),
-                Wakeup::Tick if !self.scan_complete || self.is_retry_due() => self.scan_catching_panics(stopped),
+                Wakeup::Tick if !self.scan_complete || self.is_retry_due() || self.trusted.check().is_err() => {
+                    self.scan_catching_panics(stopped);
+                }
                 Wakeup::Tick => {}
                 Wakeup::Stopped => break,
             }
@@ -161,14 +170,16 @@ impl Worker {
     }
 
     /// Blocks until the bell is rung, an owner ends, a state dump or a marker is registered, a timer is due (budgets, endings, other tools, or a
-    /// retry), or the agent is to stop.
+    /// retry, rights), or the agent is to stop.
     fn wait(&self, stopped: &OwnedFd) -> Wakeup {
         let budget = self.active.values().any(ActiveSession::has_budget).then_some(budget::TICK);
         let is_ending = !self.removed_endings.is_empty() || self.active.values().any(ActiveSession::is_ending);
         let retry = self.active.values().filter_map(ActiveSession::retry_in).min();
         let tick = if self.scan_complete { budget.or(is_ending.then_some(ENDING_POLL)) } else { Some(RETRY_INTERVAL) };
         let tools = usdt::IS_ENABLED.then_some(TOOLS_INTERVAL);
-        let mut tick = tick.into_iter().chain(retry).chain(tools).min();
+        let is_for_user = !self.trusted.is_root() && self.active.values().any(ActiveSession::is_running);
+        let rights = is_for_user.then_some(RIGHTS_INTERVAL);
+        let mut tick = tick.into_iter().chain(retry).chain(tools).chain(rights).min();
         let owners = self.active.values().filter_map(ActiveSession::owner).filter(|_| self.scan_complete);
         let own = [stopped.as_fd(), self.bell.as_fd(), self.dumps.as_fd()];
         let mut fds: Vec<_> = own.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into();

@@ -74,6 +74,18 @@ pub enum ControlError {
         /// The run directory.
         run_dir: PathBuf,
     },
+    /// The process has more rights than its user, whom it therefore offers no control.
+    #[error("process {pid} offers user {user} no control, who may not debug it: {reason}; {mend}")]
+    MoreRights {
+        /// Its id.
+        pid: u32,
+        /// Its user's id.
+        user: u32,
+        /// The right that the user does not have.
+        reason: String,
+        /// What to do.
+        mend: &'static str,
+    },
     /// The name is not valid for a session.
     #[error("{reason}")]
     Name {

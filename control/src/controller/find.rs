@@ -1,7 +1,8 @@
 //! Finds the run directory of another process, and the process's id in its own pid namespace.
 
 use super::ControlError;
-use crate::app::APPS;
+use crate::app::{APPS, is_held};
+use crate::credentials::{Credentials, Excess};
 use crate::process::{self, ProcessKey};
 use crate::rundir::{RunDir, place};
 use crate::secure_exec::is_secure;
@@ -23,15 +24,34 @@ pub(super) fn run_dir_of(pid: u32) -> Result<RunDir, ControlError> {
         expected => open_run_dir(&proc_of(pid), key)
             .filter(has_entry)
             .or_else(|| RunDir::open(&RunDir::place()).ok().filter(has_entry))
-            .map_or(expected, Ok),
+            .map_or_else(
+                || if may_be_for_rights(&expected) { more_rights(pid).map_or(expected, Err) } else { expected },
+                Ok,
+            ),
     }
 }
 
-/// Whether the process has an entry there. Its start time may be rounded otherwise in another time namespace.
+/// Whether a process that offers its user no control, because it has more rights, looks like this.
+const fn may_be_for_rights(expected: &Result<RunDir, ControlError>) -> bool {
+    use ControlError::{Hidden, NotTraced, OtherUser};
+    matches!(expected, Ok(_) | Err(Hidden { .. } | NotTraced { .. } | OtherUser { .. }))
+}
+
+/// The error that says so, if it is such a process.
+fn more_rights(pid: u32) -> Option<ControlError> {
+    let credentials = Credentials::of_process(&proc_of(pid)).ok()?;
+    let user = credentials.user();
+    let Excess { reason, mend } = credentials.beyond(user)?;
+    Some(ControlError::MoreRights { pid, user, reason, mend })
+}
+
+/// Whether the process has an entry there that it has not left. Its start time may be rounded otherwise in another time namespace.
 fn has_entry(run_dir: &RunDir, key: ProcessKey) -> bool {
     let Ok(apps) = run_dir.open_subdir(APPS) else { return false };
     let is_it = |name: &String| ProcessKey::of_directory(name).is_some_and(|found| found.is_same(key));
-    apps.names().is_ok_and(|names| names.iter().any(|name| is_it(name) && apps.open_subdir(name).is_ok()))
+    apps.names().is_ok_and(|names| {
+        names.iter().any(|name| is_it(name) && apps.open_subdir(name).is_ok_and(|entry| is_held(&entry)))
+    })
 }
 
 fn proc_of(pid: u32) -> PathBuf {
@@ -39,7 +59,7 @@ fn proc_of(pid: u32) -> PathBuf {
 }
 
 /// The run directory of a process, as that process sees it now.
-pub(super) fn expected_run_dir(pid: u32) -> Result<RunDir, ControlError> {
+fn expected_run_dir(pid: u32) -> Result<RunDir, ControlError> {
     let proc = proc_of(pid);
     let hidden = |source| ControlError::Hidden { pid, source };
     let (place, user) = (place_of(&proc).map_err(hidden)?, user(&proc).map_err(hidden)?);

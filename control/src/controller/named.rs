@@ -1,11 +1,11 @@
 //! A session in the run directory.
 
-use super::{ControlError, Controller, read_spec};
+use super::{ControlError, Controller, read_authored_spec};
 use crate::ack::{Ack, files};
 use crate::app::{LOG, SESSION};
 use crate::bandwidth::Buckets;
 use crate::owner_pipe::{OWNER, hold};
-use crate::private_dir::{DirError, PrivateDir, is_no_room};
+use crate::private_dir::{Author, DirError, PrivateDir, is_no_room};
 use crate::process::ProcessKey;
 use crate::session_dir::{BANDWIDTH, KeepDead, beside_rings};
 use crate::spec::{SessionSpec, State};
@@ -71,7 +71,12 @@ impl<'a> NamedSession<'a> {
     ///
     /// [`ControlError::NoSession`] if the session was removed meanwhile, [`ControlError::Damaged`] if its file cannot be parsed.
     pub fn spec(&self) -> Result<SessionSpec, ControlError> {
-        match read_spec(&self.dir()?) {
+        Ok(self.authored_spec()?.0)
+    }
+
+    /// The same, and who has written it.
+    pub(crate) fn authored_spec(&self) -> Result<(SessionSpec, Author), ControlError> {
+        match read_authored_spec(&self.dir()?) {
             Err(ControlError::Dir(error)) => Err(self.control_error(error)),
             spec => spec,
         }
@@ -223,7 +228,7 @@ pub(super) fn put(dir: &PrivateDir, name: &str, spec: &SessionSpec, what: &str) 
         Err(error) if !is_no_room(&error) => return Err(dir.failed("write", LOG, error).into()),
         _ => {}
     }
-    dir.replace_with_spare(SESSION, text.as_bytes()).map_err(|error| {
+    dir.replace_authored(SESSION, text.as_bytes()).map_err(|error| {
         if is_no_room(&error) {
             ControlError::NoRoom { path: dir.path().join(SESSION) }
         } else {

@@ -1,7 +1,7 @@
 //! Why a process does not answer, as far as its files in `/proc` tell.
 
 use super::Application;
-use crate::process::started_at;
+use crate::process::{pid_namespace, started_at};
 use std::fmt;
 use std::fs;
 
@@ -11,6 +11,11 @@ use std::fs;
 pub enum SilenceReason {
     /// It has ended.
     Ended,
+    /// It has left the run directory, because it has changed its user or its rights.
+    Left {
+        /// Its id.
+        pid: u32,
+    },
     /// It is stopped by a signal.
     Stopped {
         /// Its id.
@@ -40,6 +45,10 @@ impl fmt::Display for SilenceReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ended => f.write_str("it ended before it answered"),
+            Self::Left { pid } => write!(
+                f,
+                "it has left the run directory, because it has changed its user or its rights: `tracectl list -p {pid}` tells more"
+            ),
             Self::Stopped { pid } => {
                 write!(f, "it is stopped, and will acknowledge when it continues (`kill -CONT {pid}`)")
             }
@@ -63,10 +72,11 @@ impl fmt::Display for SilenceReason {
 impl Application {
     /// Why it does not acknowledge. Of a process in another pid namespace, only its end is known.
     pub fn silence(&self) -> SilenceReason {
-        if !self.is_alive() {
-            return SilenceReason::Ended;
-        }
         let info = self.info();
+        if !self.is_alive() {
+            let is_here = info.pid_namespace == pid_namespace() && info.key().exists();
+            return if is_here { SilenceReason::Left { pid: info.pid } } else { SilenceReason::Ended };
+        }
         if started_at(info.pid) != Some(info.started) {
             return SilenceReason::Unknown;
         }

@@ -1,9 +1,11 @@
 //! The run directory of a process that may leave the root directory in which it has found it (`chroot`, `pivot_root`, `setns`).
 //!
 //! Paths below the run directory lead nowhere then, or into a directory of the same name that no controller looks at. They are therefore opened
-//! from the descriptor that the process keeps.
+//! from the descriptor that the process keeps. So they are where a group shares the run directory: a member could put a symbolic link in the place of
+//! any directory.
 
 use super::{DirError, OPEN_DIR, PrivateDir};
+use crate::group::group;
 use rustix::fs::{Mode, openat};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -33,10 +35,10 @@ impl PrivateDir {
     }
 
     /// Opens the directory at `path` by `step` from one to the next, if it is below the kept directory, and this process has another root
-    /// directory by now.
+    /// directory by now, or shares the kept one.
     pub(super) fn kept(path: &Path, step: fn(&Self, &str) -> Result<Self, DirError>) -> Option<Result<Self, DirError>> {
         let kept = KEPT.get()?;
-        let below = path.strip_prefix(&kept.path).ok().filter(|_| root() != Some(kept.root))?;
+        let below = path.strip_prefix(&kept.path).ok().filter(|_| group().is_some() || root() != Some(kept.root))?;
         let failed = |source| DirError::Io { action: "open", path: kept.path.clone(), source };
         let first = openat(&kept.fd, ".", OPEN_DIR, Mode::empty()).map_err(|errno| failed(errno.into()));
         let first = first.and_then(|fd| Self { path: kept.path.clone(), fd }.checked());

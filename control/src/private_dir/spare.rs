@@ -48,7 +48,7 @@ impl PrivateDir {
         }
     }
 
-    fn use_spare(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn use_spare(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let spare = Self::spare(name);
         let mut file = self.open_to_change(&spare)?;
         file.write_all(bytes)?;

@@ -298,7 +298,8 @@ impl SessionBuilder {
         compute(&mut statistics, &recording, &spec, result.statistics)?;
         if let Some((dir, text)) = recording.ring_dir().zip(triggers) {
             let written = PrivateDir::open(dir).and_then(|dir| {
-                dir.put_whole(TRIGGERS_FILE, text.as_bytes()).map_err(|error| dir.failed("write", TRIGGERS_FILE, error))
+                dir.put_authored(TRIGGERS_FILE, text.as_bytes())
+                    .map_err(|error| dir.failed("write", TRIGGERS_FILE, error))
             });
             written.map_err(|error| SessionError::Rings(error.into()))?;
         }

@@ -82,7 +82,7 @@ pub(super) struct Running {
 impl Recording {
     /// Starts recording.
     pub(super) fn start(plan: Plan<'_>, mut notices: Vec<Notice>) -> Result<Self, SessionError> {
-        let Plan { name, spec, events, most, .. } = plan;
+        let Plan { name, spec, events, most, mut place, .. } = plan;
         let drained_remotely = spec.drain == DrainedBy::Recorder;
         clock::choose(plan.clock)?;
         let mut info = this_process();
@@ -105,7 +105,11 @@ impl Recording {
             sinks.push((Box::new(InRings), None));
             guard.outputs.push(Output::default());
         }
-        let rings = Rings::make(plan.place, &spec.limits, &name)?;
+        if let Some(reason) = place.refusal().filter(|_| spec.triggers().next().is_none()) {
+            place.in_memory = true;
+            notices.push(Notice::RingsInMemory { reason });
+        }
+        let rings = Rings::make(place, &spec.limits, &name)?;
         guard.dir = rings.store.dir().cloned();
         for (sink, _) in &mut sinks {
             rings.attach_sender(&mut **sink)?;
@@ -377,7 +381,7 @@ fn clock_info(notices: &mut Vec<Notice>) -> ClockInfo {
         return ClockInfo::default();
     }
     let mut not_shared = |reason: String| notices.push(Notice::NoSharedClock { reason });
-    match RunDir::find() {
+    match RunDir::of_traced_process() {
         Ok(run_dir) => {
             let (info, shared) = clock::clock_info(&run_dir);
             if let Err(error) = shared {

@@ -4,6 +4,7 @@ use super::SessionError;
 use crate::bandwidth::Buckets;
 use crate::drain_thread::streams_file::{Senders, StreamsFile};
 use crate::ring_files::{MemoryImage, ProcessMemory, RingFiles, RingsInMemory, SessionMemory};
+use crate::rundir::{RunDir, RunDirError};
 use crate::session_dir::{KeepDead, Options, Place, ProcessDir, RingDirError};
 use crate::spec::Limits;
 use std::path::PathBuf;
@@ -31,6 +32,16 @@ impl RingPlace {
     /// Whether controllers find the rings.
     pub(super) fn is_in_run_dir(&self) -> bool {
         !self.in_memory && self.place == Place::RunDir
+    }
+
+    /// Why the rings of this process may not be where controllers find them: it has more rights than these.
+    pub(super) fn refusal(&self) -> Option<String> {
+        let refused = |error: &RunDirError| error.is_for_rights();
+        if self.is_in_run_dir() {
+            RunDir::of_traced_process().err().filter(refused).map(|error| error.to_string())
+        } else {
+            None
+        }
     }
 
     pub(super) fn set_dir(&mut self, path: PathBuf) {

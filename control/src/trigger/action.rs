@@ -9,7 +9,7 @@ use super::result::ActionResult;
 use super::snapshot;
 use super::state::{self, KeptSnapshot};
 use crate::controller::NamedSession;
-use crate::private_dir::PrivateDir;
+use crate::private_dir::{Author, PrivateDir, refused};
 use crate::process::ProcessKey;
 use crate::spec::{Do, State, TriggerSpec};
 use rustix::io::Errno;
@@ -30,16 +30,23 @@ pub(super) struct Subject<'a> {
     pub(super) dir: PrivateDir,
     /// `None` for a session in code.
     session: Option<NamedSession<'a>>,
+    /// Who has written its triggers.
+    pub(super) author: Author,
     pub(super) is_active: bool,
 }
 
 impl<'a> Subject<'a> {
-    pub(super) fn of_session(session: NamedSession<'a>, dir: PrivateDir, is_active: bool) -> Self {
-        Self { name: session.name().to_owned(), process: None, dir, session: Some(session), is_active }
+    pub(super) fn of_session(session: NamedSession<'a>, dir: PrivateDir, author: Author, is_active: bool) -> Self {
+        Self { name: session.name().to_owned(), process: None, dir, session: Some(session), author, is_active }
     }
 
-    pub(super) const fn of_process(name: String, process: ProcessKey, dir: PrivateDir) -> Self {
-        Self { name, process: Some(process), dir, session: None, is_active: true }
+    pub(super) const fn of_process(name: String, process: ProcessKey, dir: PrivateDir, author: Author) -> Self {
+        Self { name, process: Some(process), dir, session: None, author, is_active: true }
+    }
+
+    /// The same for triggers that this author has written.
+    pub(super) fn with_triggers_of(self, author: Author) -> Self {
+        Self { author, ..self }
     }
 
     fn session(&self) -> Result<&NamedSession<'a>, Failure> {
@@ -90,6 +97,9 @@ impl<'a> Act<'a> {
     pub(super) fn perform(&mut self, action: &Do) {
         let mut result = ActionResult::done(action);
         let performed = match action {
+            Do::Snapshot(_) | Do::Run(_) if self.subject.author != Author::Trusted => {
+                Err(Failure::new(&refused(self.subject.author), Errno::ACCESS.raw_os_error()))
+            }
             Do::Snapshot(output) => self.snapshot(output).map(|path| result.output = Some(path)),
             Do::Start => self.set_state("start", State::Active),
             Do::Stop => self.set_state("stop", State::Stopped),

@@ -10,6 +10,7 @@
 use super::message::Notification;
 use super::occurrence::Occurrence;
 use super::program::Programs;
+use crate::private_dir::Author;
 use crate::process::ProcessKey;
 use crate::spec::TriggerSpec;
 use std::fmt::Debug;
@@ -38,5 +39,7 @@ pub(super) struct Postponed {
     /// Whose session it is, if it was started in code.
     pub(super) process: Option<ProcessKey>,
     pub(super) trigger: TriggerSpec,
+    /// Who has written the trigger.
+    pub(super) author: Author,
     pub(super) occurrence: Occurrence,
 }

@@ -219,13 +219,16 @@ pub fn trigger_fire(when: When, socket_path: Option<&Path>, payload: &CoreDump) 
 
 /// Has the actions of one trigger done, whose condition has occurred in this process: by the [listener](super::Listener) of the run directory if
 /// there is one, otherwise by this process, before the function returns. It takes as long as the actions take. A traced process starts no
-/// programs, and has no subscribers: without a listener the actions `run` and `notify` fail.
+/// programs, and has no subscribers: without a listener the actions `run` and `notify` fail. Nothing is done, and nobody told, if this process has
+/// more rights by now than the owner of the run directory.
 ///
 /// # Errors
 ///
 /// As [`trigger_fire`].
 pub fn trigger_report(run_dir: &Path, request: &FireRequest) -> Result<Fired, TriggerError> {
-    let path = run_dir.join(NOTIFY);
+    let run_dir = RunDir::open(run_dir)?;
+    run_dir.trusted()?.check()?;
+    let path = run_dir.path().join(NOTIFY);
     if let (Some(message), Ok(socket)) = (request.to_message(), connect_to(&path, Instant::now())) {
         match exchange(&socket, &message, Instant::now() + ANSWER_TIMEOUT) {
             Ok(0) => return Ok(Fired::ByListener),
@@ -236,7 +239,7 @@ pub fn trigger_report(run_dir: &Path, request: &FireRequest) -> Result<Fired, Tr
             Err(_) => {}
         }
     }
-    let runner = TriggerRunner::in_traced_process(Controller::at(RunDir::open(run_dir)?)?);
+    let runner = TriggerRunner::in_traced_process(Controller::at(run_dir)?);
     Fired::here(runner.fire_one(request).into_iter().collect())
 }
 
@@ -308,7 +311,7 @@ impl Controller {
     /// The triggers of the sessions that processes have started in code, with session and process.
     pub fn triggers_of_processes(&self) -> Vec<(String, ProcessKey, TriggerStatus)> {
         let of_process = |process: ProcessTriggers| {
-            let ProcessTriggers { session, process, dir, triggers } = process;
+            let ProcessTriggers { session, process, dir, triggers, .. } = process;
             triggers.into_iter().map(move |spec| {
                 let state = state::read(&dir, &spec.id);
                 (session.clone(), process, TriggerStatus { spec, state, is_recorded: false })

@@ -6,7 +6,7 @@
 
 use crate::app::TRIGGERS_FILE;
 use crate::controller::Controller;
-use crate::private_dir::PrivateDir;
+use crate::private_dir::{Author, PrivateDir};
 use crate::process::ProcessKey;
 use crate::session_dir::RINGS;
 use crate::session_dir::lock::is_locked;
@@ -19,6 +19,8 @@ pub(super) struct ProcessTriggers {
     pub(super) process: ProcessKey,
     /// The directory of its rings.
     pub(super) dir: PrivateDir,
+    /// Who has written the triggers.
+    pub(super) author: Author,
     pub(super) triggers: Vec<TriggerSpec>,
 }
 
@@ -37,11 +39,12 @@ pub(super) fn all(controller: &Controller) -> impl Iterator<Item = ProcessTrigge
         names.into_iter().filter_map(move |name| {
             let process = ProcessKey::of_directory(&name)?;
             let dir = rings.as_ref()?.open_subdir(&name).ok()?;
-            let bytes = dir.read_file(TRIGGERS_FILE, SessionSpec::MAX_SIZE).ok()?;
+            let (bytes, author) = dir.read_authored(TRIGGERS_FILE, SessionSpec::MAX_SIZE).ok()?;
             Some(ProcessTriggers {
                 session: session.clone(),
                 process,
                 dir,
+                author,
                 triggers: SessionSpec::parse_triggers(&bytes)?,
             })
         })

@@ -90,7 +90,7 @@ impl TriggerRunner {
         }
         for process in in_code::all(&self.controller) {
             if process.is_alive() || process.process.pid == core.pid {
-                let subject = Subject::of_process(process.session, process.process, process.dir);
+                let subject = Subject::of_process(process.session, process.process, process.dir, process.author);
                 let wanted = process.triggers.iter().filter(|trigger| is_wanted(trigger));
                 fired.extend(wanted.map(|trigger| self.perform(&subject, trigger, &occurrence)));
             }
@@ -106,8 +106,8 @@ impl TriggerRunner {
         occurrence: &Occurrence,
     ) -> Vec<FiredTrigger> {
         let Ok(session) = self.controller.session(session) else { return Vec::new() };
-        let (Ok(spec), Ok(dir)) = (session.spec(), session.dir()) else { return Vec::new() };
-        let subject = Subject::of_session(session, dir, spec.state == State::Active);
+        let (Ok((spec, author)), Ok(dir)) = (session.authored_spec(), session.dir()) else { return Vec::new() };
+        let subject = Subject::of_session(session, dir, author, spec.state == State::Active);
         let wanted = spec.triggers().flatten().filter(|trigger| is_wanted(trigger));
         wanted.map(|trigger| self.perform(&subject, trigger, occurrence)).collect()
     }
@@ -135,14 +135,15 @@ impl TriggerRunner {
 
     /// Performs actions that were postponed. `None` if the session is gone.
     pub(super) fn resume(&self, postponed: &Postponed) -> Option<FiredTrigger> {
-        let Postponed { session, process, trigger, occurrence } = postponed;
+        let Postponed { session, process, trigger, author, occurrence } = postponed;
         let act = |subject: &Subject<'_>| self.act(subject, trigger, occurrence, SystemTime::now());
         if let Some(process) = process {
-            return Some(act(&self.of_process(session, *process)?.0));
+            let (subject, _) = self.of_process(session, *process)?;
+            return Some(act(&subject.with_triggers_of(*author)));
         }
         let session = self.controller.session(session).ok()?;
         let dir = session.dir().ok()?;
-        Some(act(&Subject::of_session(session, dir, true)))
+        Some(act(&Subject::of_session(session, dir, *author, true)))
     }
 
     /// Waits until the programs that it has started have ended, at most for `timeout`; how they ended is in the states by then.
@@ -154,7 +155,7 @@ impl TriggerRunner {
 
     fn of_process(&self, session: &str, process: ProcessKey) -> Option<(Subject<'_>, Vec<TriggerSpec>)> {
         let found = in_code::all(&self.controller).find(|one| one.session == session && one.process == process)?;
-        Some((Subject::of_process(found.session, process, found.dir), found.triggers))
+        Some((Subject::of_process(found.session, process, found.dir, found.author), found.triggers))
     }
 
     fn perform(&self, subject: &Subject<'_>, trigger: &TriggerSpec, occurrence: &Occurrence) -> FiredTrigger {
@@ -181,6 +182,7 @@ impl TriggerRunner {
                 session: subject.name.clone(),
                 process: subject.process,
                 trigger: trigger.clone(),
+                author: subject.author,
                 occurrence: occurrence.clone(),
             };
             listening.postpone(Instant::now() + after.saturating_sub(elapsed), postponed);

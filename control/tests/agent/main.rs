@@ -25,6 +25,7 @@ mod many_sessions;
 mod no_files;
 mod no_memory;
 mod participants;
+mod rights;
 mod rings;
 mod rotation;
 mod scheduling;

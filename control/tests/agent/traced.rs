@@ -35,6 +35,11 @@ pub(crate) const PAUSE: &str = "TEST_PAUSE";
 /// No command waits longer for a process that is well.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Fires one event.
+pub(crate) fn fire_once(n: u64) {
+    tracepoint::trace!(tick(n, (n / 2) as u32));
+}
+
 /// In the process that a test starts: fires events until it is asked to end. `false` in the test itself.
 pub(crate) fn is_traced() -> bool {
     if part() != "traced" {

@@ -1,19 +1,22 @@
 //! A process that is not what it was when its agent started.
 //!
 //! **It has changed its user** for good (`setuid`), as services do that begin as root. Its threads may not look into the run directory of the
-//! former user any more. The agent goes on in that of the new user, if there is one.
+//! former user any more. The agent goes on in that of the new user, if there is one, and that user may control the process.
+//!
+//! **It has more rights** than the owner of its run directory by now, or is not dumpable any more: the agent leaves it, for good.
 //!
 //! **It was restored** from a checkpoint (CRIU), and has another start time, by which it is identified. The agent publishes it again.
 //!
-//! Either is noticed when the agent is woken next. It ends the sessions, which it could not acknowledge.
+//! Each is noticed when the agent is woken next; more rights at the latest a second after, if it records. It ends the sessions, which it could
+//! not acknowledge.
 
 use super::{END_TIMEOUT, Worker};
 use crate::agent::entry::Entry;
-use crate::agent::{AgentError, late_markers, print_notice};
+use crate::agent::{AgentError, fork, late_markers, print_notice};
 use crate::app::SESSIONS;
+use crate::credentials::Credentials;
 use crate::process;
-use crate::rundir::RunDir;
-use rustix::process::{geteuid, getuid};
+use crate::rundir::{RunDir, RunDirError};
 use std::io::ErrorKind;
 use std::mem;
 use std::path::PathBuf;
@@ -33,10 +36,16 @@ impl Worker {
                 print_notice(&format!("the process was restored from a checkpoint: {error}"));
             }
         }
-        // A process whose real user is another one may change back.
-        let user = geteuid();
-        if user.as_raw() != self.context.info.user && user == getuid() && self.is_refused() {
-            self.leave_run_dir(user.as_raw());
+        if let Err(error) = self.trusted.check() {
+            self.give_up(&error);
+            return false;
+        }
+        // A process that has kept another user may change back.
+        let user = Credentials::of_this_thread().ok().and_then(|own| own.only_user());
+        if let Some(user) = user.filter(|user| *user != self.context.info.user)
+            && self.is_refused()
+        {
+            self.leave_run_dir(user);
         }
         !self.is_homeless
     }
@@ -46,6 +55,23 @@ impl Worker {
         self.sessions.names().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
     }
 
+    /// Offers no control any more to those who may write to the run directory.
+    fn give_up(&mut self, reason: &RunDirError) {
+        self.end_all();
+        self.entry.abandon();
+        self.entry.remove();
+        self.become_homeless();
+        print_notice(&format!(
+            "the process is not controllable any more, and its sessions from outside have ended: {reason}"
+        ));
+    }
+
+    fn become_homeless(&mut self) {
+        self.is_homeless = true;
+        late_markers::end();
+        fork::stop_following();
+    }
+
     /// Leaves the run directory of another user.
     fn leave_run_dir(&mut self, user: u32) {
         let former = mem::replace(&mut self.context.info.user, user);
@@ -53,13 +79,14 @@ impl Worker {
         self.end_all();
         // A child of a fork may hold the descriptor of the entry, and with it the lock.
         self.entry.abandon();
-        let moved = self.move_to(RunDir::find());
-        self.is_homeless = moved.is_err();
-        let what_next = match moved {
+        let run_dir = RunDir::of_traced_process();
+        let is_for_rights = run_dir.as_ref().is_err_and(RunDirError::is_for_rights);
+        let what_next = match self.move_to(run_dir) {
             Ok(path) => format!("it is controllable in {}", path.display()),
             Err(error) => {
-                late_markers::end();
-                format!("{error}; start the agent after the change of the user")
+                self.become_homeless();
+                let mend = if is_for_rights { "" } else { "; start the agent after the change of the user" };
+                format!("{error}{mend}")
             }
         };
         print_notice(&format!(
@@ -87,14 +114,16 @@ impl Worker {
     }
 
     /// Publishes the process in this run directory.
-    fn move_to(&mut self, run_dir: Result<RunDir, crate::rundir::RunDirError>) -> Result<PathBuf, AgentError> {
+    fn move_to(&mut self, run_dir: Result<RunDir, RunDirError>) -> Result<PathBuf, AgentError> {
         let run_dir = run_dir?;
+        let trusted = run_dir.trusted()?;
+        trusted.check()?;
         let sessions = run_dir.subdir(SESSIONS)?;
         let path = std::path::absolute(run_dir.path()).unwrap_or_else(|_| run_dir.path().to_owned());
         let (entry, bell) = Entry::make(&run_dir)?;
         self.context.sessions = path.join(SESSIONS);
         entry.name().clone_into(&mut self.context.entry);
-        (self.sessions, self.entry, self.bell) = (sessions, entry, bell);
+        (self.trusted, self.sessions, self.entry, self.bell) = (trusted, sessions, entry, bell);
         self.publish()?;
         Ok(path)
     }
