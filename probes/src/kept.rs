@@ -137,6 +137,6 @@ pub(crate) fn top_values<'a>(cells: impl Iterator<Item = &'a [AtomicU64]>, layou
         }
     }
     let mut values: Vec<_> = values.into_values().collect();
-    values.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.key.order(&b.key)));
+    values.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.key.cmp(&b.key)));
     values
 }

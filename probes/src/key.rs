@@ -1,5 +1,7 @@
 //! The value of a field as a key: its 64-bit identity, and its form in the memory of a statistic.
 
+mod order;
+
 use crate::memory::load;
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -11,6 +13,11 @@ use tracepoint_core::field::Value;
 pub(crate) const KEY_WORDS: usize = 9;
 /// The bytes of a text that are stored.
 const TEXT_BYTES: usize = (KEY_WORDS - 1) * 8;
+
+/// What tells numbers of other types, and negative ones, from unsigned integers with the same bits. The sign of a negative number stays.
+const NEGATIVE: u64 = 0x5851_F42D_4C95_7F2D;
+const FLOAT: u64 = 0xA076_1D64_78BD_642F;
+const BOOL: u64 = 0xE703_7ED1_A0B4_28DB;
 
 /// A value that can be a key.
 #[derive(Clone, Copy)]
@@ -38,14 +45,15 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// A bijection of a number, so that no two numbers share one; a hash of a text, by a key that nobody outside can know.
+    /// A bijection of a number, so that no two numbers of a type share one; a hash of a text, by a key that nobody outside can know. Integers
+    /// of both types have the same one if they are equal.
     #[inline]
     pub(crate) fn identity(&self, hasher: &RandomState) -> u64 {
         match *self {
             Self::Unsigned(number) => scramble(number),
-            Self::Signed(number) => scramble(number.cast_unsigned()),
-            Self::Float(number) => scramble(number.to_bits()),
-            Self::Bool(value) => scramble(u64::from(value)),
+            Self::Signed(number) => scramble(number.cast_unsigned() ^ ((number >> 63).cast_unsigned() & NEGATIVE)),
+            Self::Float(number) => scramble(number.to_bits() ^ FLOAT),
+            Self::Bool(value) => scramble(u64::from(value) ^ BOOL),
             Self::Text(text) => hash(hasher, text),
             Self::Path(bytes) => hash(hasher, bytes),
         }
@@ -100,7 +108,12 @@ pub(crate) fn combine(first: u64, second: u64) -> u64 {
 }
 
 /// The value of a field that all events of a group have in common.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// Keys have a total order, also where a field has another type in another event: first numbers by their exact values, then booleans, then texts
+/// and paths by their bytes. Integers are equal if their numbers are. Of a floating-point number and an equal integer, the integer comes
+/// first; -0.0 comes before 0.0, and a NaN before or behind all numbers, by its sign. Of a text and a path of the same bytes, the text comes
+/// first, and a complete value before one that is cut off.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum GroupKey {
     /// An unsigned integer, or an enumeration over one.
@@ -163,19 +176,6 @@ impl GroupKey {
             Self::Signed(number) => Some(number as f64),
             Self::Float(number) => Some(number),
             _ => None,
-        }
-    }
-
-    /// The order for display. Keys of one field have the same type.
-    pub(crate) fn order(&self, other: &Self) -> std::cmp::Ordering {
-        match (self, other) {
-            (Self::Unsigned(a), Self::Unsigned(b)) => a.cmp(b),
-            (Self::Signed(a), Self::Signed(b)) => a.cmp(b),
-            (Self::Float(a), Self::Float(b)) => a.total_cmp(b),
-            (Self::Bool(a), Self::Bool(b)) => a.cmp(b),
-            (Self::Text { text: a, .. }, Self::Text { text: b, .. }) => a.cmp(b),
-            (Self::Path { bytes: a, .. }, Self::Path { bytes: b, .. }) => a.cmp(b),
-            _ => std::cmp::Ordering::Equal,
         }
     }
 }

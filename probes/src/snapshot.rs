@@ -293,7 +293,7 @@ fn merge_frequent(own: &mut Vec<FrequentValue>, other: Vec<FrequentValue>) {
         error: value.error.saturating_add(least_own),
         ..value
     }));
-    own.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.value.order(&b.value)));
+    own.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.value.cmp(&b.value)));
     own.truncate(most);
 }
 

@@ -163,6 +163,9 @@ impl Kind {
             Self::Integer(ty) => {
                 let raw = number(rest, ty.bits, ty.order)?;
                 let unused = 64 - u32::from(ty.bits);
+                if ty.truth {
+                    return Some(Value::Bool(raw != 0));
+                }
                 if ty.signed { Value::Signed((raw << unused).cast_signed() >> unused) } else { Value::Unsigned(raw) }
             }
             Self::Float(ty) => {
@@ -259,7 +262,8 @@ impl Builder {
 
 fn kind(ty: &Type) -> Kind {
     match ty {
-        Type::Integer(ty) | Type::Enum(ty, _) => Kind::Integer(*ty),
+        Type::Integer(ty) => Kind::Integer(*ty),
+        Type::Enum(ty, _) => Kind::Integer(Integer { truth: false, ..*ty }),
         Type::Float(ty) => Kind::Float(*ty),
         Type::String => Kind::Text,
         Type::Array(ty) if ty.element.is_character() || ty.element.is_plain_byte().is_some() => Kind::Bytes {

@@ -73,7 +73,7 @@ impl<'a> EventView<'a> {
     }
 
     /// The value with this number; `None` if there is none, or if it is a structure, a variant, or an array of other elements than bytes. Texts
-    /// and bytes are [`field::Value::Path`]. An `Option` of a traced program is its value, or [`field::Value::Absent`]. Costs passing over the texts and sequences before it, if the event is not decoded.
+    /// and bytes are [`field::Value::Path`], and a `bool` is [`field::Value::Bool`]. An `Option` of a traced program is its value, or [`field::Value::Absent`]. Costs passing over the texts and sequences before it, if the event is not decoded.
     #[inline]
     pub fn value(&self, mut index: usize) -> Option<field::Value<'a>> {
         match self.values {
@@ -111,6 +111,7 @@ impl<'a> EventView<'a> {
 fn convert(value: &Value) -> Option<field::Value<'_>> {
     let Some(value) = value.present() else { return Some(field::Value::Absent) };
     Some(match value {
+        Value::Int(int) if int.truth => field::Value::Bool(int.value != 0),
         Value::Int(int) | Value::Enum(int, _) if int.signed => field::Value::Signed(i64::try_from(int.value).ok()?),
         Value::Int(int) | Value::Enum(int, _) => field::Value::Unsigned(int.pattern()),
         Value::F32(number) => field::Value::Float(f64::from(*number)),

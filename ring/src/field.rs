@@ -20,6 +20,7 @@ pub mod argument;
 #[doc(hidden)]
 pub mod conditional;
 mod elements;
+mod exact;
 #[doc(hidden)]
 pub mod expression;
 mod formatted;
@@ -39,6 +40,8 @@ pub mod sealed {
 
 pub use any_fields::{AnyBuffer, AnyFields, AnyText, MAX_ANY_FIELDS};
 pub use elements::{Array, Sequence};
+#[doc(hidden)]
+pub use exact::compare_exactly;
 pub use formatted::{TextBuffer, debug, display, optional_debug, optional_display};
 pub use scalar::{Be, Scalar};
 pub use text::{PathBytes, Text};

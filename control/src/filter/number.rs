@@ -1,7 +1,7 @@
 //! Numbers in filters. Comparisons are exact, between integers and floating-point numbers as well.
 
 use std::cmp::Ordering;
-use tracepoint_core::field::Value;
+use tracepoint_core::field::{Value, compare_exactly};
 
 /// A number. Integers are signed or unsigned 64-bit values or their negatives, and therefore within ±2^64.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,8 +95,8 @@ impl Number {
         match (self, other) {
             (Self::Integer(left), Self::Integer(right)) => Some(left.cmp(&right)),
             (Self::Float(left), Self::Float(right)) => left.partial_cmp(&right),
-            (Self::Integer(left), Self::Float(right)) => compare_mixed(left, right),
-            (Self::Float(left), Self::Integer(right)) => compare_mixed(right, left).map(Ordering::reverse),
+            (Self::Integer(left), Self::Float(right)) => compare_exactly(left, right),
+            (Self::Float(left), Self::Integer(right)) => compare_exactly(right, left).map(Ordering::reverse),
         }
     }
 
@@ -132,15 +132,6 @@ impl Number {
         };
         Self::Integer(bits.into())
     }
-}
-
-fn compare_mixed(integer: i128, float: f64) -> Option<Ordering> {
-    if float.is_nan() {
-        return None;
-    }
-    // The cast rounds towards zero and saturates at 128 bits, which is beyond every integer here.
-    let whole = float as i128;
-    integer.cmp(&whole).then_with(|| 0.0_f64.total_cmp(&(float.fract() + 0.0))).into()
 }
 
 #[cfg(test)]

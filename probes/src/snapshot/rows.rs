@@ -2,6 +2,7 @@
 
 use crate::key::GroupKey;
 use serde::Serialize;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 /// Results: one for all events, or one for each group.
@@ -34,6 +35,12 @@ pub struct Row<T> {
     pub value: T,
 }
 
+impl<T> Row<T> {
+    fn by_rank(&self, other: &Self, rank: impl Fn(&T) -> u64) -> Ordering {
+        rank(&other.value).cmp(&rank(&self.value)).then_with(|| self.keys.cmp(&other.keys))
+    }
+}
+
 impl Rows<u64> {
     /// Counts by the value of one field.
     pub fn counted(groups: impl IntoIterator<Item = (GroupKey, u64)>) -> Self {
@@ -53,10 +60,14 @@ impl<T> Rows<T> {
 
     /// Sorts the groups: the one with the largest `rank` first, equal ones by their keys.
     pub fn sort_by_rank(&mut self, rank: impl Fn(&T) -> u64) {
-        self.groups.sort_by(|a, b| {
-            let by_keys = || a.keys.iter().zip(&b.keys).map(|(a, b)| a.order(b)).find(|order| order.is_ne());
-            rank(&b.value).cmp(&rank(&a.value)).then_with(|| by_keys().unwrap_or(std::cmp::Ordering::Equal))
-        });
+        self.groups.sort_by(|a, b| a.by_rank(b, &rank));
+    }
+
+    /// The groups in the order of [`sort_by_rank`](Self::sort_by_rank).
+    pub fn ranked(&self, rank: impl Fn(&T) -> u64) -> Vec<&Row<T>> {
+        let mut groups: Vec<_> = self.groups.iter().collect();
+        groups.sort_by(|a, b| a.by_rank(b, &rank));
+        groups
     }
 
     pub(crate) fn merge(&mut self, other: Self, add: impl Fn(&mut T, T)) {
@@ -69,11 +80,10 @@ impl<T> Rows<T> {
         add_option(&mut self.overflow, other.overflow);
         add_option(&mut self.ungrouped, other.ungrouped);
         self.events = self.events.saturating_add(other.events);
-        let name = |keys: &[GroupKey]| format!("{keys:?}");
-        let mut places: HashMap<String, usize> =
-            self.groups.iter().enumerate().map(|(at, row)| (name(&row.keys), at)).collect();
+        let mut places: HashMap<Vec<GroupKey>, usize> =
+            self.groups.iter().enumerate().map(|(at, row)| (row.keys.clone(), at)).collect();
         for row in other.groups {
-            let at = *places.entry(name(&row.keys)).or_insert(self.groups.len());
+            let at = *places.entry(row.keys.clone()).or_insert(self.groups.len());
             match self.groups.get_mut(at) {
                 Some(own) => add(&mut own.value, row.value),
                 None => self.groups.push(row),

@@ -13,6 +13,7 @@ mod histogram;
 mod kept;
 mod latency;
 mod memory;
+mod order;
 #[path = "../../../tests/support/seed.rs"]
 mod seed;
 

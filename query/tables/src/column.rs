@@ -52,6 +52,7 @@ impl<'a> Scalar<'a> {
         match event.value(index) {
             Some(V::Unsigned(number)) => Self::Integer(number.into()),
             Some(V::Signed(number)) => Self::Integer(number.into()),
+            Some(V::Bool(truth)) => Self::Integer(truth.into()),
             Some(V::Float(number)) => Self::Float(number),
             Some(V::Path(bytes)) => Self::Bytes(bytes),
             _ => Self::Null,
