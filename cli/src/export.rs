@@ -82,6 +82,9 @@ pub(crate) struct Export {
     /// The fields that are columns of --csv [default: all of the selected events]
     #[arg(long, help_heading = "Form of the output", value_name = "NAME,…", value_delimiter = ',', conflicts_with_all = ["perfetto", "chrome", "folded", "flame", "otlp", "otlp_protobuf"])]
     fields: Option<Vec<String>>,
+    /// Put `'` in front of texts that a spreadsheet would take for formulas: --csv
+    #[arg(long, help_heading = "Form of the output", conflicts_with_all = ["perfetto", "chrome", "folded", "flame", "otlp", "otlp_protobuf", "parquet"])]
+    guard_formulas: bool,
     /// Draw the numbers in these fields as counters, too: --perfetto and --chrome
     #[arg(long, help_heading = "Form of the output", value_name = "FIELD,…", value_delimiter = ',', conflicts_with_all = ["csv", "folded", "flame", "otlp", "otlp_protobuf"])]
     counter: Vec<String>,
@@ -179,7 +182,7 @@ impl Export {
             }
         } else {
             let all = || Csv::<Box<dyn Write>>::fields_of(metadata(), |name| selection.filter.may_accept(name));
-            Box::new(Csv::new(out, self.fields.clone().unwrap_or_else(all)))
+            Box::new(Csv::new(out, self.fields.clone().unwrap_or_else(all)).guard_formulas(self.guard_formulas))
         }
     }
 

@@ -2,9 +2,10 @@
 //!
 //! Where the standard error cannot be written, there is no place to say so: the message is left out, and the verb goes on.
 
-use crate::output::escape;
 use anstyle::{AnsiColor, Style};
+use std::borrow::Cow;
 use std::io::Write;
+use tracepoint_reader::text::escape_controls;
 
 const NOTE: Style = AnsiColor::Yellow.on_default().bold();
 const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -22,6 +23,11 @@ pub(crate) fn error(message: &str) {
 /// Prints a summary: a message without a prefix.
 pub(crate) fn summary(message: &str) {
     line(format_args!("{}", escape(message)));
+}
+
+/// The message, which may quote what traced processes wrote, without control characters.
+fn escape(message: &str) -> Cow<'_, str> {
+    escape_controls(message, &['\n', '\t'])
 }
 
 fn line(text: std::fmt::Arguments<'_>) {

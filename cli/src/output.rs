@@ -7,9 +7,10 @@ use anstream::{AutoStream, ColorChoice};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::sync::{Mutex, PoisonError};
-use tracepoint_reader::text::is_control;
+use tracepoint_reader::json;
+use tracepoint_reader::text::{escape_controls, is_control};
 
 /// The error of the first write that failed.
 static FIRST_ERROR: Mutex<Option<io::Error>> = Mutex::new(None);
@@ -20,6 +21,12 @@ pub(crate) type Raw = BufWriter<Noted<StdoutLock<'static>>>;
 /// The standard output for data, which is written unchanged, bytes that are not text included.
 pub(crate) fn raw() -> Raw {
     BufWriter::with_capacity(1 << 16, Noted(io::stdout().lock()))
+}
+
+/// The standard output for data as text: unchanged, but without control characters on a terminal.
+pub(crate) fn plain() -> Box<dyn Write> {
+    let out = raw();
+    if io::stdout().is_terminal() { Box::new(Escaped { out, is_plain: true, rest: Vec::new() }) } else { Box::new(out) }
 }
 
 /// When output is coloured.
@@ -50,7 +57,8 @@ pub(crate) fn has_color() -> bool {
 
 /// The standard output for text that people read: with colours on a terminal, unless `NO_COLOR` is set.
 pub(crate) fn styled() -> impl Write {
-    Escaped(BufWriter::new(Noted(AutoStream::auto(io::stdout()).lock())))
+    let out = BufWriter::new(Noted(AutoStream::auto(io::stdout()).lock()));
+    Escaped { out, is_plain: false, rest: Vec::new() }
 }
 
 /// Completes the output.
@@ -73,7 +81,7 @@ pub(crate) fn json(object: &impl Serialize) -> io::Result<()> {
 
 /// Writes one of many JSON objects, in one line.
 pub(crate) fn json_line(out: &mut impl Write, object: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, object)?;
+    json::to_writer(&mut *out, object)?;
     writeln!(out)
 }
 
@@ -103,16 +111,32 @@ impl<W: Write> Write for Noted<W> {
 }
 
 /// Escapes control characters: text that traced processes wrote must not control the user's terminal.
-struct Escaped<W>(W);
+struct Escaped<W> {
+    out: W,
+    /// Whether there are no colours of our own in it.
+    is_plain: bool,
+    /// The first bytes of a character whose others have not come yet.
+    rest: Vec<u8>,
+}
 
 impl<W: Write> Write for Escaped<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write_all(escape(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        let all = [&std::mem::take(&mut self.rest), bytes].concat();
+        // How many bytes at the end begin a character that is not whole.
+        let begun = (1..=all.len().min(3)).find(|count| {
+            let end = &all[all.len() - count..];
+            str::from_utf8(end).is_err_and(|error| error.error_len().is_none() && error.valid_up_to() == 0)
+        });
+        let (whole, rest) = all.split_at(all.len() - begun.unwrap_or(0));
+        let text = String::from_utf8_lossy(whole);
+        let text = if self.is_plain { escape_controls(&text, &['\n', '\t']) } else { escape(&text).into() };
+        self.out.write_all(text.as_bytes())?;
+        rest.clone_into(&mut self.rest);
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.out.flush()
     }
 }
 
@@ -133,9 +157,10 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// The text with line feeds escaped: a name or a path that a traced process chose must not look like a line of the output.
+/// The text in one line, without control characters but tabs: a name or a path that a traced process chose must not look like a line of the
+/// output, or have colours of its own.
 pub(crate) fn in_line(text: &str) -> String {
-    text.replace('\n', "\\n")
+    escape_controls(&text.replace('\n', "\\n"), &['\t']).into_owned()
 }
 
 /// The length of the escape sequence at the start of the text, if it is one that only selects colours (SGR).
@@ -163,9 +188,22 @@ mod tests {
         ] {
             assert_eq!(escape(text), expected);
         }
-        let mut out = Escaped(Vec::new());
+        let mut out = Escaped { out: Vec::new(), is_plain: false, rest: Vec::new() };
         write!(out, "\u{1b}[1mx\u{1b}[0m\u{8}")?;
-        assert_eq!(out.0, b"\x1b[1mx\x1b[0m\\u{8}");
+        assert_eq!(out.out, b"\x1b[1mx\x1b[0m\\u{8}");
+        Ok(())
+    }
+
+    #[test]
+    fn characters_that_come_in_parts_are_whole() -> io::Result<()> {
+        let mut out = Escaped { out: Vec::new(), is_plain: true, rest: Vec::new() };
+        for byte in "é\u{1b}[1m€\u{9b}𝄞\n".as_bytes() {
+            out.write_all(&[*byte])?;
+        }
+        out.write_all(b"\xff\xe2|\xc3")?;
+        assert_eq!(String::from_utf8_lossy(&out.out), "é\\u{1b}[1m€\\u{9b}𝄞\n\u{fffd}\u{fffd}|");
+        out.write_all(b"\xa9")?;
+        assert!(out.out.ends_with("é".as_bytes()));
         Ok(())
     }
 }

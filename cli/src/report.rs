@@ -76,7 +76,7 @@ impl Report {
         data.selection = self.selected();
         data.account = account::accounts(&self.paths, &trace)?;
         // In a script, nothing but `<` can end it.
-        let json = serde_json::to_string(&data).map_err(std::io::Error::from)?.replace('<', "\\u003c");
+        let json = tracepoint_reader::json::to_string(&data).map_err(std::io::Error::from)?.replace('<', "\\u003c");
         let page = page(&json);
         std::fs::write(&self.output, &page)
             .map_err(|error| Failure::Refused(format!("cannot write {}: {error}", self.output.display())))?;

@@ -3,6 +3,7 @@
 pub mod http;
 
 use std::fmt::{Display, Write};
+use tracepoint_reader::text::escape_controls;
 
 /// What a family of metrics is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +61,7 @@ impl Metrics {
 }
 
 impl Family<'_> {
-    /// Adds a sample. Values of labels may be any text; in their names, all but letters, digits and `_` becomes `_`.
+    /// Adds a sample. Values of labels may be any text, whose control characters are shown as `\u{1b}`; in their names, all but letters, digits and `_` becomes `_`.
     pub fn sample(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) {
         self.text.push_str(self.name);
         self.text.push_str(suffix);
@@ -68,7 +69,7 @@ impl Family<'_> {
             self.text.push(if index == 0 { '{' } else { ',' });
             label_name(self.text, name);
             self.text.push_str("=\"");
-            for c in value.chars() {
+            for c in escape_controls(value, &['\n', '\t']).chars() {
                 match c {
                     '\\' => self.text.push_str("\\\\"),
                     '"' => self.text.push_str("\\\""),

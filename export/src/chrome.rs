@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-use tracepoint_reader::{Damage, Event};
+use tracepoint_reader::{Damage, Event, json};
 
 use crate::format::{Format, LossReport, Needs, Span, SpanEnd, Summary};
 use crate::plain;
@@ -136,7 +136,7 @@ impl<W: Write> Chrome<W> {
 
     fn element<A: Serialize>(&mut self, element: &Element<'_, A>) -> io::Result<()> {
         self.out.write_all(if std::mem::replace(&mut self.has_elements, true) { b",\n" } else { b"\n" })?;
-        Ok(serde_json::to_writer(&mut self.out, element)?)
+        Ok(json::to_writer(&mut self.out, element)?)
     }
 
     fn head(&mut self) -> io::Result<()> {
@@ -294,7 +294,7 @@ impl<W: Write> Format for Chrome<W> {
     fn finish(&mut self, summary: &Summary, _sources: &Sources) -> io::Result<()> {
         self.head()?;
         self.out.write_all(b"\n],\"otherData\":")?;
-        serde_json::to_writer(&mut self.out, &OtherData { origin_ns: self.origin.unwrap_or(0), summary })?;
+        json::to_writer(&mut self.out, &OtherData { origin_ns: self.origin.unwrap_or(0), summary })?;
         self.out.write_all(b"}\n")?;
         self.out.flush()
     }

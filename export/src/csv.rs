@@ -1,13 +1,17 @@
 //! Comma-separated values: a line for each event and each loss, one column for each field.
 
+mod formula;
+
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use tracepoint_reader::{Damage, Event, Metadata, Value};
+use tracepoint_reader::{Damage, Event, Metadata, Value, json};
 
 use crate::format::{Format, LossReport, Needs, Span, Summary};
 use crate::plain::{self, Plain};
 use crate::sources::{Sources, ThreadId};
+
+pub use formula::guard_formula;
 
 /// The columns before those of fields.
 const COLUMNS: [&str; 11] =
@@ -17,19 +21,27 @@ const COLUMNS: [&str; 11] =
 ///
 /// `type` is `event`, `loss` or `damage`, and `level` the name of a level such as `Info`, or the number of one that
 /// only another tracer has. Times are nanoseconds since the epoch; those of a loss are its end. A number that is not known is empty.
-/// Texts are written as they are, arrays and structures as JSON, bytes in base 16. The column of a field that is called as one of the columns
+/// Texts are written as they are, but [on request](Self::guard_formulas), arrays and structures as JSON, bytes in base 16. The column of a field that is called as one of the columns
 /// before, such as `pid`, is `field.pid`.
 #[derive(Debug)]
 pub struct Csv<W: Write> {
     out: csv::Writer<W>,
     fields: Vec<String>,
     has_header: bool,
+    guards_formulas: bool,
 }
 
 impl<W: Write> Csv<W> {
     /// Writes these fields of events, one column each. Other fields are left out.
     pub fn new(out: W, fields: Vec<String>) -> Self {
-        Self { out: csv::Writer::from_writer(out), fields, has_header: false }
+        Self { out: csv::Writer::from_writer(out), fields, has_header: false, guards_formulas: false }
+    }
+
+    /// Has each text that a spreadsheet would take for a formula begin with `'`. Numbers stay as they are.
+    #[must_use]
+    pub fn guard_formulas(mut self, is_on: bool) -> Self {
+        self.guards_formulas = is_on;
+        self
     }
 
     /// The fields that events of these traces can have, in the order of their declarations, for those whose names are `selected`.
@@ -50,11 +62,9 @@ impl<W: Write> Csv<W> {
             for column in COLUMNS {
                 self.cell(column)?;
             }
-            for field in &self.fields {
+            for field in self.fields.clone() {
                 let is_taken = COLUMNS.contains(&field.as_str());
-                self.out
-                    .write_field(if is_taken { format!("field.{field}") } else { field.clone() })
-                    .map_err(io_error)?;
+                self.text(&if is_taken { format!("field.{field}") } else { field })?;
             }
             self.end_row()?;
         }
@@ -64,12 +74,38 @@ impl<W: Write> Csv<W> {
     /// The columns before those of fields, and as many empty ones as there are fields.
     fn row(&mut self, first: [&str; COLUMNS.len()]) -> io::Result<()> {
         self.begin()?;
-        let row = first.into_iter().chain(self.fields.iter().map(|_| ""));
-        self.out.write_record(row).map_err(io_error)
+        for cell in first {
+            self.text(cell)?;
+        }
+        for _ in 0..self.fields.len() {
+            self.cell("")?;
+        }
+        self.end_row()
+    }
+
+    /// A cell with text, which may be of a traced process.
+    fn text(&mut self, text: &str) -> io::Result<()> {
+        let text = if self.guards_formulas { guard_formula(text) } else { text.into() };
+        self.cell(&text)
     }
 
     fn cell(&mut self, text: &str) -> io::Result<()> {
         self.out.write_field(text).map_err(io_error)
+    }
+
+    fn value(&mut self, value: &Value) -> io::Result<()> {
+        match Plain::from(value) {
+            Plain::None => self.cell(""),
+            Plain::Bool(truth) => self.cell(&truth.to_string()),
+            Plain::Unsigned(number) => self.cell(&number.to_string()),
+            Plain::Signed(number) => self.cell(&number.to_string()),
+            Plain::Float(number) => self.cell(&number.to_string()),
+            Plain::Text(text) => self.text(&text),
+            // Names and values can always be written: there is no key but text.
+            Plain::Array(_) | Plain::Struct(_) | Plain::Variant(..) => {
+                self.cell(&json::to_string(value).unwrap_or_default())
+            }
+        }
     }
 
     fn end_row(&mut self) -> io::Result<()> {
@@ -93,19 +129,6 @@ fn origin(thread: ThreadId, sources: &Sources) -> [String; 5] {
     [text(&process.host), text(&process.program), known(process.pid), known(thread.tid), text(&thread.name)]
 }
 
-fn cell(value: &Value) -> String {
-    match Plain::from(value) {
-        Plain::None => String::new(),
-        Plain::Bool(truth) => truth.to_string(),
-        Plain::Unsigned(number) => number.to_string(),
-        Plain::Signed(number) => number.to_string(),
-        Plain::Float(number) => number.to_string(),
-        Plain::Text(text) => text.into_owned(),
-        // Names and values can always be written: there is no key but text.
-        Plain::Array(_) | Plain::Struct(_) | Plain::Variant(..) => serde_json::to_string(value).unwrap_or_default(),
-    }
-}
-
 impl<W: Write> Format for Csv<W> {
     fn needs(&self) -> Needs {
         Needs::EVENTS
@@ -119,15 +142,18 @@ impl<W: Write> Format for Csv<W> {
         for cell in ["event", &time] {
             self.cell(cell)?;
         }
-        for cell in origin(thread, sources) {
-            self.cell(&cell)?;
+        for text in origin(thread, sources) {
+            self.text(&text)?;
         }
-        for cell in [event.name(), &level, "", ""] {
-            self.cell(cell)?;
+        for text in [event.name(), &level, "", ""] {
+            self.text(text)?;
         }
-        for wanted in &self.fields {
-            let found = plain::fields(event).find(|(name, _)| name == wanted);
-            self.out.write_field(found.map(|(_, value)| cell(value)).unwrap_or_default()).map_err(io_error)?;
+        for index in 0..self.fields.len() {
+            let found = plain::fields(event).find(|(name, _)| *name == self.fields[index]);
+            match found {
+                Some((_, value)) => self.value(value)?,
+                None => self.cell("")?,
+            }
         }
         self.end_row()
     }

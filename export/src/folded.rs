@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
+use tracepoint_reader::text::is_control;
 use tracepoint_reader::{Damage, Event, StructValue, Value};
 
 use crate::format::{Format, LossReport, Needs, Span, Summary};
@@ -123,7 +124,7 @@ fn program(process: &Process) -> String {
 /// One line.
 fn line<'a>(out: &mut impl Write, frames: impl IntoIterator<Item = &'a str>, number: u64) -> io::Result<()> {
     for (index, frame) in frames.into_iter().enumerate() {
-        let plain = frame.replace(|c: char| c == ';' || c.is_control(), "_");
+        let plain = frame.replace(|c: char| c == ';' || is_control(c), "_");
         write!(out, "{}{plain}", if index == 0 { "" } else { ";" })?;
     }
     writeln!(out, " {number}")

@@ -37,7 +37,7 @@ mod symbols;
 mod times;
 
 pub use chrome::Chrome;
-pub use csv::Csv;
+pub use csv::{Csv, guard_formula};
 pub use exporter::Exporter;
 pub use folded::Folded;
 pub use format::{Format, Inside, LossReport, Needs, Span, SpanEnd, Summary};

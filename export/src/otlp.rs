@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use prost::Message;
-use tracepoint_reader::{Damage, Event, StructValue, Value};
+use tracepoint_reader::{Damage, Event, StructValue, Value, json};
 
 use crate::format::{Format, LossReport, Needs, Span, Summary};
 use crate::plain::{self, Plain};
@@ -79,7 +79,7 @@ impl<W: Write> Otlp<W> {
         match self.encoding {
             _ if request.resource_spans.is_empty() => Ok(()),
             Encoding::JsonLines => {
-                serde_json::to_writer(&mut self.out, &request)?;
+                json::to_writer(&mut self.out, &request)?;
                 self.out.write_all(b"\n")
             }
             Encoding::Protobuf => self.out.write_all(&request.encode_length_delimited_to_vec()),

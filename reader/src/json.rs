@@ -9,11 +9,12 @@
 //!
 //! Values: integers are numbers of up to 64 bits, a `bool` is `true` or `false`. Floating-point numbers that JSON cannot hold are the strings `"NaN"`,
 //! `"-NaN"`, `"Infinity"` and `"-Infinity"`. Text is a string; text that is not UTF-8 is `{"$bytes":"68ff"}`, its bytes in
-//! base 16 (names of fields contain no `$`). Arrays, of bytes too, are arrays, structures are
+//! base 16 (names of fields contain no `$`). Characters on which a terminal acts are escaped. Arrays, of bytes too, are arrays, structures are
 //! objects without the lengths of sequences and the tags of `Option`s, an enumeration is `{"value":1,"labels":["Run"]}`, and a variant is an object with its option alone; an `Option` of a traced
 //! program is its value or `null`.
 
 pub(crate) mod text;
+mod writer;
 
 use std::io::{self, Write};
 
@@ -27,13 +28,14 @@ use crate::text::PACKET_MEMBERS;
 use crate::value::{Int, StructValue, Value};
 
 pub use text::Text;
+pub use writer::{to_string, to_writer};
 
 /// Writes one item and a line feed.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn write_item(out: &mut impl Write, item: &Item) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, item)?;
+    to_writer(&mut *out, item)?;
     out.write_all(b"\n")
 }
 

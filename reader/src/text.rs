@@ -10,6 +10,7 @@
 
 mod babeltrace;
 mod compact;
+mod control;
 mod decimal;
 mod float;
 mod literal;
@@ -22,6 +23,7 @@ use crate::loss::{Loss, LossKind};
 use crate::merge::Item;
 use babeltrace::Babeltrace;
 use compact::Compact;
+pub use control::{escape_controls, is_control};
 use time::Clock;
 
 /// Members of a packet's context that are not shown: they describe the packet and not its events.
@@ -203,21 +205,7 @@ fn counted(line: &mut Vec<u8>, count: u64, noun: &str) -> io::Result<()> {
     write!(line, "{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Whether a terminal acts on this character instead of showing it: control characters (C0, DEL and C1), line and paragraph separators, and
-/// those that change the direction of text, by which a line can be made to read as another one.
-pub fn is_control(c: char) -> bool {
-    let is_directional =
-        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    c.is_control() || is_directional
-}
-
 /// Text from the metadata without quotes. Control characters are shown as `\u{1b}`: a hostile trace must not control the terminal.
 fn plain(line: &mut Vec<u8>, text: &str) {
-    for c in text.chars() {
-        if is_control(c) {
-            line.extend(c.escape_unicode().map(|c| c as u8));
-        } else {
-            line.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-        }
-    }
+    line.extend_from_slice(escape_controls(text, &[]).as_bytes());
 }

@@ -22,7 +22,7 @@ impl Target {
     pub(super) fn create(path: &Path) -> Result<(Self, Box<dyn Write>), Failure> {
         let path = path.to_owned();
         if is_standard_output(&path) {
-            return Ok((Self { path, partial: None }, Box::new(output::raw())));
+            return Ok((Self { path, partial: None }, output::plain()));
         }
         let is_special = fs::metadata(&path).is_ok_and(|found| !found.is_file() && !found.is_dir());
         let mut partial = path.clone().into_os_string();

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output;
 use std::io::{self, Write};
 use std::num::NonZeroU64;
-use tracepoint_reader::text;
+use tracepoint_reader::text::{self, is_control};
 use tracepoint_reader::udp::{BatchDecoder, Counts, Ending, EventBatch, Lost, Report};
 
 pub(super) struct Lines {
@@ -91,7 +91,7 @@ fn event_line(out: &mut impl Write, time_ns: i128, content: &[u8]) -> io::Result
     write!(out, "({seconds}.{fraction:06}): size={}, content=", content.len())?;
     for chunk in content.utf8_chunks() {
         for character in chunk.valid().chars() {
-            if character.is_control() {
+            if is_control(character) {
                 write!(out, "\\x{:02x}", u32::from(character))?;
             } else {
                 write!(out, "{character}")?;

@@ -1,35 +1,67 @@
 //! The fields that group a count: a column for each in comma-separated values, a value for each in JSON.
 
 use crate::output;
+use clap::Args;
+use std::borrow::Cow;
+use tracepoint_export::guard_formula;
 use tracepoint_probes::GroupKey;
+
+/// How the cells of comma-separated values are written.
+#[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cells {
+    /// With `--csv`, put `'` in front of texts that a spreadsheet would take for formulas
+    #[arg(long, help_heading = "Form of the output", requires = "csv")]
+    guard_formulas: bool,
+}
+
+impl Cells {
+    fn text(self, text: &str) -> String {
+        quoted(&if self.guard_formulas { guard_formula(text) } else { Cow::from(text) })
+    }
+
+    /// Names of columns, or texts of cells.
+    pub(super) fn texts<'t>(self, texts: impl IntoIterator<Item = &'t str>) -> String {
+        texts.into_iter().map(|text| self.text(text)).collect::<Vec<_>>().join(",")
+    }
+
+    /// The cells of a group in so many columns. What has no group has its name in the first one.
+    pub(super) fn group(self, keys: &[GroupKey], name: &str, columns: usize) -> String {
+        let cell = |column| match keys.get(column) {
+            Some(key @ (GroupKey::Text { .. } | GroupKey::Path { .. })) => self.text(&key.to_string()),
+            Some(number) => quoted(&number.to_string()),
+            None if keys.is_empty() && column == 0 => self.text(name),
+            None => quoted(""),
+        };
+        (0..columns).map(cell).collect::<Vec<_>>().join(",")
+    }
+}
 
 fn quoted(text: &str) -> String {
     format!("\"{}\"", output::in_line(text).replace('"', "\"\""))
 }
 
-/// The names of columns, or texts of cells.
-pub(super) fn cells<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
-    texts.into_iter().map(quoted).collect::<Vec<_>>().join(",")
-}
-
-/// The cells of a group in so many columns. What has no group has its name in the first one.
-pub(super) fn group_cells(keys: &[GroupKey], name: &str, columns: usize) -> String {
-    let keys: Vec<_> =
-        if keys.is_empty() { vec![name.to_owned()] } else { keys.iter().map(ToString::to_string).collect() };
-    let cell = |column| keys.get(column).map(String::as_str).unwrap_or_default();
-    cells((0..columns).map(cell))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{cells, group_cells};
-    use tracepoint_probes::GroupKey;
+    use super::*;
+
+    fn text(text: &str) -> GroupKey {
+        GroupKey::Text { text: text.to_owned(), whole: true }
+    }
 
     #[test]
     fn each_field_has_a_column() {
-        assert_eq!(cells(["a", "b\"c"]), "\"a\",\"b\"\"c\"");
-        let text = |text: &str| GroupKey::Text { text: text.to_owned(), whole: true };
-        assert_eq!(group_cells(&[text("a, b"), GroupKey::Unsigned(7)], "a, b, 7", 2), "\"a, b\",\"7\"");
-        assert_eq!(group_cells(&[], "(no group)", 2), "\"(no group)\",\"\"");
+        let cells = Cells { guard_formulas: false };
+        assert_eq!(cells.texts(["a", "b\"c"]), "\"a\",\"b\"\"c\"");
+        assert_eq!(cells.group(&[text("=a, b"), GroupKey::Unsigned(7)], "=a, b, 7", 2), "\"=a, b\",\"7\"");
+        assert_eq!(cells.group(&[], "(no group)", 2), "\"(no group)\",\"\"");
+    }
+
+    #[test]
+    fn formulas_are_guarded_on_request() {
+        let cells = Cells { guard_formulas: true };
+        let keys = [text("=cmd|' /C calc'!A0"), GroupKey::Signed(-5), text("\t=1"), GroupKey::Float(-0.5)];
+        assert_eq!(cells.group(&keys, "", 4), "\"'=cmd|' /C calc'!A0\",\"-5\",\"'\t=1\",\"-0.5\"");
+        assert_eq!(cells.group(&[], "=event", 1), "\"'=event\"");
+        assert_eq!(cells.texts(["@field"]), "\"'@field\"");
     }
 }

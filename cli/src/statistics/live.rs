@@ -12,6 +12,7 @@ pub(crate) mod own;
 mod screen;
 pub(super) mod stat;
 
+use super::groups::Cells;
 use super::listen;
 use crate::failure::{Failure, Outcome, VerbResult};
 use crate::interrupt::WaitingInterrupt;
@@ -79,7 +80,7 @@ pub(crate) enum Target {
 pub(super) enum Form {
     Text,
     Json,
-    Csv,
+    Csv(Cells),
 }
 
 impl ProgramArguments {

@@ -12,6 +12,7 @@
 //! What running programs compute has the label `filter` where a rule has one, and that of an event the label `event`. The bounds of buckets are powers of two (of a nanosecond for latencies), so that they are the same at each scrape. `_sum` is
 //! exact.
 
+use std::collections::HashMap;
 use tracepoint_collector::prometheus::{Family, Kind, Metrics};
 use tracepoint_probes::StatisticSpec;
 use tracepoint_probes::snapshot::{Distribution, Operations, Results, Rows};
@@ -30,6 +31,7 @@ pub(super) struct Source<'a> {
 /// The metrics of statistics, and how many events are missing in their source.
 pub(super) fn metrics(sources: &[Source<'_>], lost: Option<u64>) -> Metrics {
     let mut metrics = Metrics::default();
+    let merge = |own: &mut Distribution, other: &Distribution| own.merge(other.clone());
     let distributions = |is_latency: bool| {
         sources.iter().filter_map(move |source| match &source.results {
             Results::Histogram(rows) if !is_latency => Some((source, rows)),
@@ -42,7 +44,8 @@ pub(super) fn metrics(sources: &[Source<'_>], lost: Option<u64>) -> Metrics {
         for source in sources {
             match &source.results {
                 Results::Count(rows) => {
-                    source.each(rows, false, |labels, count| family.sample("", labels, count));
+                    let add = |own: &mut u64, other: &u64| *own = own.saturating_add(*other);
+                    source.each(rows, false, add, |labels, count| family.sample("", labels, count));
                 }
                 Results::Rate(rate) => family.sample("", &source.labels(false), rate.events),
                 _ => {}
@@ -53,14 +56,14 @@ pub(super) fn metrics(sources: &[Source<'_>], lost: Option<u64>) -> Metrics {
         let help = "How the values of a field are distributed.";
         let mut family = metrics.family(Kind::Histogram, "tracepoint_values", help);
         for (source, rows) in distributions(false) {
-            source.each(rows, true, |labels, values| histogram(&mut family, labels, values, false));
+            source.each(rows, true, merge, |labels, values| histogram(&mut family, labels, values, false));
         }
     }
     if distributions(true).next().is_some() {
         let help = "The time from one event to the other one.";
         let mut family = metrics.family(Kind::Histogram, "tracepoint_latency_seconds", help);
         for (source, rows) in distributions(true) {
-            source.each(rows, true, |labels, values| histogram(&mut family, labels, values, true));
+            source.each(rows, true, merge, |labels, values| histogram(&mut family, labels, values, true));
         }
         operations(sources, &mut metrics);
     }
@@ -101,8 +104,14 @@ impl<'a> Source<'a> {
     }
 
     /// Gives each row with its labels: the event, the statistic if it `is_named`, and the fields of the group. What found no room as a group, and
-    /// what has no group, are rows with a label of their own.
-    fn each<T>(&self, rows: &Rows<T>, is_named: bool, mut add: impl FnMut(&[(&str, &str)], &T)) {
+    /// what has no group, are rows with a label of their own. Groups whose values read alike, such as a number and its text, are one sample.
+    fn each<T: Clone>(
+        &self,
+        rows: &Rows<T>,
+        is_named: bool,
+        merge: impl Fn(&mut T, &T),
+        mut add: impl FnMut(&[(&str, &str)], &T),
+    ) {
         let common = self.labels(is_named);
         let spec = self.statistic.parse::<StatisticSpec>();
         let fields: Vec<String> = spec.map(|spec| spec.group_fields().to_vec()).unwrap_or_default();
@@ -113,11 +122,20 @@ impl<'a> Source<'a> {
             Some(name) => name.clone(),
             None => format!("key{index}"),
         };
+        let mut places: HashMap<Vec<String>, usize> = HashMap::new();
+        let mut groups: Vec<(Vec<String>, T)> = Vec::new();
         for row in &rows.groups {
-            let keys: Vec<_> =
-                row.keys.iter().enumerate().map(|(index, key)| (label(index), key.to_string())).collect();
-            let keys = keys.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-            add(&common.iter().copied().chain(keys).collect::<Vec<_>>(), &row.value);
+            let texts: Vec<_> = row.keys.iter().map(ToString::to_string).collect();
+            let place = *places.entry(texts.clone()).or_insert(groups.len());
+            match groups.get_mut(place) {
+                Some((_, value)) => merge(value, &row.value),
+                None => groups.push((texts, row.value.clone())),
+            }
+        }
+        for (texts, value) in &groups {
+            let keys: Vec<_> = texts.iter().enumerate().map(|(index, text)| (label(index), text)).collect();
+            let keys = keys.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+            add(&common.iter().copied().chain(keys).collect::<Vec<_>>(), value);
         }
         if let Some(all) = &rows.all {
             add(&common, all);

@@ -1,6 +1,6 @@
 //! `tracectl stat`: how many events there are.
 
-use super::groups::{cells, group_cells};
+use super::groups::Cells;
 use super::listen;
 use super::live::metrics::{MetricsView, Scope};
 use super::live::stat::StatView;
@@ -72,6 +72,8 @@ pub(crate) struct Stat {
     /// Write comma-separated values, with a column for each field of --by
     #[arg(long, help_heading = "Form of the output", conflicts_with = "json")]
     csv: bool,
+    #[command(flatten)]
+    cells: Cells,
     /// Write the counts as metrics in Prometheus's text format; of running programs once, and of a session all that its rules compute
     #[arg(long, help_heading = "Form of the output", conflicts_with_all = ["json", "csv"])]
     prometheus: bool,
@@ -165,7 +167,7 @@ impl Stat {
         }
         let form = match (self.json, self.csv) {
             (true, _) => Form::Json,
-            (_, true) => Form::Csv,
+            (_, true) => Form::Csv(self.cells),
             _ => Form::Text,
         };
         self.live.run(target, &self.spec(&self.by), &mut StatView::new(form, is_named, self.by.clone()))
@@ -237,10 +239,11 @@ impl Stat {
                 "events": lines.iter().map(line).collect::<Vec<_>>(),
             }))?;
         } else if self.csv {
-            writeln!(out, "{},count,per_second", cells(by.iter().map(String::as_str)))?;
+            let cells = self.cells;
+            writeln!(out, "{},count,per_second", cells.texts(by.iter().map(String::as_str)))?;
             for line in &lines {
                 let rate = per_second(line.count).map_or_else(String::new, |rate| format!("{rate:.3}"));
-                writeln!(out, "{},{},{rate}", group_cells(&line.keys, &line.name, by.len()), line.count)?;
+                writeln!(out, "{},{},{rate}", cells.group(&line.keys, &line.name, by.len()), line.count)?;
             }
         } else {
             let mut table = Table::new("");

@@ -2,7 +2,7 @@
 
 use super::model::{Inspected, Model, Order};
 use super::source::{EventRow, Values};
-use crate::output::{escape, in_line};
+use crate::output::in_line;
 use crate::statistics::{PERCENTILES, histogram_lines, percentile};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -168,7 +168,7 @@ fn draw_detail(frame: &mut Frame<'_>, area: Rect, model: &Model, inspected: &Ins
 
 /// A text of a traced process: it cannot control the terminal.
 fn shown(text: &str) -> String {
-    escape(&in_line(text)).replace('\t', " ").replace('\u{1b}', "\\u{1b}")
+    in_line(text).replace('\t', " ")
 }
 
 /// A rate with three to five digits.

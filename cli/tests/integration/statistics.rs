@@ -3,12 +3,15 @@
 mod metrics;
 
 use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 use tempfile::TempDir;
 use tracepoint_control::{Channel, Session, sinks::CtfSink};
+use tracepoint_reader::text::is_control;
 
 tracepoint::define_trace! {
     provider = "web";
@@ -17,6 +20,13 @@ tracepoint::define_trace! {
     answered(id: u64, route: &str, size: u32, ratio: f64) { id: u64 = id, route: str = route, size: u32 = size, ratio: f64 = ratio }
     idle(n: i32) { n: i32 = n }
     stored(took: Duration, late: Option<Duration>) { took: Duration = took, late: Option<Duration> = late, size: u64 = 7_000_000 }
+    opened(file: &Path, n: u64) { file: path = file, n: u64 = n }
+    typed_unsigned(v: u64) { v: u64 = v, n: u64 = 1 }
+    typed_signed(v: i64) { v: i64 = v, n: u64 = 1 }
+    typed_float(v: f64) { v: f64 = v, n: u64 = 1 }
+    typed_bool(v: bool) { v: bool = v, n: u64 = 1 }
+    typed_text(v: &str) { v: str = v, n: u64 = 1 }
+    typed_list(v: &[u8]) { v: [u8] = v, n: u64 = 1 }
 }
 
 /// Serialises the tests: a session records all events of the process.
@@ -92,6 +102,138 @@ fn events_are_counted_by_name_and_by_fields() {
     assert_eq!((&both["by"], keys), (&json!(["route", "size"]), vec!["[\"/\",5]".to_owned(), "[\"/é\",4]".to_owned()]));
     let (_, out, _) = run(&["stat"], &directory);
     assert!(out.starts_with("EVENT") && out.lines().count() == 4, "{out}");
+}
+
+/// The values of the first column of comma-separated values.
+fn first_column(csv: &str) -> Vec<&str> {
+    csv.lines().skip(1).map(|line| line.split(',').next().unwrap().trim_matches('"')).collect()
+}
+
+#[test]
+fn groups_of_texts_and_other_bytes_are_in_one_order() {
+    let names = |n: u64| {
+        let name = format!("/data/{n:02}").into_bytes();
+        PathBuf::from(OsString::from_vec(if n.is_multiple_of(3) { [name, vec![0xE9]].concat() } else { name }))
+    };
+    let (_place, directory) = trace(|| (0..45).for_each(|n| tracepoint::trace!(opened(&names(n), n))));
+    let expected: Vec<_> = (0..45).map(|n| format!("/data/{n:02}{}", if n % 3 == 0 { "\\xe9" } else { "" })).collect();
+    let (code, out, err) = run(&["stat", "--by", "file", "--csv"], &directory);
+    assert_eq!((code, err.as_str(), first_column(&out)), (Some(0), "", expected.iter().map(String::as_str).collect()));
+    let (code, out, err) = run(&["hist", "n", "--by", "file"], &directory);
+    let groups: Vec<_> = out.lines().skip(2).map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert_eq!((code, err.as_str(), groups), (Some(0), "", expected.iter().map(String::as_str).collect()));
+}
+
+#[test]
+fn a_field_may_have_another_type_in_another_event() {
+    let (_place, directory) = trace(|| {
+        for _ in 0..3 {
+            for v in [0, 1, u64::MAX, 4_607_182_418_800_017_408] {
+                tracepoint::trace!(typed_unsigned(v));
+            }
+            for v in [-1, 1, i64::MIN] {
+                tracepoint::trace!(typed_signed(v));
+            }
+            for v in [-0.0, 0.0, 0.5, 1.0, f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+                tracepoint::trace!(typed_float(v));
+            }
+            for v in [true, false] {
+                tracepoint::trace!(typed_bool(v));
+            }
+            for v in ["1", "true", ""] {
+                tracepoint::trace!(typed_text(v));
+            }
+            tracepoint::trace!(typed_list(&[1]));
+        }
+    });
+    let (code, out, err) = run(&["stat", "--by", "v", "--csv"], &directory);
+    // The most frequent value is the integer 1, of two events. Bytes that are text are a text.
+    let expected = [
+        "1",
+        "NaN",
+        "-inf",
+        "-9223372036854775808",
+        "-1",
+        "0",
+        "-0",
+        "0",
+        "0.5",
+        "1",
+        "4607182418800017408",
+        "18446744073709551615",
+        "inf",
+        "NaN",
+        "false",
+        "true",
+        "",
+        "\\u{1}",
+        "1",
+        "true",
+    ];
+    assert_eq!((code, err.as_str(), first_column(&out)), (Some(0), "", expected.to_vec()));
+    for by in ["v", "v,n", "n,v"] {
+        assert_eq!(run(&["hist", "n", "--by", by], &directory).0, Some(0), "{by}");
+        let (_, metrics, _) = run(&["stat", "--by", by, "--prometheus"], &directory);
+        let samples: Vec<_> = crate::prometheus::parsed(&metrics)
+            .into_iter()
+            .map(|(name, labels, _)| (name, labels.to_string()))
+            .collect();
+        assert!(
+            samples.iter().enumerate().all(|(at, one)| !samples[..at].contains(one)),
+            "one sample of a name: {samples:?}"
+        );
+    }
+}
+
+/// Texts on which a terminal acts, or a spreadsheet.
+const HOSTILE: [&str; 4] = ["\u{1b}[2J\u{9b}31m\u{7f}\r\u{202e}", "=1+1", "@x", "\t=1"];
+
+#[test]
+fn control_characters_of_a_trace_reach_no_terminal() {
+    let (_place, directory) = trace(|| HOSTILE.iter().for_each(|v| tracepoint::trace!(typed_text(v))));
+    for command in [
+        "stat --by v",
+        "stat --by v --json",
+        "stat --by v --csv",
+        "stat --by v --prometheus",
+        "hist n --by v",
+        "hist n --by v --json",
+        "hist n --by v --prometheus",
+        "view",
+        "view --json",
+        "view --style babeltrace",
+        "export --chrome -",
+    ] {
+        let (code, out, err) = run(&command.split(' ').collect::<Vec<_>>(), &directory);
+        let found: Vec<_> = out.chars().filter(|c| is_control(*c) && !matches!(c, '\n' | '\t')).collect();
+        assert!(code == Some(0) && found.is_empty() && out.contains("[2J"), "{command}: {found:?}, {err}");
+    }
+    let json = json_of(&["stat", "--by", "v", "--json"], &directory);
+    let names: Vec<_> = json["events"].as_array().unwrap().iter().map(|line| line["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&HOSTILE[0]), "readers of JSON undo the escapes: {names:?}");
+}
+
+#[test]
+fn formulas_in_cells_are_guarded_on_request() {
+    let (_place, directory) = trace(|| {
+        for v in HOSTILE {
+            tracepoint::trace!(typed_text(v));
+        }
+        tracepoint::trace!(typed_signed(-5));
+    });
+    let cells = |arguments: &[&str]| {
+        let (code, out, err) = run(arguments, &directory);
+        assert_eq!((code, err.lines().count()), (Some(0), usize::from(arguments[0] == "export")), "{err}");
+        ["=1+1", "@x", "\t=1", "-5"].map(|cell| {
+            let guarded = format!("'{cell}");
+            (out.contains(&guarded), out.contains(cell))
+        })
+    };
+    for arguments in [&["stat", "--by", "v", "--csv"][..], &["export", "--csv", "-"]] {
+        assert_eq!(cells(arguments), [(false, true); 4]);
+        let guarded = [(true, true), (true, true), (true, true), (false, true)];
+        assert_eq!(cells(&[arguments, &["--guard-formulas"]].concat()), guarded, "numbers stay numbers");
+    }
 }
 
 #[test]

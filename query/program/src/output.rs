@@ -6,8 +6,7 @@ use serde::Serialize;
 
 /// Prints a message, with control characters escaped.
 pub(crate) fn message(kind: &str, text: &str) {
-    let text: String =
-        text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect();
+    let text = tracepoint_reader::text::escape_controls(&text.replace('\n', "\\n"), &[]).into_owned();
     // A failed write to the standard error is ignored: there is no other place to report it.
     _ = writeln!(stderr(), "{kind}: {text}");
 }
@@ -19,7 +18,7 @@ pub(crate) fn line(text: &str) -> io::Result<()> {
 
 /// Prints one object.
 pub(crate) fn json(object: &impl Serialize) -> io::Result<()> {
-    line(&serde_json::to_string(object)?)
+    line(&tracepoint_reader::json::to_string(object)?)
 }
 
 /// A number and its noun.

@@ -96,7 +96,7 @@ impl View for HistView {
         let mut text = Vec::new();
         for result in merged {
             if self.is_named {
-                writeln!(text, "{}", result.event)?;
+                writeln!(text, "{}", output::in_line(&result.event))?;
             }
             write(&mut text, result.snapshot, result.is_duration, None)?;
         }

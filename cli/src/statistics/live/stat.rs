@@ -6,7 +6,7 @@ use super::{Form, View};
 use crate::failure::Failure;
 use crate::output;
 use crate::statistics::chart;
-use crate::statistics::groups::{cells, group_cells};
+use crate::statistics::groups::Cells;
 use crate::statistics::text::named;
 use crate::table::{self, Table};
 use anstyle::Style;
@@ -31,12 +31,12 @@ pub(crate) struct StatView {
     before: Option<(u64, HashMap<Key, u64>)>,
 }
 
-/// The rule of a line, its event, and its group.
-type Key = [String; 3];
+/// The rule of a line, its event, the name of its group, and the values that group: those of two types may have one name.
+type Key = ([String; 3], Vec<GroupKey>);
 
 /// A line.
 struct Line {
-    key: Key,
+    rule: String,
     /// The statistic of a named session, the event, and the group.
     names: [String; 3],
     /// The values of the fields that group, and how many there are; none of the events that have no group of their own.
@@ -50,6 +50,19 @@ struct Line {
     note: String,
 }
 
+impl Line {
+    fn key(&self) -> Key {
+        let [_, event, group] = &self.names;
+        ([self.rule.clone(), event.clone(), group.clone()], self.keys.clone())
+    }
+
+    /// Where it stands among lines with the same count. Those without a group of their own come last.
+    fn place(&self) -> (&str, &str, bool, &[GroupKey], &str) {
+        let [statistic, event, group] = &self.names;
+        (statistic, event, self.keys.is_empty(), &self.keys, group)
+    }
+}
+
 impl StatView {
     pub(crate) fn new(form: Form, is_named: bool, by: Vec<String>) -> Self {
         Self { form, is_named, by, screen: Screen::new(), group_columns: None, before: None }
@@ -58,11 +71,11 @@ impl StatView {
     /// Adds the rates since the last time. Numbers that are smaller than they were have begun anew.
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     fn rate(&mut self, lines: &mut [Line], time: u64) -> Option<f64> {
-        let now = lines.iter().map(|line| (line.key.clone(), line.count)).collect();
+        let now = lines.iter().map(|line| (line.key(), line.count)).collect();
         let (then, before) = self.before.replace((time, now))?;
         let seconds = time.saturating_sub(then) as f64 / 1e9;
         for line in lines.iter_mut().filter(|_| seconds > 0.0) {
-            let earlier = before.get(&line.key).copied().unwrap_or(0);
+            let earlier = before.get(&line.key()).copied().unwrap_or(0);
             line.per_second = Some(line.count.checked_sub(earlier).unwrap_or(line.count) as f64 / seconds);
         }
         Some(seconds)
@@ -77,7 +90,7 @@ impl StatView {
         };
         let mut lines: Vec<_> = merged.iter().flat_map(lines).collect();
         if !self.is_named {
-            lines.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.names.cmp(&b.names)));
+            lines.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.place().cmp(&b.place())));
         }
         lines
     }
@@ -121,7 +134,7 @@ impl View for StatView {
                     "events": lines.iter().map(line).collect::<Vec<_>>(),
                 }))?;
             }
-            Form::Csv => self.csv(&lines, statistics.time_ns)?,
+            Form::Csv(cells) => self.csv(cells, &lines, statistics.time_ns)?,
             Form::Text => {
                 let text = self.text(&lines, statistics)?;
                 self.screen.show(&text)?;
@@ -141,7 +154,7 @@ impl StatView {
         if self.by.is_empty() && !self.is_named { &line.names[1] } else { &line.names[2] }
     }
 
-    fn csv(&mut self, lines: &[Line], time_ns: i64) -> Result<(), Failure> {
+    fn csv(&mut self, cells: Cells, lines: &[Line], time_ns: i64) -> Result<(), Failure> {
         let mut out = output::styled();
         if self.group_columns.is_none() {
             // The rules of a session may be grouped by one field or by two.
@@ -149,7 +162,7 @@ impl StatView {
             let names = match (self.is_named, most) {
                 (true, 2..) => "statistic,event,group,group2".to_owned(),
                 (true, _) => "statistic,event,group".to_owned(),
-                (false, _) => cells(self.columns()),
+                (false, _) => cells.texts(self.columns()),
             };
             writeln!(out, "time_ns,{names},count,per_second")?;
             self.group_columns = Some(if self.is_named { most.max(1) } else { self.columns().len() });
@@ -158,8 +171,9 @@ impl StatView {
         for line in lines {
             let rate = line.per_second.map_or_else(String::new, |rate| format!("{rate:.3}"));
             let [statistic, event, _] = &line.names;
-            let group = group_cells(&line.keys, self.name(line), columns);
-            let names = if self.is_named { format!("{},{group}", cells([&**statistic, &**event])) } else { group };
+            let group = cells.group(&line.keys, self.name(line), columns);
+            let names =
+                if self.is_named { format!("{},{group}", cells.texts([&**statistic, &**event])) } else { group };
             writeln!(out, "{time_ns},{names},{},{rate}", line.count)?;
         }
         Ok(out.flush()?)
@@ -227,7 +241,7 @@ fn lines(result: &StatisticResult) -> Vec<Line> {
     let spec = result.snapshot.statistic.parse::<StatisticSpec>();
     let group_fields = spec.map_or(0, |spec| spec.group_fields().len());
     let line = |group: String, count: u64| Line {
-        key: [rule.clone(), result.event.clone(), group.clone()],
+        rule: rule.clone(),
         names: [statistic.clone(), result.event.clone(), group],
         keys: Vec::new(),
         group_fields,
@@ -240,10 +254,10 @@ fn lines(result: &StatisticResult) -> Vec<Line> {
     match &result.snapshot.results {
         Results::Count(rows) => {
             let line = |(name, keys, count): (String, Vec<GroupKey>, &u64)| Line { keys, ..line(name, *count) };
-            groups(rows).into_iter().map(line).collect()
+            groups(rows, |count| *count).into_iter().map(line).collect()
         }
         Results::Histogram(rows) | Results::Latency { durations: rows, .. } => {
-            let all = groups(rows).into_iter();
+            let all = groups(rows, Distribution::count).into_iter();
             let line = |(name, keys, values): (String, Vec<GroupKey>, &Distribution)| Line {
                 keys,
                 values: Some(values.clone()),
@@ -271,26 +285,9 @@ fn lines(result: &StatisticResult) -> Vec<Line> {
 }
 
 /// The groups with their names, those with the most events first; the whole has none.
-fn groups<T: Ranked>(rows: &Rows<T>) -> Vec<(String, Vec<GroupKey>, &T)> {
-    let mut groups: Vec<_> = rows.groups.iter().map(|row| (named(&row.keys), row.keys.clone(), &row.value)).collect();
-    groups.sort_by(|a, b| b.2.rank().cmp(&a.2.rank()).then_with(|| a.0.cmp(&b.0)));
+fn groups<T>(rows: &Rows<T>, rank: impl Fn(&T) -> u64) -> Vec<(String, Vec<GroupKey>, &T)> {
+    let groups = rows.ranked(rank).into_iter().map(|row| (named(&row.keys), row.keys.clone(), &row.value));
     let others = [(&rows.overflow, "(further groups)"), (&rows.ungrouped, "(no group)")];
     let others = others.into_iter().filter_map(|(value, name)| Some((name.to_owned(), Vec::new(), value.as_ref()?)));
     rows.all.iter().map(|all| (String::new(), Vec::new(), all)).chain(groups).chain(others).collect()
-}
-
-trait Ranked {
-    fn rank(&self) -> u64;
-}
-
-impl Ranked for u64 {
-    fn rank(&self) -> u64 {
-        *self
-    }
-}
-
-impl Ranked for Distribution {
-    fn rank(&self) -> u64 {
-        self.count()
-    }
 }

@@ -1,0 +1,58 @@
+//! JSON in which no character is one that a terminal acts on: it may be shown there as well.
+
+use crate::text::is_control;
+use serde::Serialize;
+use serde_json::ser::Formatter;
+use std::io::{self, Write};
+
+/// Writes a value in one line, without a line feed. Besides what JSON demands, control characters (DEL and C1) and those that change the
+/// direction of text are escaped, which every reader of JSON undoes.
+///
+/// # Errors
+/// Those of `out`, and of a value that JSON cannot hold.
+pub fn to_writer(out: impl Write, value: &(impl Serialize + ?Sized)) -> serde_json::Result<()> {
+    value.serialize(&mut serde_json::Serializer::with_formatter(out, Escaping))
+}
+
+/// The same as text.
+///
+/// # Errors
+/// Those of a value that JSON cannot hold.
+pub fn to_string(value: &(impl Serialize + ?Sized)) -> serde_json::Result<String> {
+    let mut text = Vec::new();
+    to_writer(&mut text, value)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+struct Escaping;
+
+impl Formatter for Escaping {
+    fn write_string_fragment<W: Write + ?Sized>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        if fragment.bytes().all(|byte| byte < 0x7F) {
+            return out.write_all(fragment.as_bytes());
+        }
+        let mut rest = fragment;
+        while let Some((before, c)) =
+            rest.find(is_control).and_then(|at| Some((&rest[..at], rest[at..].chars().next()?)))
+        {
+            // All of them are below U+10000: one unit of UTF-16.
+            write!(out, "{before}\\u{:04x}", u32::from(c))?;
+            rest = &rest[before.len() + c.len_utf8()..];
+        }
+        out.write_all(rest.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_control_character_is_escaped_and_read_back() {
+        let text: String = (0..0x3000_u32).filter_map(char::from_u32).chain("\"\\é𝄞".chars()).collect();
+        let json = to_string(&[&text]).expect("is JSON");
+        assert!(!json.contains(is_control), "{json}");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&json).expect("is JSON"), [text]);
+        assert_eq!(to_string("a\u{9b}\u{7f}é\u{202e}").expect("is JSON"), r#""a\u009b\u007fé\u202e""#);
+    }
+}
