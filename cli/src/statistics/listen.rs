@@ -1,18 +1,22 @@
-//! Serves metrics over HTTP, one request after the other.
+//! Serves metrics over HTTP: many connections at once, by one thread, so that a slow one delays no other.
+
+mod connection;
 
 use crate::failure::{Failure, Outcome, VerbResult};
 use crate::interrupt::WaitingInterrupt;
 use crate::message;
+use connection::{Connection, Step};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use tracepoint_collector::prometheus::Metrics;
-use tracepoint_collector::prometheus::http::{LONGEST_REQUEST, Request};
 
-/// How long a request may take to arrive, and an answer to be taken: other requests wait meanwhile.
-const TIME: Duration = Duration::from_secs(2);
+/// The connections at one time. For a further one, the oldest without a complete request is ended.
+const MOST: usize = 64;
+/// How long no connection is accepted after one could not be.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Parses `PORT` or `ADDRESS:PORT`.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
@@ -29,57 +33,95 @@ pub(super) fn serve(address: SocketAddr, metrics: impl Fn() -> Result<Metrics, F
     let listener = TcpListener::bind(address).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
     message::note(&format!("serving on http://{}/metrics", listener.local_addr().map_err(failed)?));
+    let mut server = Server { listener, connections: Vec::new(), paused_until: None };
     while !interrupt.is_requested() {
-        match listener.accept() {
-            Ok((stream, peer)) => {
-                if let Err(error) = answer(stream, &metrics) {
-                    message::note(&format!("{peer} was not answered: {error}"));
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let events = [listener.as_fd(), interrupt.signals()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
-                // A signal may end it as well.
-                let _ = poll(&mut { events }, PollTimeout::NONE);
-            }
-            // A connection that has ended already, or there are no descriptors now.
-            Err(error) => {
-                message::note(&format!("a request is not answered: {error}"));
-                std::thread::sleep(Duration::from_millis(100));
-            }
-        }
+        server.wait(&interrupt);
+        server.accept();
+        server.go_on(&metrics);
     }
     Ok(Outcome::Success)
 }
 
-fn answer(mut stream: TcpStream, metrics: impl Fn() -> Result<Metrics, Failure>) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_write_timeout(Some(TIME))?;
-    let until = Instant::now() + TIME;
-    let mut received = Vec::new();
-    let request = loop {
-        if let Some(request) = Request::parse(&received) {
-            break request;
+struct Server {
+    listener: TcpListener,
+    /// The oldest first.
+    connections: Vec<Connection>,
+    paused_until: Option<Instant>,
+}
+
+impl Server {
+    /// Waits until there is something to do.
+    fn wait(&self, interrupt: &WaitingInterrupt) {
+        let mut events = vec![PollFd::new(interrupt.signals(), PollFlags::POLLIN)];
+        if self.paused_until.is_none() && self.has_room() {
+            events.push(PollFd::new(self.listener.as_fd(), PollFlags::POLLIN));
         }
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || received.len() > LONGEST_REQUEST {
-            return Err(io::Error::other("no complete request came"));
-        }
-        stream.set_read_timeout(Some(left))?;
-        let mut bytes = [0; 4096];
-        match stream.read(&mut bytes)? {
-            0 => return Ok(()),
-            len => received.extend(&bytes[..len]),
-        }
-    };
-    if let Some(refusal) = request.refusal() {
-        return stream.write_all(refusal.as_bytes());
+        events.extend(self.connections.iter().map(Connection::interest));
+        let until = self.connections.iter().map(|connection| connection.until).chain(self.paused_until).min();
+        let timeout = until.map_or(PollTimeout::NONE, |until| {
+            let left = until.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+            PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
+        });
+        // A signal may end it as well.
+        let _ = poll(&mut events, timeout);
     }
-    match metrics() {
-        Ok(metrics) => stream.write_all(request.reply(metrics).as_bytes()),
-        Err(error) => {
-            let text = error.to_string();
-            stream.write_all(request.failure(&text).as_bytes())?;
-            Err(io::Error::other(text))
+
+    /// Whether there is a place, or one that a connection without a request leaves.
+    fn has_room(&self) -> bool {
+        self.connections.len() < MOST || self.connections.iter().any(Connection::is_asking)
+    }
+
+    /// Accepts a connection if one has come. One at a time: the requests of all others have been looked at before one has to leave.
+    fn accept(&mut self) {
+        if self.paused_until.is_some_and(|until| Instant::now() < until) || !self.has_room() {
+            return;
+        }
+        self.paused_until = None;
+        match self.listener.accept().and_then(|(stream, peer)| Connection::new(stream, peer)) {
+            Ok(connection) => self.connections.push(connection),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            // A connection that has ended already, or there are no descriptors now.
+            Err(error) => {
+                message::note(&format!("a request is not answered: {error}"));
+                self.paused_until = Some(Instant::now() + PAUSE);
+            }
+        }
+        if self.connections.len() > MOST
+            && let Some(oldest) = self.connections.iter().position(Connection::is_asking)
+        {
+            let peer = self.connections.remove(oldest).peer;
+            message::note(&format!("{peer} was not answered: no complete request came before {MOST} further ones"));
+        }
+    }
+
+    /// Goes on with each connection, and ends those that are late.
+    fn go_on(&mut self, metrics: impl Fn() -> Result<Metrics, Failure>) {
+        self.connections.retain_mut(|connection| match go_on(connection, &metrics) {
+            Ok(goes_on) => goes_on,
+            Err(why) => {
+                message::note(&format!("{} was not answered: {why}", connection.peer));
+                false
+            }
+        });
+    }
+}
+
+/// Whether the connection goes on.
+fn go_on(connection: &mut Connection, metrics: impl Fn() -> Result<Metrics, Failure>) -> Result<bool, String> {
+    loop {
+        match connection.step().map_err(|error| error.to_string())? {
+            Step::End => return Ok(false),
+            Step::Wait => return connection.late(Instant::now()).map_or(Ok(true), |why| Err(why.to_owned())),
+            Step::Answer(request) => {
+                let answer = request.refusal().unwrap_or_else(|| match metrics() {
+                    Ok(metrics) => request.reply(metrics),
+                    Err(error) => {
+                        message::note(&format!("{} gets no metrics: {error}", connection.peer));
+                        request.failure(&error.to_string())
+                    }
+                });
+                connection.answer(answer);
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{answered, requests, run, trace};
 use crate::prometheus::{address, asked, parsed, scraped, value};
 use serde_json::json;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
@@ -72,7 +72,21 @@ fn metrics_are_served_until_it_is_interrupted() {
         // A peer that says nothing and one that breaks off do no harm.
         drop(TcpStream::connect(&address).unwrap());
     }
+    // Many more connections than there are places, each with a part of a request, delay nobody, and the newest can go on.
+    let begun = |_| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(b"GET /metrics HTT").unwrap();
+        stream
+    };
+    let mut half_open: Vec<_> = (0..100).map(begun).collect();
     let (full, body) = scraped(&address);
+    let mut last = half_open.pop().unwrap();
+    last.write_all(b"P/1.1\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    last.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, format!("{full}\r\n\r\n{body}"), "its connection was not given up for those before");
+    // The oldest was.
+    assert_eq!(half_open[0].read(&mut [0]).unwrap_or(0), 0);
     assert_eq!(asked(&address, "HEAD /metrics"), (full, String::new()), "{body}");
     for (request, status, part) in [
         ("GET /", "404 Not Found", "the metrics are at /metrics"),
