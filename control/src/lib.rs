@@ -95,7 +95,7 @@ pub use app::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInf
 pub use bandwidth::BandwidthUse;
 pub use consumer_loop::DrainCounters;
 pub use controller::{
-    Acknowledged, Application, ControlError, Controller, Leftover, Mismatch, NamedSession, Removed, Rotation,
+    Acknowledged, Application, ControlError, Controller, Leftover, Listed, Mismatch, NamedSession, Removed, Rotation,
     SessionInCode, SilenceReason, Unmatched,
 };
 pub use kernel::{KernelError, KernelEvents, KernelRecorded, KernelRecorder, KernelRecording};

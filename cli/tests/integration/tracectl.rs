@@ -246,7 +246,7 @@ fn help_has_examples_and_exit_codes() {
 fn completions_and_manual_pages_have_every_verb() {
     let script = tracectl(&["completions", "bash"]);
     assert!(script.status.success() && String::from_utf8_lossy(&script.stdout).contains("TRACECTL_COMPLETE"));
-    let completions = candidates(&[""]);
+    let completions = candidates(&[""], Path::new("/nonexistent"));
     let place = tempfile::tempdir().unwrap();
     let pages = place.path().join("man1");
     assert!(tracectl(&[std::ffi::OsStr::new("man"), pages.as_os_str()]).status.success());
@@ -259,13 +259,49 @@ fn completions_and_manual_pages_have_every_verb() {
     assert!(of_no_verb.is_empty(), "{of_no_verb:?}");
 }
 
-/// What the completion of a shell offers for the last of these words.
-fn candidates(words: &[&str]) -> String {
+/// What the completion of a shell offers for the last of these words, with this run directory.
+fn candidates(words: &[&str], run_dir: &Path) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
     command.env("TRACECTL_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
-    let output = command.args(["--", "tracectl"]).args(words).output().unwrap();
+    let output = command.env("TRACEPOINT_RUN_DIR", run_dir).args(["--", "tracectl"]).args(words).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// All files below a directory.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut found = vec![directory.to_owned()];
+    for entry in fs::read_dir(directory).into_iter().flatten() {
+        found.extend(files(&entry.unwrap().path()));
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn completions_change_nothing() {
+    let place = tempfile::tempdir_in("/dev/shm").unwrap();
+    let run_dir = place.path().join("run");
+    candidates(&["start", ""], &run_dir);
+    candidates(&["record", "--pid", ""], &run_dir);
+    assert!(!run_dir.exists());
+    let created = Command::new(env!("CARGO_BIN_EXE_tracectl"))
+        .env("TRACEPOINT_RUN_DIR", &run_dir)
+        .args(["create", "nightly", "-e", "shop:*", "--wait"])
+        .output()
+        .unwrap();
+    assert!(created.status.success(), "{created:?}");
+    // What is left of a process, and of a session, that are gone: any other command removes both.
+    for (directory, file) in [("apps/12-34", "status"), ("sessions/over", "log")] {
+        fs::create_dir(run_dir.join(directory)).unwrap();
+        fs::write(run_dir.join(directory).join(file), "x").unwrap();
+    }
+    let before = files(&run_dir);
+    let sessions = candidates(&["start", ""], &run_dir);
+    assert!(sessions.contains("nightly") && !sessions.contains("over"), "{sessions}");
+    let processes = candidates(&["record", "--pid", ""], &run_dir);
+    assert!(!processes.contains("12"), "{processes}");
+    assert_eq!(files(&run_dir), before);
 }
 
 #[test]
