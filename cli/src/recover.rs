@@ -145,6 +145,7 @@ fn counts(process: &RecoveredProcess) -> Table {
         (process.mended, "of them were still open"),
         (process.unchecked, "of them had not been taken, and have no checksum to compare"),
         (process.torn_places, "places where a packet could not be read"),
+        (process.removed, "further events, in chunks that newer ones have replaced"),
         (process.acknowledged, "further events, which the peer of a stream has stored"),
     ] {
         if count > 0 {

@@ -22,6 +22,7 @@ mod outputs;
 mod packets;
 mod process;
 mod process_source;
+mod removed;
 mod since;
 mod staged;
 mod stream_file;

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 use tracepoint_control::sinks::{CtfSink, DtSink, TextSink};
 use tracepoint_control::{Channel, Session, SessionError};
-use tracepoint_reader::{Item, Trace, Value};
+use tracepoint_reader::{Item, Trace, Value, recover};
 
 tracepoint::define_trace! {
     provider = "rotated";
@@ -101,5 +101,45 @@ fn a_session_without_a_rotatable_sink_is_an_error() -> Outcome {
         .start()?;
     assert!(matches!(session.rotate(), Err(SessionError::CannotRotate { .. })));
     session.stop()?;
+    Ok(())
+}
+
+/// Recovery of a process whose sink keeps the newest chunks: the events of older ones are counted, and nothing is missing.
+#[test]
+fn chunks_that_were_replaced_are_not_missing() -> Outcome {
+    own_process!();
+    for (round, keep) in [2, 1].into_iter().enumerate() {
+        let (place, rings) = (place(), memory_place());
+        let (dir, rings) = (place.path().join("kept"), rings.path().join("rings"));
+        let session = Session::builder(format!("replaced{round}"))
+            .events("rotated:*")
+            .dir(&rings)
+            .channel(Channel::discard(16 << 10).packets(4))
+            .sink(CtfSink::create(&dir)?.keep(keep))
+            .start()?;
+        for round in 0..10 {
+            (round * 100..round * 100 + 100).for_each(|n| tracepoint::trace!(step(1, n)));
+            session.rotate()?;
+        }
+        (1000..1050).for_each(|n| tracepoint::trace!(step(1, n)));
+        let out = place.path().join("out/one");
+        let process = recover::snapshot(&rings, &out)?.processes.remove(0);
+        assert!(process.snapshot && process.removed > 0 && process.records >= 50, "{process:?}");
+        assert_eq!(
+            (process.missing, process.lost.len(), process.removed + process.records),
+            (0, 0, 1050),
+            "{process:?}"
+        );
+        assert_balances(&out);
+        // As one trace among others, it is compared with the chunks before it.
+        assert_balances(&place.path().join("out"));
+        let mut numbers = Vec::new();
+        for item in Trace::open(&out)?.items() {
+            let Item::Event(event) = item else { return Err(format!("a loss before the events: {item:?}").into()) };
+            numbers.extend(event.fields.as_ref().and_then(|fields| fields.get("n")).and_then(Value::as_u64));
+        }
+        assert_eq!(numbers, (process.removed..1050).collect::<Vec<_>>());
+        session.stop()?;
+    }
     Ok(())
 }

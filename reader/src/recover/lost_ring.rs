@@ -40,7 +40,8 @@ impl LostRing {
         let (mut position, mut file) = (Position::new(0), None);
         while let Some(mut bytes) = kept.next(metadata, progress.journal) {
             let head = PacketHeader::parse(&bytes);
-            let into = file.get_or_insert_with(|| StreamFile::new(target, name.clone(), empty(head.begin)));
+            let removed = kept.removed.as_ref().and_then(|removed| removed.of_stream(stream));
+            let into = file.get_or_insert_with(|| StreamFile::new(target, name.clone(), empty(head.begin), removed));
             if let Some(Err(reason)) =
                 take(&mut bytes, Origin::Output, metadata, walker, &mut position, into, progress)?
             {

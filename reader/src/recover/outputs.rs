@@ -2,6 +2,7 @@
 
 use super::chunks;
 use super::process_source::ProcessSource;
+use super::removed::RemovedChunks;
 use crate::checked_packet::{self, Damaged};
 use crate::decode::State;
 use crate::dt::DtTrace;
@@ -87,7 +88,7 @@ impl Outputs {
                     Ok(window) => {
                         let mut kept = Kept::new(path, Window::File(window), metadata, stream);
                         if kept.find(metadata, journal).is_some() {
-                            return Some(Kept { files, ..kept });
+                            return Some(Kept { files, removed: RemovedChunks::of(&directories), ..kept });
                         }
                     }
                     Err(error) => journal.wrong(format!("{}: {error}", path.display())),
@@ -103,6 +104,11 @@ impl Outputs {
             let window = Window::Slots(trace.window(found));
             Some(Kept::new(trace.path().to_owned(), window, metadata, stream))
         })
+    }
+
+    /// The chunks of the first output of which some were removed.
+    pub(super) fn removed_chunks(&self) -> Option<RemovedChunks> {
+        self.directories().find_map(|directories| RemovedChunks::of(&directories))
     }
 
     /// The streams of the trace `uuid` that the outputs have, by class and instance, with the names of their files.
@@ -148,13 +154,15 @@ pub(super) struct Kept {
     stream: StreamKey,
     /// The files that continue it.
     files: VecDeque<PathBuf>,
+    /// The chunks before it that are gone.
+    pub(super) removed: Option<RemovedChunks>,
 }
 
 impl Kept {
     fn new(path: PathBuf, mut window: Window, metadata: &Metadata, stream: StreamKey) -> Self {
         let offset = window.first();
         let state = State::new(metadata.slots());
-        Self { path, window, state, offset, number: 0, stream, files: VecDeque::new() }
+        Self { path, window, state, offset, number: 0, stream, files: VecDeque::new(), removed: None }
     }
 
     /// The next whole packet. A packet that is damaged is reported and left out; so is one that is only partly there.

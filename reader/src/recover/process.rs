@@ -7,11 +7,12 @@ use super::meter::Meter;
 use super::outputs::Outputs;
 use super::packets::{Progress, RingPart, StreamTaker};
 use super::process_source::{ProcessSource, RingPlace};
+use super::removed::RemovedChunks;
 use super::stream_file::StreamFile;
 use super::summary::RecoveredProcess;
 use super::survey::{Survey, file_name};
 use super::target::Target;
-use crate::account::Account;
+use crate::account::{Account, Chunk};
 use crate::error::ReadError;
 use crate::metadata::Metadata;
 use crate::record_sizes::RecordSizes;
@@ -28,6 +29,8 @@ const SINK: &str = "sink";
 struct Recovery<'a, 'm> {
     metadata: &'a Metadata,
     target: &'a Target,
+    /// The chunks of its output that were removed.
+    removed: Option<RemovedChunks>,
     outputs: Outputs,
     acknowledged: Acknowledged,
     journal: Journal,
@@ -61,6 +64,7 @@ pub(super) fn recover(
     let mut recovery = Recovery {
         metadata: &metadata,
         target: &target,
+        removed: outputs.removed_chunks(),
         outputs,
         acknowledged,
         journal,
@@ -142,7 +146,7 @@ impl<'a> Recovery<'a, '_> {
             if let Some(last) = stream.last_packet(ring, earliest) {
                 let account = file.finish(&last, stream.account(ring))?;
                 self.summary.streams += 1;
-                self.summary.records += account.written;
+                self.summary.records += account.written - account.before.written;
                 self.account.stream(ring.class(), account, &stream.counters);
             }
         }
@@ -163,7 +167,7 @@ impl<'a> Recovery<'a, '_> {
         let (walker, account) = (&mut self.walker, &mut self.account);
         if let Some(counts) = stream.recover(self.metadata, self.target, kept, walker, account, &mut progress)? {
             self.summary.streams += 1;
-            self.summary.records += counts.written;
+            self.summary.records += counts.written - counts.before.written;
         }
         Ok(())
     }
@@ -200,11 +204,15 @@ impl<'a> Recovery<'a, '_> {
         in_ring: RingPart<'_>,
     ) -> Result<(StreamFile<'a>, StreamEnd), RecoverError> {
         let name = file_name(ring, side);
-        let kept = self.outputs.stream(self.metadata, ring.stream(side), &name, &mut self.journal);
+        let stream = ring.stream(side);
+        let kept = self.outputs.stream(self.metadata, stream, &name, &mut self.journal);
+        // Those of the output that has the stream, or else of any.
+        let removed = kept.as_ref().map_or(self.removed.as_ref(), |kept| kept.removed.as_ref());
+        let removed = removed.and_then(|removed| removed.of_stream(stream));
         let taker = StreamTaker {
             metadata: self.metadata,
             walker: &mut self.walker,
-            file: StreamFile::new(self.target, name, ring.empty_packet(side, ring.opened())),
+            file: StreamFile::new(self.target, name, ring.empty_packet(side, ring.opened()), removed),
             position: Position::new(ring.opened()),
             progress: Progress {
                 journal: &mut self.journal,
@@ -225,6 +233,8 @@ impl<'a> Recovery<'a, '_> {
         let (complete, snapshot) = (intact && !self.is_running, intact && self.is_running);
         let mut account = self.account.close(complete);
         account.snapshot = snapshot;
+        account.chunk = self.removed.as_ref().map(|removed| last_chunk(&account, removed));
+        self.summary.removed = account.chunk.as_ref().map_or(0, |chunk| chunk.removed.events);
         self.target.describe(metadata)?;
         self.target.finish(&account)?;
         self.meter.end();
@@ -239,6 +249,17 @@ impl<'a> Recovery<'a, '_> {
         self.summary.notes = self.journal.into_notes();
         Ok(self.summary)
     }
+}
+
+/// The entry of what was recovered in the chunks of its trace.
+fn last_chunk(account: &Account, removed: &RemovedChunks) -> Chunk {
+    let mut chunk = Chunk::default();
+    (chunk.number, chunk.last, chunk.removed.chunks) = (removed.count.saturating_add(1), true, removed.count);
+    for before in account.channels.iter().flat_map(|channel| &channel.streams).map(|stream| stream.before) {
+        chunk.removed.packets = chunk.removed.packets.saturating_add(before.packets);
+        chunk.removed.events = chunk.removed.events.saturating_add(before.written);
+    }
+    chunk
 }
 
 /// All losses of an account, by reason.

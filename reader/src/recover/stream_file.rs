@@ -2,7 +2,7 @@
 
 use super::RecoverError;
 use super::target::Target;
-use crate::account::StreamAccount;
+use crate::account::{Before, StreamAccount};
 use crate::checksum::sealed;
 use std::fs::File;
 use std::io::Write;
@@ -16,19 +16,42 @@ pub(super) struct StreamFile<'a> {
     file: Option<File>,
     /// The empty packet with which the stream begins.
     first: PacketHeader,
+    /// What removed chunks had of it at most, and what is not in this file.
+    removed: Option<Before>,
+    before: Before,
     packets: u64,
     /// Records that were written.
     records: u64,
 }
 
 impl<'a> StreamFile<'a> {
-    pub(super) fn new(target: &'a Target, name: String, first: PacketHeader) -> Self {
-        Self { target, name, file: None, first, packets: 0, records: 0 }
+    /// `removed` is what removed chunks had of the stream, at most.
+    pub(super) fn new(target: &'a Target, name: String, first: PacketHeader, removed: Option<Before>) -> Self {
+        Self { target, name, file: None, first, removed, before: Before::default(), packets: 0, records: 0 }
+    }
+
+    /// Has it begin behind the removed chunks, with this packet: a ring may still have packets that were in them.
+    fn begin_behind(&mut self, removed: Before, next: &PacketHeader) {
+        self.before.recorded = removed.recorded.min(next.events_before);
+        self.before.written = removed.written.min(self.before.recorded);
+        self.before.packets = removed.packets.min(next.sequence.saturating_sub(1));
+        self.before.discarded = removed.discarded.min(next.discarded);
+        self.first = PacketHeader {
+            begin: next.begin,
+            end: next.begin,
+            sequence: next.sequence.saturating_sub(1),
+            events_before: self.before.recorded,
+            discarded: self.before.discarded,
+            ..self.first
+        };
     }
 
     /// Appends a packet with so many records.
     pub(super) fn write(&mut self, packet: &[u8], records: u64) -> Result<(), RecoverError> {
         let path = self.target.path().join(&self.name);
+        if let Some(removed) = self.removed.take() {
+            self.begin_behind(removed, &PacketHeader::parse(packet));
+        }
         let file = match &mut self.file {
             Some(file) => file,
             none => {
@@ -47,6 +70,9 @@ impl<'a> StreamFile<'a> {
     /// Appends the last packet, and completes the stream's line in the account.
     pub(super) fn finish(mut self, last: &PacketHeader, account: StreamAccount) -> Result<StreamAccount, RecoverError> {
         self.write(&sealed(last.bytes()), 0)?;
-        Ok(StreamAccount { file: self.name, packets: self.packets, written: self.records, ..account })
+        let before = self.before;
+        let (packets, written) =
+            (before.packets.saturating_add(self.packets), before.written.saturating_add(self.records));
+        Ok(StreamAccount { file: self.name, packets, written, before, ..account })
     }
 }

@@ -82,6 +82,8 @@ pub struct RecoveredProcess {
     /// Events that were committed, and that neither a ring nor an output has, nor the peer of a stream as far as is known; without those that
     /// the policy of a channel overwrites.
     pub missing: u64,
+    /// Events that were in chunks of an output that newer chunks have replaced: they are neither kept nor missing.
+    pub removed: u64,
     /// Events that are not in the trace, and that the peer of a stream has acknowledged.
     pub acknowledged: u64,
     /// The peers to which the process was streamed.
