@@ -6,6 +6,7 @@ mod target;
 
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::message::{self, counted};
+use crate::open::open;
 use crate::output;
 use crate::progress::LiveLine;
 use crate::query;
@@ -113,7 +114,7 @@ impl Export {
                 "`--json` and the exported trace cannot both be written to `-`: name a file".to_owned(),
             ));
         }
-        let trace = Trace::open_all(&self.paths)?;
+        let trace = open(&self.paths)?;
         let metadata = || trace.metadata().map(|(_, metadata)| metadata);
         let filter = self.selection.filter()?;
         filter.check(metadata())?;
@@ -150,7 +151,7 @@ impl Export {
                 "a store of Parquet files is a directory: name one, in place of `-`".to_owned(),
             ));
         }
-        let trace = Trace::open_all(&self.paths)?;
+        let trace = open(&self.paths)?;
         let json = self.json.then(|| OsString::from("--json"));
         let paths = self.paths.iter().map(|path| path.clone().into_os_string());
         let before = ["export".into()].into_iter().chain(json).chain(["--".into(), store.as_os_str().to_owned()]);

@@ -20,6 +20,7 @@ mod interrupt;
 mod list;
 mod man;
 mod message;
+mod open;
 mod output;
 mod progress;
 mod query;

@@ -2,6 +2,7 @@
 
 mod block;
 mod build;
+pub(crate) mod checksum;
 mod declarations;
 mod implied_clock;
 mod module;
@@ -21,6 +22,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::error::ReadError;
+use checksum::Checked;
+pub use checksum::with_checksum;
 pub use module::Module;
 use types::{ByteOrder, StructType};
 
@@ -133,6 +136,7 @@ struct Body {
     streams: BTreeMap<u64, Arc<StreamClass>>,
     shared_slots: usize,
     event_slots: usize,
+    checked: Checked,
 }
 
 /// The metadata of one trace. A clone shares the contents.
@@ -182,6 +186,19 @@ impl Metadata {
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let bytes = crate::source::read_bounded(path, MAX_METADATA)?;
         Self::parse(&bytes).map_err(|error| error.in_file(path))
+    }
+
+    /// Whether checksums in it cover all of it; there are none in that of an older version, and of another tracer.
+    pub fn is_checked(&self) -> bool {
+        self.body.checked != Checked::Unknown
+    }
+
+    /// Why it is not what was written, if its checksums say so. What it describes may be shown wrongly.
+    pub fn damage(&self) -> Option<&str> {
+        match &self.body.checked {
+            Checked::Wrong(reason) => Some(reason),
+            Checked::Unknown | Checked::Good => None,
+        }
     }
 
     /// Identifies the trace.

@@ -24,6 +24,7 @@
 //!   their ends.
 //! - **R** the chunks of a trace are consecutive: only chunks that the account lists as removed are missing, each begins where
 //!   the previous one ended, and all together hold the recorded events.
+//! - **S** the metadata is what was written, if it has checksums.
 //!
 //! For chunks, E, F and G apply to the last one, whose account is that of the whole trace; I, J and M to each chunk's own part; O to all
 //! together.
@@ -143,6 +144,7 @@ fn verify_directory(
 ) -> Result<Option<Part>, ReadError> {
     let account = Account::find(directory)?;
     report.checks.push(completeness(&directory.join(ACCOUNT_PATH), account.as_ref()));
+    report.checks.extend(unchanged(&directory.join("metadata"), metadata));
     let files = stream_files(directory).map_err(|error| ReadError::io(directory, error))?;
     let file = |path: PathBuf| StreamFile {
         name: path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
@@ -163,6 +165,7 @@ fn verify_directory(
 fn verify_dt(trace: &DtTrace, report: &mut Report, reading: &mut Reading<'_>) -> Result<(), ReadError> {
     let account = trace.account()?;
     report.checks.push(completeness(trace.path(), account.as_ref()));
+    report.checks.extend(unchanged(&trace.path().join("metadata"), trace.metadata()));
     for damage in trace.damage() {
         report.checks.push(Check {
             rule: 'Q',
@@ -198,6 +201,18 @@ fn packets_alone(
 ) {
     let nothing = Account::new([0; 16], "", 0);
     Balance::new(subject, metadata, &nothing, (report, reading)).packets_alone(files);
+}
+
+/// Rule S, if there are checksums.
+fn unchanged(subject: &Path, metadata: &Metadata) -> Option<Check> {
+    metadata.is_checked().then(|| Check {
+        rule: 'S',
+        subject: subject.display().to_string(),
+        compares: "changes of the metadata = none",
+        left: metadata.damage().unwrap_or("none").to_owned(),
+        right: "none".to_owned(),
+        pass: metadata.damage().is_none(),
+    })
 }
 
 /// What rule A says of a snapshot.

@@ -11,8 +11,9 @@ use crate::account::uuid_text;
 use crate::description::{ChannelDescription, EventDescription};
 use crate::trace_info::{ClockInfo, TraceInfo};
 use std::fmt::Write;
+use tracepoint_reader::metadata::with_checksum;
 
-/// A part of the metadata. The metadata of a trace is the concatenation of its parts.
+/// A part of the metadata, with its checksum. The metadata of a trace is the concatenation of its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetadataText(String);
 
@@ -58,7 +59,7 @@ trace {{
         for channel in channels {
             stream(&mut out, channel, clock_name(trace), owner(trace));
         }
-        Self(out)
+        Self(with_checksum(out))
     }
 
     /// A further part: events.
@@ -84,7 +85,7 @@ trace {{
             types::declare(&mut out, event.fields);
             out.push_str("\t};\n};\n");
         }
-        Self(out)
+        Self(with_checksum(out))
     }
 
     /// A further part: a channel that is added to the trace while it is recorded, and modules besides those of the trace.
@@ -93,19 +94,19 @@ trace {{
         let entries: Vec<_> = names.zip(modules).collect();
         let mut out = String::new();
         if !entries.is_empty() {
-            out = environment_block(
+            out = environment_statements(
                 &entries.iter().map(|(name, text)| (name.as_str(), EnvironmentValue::Text(text))).collect::<Vec<_>>(),
             );
         }
         stream(&mut out, channel, clock_name(trace), owner(trace));
-        Self(out)
+        Self(with_checksum(out))
     }
 
     /// A channel of a process's trace whose clock has this name.
     pub(crate) fn channel(channel: &ChannelDescription, clock: &str) -> String {
         let mut out = String::new();
         stream(&mut out, channel, clock, THREAD);
-        out
+        with_checksum(out)
     }
 
     /// The text.
@@ -141,7 +142,7 @@ fn environment(out: &mut String, trace: &TraceInfo) {
     }
     let names: Vec<_> = module_names(0..process.modules.len()).collect();
     entries.extend(names.iter().zip(&process.modules).map(|(name, module)| (name.as_str(), Text(module))));
-    out.push_str(&environment_block(&entries));
+    out.push_str(&environment_statements(&entries));
 }
 
 /// The names of modules in the environment.
@@ -160,6 +161,10 @@ pub enum EnvironmentValue<'a> {
 
 /// An environment block, which may also be appended to the metadata of a written trace.
 pub fn environment_block(entries: &[(&str, EnvironmentValue<'_>)]) -> String {
+    with_checksum(environment_statements(entries))
+}
+
+fn environment_statements(entries: &[(&str, EnvironmentValue<'_>)]) -> String {
     let mut out = String::from("\nenv {\n");
     for (name, value) in entries {
         let _ = match value {

@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::message;
+use crate::open::open;
 use crate::progress::Bar;
 use crate::selection::{EventSelection, TimeRange, TimeSelection};
 use crate::time_point::Context;
@@ -122,7 +123,7 @@ impl Input<'_> {
 
     /// Opens the traces, and checks that they have what is selected.
     pub(crate) fn open(&self) -> Result<Trace, Failure> {
-        let trace = Trace::open_all(self.paths)?;
+        let trace = open(self.paths)?;
         self.filter()?.check(trace.metadata().map(|(_, metadata)| metadata))?;
         Ok(trace)
     }

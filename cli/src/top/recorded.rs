@@ -5,6 +5,7 @@ use super::source::{
 };
 use crate::failure::Failure;
 use crate::message::counted;
+use crate::open::open;
 use crate::selection::EventSelection;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
@@ -52,7 +53,7 @@ struct Counts {
 impl Recorded {
     /// Reads the traces once.
     pub(super) fn open(paths: &[PathBuf], selection: &EventSelection) -> Result<Self, Failure> {
-        let trace = Trace::open_all(paths)?;
+        let trace = open(paths)?;
         let mut filter = selection.filter()?;
         filter.check(trace.metadata().map(|(_, metadata)| metadata))?;
         let slices = Slices::new(trace.range());

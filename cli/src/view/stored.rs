@@ -6,19 +6,20 @@ use super::{Time, View, unfinished};
 use crate::failure::{Failure, VerbResult};
 use crate::interrupt::Interrupt;
 use crate::message::{self, counted};
+use crate::open::open;
 use crate::time_point::Context;
 use std::collections::{HashSet, VecDeque};
 use std::thread::sleep;
 use std::time::Duration;
 use tracepoint_control::{RunDir, check_fields};
-use tracepoint_reader::{DtSummary, DtTrace, Follow, Item, Polled, Trace};
+use tracepoint_reader::{DtSummary, DtTrace, Follow, Item, Polled};
 
 /// The pause before files are looked at again.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl View {
     pub(super) fn stored(&self) -> VerbResult {
-        let trace = Trace::open_all(&self.paths)?;
+        let trace = open(&self.paths)?;
         if self.clocks {
             return clocks::write(clocks::all(&trace), self.json);
         }

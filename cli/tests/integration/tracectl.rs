@@ -305,6 +305,27 @@ fn completions_change_nothing() {
 }
 
 #[test]
+fn metadata_that_has_changed_is_noted_and_fails_to_verify() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("trace");
+    record(&directory, Channel::discard(64 << 10), 1);
+    let file = directory.join("metadata");
+    let text = fs::read_to_string(&file).unwrap();
+    // One bit.
+    fs::write(&file, text.replacen("shop:paid", "shop:qaid", 1)).unwrap();
+    for verb in ["view", "stat"] {
+        let (code, out, err) = result_of(&tracectl(&[verb.as_ref(), directory.as_os_str()]));
+        assert!(code == Some(0) && out.contains("shop:qaid"), "{out}");
+        assert!(err.starts_with("note: ") && err.contains("the metadata is damaged: its bytes have changed"), "{err}");
+    }
+    let (code, out, _) = result_of(&tracectl(&["verify".as_ref(), directory.as_os_str()]));
+    assert!(
+        code == Some(1) && out.contains("/metadata: changes of the metadata = none: its bytes have changed"),
+        "{out}"
+    );
+}
+
+#[test]
 fn verbs_that_change_sessions_write_json() {
     let place = tempfile::tempdir_in("/dev/shm").unwrap();
     let json = |arguments: &[&str]| -> serde_json::Value {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tracepoint_control::sinks::{CtfSink, DtSink, TextSink};
 use tracepoint_control::{Channel, Session, SessionBuilder};
 use tracepoint_reader::convert::{ConvertOptions, convert};
+use tracepoint_reader::text::{TextOptions, TextWriter};
 use tracepoint_reader::{Damage, Item, Metadata, Packets, Trace, recover, stream_files, verify};
 use tracepoint_ring::channel::CHECKSUM;
 
@@ -120,6 +121,56 @@ fn a_flip_in_a_stream_file_costs_its_packet_and_is_reported() -> Outcome {
         assert!(is_reported, "{what}: {report:?}");
         fs::write(path, good)?;
     }
+    Ok(())
+}
+
+/// What is shown of a trace, as text.
+fn text_of(path: &Path) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+    let (mut text, mut writer) = (Vec::new(), TextWriter::new(TextOptions::default()));
+    for item in Trace::open(path)?.items() {
+        writer.write_item(&mut text, &item)?;
+    }
+    Ok(text)
+}
+
+#[test]
+fn a_flip_in_the_metadata_that_changes_what_is_shown_is_found() -> Outcome {
+    own_process!();
+    let place = place();
+    let dir = place.path().join("trace");
+    let recording = Session::builder("flips").events("flips:number").sink(CtfSink::create(&dir)?).start()?;
+    tracepoint::trace!(number(1));
+    recording.enable("flips:text")?;
+    tracepoint::trace!(text("some words"));
+    recording.stop()?;
+    let file = dir.join("metadata");
+    let good = fs::read(&file)?;
+    assert!(Metadata::open(&file)?.is_checked() && verify(&dir)?.passed());
+    let shown = text_of(&dir)?;
+    let mut random = Random(seed::seed() | 1);
+    let (mut found, mut parsed) = (0, 0);
+    for _ in 0..500 {
+        let bit = random.below(good.len() * 8);
+        let mut bad = good.clone();
+        flip(&mut bad, bit);
+        fs::write(&file, &bad)?;
+        // Metadata that is not well formed is an error of all verbs.
+        let Ok(report) = verify(&dir) else { continue };
+        parsed += 1;
+        if report.passed() {
+            assert_eq!(text_of(&dir)?, shown, "bit {bit} changes what is shown, and is not found");
+        } else {
+            found += 1;
+            let reason = Metadata::open(&file)?.damage().map(str::to_owned).ok_or("no reason")?;
+            assert!(report.failures().any(|check| check.rule == 'S' && check.left == reason), "bit {bit}: {report:?}");
+        }
+    }
+    assert!(parsed > 50 && found > parsed * 9 / 10, "{found} of {parsed}");
+    // Older traces, and those of other tracers, have no checksums.
+    let text = String::from_utf8(good)?;
+    let older: Vec<_> = text.lines().filter(|line| !line.starts_with("/*crc32c ")).collect();
+    fs::write(&file, older.join("\n"))?;
+    assert!(!Metadata::open(&file)?.is_checked() && verify(&dir)?.passed());
     Ok(())
 }
 

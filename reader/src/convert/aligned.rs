@@ -1,6 +1,7 @@
 //! The metadata of a trace with the clock of the collector that has stored it: a dt file has no place for an alignment beside the metadata.
 
 use crate::metadata::Metadata;
+use crate::metadata::checksum::made_anew;
 use std::fmt::Write;
 
 /// The text with clocks whose zero is `offset` nanoseconds behind the epoch; `None` if its clocks are not written as is usual.
@@ -21,7 +22,7 @@ pub(super) fn aligned(text: &[u8], offset: i64) -> Option<Vec<u8>> {
     }
     out += rest;
     let is_aligned = |metadata: Metadata| Some(metadata.clocks().first()?.nanoseconds(0) == offset);
-    Metadata::parse(out.as_bytes()).ok().and_then(is_aligned)?.then(|| out.into_bytes())
+    Metadata::parse(out.as_bytes()).ok().and_then(is_aligned)?.then(|| made_anew(text.as_bytes(), out.into_bytes()))
 }
 
 /// The text up to the brace of the next clock, and what follows it. Not in strings.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use super::block::{self, Blocks, EventBlock, StreamBlock};
+use super::checksum;
 use super::implied_clock;
 use super::resolve::{Resolver, Roots};
 use super::tokens::{self, ParseError, Token, shorten};
@@ -64,6 +65,7 @@ pub(super) fn build(text: &str) -> Result<Metadata, ParseError> {
         clocks,
         shared_slots: resolver.shared as usize,
         event_slots: resolver.most_event as usize,
+        checked: checksum::check(text.as_bytes()),
     };
     Ok(Metadata { body: Arc::new(body) })
 }

@@ -56,6 +56,9 @@ pub(super) fn recover(
     let mut journal = Journal::default();
     let text = source.metadata()?;
     let metadata = Metadata::parse(&text).map_err(|error| error.in_file(&source.path().join("metadata")))?;
+    if let Some(reason) = metadata.damage() {
+        journal.wrong(format!("{}: {reason}", source.path().join("metadata").display()));
+    }
     let outputs = Outputs::read(source, &mut journal);
     let acknowledged = Acknowledged::read(source, &mut journal);
     let survey = Survey::of(source, &metadata, &outputs, &mut journal)?;

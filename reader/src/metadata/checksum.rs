@@ -1,0 +1,133 @@
+//! The checksums of metadata, which stand in it as comments: other readers pass over them.
+//!
+//! The metadata of a trace grows part by part, and each part of ours ends with the line `/*crc32c LENGTH SUM*/`: how many bytes were before it,
+//! up to the checksum of the previous part, and their CRC-32C in eight digits of base 16. So a part can be made without those before it, and
+//! the beginning of the metadata that a chunk or a stream has by some time has all of its checksums.
+
+use std::fmt::Write;
+
+const BEGIN: &[u8] = b"/*crc32c ";
+const END: &[u8] = b"*/";
+
+/// A part of the metadata with its checksum. The part ends with a line feed, or is empty.
+pub fn with_checksum(mut part: String) -> String {
+    if !part.is_empty() {
+        // Writing to memory cannot fail.
+        let _ = writeln!(part, "/*crc32c {} {:08x}*/", part.len(), crc32c::crc32c(part.as_bytes()));
+    }
+    part
+}
+
+/// What the checksums say of metadata.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Checked {
+    /// There are none: it is older than they are, or of another tracer.
+    Unknown,
+    Good,
+    /// Why it is not what was written.
+    Wrong(String),
+}
+
+/// Compares the text with the checksums in it.
+pub(super) fn check(text: &[u8]) -> Checked {
+    let (mut at, mut begin, mut any) = (0, 0, false);
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        if let Some(rest) = line.strip_prefix(BEGIN) {
+            let part = &text[begin..at];
+            match parse(rest) {
+                Some((length, sum)) if length == part.len() && sum == crc32c::crc32c(part) => {}
+                Some(_) => {
+                    let (length, sum) = (part.len(), crc32c::crc32c(part));
+                    return Checked::Wrong(format!(
+                        "its bytes have changed since they were written: the {length} bytes from byte {begin} on have the checksum {sum:08x}, \
+                         and not the one that follows them"
+                    ));
+                }
+                None => {
+                    return Checked::Wrong(format!(
+                        "its bytes have changed since they were written: byte {at} has no whole checksum"
+                    ));
+                }
+            }
+            (begin, any) = (at + line.len(), true);
+        }
+        at += line.len();
+    }
+    match text[begin..].trim_ascii().len() {
+        _ if !any => Checked::Unknown,
+        0 => Checked::Good,
+        length => {
+            Checked::Wrong(format!("its last {length} bytes have no checksum: they have changed, or are not whole"))
+        }
+    }
+}
+
+/// The length and the sum of a line behind its beginning.
+fn parse(line: &[u8]) -> Option<(usize, u32)> {
+    let text = str::from_utf8(line.strip_suffix(b"\n")?.strip_suffix(END)?).ok()?;
+    let (length, sum) = text.split_once(' ')?;
+    let has_digits = |text: &str, base| !text.is_empty() && text.chars().all(|digit| digit.is_digit(base));
+    let is_whole = has_digits(length, 10) && sum.len() == 8 && has_digits(sum, 16);
+    is_whole.then_some(())?;
+    Some((length.parse().ok()?, u32::from_str_radix(sum, 16).ok()?))
+}
+
+/// The text with one checksum for all of it, in place of those that it has; unchanged if they are missing or wrong.
+pub(crate) fn made_anew(original: &[u8], changed: Vec<u8>) -> Vec<u8> {
+    if check(original) != Checked::Good {
+        return changed;
+    }
+    let lines = changed.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.starts_with(BEGIN));
+    let mut text = lines.collect::<Vec<_>>().concat();
+    let line = format!("/*crc32c {} {:08x}*/\n", text.len(), crc32c::crc32c(&text));
+    text.extend_from_slice(line.as_bytes());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts() -> String {
+        let parts = ["/* CTF 1.8 */\ntrace { major = 1; };\n", "event { id = 0; };\n", "", "env {\n\ta = \"b\";\n};\n"];
+        parts.map(|part| with_checksum(part.to_owned())).concat()
+    }
+
+    #[test]
+    fn each_part_has_a_checksum_and_any_changed_bit_is_found() {
+        let text = parts();
+        assert_eq!(check(text.as_bytes()), Checked::Good);
+        assert_eq!(check(format!("{text}\n \t\n").as_bytes()), Checked::Good);
+        for bit in 0..text.len() * 8 {
+            let mut changed = text.clone().into_bytes();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            let found = check(&changed);
+            // The digits of base 16 may be in either case, which says the same.
+            let is_case = (changed[bit / 8] ^ 0x20) == text.as_bytes()[bit / 8] && changed[bit / 8].is_ascii_hexdigit();
+            assert!(matches!(found, Checked::Wrong(_)) || is_case, "bit {bit}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn metadata_without_checksums_is_unknown_and_a_part_without_one_is_wrong() {
+        assert_eq!(check(b""), Checked::Unknown);
+        assert_eq!(check(b"/* CTF 1.8 */\n/* crc32c 5 12345678 */\n"), Checked::Unknown);
+        for tail in
+            ["event { id = 1; };\n", "/*crc32c 0 0000000*/\n", "/*crc32c +0 00000000*/\n", "/*crc32c 0 00000001*/\n"]
+        {
+            assert!(matches!(check((parts() + tail).as_bytes()), Checked::Wrong(_)), "{tail}");
+        }
+    }
+
+    #[test]
+    fn changed_text_gets_one_checksum_unless_it_was_wrong_before() {
+        let text = parts();
+        let changed = text.replace("major = 1", "major = 10").into_bytes();
+        assert!(matches!(check(&changed), Checked::Wrong(_)));
+        let made = made_anew(text.as_bytes(), changed.clone());
+        assert_eq!(check(&made), Checked::Good);
+        assert_eq!(made.windows(BEGIN.len()).filter(|window| *window == BEGIN).count(), 1);
+        assert_eq!(made_anew(&changed, changed.clone()), changed);
+        assert_eq!(made_anew(b"old", b"new".to_vec()), b"new");
+    }
+}
