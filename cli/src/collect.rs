@@ -1,17 +1,17 @@
 //! `tracectl collect`: receives traces over a network.
 
-#[cfg(feature = "nats")]
-use crate::failure::Failure;
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::interrupt::Interrupt;
 use crate::progress::LiveLine;
+use crate::shared_key::key_of_collector;
 use crate::{message, output, units};
 use clap::Args;
+use nix::sys::utsname::uname;
 use serde_json::json;
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracepoint_collector::{Addresses, Collector, Counts, DEFAULT_GAP_PACKETS, DEFAULT_MEMORY, Options, Report};
+use tracepoint_collector::{Addresses, Collector, Counts, DEFAULT_GAP_PACKETS, DEFAULT_MEMORY, IpNet, Options, Report};
 #[cfg(feature = "nats")]
 use tracepoint_reader::net::nats::Broker;
 use tracepoint_reader::net::stream::SharedKey;
@@ -28,7 +28,8 @@ const BROKER_EXAMPLES: &str = "";
 /// Receives traces over a network, stores them below a directory, and serves them to live viewers
 ///
 /// Takes the place of `lttng-relayd`, on the same ports: LTTng's senders and live viewers connect to it. Each session gets a directory
-/// HOST/SESSION-TIME. It listens on the loopback interface unless addresses are given: every peer that can connect can store and read traces.
+/// HOST/SESSION-TIME. It listens on the loopback interface unless addresses are given. On others it asks senders and viewers for a key, which is made
+/// and printed at the first start.
 /// Ctrl-C ends it. Files that a killed collector left incomplete are repaired by the next collector with the same directory.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
@@ -36,7 +37,6 @@ Examples:
   tracectl collect -o /var/tmp/traces
   tracectl collect -o /var/tmp/traces --control 0.0.0.0:5342 --data 0.0.0.0:5343 --live 0.0.0.0:5344 --quota 20G
   tracectl collect -o /var/tmp/traces --rotate-size 64M --keep 10
-  (umask 77; head -c 32 /dev/urandom | base64 >key); tracectl collect -o /var/tmp/traces --key-file key
   lttng create shop --live --set-url=net://127.0.0.1              (LTTng sends to it)
   babeltrace2 -i lttng-live net://127.0.0.1/host/HOST/shop        (and views it)
 {BROKER_EXAMPLES}
@@ -81,15 +81,21 @@ pub(crate) struct Collect {
     #[arg(long, help_heading = "Missing packets", value_name = "TIME", value_parser = units::duration, default_value = "2s")]
     gap_time: Duration,
     /// Take only senders and viewers that have the key in FILE (`tracectl record --key-file`, `tracectl view --key-file`), and prove to them to have
-    /// it; LTTng's senders and babeltrace2, which have none, are refused
+    /// it; LTTng's senders and babeltrace2, which have none, are refused [default: on loopback addresses none; on others
+    /// `$XDG_STATE_HOME/tracepoint/collector.key`, or below `~/.local/state`, which is made and printed at the first start]
     #[arg(long, help_heading = "Shared key", value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Take LTTng's senders all the same
-    #[arg(long, help_heading = "Shared key", requires = "key_file")]
-    allow_stock: bool,
-    /// Serve viewers that have no key all the same, such as babeltrace2
-    #[arg(long, help_heading = "Shared key", requires = "key_file")]
-    allow_stock_viewers: bool,
+    /// Ask for no key: everybody who can connect can store and read traces
+    #[arg(long, help_heading = "Shared key", conflicts_with = "key_file")]
+    no_key: bool,
+    /// Take LTTng's senders without the key, from these addresses and networks (`10.0.0.0/8,192.0.2.7`), or without a value from everywhere
+    #[arg(long, help_heading = "Shared key", value_name = "NET,…", value_parser = networks, num_args = 0..=1, require_equals = true,
+        default_missing_value = EVERYWHERE)]
+    allow_stock: Option<Networks>,
+    /// Serve viewers that have no key, such as babeltrace2, at these addresses and networks, or without a value everywhere
+    #[arg(long, help_heading = "Shared key", value_name = "NET,…", value_parser = networks, num_args = 0..=1, require_equals = true,
+        default_missing_value = EVERYWHERE)]
+    allow_stock_viewers: Option<Networks>,
     /// Take the traces that a NATS broker has, too (`tracectl record --nats`), and share them with other collectors: each trace is at one of them
     #[cfg(feature = "nats")]
     #[arg(long, help_heading = "NATS", value_name = "nats://HOST[:PORT]", value_parser = crate::session::outputs::broker)]
@@ -135,14 +141,16 @@ impl Collect {
         if let Some(keep) = self.keep {
             options = options.keep(keep as usize);
         }
-        if let Some(path) = &self.key_file {
-            options = options.key(SharedKey::read(path)?);
+        let (key_file, made) = self.key()?;
+        match &key_file {
+            Some(path) => options = options.key(SharedKey::read(path)?),
+            None => options = options.without_key(),
         }
-        if self.allow_stock {
-            options = options.allow_stock();
+        if let Some(Networks(networks)) = &self.allow_stock {
+            options = options.allow_stock(networks.iter().copied());
         }
-        if self.allow_stock_viewers {
-            options = options.allow_stock_viewers();
+        if let Some(Networks(networks)) = &self.allow_stock_viewers {
+            options = options.allow_stock_viewers(networks.iter().copied());
         }
         if let Some(metrics) = self.metrics {
             options = options.metrics(metrics);
@@ -167,12 +175,18 @@ impl Collect {
             let metrics = metrics.map(|address| address.to_string());
             output::json(&json!({
                 "type": "listening", "control": control, "data": data, "live": live, "metrics": metrics,
+                "key_file": key_file,
             }))?;
         } else {
             message::note(&format!(
                 "storing below {}; senders connect to {control} and {data}, viewers to {live}",
                 self.output.display()
             ));
+        }
+        match (&key_file, made) {
+            (Some(path), Some(key)) => message::note(&how_to_connect(collector.addresses(), path, &key)),
+            (Some(path), None) => message::note(&format!("asks senders and viewers for the key in {}", path.display())),
+            (None, _) => {}
         }
         let mut line = LiveLine::new();
         let counts = collector.run(|report| {
@@ -209,6 +223,16 @@ impl Collect {
         Ok(outcome)
     }
 
+    /// The file with the key that is asked for, and the key if it was made now.
+    fn key(&self) -> Result<(Option<PathBuf>, Option<String>), Failure> {
+        let is_local =
+            [self.control, self.data, self.live].iter().all(|address| address.ip().to_canonical().is_loopback());
+        if self.key_file.is_some() || self.no_key || is_local {
+            return Ok((self.key_file.clone(), None));
+        }
+        key_of_collector().map(|(path, made)| (Some(path), made))
+    }
+
     /// The broker to which is published.
     #[cfg(feature = "nats")]
     fn publishes_to(&self, broker: &str) -> Result<Broker, Failure> {
@@ -222,6 +246,41 @@ impl Collect {
         }
         Ok(broker)
     }
+}
+
+/// Networks, separated by commas.
+#[derive(Clone, Debug)]
+struct Networks(Vec<IpNet>);
+
+/// All networks.
+const EVERYWHERE: &str = "0.0.0.0/0,::/0";
+
+fn networks(text: &str) -> Result<Networks, String> {
+    let network = |text: &str| {
+        let address = text.parse::<IpAddr>().map(IpNet::from);
+        let expected = || format!("`{text}` is no address and no network, such as `192.0.2.7` and `10.0.0.0/8`");
+        address.or_else(|_| text.parse::<IpNet>()).map_err(|_| expected())
+    };
+    text.split(',').map(network).collect::<Result<_, _>>().map(Networks)
+}
+
+/// What is done with a key that was made.
+fn how_to_connect(addresses: Addresses, path: &Path, key: &str) -> String {
+    let host = match addresses.control.ip() {
+        ip if !ip.is_unspecified() => SocketAddr::new(ip, 0).to_string().trim_end_matches(":0").to_owned(),
+        _ => uname().map_or_else(|_| "HOST".to_owned(), |it| it.nodename().to_string_lossy().into()),
+    };
+    let Addresses { control, data, live, .. } = addresses;
+    format!(
+        "made a key for senders and viewers, in {}; it is printed this once. On their hosts:\n  \
+         (umask 77; echo {key} >collector.key)\n  \
+         tracectl record --stream {host}:{}:{} --key-file collector.key -e 'PROVIDER:*'\n  \
+         tracectl view net://{host}:{} --key-file collector.key",
+        path.display(),
+        control.port(),
+        data.port(),
+        live.port()
+    )
 }
 
 /// The rest of the status line.

@@ -31,6 +31,8 @@ mod report;
 mod selection;
 mod serve;
 mod session;
+mod shared_key;
+mod state_dir;
 mod statistics;
 mod table;
 mod time_point;

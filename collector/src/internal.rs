@@ -51,8 +51,8 @@ fn offer() -> Offer {
         name: "collector".to_owned(),
         limits,
         key: None,
-        allows_stock: true,
-        allows_stock_viewers: true,
+        allows_stock: Vec::new(),
+        allows_stock_viewers: Vec::new(),
     }
 }
 

@@ -49,6 +49,7 @@ mod viewer;
 
 pub use counts::Counts;
 pub use error::CollectError;
+pub use ipnet::IpNet;
 #[cfg(feature = "nats")]
 pub use nats::{DEFAULT_LEASE, LEAST_LEASE};
 pub use options::{DEFAULT_GAP_PACKETS, DEFAULT_GAP_TIME, DEFAULT_MEMORY, LEAST_MEMORY, Options};

@@ -1,6 +1,7 @@
 //! How a collector is set up.
 
 use crate::hub::Rotation;
+use ipnet::IpNet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +19,8 @@ pub const DEFAULT_GAP_PACKETS: usize = 256;
 /// How long a missing packet is waited for, by default.
 pub const DEFAULT_GAP_TIME: Duration = Duration::from_secs(2);
 
-/// The settings of a [`Collector`](crate::Collector). By default it listens on the loopback interface, on the ports of `lttng-relayd`.
+/// The settings of a [`Collector`](crate::Collector). By default it listens on the loopback interface, on the ports of `lttng-relayd`, and asks for no
+/// [key](Self::key); on other addresses it has one.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Options {
@@ -33,8 +35,9 @@ pub struct Options {
     pub(crate) rotation: Rotation,
     pub(crate) write_rate: Option<u64>,
     pub(crate) key: Option<SharedKey>,
-    pub(crate) allows_stock: bool,
-    pub(crate) allows_stock_viewers: bool,
+    pub(crate) is_keyless: bool,
+    pub(crate) allows_stock: Vec<IpNet>,
+    pub(crate) allows_stock_viewers: Vec<IpNet>,
     pub(crate) gap_packets: usize,
     pub(crate) gap_time: Duration,
     #[cfg(feature = "nats")]
@@ -62,8 +65,9 @@ impl Options {
             rotation: Rotation::default(),
             write_rate: None,
             key: None,
-            allows_stock: false,
-            allows_stock_viewers: false,
+            is_keyless: false,
+            allows_stock: Vec::new(),
+            allows_stock_viewers: Vec::new(),
             gap_packets: DEFAULT_GAP_PACKETS,
             gap_time: DEFAULT_GAP_TIME,
             #[cfg(feature = "nats")]
@@ -141,6 +145,13 @@ impl Options {
         self
     }
 
+    /// Asks for no key, also where other machines can connect: whoever can may store and read traces. Without this and a [key](Self::key), a collector
+    /// listens on loopback addresses only.
+    pub const fn without_key(mut self) -> Self {
+        self.is_keyless = true;
+        self
+    }
+
     /// Takes only senders and viewers that have this key. Stock ones, which have none, are refused, unless [`allow_stock`](Self::allow_stock) and
     /// [`allow_stock_viewers`](Self::allow_stock_viewers) say otherwise.
     pub fn key(mut self, key: SharedKey) -> Self {
@@ -148,16 +159,22 @@ impl Options {
         self
     }
 
-    /// Takes stock senders also where others are asked for a key.
-    pub const fn allow_stock(mut self) -> Self {
-        self.allows_stock = true;
+    /// Takes stock senders from these networks also where others are asked for a key.
+    pub fn allow_stock(mut self, from: impl IntoIterator<Item = IpNet>) -> Self {
+        self.allows_stock.extend(from);
         self
     }
 
-    /// Serves viewers without asking for the key. They prove nothing, and one that has the key refuses such a collector.
-    pub const fn allow_stock_viewers(mut self) -> Self {
-        self.allows_stock_viewers = true;
+    /// Serves viewers in these networks without asking for the key. They prove nothing, and one that has the key refuses such a collector.
+    pub fn allow_stock_viewers(mut self, from: impl IntoIterator<Item = IpNet>) -> Self {
+        self.allows_stock_viewers.extend(from);
         self
+    }
+
+    /// Whether it listens for others than the programs of this machine, and would ask none for a key.
+    pub(crate) fn needs_key(&self) -> bool {
+        let is_local = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
+        self.key.is_none() && !self.is_keyless && ![self.control, self.data, self.live].iter().all(is_local)
     }
 
     /// For tests: writes as a disk would that takes so many bytes per second.

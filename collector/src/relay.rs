@@ -63,9 +63,9 @@ fn close(why: impl Into<String>) -> Answer {
 
 impl Control {
     /// A connection from this address.
-    pub(crate) const fn new(peer: IpAddr, offer: &Offer) -> Self {
+    pub(crate) fn new(peer: IpAddr, offer: &Offer) -> Self {
         let asks_key = offer.key.is_some();
-        let takes_stock = !asks_key || offer.allows_stock;
+        let takes_stock = offer.takes_stock(peer);
         Self { peer, asks_key, takes_stock, minor: None, session: None, is_streamed: false }
     }
 
@@ -77,6 +77,11 @@ impl Control {
     /// Whether the sender goes on with the stream protocol.
     pub(crate) const fn is_streamed(&self) -> bool {
         self.is_streamed
+    }
+
+    /// Whether the sender was told that a key is asked for, and has said nothing since.
+    pub(crate) const fn is_asked_for_key(&self) -> bool {
+        self.is_streamed && self.asks_key
     }
 
     /// Whether sessions and streams of this sender may be opened.
@@ -145,8 +150,10 @@ impl Control {
         let opened = if self.takes_stock {
             open_session(hub, create, self.minor(), self.peer)
         } else {
-            let why = "this collector asks for a shared key, and a stock sender has none; `--allow-stock` takes it";
-            Err(why.to_owned())
+            Err(format!(
+                "this collector asks for a shared key, and a stock sender has none; `--allow-stock={}` takes it",
+                self.peer.to_canonical()
+            ))
         };
         match opened {
             Ok((id, path)) => {

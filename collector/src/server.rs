@@ -109,13 +109,18 @@ impl Collector {
     ///
     /// # Errors
     ///
-    /// [`CollectError`] if the directory cannot be created or read, or an address cannot be listened on.
+    /// [`CollectError`] if the directory cannot be created or read, or an address cannot be listened on, which for others than those of the loopback
+    /// interface takes a [key](Options::key).
     pub fn bind(options: Options) -> Result<Self, CollectError> {
         let output = options.output.display().to_string();
         let failed = |action: &str| {
             let action = format!("{action} {output}");
             move |error| CollectError::new(action, error)
         };
+        if options.needs_key() {
+            let why = "other machines could connect; give it one (`--key-file`, `Options::key`), or take everybody (`--no-key`, `Options::without_key`)";
+            return Err(CollectError::new("listen without a shared key", io::Error::other(why)));
+        }
         std::fs::create_dir_all(&options.output).map_err(failed("create"))?;
         #[cfg(feature = "nats")]
         let owner = options.nats.as_ref().map(|_| crate::nats::Owner::of(&options.output)).transpose();

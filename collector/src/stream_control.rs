@@ -11,6 +11,8 @@ use crate::hub::{Hub, Opened};
 use crate::memory::MemoryShare;
 use crate::reorder::Limits;
 use crate::shares::Address;
+use ipnet::IpNet;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::Notify;
@@ -34,11 +36,26 @@ pub(crate) struct Offer {
     /// The name of this host.
     pub(crate) name: String,
     pub(crate) limits: Limits,
-    /// What senders must have, and whether stock ones are taken without it.
+    /// What senders and viewers must have, and from where stock ones are taken without it.
     pub(crate) key: Option<SharedKey>,
-    pub(crate) allows_stock: bool,
-    /// Whether viewers are not asked for it.
-    pub(crate) allows_stock_viewers: bool,
+    pub(crate) allows_stock: Vec<IpNet>,
+    pub(crate) allows_stock_viewers: Vec<IpNet>,
+}
+
+impl Offer {
+    /// Whether a stock sender at this address is taken.
+    pub(crate) fn takes_stock(&self, peer: IpAddr) -> bool {
+        self.key.is_none() || contains(&self.allows_stock, peer)
+    }
+
+    /// The key for which a viewer at this address is asked.
+    pub(crate) fn viewer_key(&self, peer: IpAddr) -> Option<SharedKey> {
+        self.key.clone().filter(|_| !contains(&self.allows_stock_viewers, peer))
+    }
+}
+
+fn contains(networks: &[IpNet], peer: IpAddr) -> bool {
+    networks.iter().any(|network| network.contains(&peer.to_canonical()))
 }
 
 /// The reason why a connection ends, which its sender is told.

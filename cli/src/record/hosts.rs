@@ -15,6 +15,7 @@ use super::conclude::stopped_at;
 use crate::failure::Failure;
 use crate::interrupt::WaitingInterrupt;
 use crate::message;
+use crate::shared_key::random_key;
 use address::{CollectAt, address_for, collect_at, common};
 use clap::Args;
 use collecting::Collecting;
@@ -24,6 +25,7 @@ use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use tracepoint_reader::net::stream::SharedKey;
 
 /// How often it is looked whether the collector is full, and whether remote shells have ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
@@ -35,7 +37,7 @@ pub(super) struct HostArguments {
     /// Record on these hosts in place of this one, with the same rules and options, or run the command on each, and collect here: one
     /// directory has the traces of all. Each host needs tracectl of this version. What programs print there comes to the standard error
     #[arg(long, value_name = "HOST,…", value_delimiter = ',', group = "streaming", value_parser = host_name,
-        conflicts_with_all = ["pid", "dt", "udp", "text", "rotate_size", "rotate_every", "keep", "retry"])]
+        conflicts_with_all = ["pid", "key_file", "dt", "udp", "text", "rotate_size", "rotate_every", "keep", "retry"])]
     on: Vec<String>,
     /// The command that reaches a host: it is run by the shell as `CMD HOST tracectl remote`
     #[arg(long, value_name = "CMD", requires = "on", default_value = "ssh")]
@@ -43,8 +45,8 @@ pub(super) struct HostArguments {
     /// The program on the hosts, for example `sudo tracectl` or a path
     #[arg(long, value_name = "CMD", requires = "on", default_value = "tracectl")]
     remote_tracectl: String,
-    /// The address of this machine to which the hosts send, and with PORT also the port for control; data go to the next one. Whoever can connect
-    /// while this runs can store traces [default: the address from which a route leads to the host, free ports]
+    /// The address of this machine to which the hosts send, and with PORT also the port for control; data go to the next one. Others cannot store
+    /// traces there: the hosts get a key for this recording [default: the address from which a route leads to the host, free ports]
     #[arg(long, value_name = "ADDR[:PORT]", requires = "on", value_parser = collect_at)]
     collect_at: Option<CollectAt>,
 }
@@ -73,13 +75,17 @@ impl HostArguments {
         let mut hosts = self.reach(&mut interrupt)?;
         let addresses = self.addresses(&hosts)?;
         let listen = self.collect_at.map_or_else(|| [SocketAddr::new(common(&addresses), 0); 2], CollectAt::listen);
-        let collecting = Collecting::start(out, listen, max_size)?;
+        let key = random_key()?;
+        let shared =
+            SharedKey::new(key.as_bytes()).ok_or_else(|| Failure::Refused("the key is too short".to_owned()))?;
+        let collecting = Collecting::start(out, listen, shared, max_size)?;
         let at = collecting.addresses();
         message::note(&format!("collecting at {}; viewers: tracectl view net://{}", at.control, at.live));
         for (host, ip) in hosts.iter_mut().zip(addresses) {
             let stream = format!("--stream={}:{}", SocketAddr::new(ip, at.control.port()), at.data.port());
             let [verb, rest @ ..] = &arguments[..] else { continue };
-            host.record([verb.clone(), stream, "--json".to_owned()].into_iter().chain(rest.iter().cloned()).collect());
+            let own = [verb.clone(), stream, "--json".to_owned()];
+            host.record(own.into_iter().chain(rest.iter().cloned()).collect(), &key);
         }
         let mut ending: Option<Instant> = None;
         while hosts.iter().any(|host| !host.is_over()) {

@@ -15,14 +15,17 @@
 use crate::failure::{self, Failure, Outcome, VerbResult};
 use crate::{Arguments, Verb, output};
 use clap::{Args, Parser};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 use std::env;
-use std::io::{BufRead, Read, stdin};
-use std::iter;
+use std::fs::{File, Permissions};
+use std::io::{BufRead, Read, Write, stdin};
 use std::net::IpAddr;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 
 /// The version of this dialogue.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 /// Set by sshd: the address and port of the client, as seen here, then those of the server.
 const SSH_CONNECTION: &str = "SSH_CONNECTION";
 
@@ -57,6 +60,8 @@ pub(super) struct Ready {
 pub(super) struct Request {
     /// The arguments of `tracectl`, from `record` on.
     pub(super) arguments: Vec<String>,
+    /// The shared key of the collector.
+    pub(super) key: String,
 }
 
 /// The last line of the remote side. Processes that the command has left running may hold the connection open for longer.
@@ -85,7 +90,13 @@ impl Remote {
         let request: Request = serde_json::from_str(&line).map_err(|_| {
             Failure::Refused("no request came: this verb is started by `tracectl record --on`".to_owned())
         })?;
-        let arguments = iter::once("tracectl").chain(request.arguments.iter().map(String::as_str));
+        // In no file, which might stay, and not among the arguments, which other users can see.
+        let file = in_memory(&request.key)?;
+        let key_file = format!("--key-file=/proc/self/fd/{}", file.as_raw_fd());
+        let mut arguments = vec!["tracectl"];
+        arguments.extend(request.arguments.iter().map(String::as_str));
+        // Behind the verb: a command to record may follow.
+        arguments.insert(2.min(arguments.len()), &key_file);
         let parsed = Arguments::try_parse_from(arguments).map_err(|error| Failure::Usage(error.to_string()))?;
         let Verb::Record(mut record) = parsed.verb else {
             return Err(Failure::Usage("only `record` can be requested".to_owned()));
@@ -93,6 +104,14 @@ impl Remote {
         record.side = Side::Remote;
         record.run()
     }
+}
+
+/// A file without a name that only its owner can use.
+fn in_memory(text: &str) -> Result<File, Failure> {
+    let mut file = File::from(memfd_create("key", MFdFlags::MFD_CLOEXEC).map_err(std::io::Error::from)?);
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())?;
+    Ok(file)
 }
 
 /// Waits until the other side has closed the standard input, or is gone.

@@ -5,15 +5,12 @@ use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::session::WaitArguments;
 use crate::session::acks::{of_process, report_silent};
 use crate::session::rules::add;
+use crate::state_dir::state_dir;
 use crate::{message, output, units};
 use clap::{Args, ValueEnum};
-use nix::unistd::{Uid, User};
 use serde_json::json;
 use std::env;
-use std::ffi::OsString;
-use std::fs::DirBuilder;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_control::trigger::{TriggerOptions, Watchers, trigger_remove, trigger_set};
 use tracepoint_control::{Ack, Controller, Do, Limit, NamedSession, Rule, SessionSpec, TriggerAck, When};
@@ -287,29 +284,9 @@ fn find_program(name: &str) -> Result<String, Failure> {
 
 /// The default place for the snapshots of a session. It is decided now: a helper that the kernel starts has no environment.
 fn default_output(session: &str) -> Result<PathBuf, Failure> {
-    let set =
-        |name: &str| env::var_os(name).filter(|value: &OsString| Path::new(value).is_absolute()).map(PathBuf::from);
-    // With `--user`, the variable is still root's.
-    let own = |home: &PathBuf| home.metadata().is_ok_and(|home| home.uid() == Uid::effective().as_raw());
-    let home = || set("HOME").filter(own).or_else(|| Some(User::from_uid(Uid::effective()).ok()??.dir));
-    let state = match set("XDG_STATE_HOME") {
-        Some(state) => Some(state_home(state)?),
-        None => home().map(|home| home.join(".local/state")),
-    };
-    state.map(|state| state.join("tracepoint/snapshots").join(session)).ok_or_else(|| {
-        Failure::Refused("there is no home directory for the snapshots; name a place with `--output DIR`".to_owned())
-    })
-}
-
-/// The directory of `$XDG_STATE_HOME`, which is made if it does not exist.
-fn state_home(dir: PathBuf) -> Result<PathBuf, Failure> {
-    let mend = "correct the variable, or name a place with `--output DIR`";
-    let failed = |reason: String| Failure::Refused(format!("cannot use `$XDG_STATE_HOME`: {reason}; {mend}"));
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
-    made.map_err(|error| failed(format!("{} cannot be made: {error}", dir.display())))?;
-    let owner = dir.metadata().map_err(|error| failed(format!("{}: {error}", dir.display())))?.uid();
-    if owner != Uid::effective().as_raw() {
-        return Err(failed(format!("{} belongs to user {owner}", dir.display())));
-    }
-    Ok(dir)
+    let mend = "name a place with `--output DIR`";
+    let state = state_dir(mend)?;
+    state
+        .map(|state| state.join("tracepoint/snapshots").join(session))
+        .ok_or_else(|| Failure::Refused(format!("there is no home directory for the snapshots; {mend}")))
 }

@@ -3,8 +3,9 @@
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 fn collect(output: &Path, options: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
@@ -42,6 +43,96 @@ fn addresses_come_first_and_counts_last() {
     let last: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
     assert_eq!((last["type"].as_str(), last["counts"]["connections"].as_u64()), (Some("collected"), Some(4)));
     assert!(child.wait().unwrap().success());
+}
+
+/// A collector at these addresses with state below `place`: its first line, and what it has said until then.
+struct Started {
+    child: Child,
+    first: Value,
+    said: String,
+}
+
+fn start(place: &Path, address: &str, options: &[&str]) -> Started {
+    let mut command = collect(&place.join("out"), options);
+    for option in ["--control", "--data", "--live"] {
+        command.args([option, address]);
+    }
+    let errors = place.join("errors");
+    command.arg("--json").env("XDG_STATE_HOME", place.join("state")).env_remove("STATE_DIRECTORY");
+    command.stderr(std::fs::File::create(&errors).unwrap());
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let first: Value = serde_json::from_str(&line).unwrap();
+    let says = || std::fs::read_to_string(&errors).unwrap();
+    while !first["key_file"].is_null() && !says().contains("key") {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    Started { child, first, said: says() }
+}
+
+impl Started {
+    /// Views the sessions: the exit code and the messages.
+    fn view(&self, options: &[&str]) -> (Option<i32>, String) {
+        let port = self.first["live"].as_str().unwrap().rsplit_once(':').unwrap().1.to_owned();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
+        let output = command.args(["view", &format!("net://127.0.0.1:{port}")]).args(options).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_collector_for_other_machines_makes_a_key_once() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("state/tracepoint/collector.key");
+    let file = path.to_str().unwrap();
+    let started = start(place.path(), "0.0.0.0:0", &[]);
+    let key = std::fs::read_to_string(&path).unwrap();
+    let key = key.trim_end();
+    assert!(key.len() == 64 && key.bytes().all(|digit| digit.is_ascii_hexdigit()), "{key}");
+    assert_eq!((started.first["key_file"].as_str(), path.metadata().unwrap().mode() & 0o777), (Some(file), 0o600));
+    for told in [
+        format!("made a key for senders and viewers, in {file}"),
+        format!("(umask 77; echo {key} >collector.key)"),
+        "tracectl record --stream ".to_owned(),
+        " --key-file collector.key".to_owned(),
+    ] {
+        assert!(started.said.contains(&told), "{told}: {}", started.said);
+    }
+    let (code, said) = started.view(&[]);
+    assert!(
+        code == Some(3) && said.contains("it asks for a shared key: copy the file that `tracectl collect` names"),
+        "{said}"
+    );
+    assert_eq!(started.view(&["--key-file", file]), (Some(0), String::new()));
+    drop(started);
+    // It is used again, and not printed again.
+    let again = start(place.path(), "0.0.0.0:0", &["--allow-stock-viewers=127.0.0.0/8,192.0.2.1", "--allow-stock"]);
+    assert!(again.said.contains(&format!("asks senders and viewers for the key in {file}")), "{}", again.said);
+    assert!(!again.said.contains(key) && std::fs::read_to_string(&path).unwrap().contains(key));
+    assert_eq!(again.view(&[]), (Some(0), String::new()), "it is allowed");
+    drop(again);
+    for (address, options) in [("0.0.0.0:0", &["--no-key"][..]), ("127.0.0.1:0", &[])] {
+        let open = start(place.path(), address, options);
+        assert!(open.first["key_file"].is_null() && !open.said.contains("key"), "{}", open.said);
+        assert_eq!(open.view(&[]), (Some(0), String::new()));
+    }
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let mut command = collect(&place.path().join("out"), &["--live", "0.0.0.0:0"]);
+    let output =
+        command.env("XDG_STATE_HOME", place.path().join("state")).env_remove("STATE_DIRECTORY").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(3) && said.contains(&format!("`chmod 600 {file}` keeps them out")), "{said}");
+    let output = collect(place.path(), &["--allow-stock=10.0.0.0/8,home"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("`home` is no address and no network"), "{said}");
 }
 
 #[test]

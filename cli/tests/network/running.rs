@@ -57,7 +57,7 @@ impl Collect {
     /// On a host, at the default ports.
     pub(crate) fn on(hosts: &Hosts, host: u8, place: &Path, name: &str, options: &[&str]) -> Self {
         let mut command = hosts.command(host, TRACECTL);
-        command.args(["collect", "--json"]).args(options).arg("-o").arg(place.join("stored"));
+        command.args(["collect", "--json", "--no-key"]).args(options).arg("-o").arg(place.join("stored"));
         for (option, port) in [("--control", 5342), ("--data", 5343), ("--live", 5344)] {
             command.args([option, &format!("{}:{port}", Hosts::address(host))]);
         }

@@ -97,6 +97,9 @@ pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, peer
         let first = of.control.session().is_none().then_some(GREETING_TIME);
         match connection.fill(needed, first).await {
             Ok(true) => {}
+            Ok(false) if of.control.is_asked_for_key() => {
+                return Err("the sender has no shared key; give it a copy of the key file (`--key-file`)".to_owned());
+            }
             Ok(false) => return Ok(()),
             Err(error) => return Err(format!("no complete command came: {error}")),
         }
@@ -138,6 +141,11 @@ pub(super) async fn data(shared: Rc<Shared>, mut connection: Connection, peer: S
                 "a packet has {total} bytes, and at most {} fit into half of the memory; give the collector more (--memory)",
                 shared.largest
             ));
+        }
+        if !shared.offer.takes_stock(peer.ip()) {
+            return Err(
+                "packets of a stock sender came, and this collector takes none from there (`--allow-stock`)".to_owned()
+            );
         }
         let Some(session) = shared.hub.borrow().session_that_takes(handle) else {
             return Err(format!("a packet came for stream {handle}, which is not there or has ended"));

@@ -34,9 +34,8 @@ impl Drop for Ending {
 }
 
 /// A viewer's connection.
-pub(super) async fn viewer(shared: Rc<Shared>, mut connection: Connection, _: SocketAddr) -> Result<(), String> {
-    let key = shared.offer.key.clone().filter(|_| !shared.offer.allows_stock_viewers);
-    let viewer = match key {
+pub(super) async fn viewer(shared: Rc<Shared>, mut connection: Connection, peer: SocketAddr) -> Result<(), String> {
+    let viewer = match shared.offer.viewer_key(peer.ip()) {
         Some(key) => Viewer::keyed(key, random().map_err(|error| error.to_string())?),
         None => Viewer::default(),
     };

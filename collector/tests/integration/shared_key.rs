@@ -1,12 +1,12 @@
 //! A collector with a shared key: a peer without it gets no session, and nothing is written for it.
 
 use super::running::Running;
-use super::sender::{Sender, connect, session};
+use super::sender::{ELSEWHERE, Sender, connect, is_closed, packet, session, stream};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use tempfile::TempDir;
-use tracepoint_collector::{Addresses, Options};
+use tracepoint_collector::{Addresses, Collector, Options};
 use tracepoint_reader::net::relay::{Command, CreateSession, MINOR, Reply, ReturnCode, Version};
 use tracepoint_reader::net::stream::{
     Capabilities, ErrorCode, FRAME_HEADER, FrameHeader, Handshake, Hello, SharedKey, Side, ToCollector, ToSender,
@@ -17,7 +17,11 @@ const NONCE: [u8; 32] = [3; 32];
 
 fn with_key(place: &Path, allows_stock: bool) -> Running {
     let options = Options::new(place).key(SharedKey::new(KEY).expect("a key"));
-    Running::with(if allows_stock { options.allow_stock() } else { options })
+    Running::with(if allows_stock {
+        options.allow_stock(["127.0.0.1/32".parse().expect("a network")])
+    } else {
+        options
+    })
 }
 
 fn say(stream: &mut TcpStream, message: &ToCollector<'_>) {
@@ -126,7 +130,37 @@ fn only_who_has_the_key_gets_a_session() {
 fn stock_senders_are_taken_where_they_are_allowed() {
     let place = TempDir::new_in("/dev/shm").expect("a directory");
     let collector = with_key(place.path(), true);
-    assert_eq!(Sender::connect(&collector.addresses).open(session("stock")), "host/stock");
+    let mut taken = Sender::connect(&collector.addresses);
+    assert_eq!(taken.open(session("stock")), "host/stock");
+    let handle = taken.add(stream("c_0"));
     challenged(&collector.addresses);
-    collector.end();
+    // From elsewhere neither a session nor packets of another one.
+    let mut refused = Sender::connect_from(ELSEWHERE, &collector.addresses);
+    refused.command(&Command::Version(Version { major: 2, minor: 13 })).expect("a version");
+    let reply = refused.command(&Command::CreateSession(session("stock"))).expect("a reply");
+    assert_eq!(reply, Reply::Session { id: 0, code: ReturnCode::Fatal, path: String::new() });
+    let (bytes, index) = packet(handle, handle, 0, 4096);
+    refused.data(handle, 0, &bytes).expect("the collector has not read it");
+    assert!(is_closed(&mut refused.data));
+    taken.data(handle, 0, &bytes).expect("the collector reads");
+    taken.done(&Command::SendIndex(index));
+    taken.done(&Command::CloseStream { handle, last: 0 });
+    let (counts, messages) = collector.end();
+    assert_eq!((counts.packets, counts.stored), (1, 1));
+    assert!(messages.iter().any(|text| text.contains("`--allow-stock=127.0.0.2` takes it")), "{messages:?}");
+}
+
+#[test]
+fn without_a_key_a_collector_is_for_this_machine() {
+    let place = TempDir::new_in("/dev/shm").expect("a directory");
+    let [any, local, mapped] =
+        ["0.0.0.0:0", "127.0.0.1:0", "[::ffff:127.0.0.1]:0"].map(|it| it.parse().expect("an address"));
+    let options = || Options::new(place.path()).control(local).data(local).live(local);
+    for open in [options().control(any), options().data(any), options().live(any)] {
+        let error = Collector::bind(open.clone()).expect_err("no key").to_string();
+        assert!(error.starts_with("cannot listen without a shared key") && error.contains("--no-key"), "{error}");
+        Collector::bind(open.clone().without_key()).expect("everybody is taken");
+        Collector::bind(open.key(SharedKey::new(KEY).expect("a key"))).expect("a collector");
+    }
+    Collector::bind(options().control(mapped)).expect("a loopback address");
 }

@@ -93,7 +93,7 @@ impl Settings {
 
     fn collector(&self, number: usize, ports: [u16; 2], brokers: Option<&Brokers>) -> Outcome<Running> {
         let mut command = Command::new(&self.tracectl);
-        command.args(["collect", "--json", "--live", "127.0.0.1:0", "--gap-time", "30s"]);
+        command.args(["collect", "--json", "--no-key", "--live", "127.0.0.1:0", "--gap-time", "30s"]);
         for (option, port) in ["--control", "--data"].into_iter().zip(ports) {
             command.args([option, &format!("0.0.0.0:{port}")]);
         }

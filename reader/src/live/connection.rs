@@ -68,7 +68,9 @@ impl<S: Read + Write> Relay<S> {
             Some(key) if connect.asks_for_key() => relay.prove(key)?,
             Some(_) => return Err(LiveError::Key("it does not ask for the shared key; leave `--key-file` out")),
             None if connect.asks_for_key() => {
-                return Err(LiveError::Key("it asks for a shared key: `--key-file FILE`"));
+                return Err(LiveError::Key(
+                    "it asks for a shared key: copy the file that `tracectl collect` names, and give it (`--key-file FILE`)",
+                ));
             }
             None => {}
         }

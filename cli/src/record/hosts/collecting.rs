@@ -8,7 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use tracepoint_collector::{Addresses, CollectError, Collector, Counts, Options};
+use tracepoint_collector::{Addresses, CollectError, Collector, Counts, IpNet, Options};
+use tracepoint_reader::net::stream::SharedKey;
 
 /// A collector that runs.
 #[derive(Debug)]
@@ -22,10 +23,16 @@ pub(super) struct Collecting {
 }
 
 impl Collecting {
-    /// Collects below `output`.
-    pub(super) fn start(output: &Path, [control, data]: [SocketAddr; 2], max_size: u64) -> Result<Self, Failure> {
+    /// Collects below `output` from hosts that have this key. Viewers are on this machine, and are not asked for it.
+    pub(super) fn start(
+        output: &Path,
+        [control, data]: [SocketAddr; 2],
+        key: SharedKey,
+        max_size: u64,
+    ) -> Result<Self, Failure> {
         let viewers = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let collector = Collector::bind(Options::new(output).control(control).data(data).live(viewers))?;
+        let options = Options::new(output).control(control).data(data).live(viewers).key(key);
+        let collector = Collector::bind(options.allow_stock_viewers([IpNet::from(viewers.ip())]))?;
         let addresses = collector.addresses();
         let (is_over, is_full) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (over, full) = (Arc::clone(&is_over), Arc::clone(&is_full));

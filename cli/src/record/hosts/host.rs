@@ -170,9 +170,9 @@ impl Host {
     }
 
     /// Has it record. An error shows at the end of the remote shell.
-    pub(super) fn record(&mut self, arguments: Vec<String>) {
+    pub(super) fn record(&mut self, arguments: Vec<String>, key: &str) {
         let Some(input) = &mut self.input else { return };
-        let _ = serde_json::to_writer(&mut *input, &Request { arguments });
+        let _ = serde_json::to_writer(&mut *input, &Request { arguments, key: key.to_owned() });
         let _ = input.write_all(b"\n").and_then(|()| input.flush());
     }
 

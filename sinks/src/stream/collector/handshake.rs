@@ -49,7 +49,7 @@ impl Collector {
         }
         if capabilities.key != options.key.is_some() {
             let why = if capabilities.key {
-                "the collector asks for a shared key, which this sender does not have (`--key-file`)"
+                "the collector asks for a shared key, which this sender does not have: copy the file that `tracectl collect` names, and give it (`--key-file`)"
             } else {
                 "the collector does not ask for the shared key (`tracectl collect --key-file`), so it may be another one"
             };

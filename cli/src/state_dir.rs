@@ -1,0 +1,39 @@
+//! The directory for what outlasts a command: `$XDG_STATE_HOME`, or `~/.local/state`.
+
+use crate::failure::Failure;
+use nix::unistd::{Uid, User};
+use std::env;
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// The directory; `None` if this user has no home. `mend` says what to do without it.
+pub(crate) fn state_dir(mend: &str) -> Result<Option<PathBuf>, Failure> {
+    // With `--user`, the variable is still root's.
+    let own = |home: &PathBuf| home.metadata().is_ok_and(|home| home.uid() == Uid::effective().as_raw());
+    let home = || absolute("HOME").filter(own).or_else(|| Some(User::from_uid(Uid::effective()).ok()??.dir));
+    match absolute("XDG_STATE_HOME") {
+        Some(state) => made(state, mend).map(Some),
+        None => Ok(home().map(|home| home.join(".local/state"))),
+    }
+}
+
+/// A variable with an absolute path.
+pub(crate) fn absolute(name: &str) -> Option<PathBuf> {
+    env::var_os(name).filter(|value: &OsString| Path::new(value).is_absolute()).map(PathBuf::from)
+}
+
+/// The directory of `$XDG_STATE_HOME`, which is made if it does not exist.
+fn made(dir: PathBuf, mend: &str) -> Result<PathBuf, Failure> {
+    let failed = |reason: String| {
+        Failure::Refused(format!("cannot use `$XDG_STATE_HOME`: {reason}; correct the variable, or {mend}"))
+    };
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
+    made.map_err(|error| failed(format!("{} cannot be made: {error}", dir.display())))?;
+    let owner = dir.metadata().map_err(|error| failed(format!("{}: {error}", dir.display())))?.uid();
+    if owner != Uid::effective().as_raw() {
+        return Err(failed(format!("{} belongs to user {owner}", dir.display())));
+    }
+    Ok(dir)
+}
