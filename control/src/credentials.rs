@@ -109,6 +109,11 @@ impl Credentials {
         })
     }
 
+    /// The same rights, where it does not matter what its memory holds.
+    pub(crate) const fn as_dumpable(self) -> Self {
+        Self { is_dumpable: true, ..self }
+    }
+
     /// Its effective user.
     pub(crate) const fn user(&self) -> u32 {
         self.users[1]

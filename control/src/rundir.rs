@@ -154,10 +154,19 @@ impl Trusted {
 
     /// Fails if the calling thread has more rights than they have.
     pub(crate) fn check(&self) -> Result<(), RunDirError> {
+        self.compare(|own| own)
+    }
+
+    /// The same for a process that opens files for them and has no secrets of its own, as one that has become another user for that.
+    pub(crate) fn check_beside_memory(&self) -> Result<(), RunDirError> {
+        self.compare(Credentials::as_dumpable)
+    }
+
+    fn compare(&self, of: fn(Credentials) -> Credentials) -> Result<(), RunDirError> {
         if self.is_root() {
             return Ok(());
         }
-        let own = credentials(&self.path)?;
+        let own = of(credentials(&self.path)?);
         let excess = own.beyond(self.owner).or_else(|| own.foreign_group(self.group));
         excess.map_or(Ok(()), |excess| Err(more_rights(&self.path, self.owner, excess)))
     }

@@ -121,7 +121,8 @@ impl<'a> Act<'a> {
     pub(super) fn end(mut self) -> Vec<ActionResult> {
         let Self { subject, trigger, .. } = self;
         // A session that was removed meanwhile has no state either.
-        let _ = state::end(&subject.dir, trigger, &mut self.results, &self.temporaries, self.snapshots);
+        let _ =
+            state::end(&subject.dir, (trigger, subject.author), &mut self.results, &self.temporaries, self.snapshots);
         for program in self.programs {
             let (pid, id, session) = (program.pid(), trigger.id.clone(), subject.dir.path().to_owned());
             program.watch(move |status| {
@@ -138,7 +139,12 @@ impl<'a> Act<'a> {
         let reserved = snapshot::reserve(output, self.occurrence, self.now)?;
         self.temporaries.push(reserved.temporary.clone());
         // If this cannot be entered, the directory stays should this process be killed now.
-        let _ = state::writing(&self.subject.dir, self.trigger, reserved.temporary.clone(), self.now);
+        let _ = state::writing(
+            &self.subject.dir,
+            (self.trigger, self.subject.author),
+            reserved.temporary.clone(),
+            self.now,
+        );
         let kept = reserved.write(self.subject.dir.path(), self.occurrence, self.since())?;
         self.snapshots.push(kept.clone());
         Ok(kept.path)

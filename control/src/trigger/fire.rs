@@ -178,7 +178,8 @@ pub enum Fired {
 ///
 /// [`TriggerError::NotFired`] if `when` is not [`When::CoreDump`]: other conditions are noticed, not reported.
 /// [`TriggerError::NotPermitted`], [`TriggerError::Unsupported`], [`TriggerError::Malformed`] and [`TriggerError::ListenerAction`] are the negative
-/// answers of a listener. [`TriggerError::Action`] is the first action that failed here; the others were done. [`TriggerError::Socket`] and
+/// answers of a listener. [`TriggerError::Control`] as well if this process has more rights than the owner of the run directory, whose sessions name
+/// outputs and programs. [`TriggerError::Action`] is the first action that failed here; the others were done. [`TriggerError::Socket`] and
 /// [`TriggerError::Control`]: the path or the run directory cannot be used.
 #[expect(clippy::needless_pass_by_value, reason = "a condition without a value reads best by value")]
 pub fn trigger_fire(when: When, socket_path: Option<&Path>, payload: &CoreDump) -> Result<Fired, TriggerError> {
@@ -210,7 +211,9 @@ pub fn trigger_fire(when: When, socket_path: Option<&Path>, payload: &CoreDump) 
             Err(TriggerError::socket(&path)(error))
         };
     }
-    let runner = TriggerRunner::new(Controller::at(RunDir::open(run_dir)?)?);
+    let run_dir = RunDir::open(run_dir)?;
+    run_dir.trusted()?.check_beside_memory()?;
+    let runner = TriggerRunner::new(Controller::at(run_dir)?);
     let fired = Fired::here(runner.run(payload)?);
     // How they end is known to their parent alone.
     runner.wait_for_programs(PROGRAMS_TIMEOUT);

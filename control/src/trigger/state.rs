@@ -4,16 +4,19 @@
 //! on the directory, twice: [`begin`] counts the occurrence and decides whether to act, [`end`] enters what became of the actions. No lock is
 //! held while the actions are done. The file is replaced atomically, so that readers need no lock, and has a spare, so that a full run
 //! directory does not keep a trigger from acting. A state that cannot be read begins anew.
+//!
+//! In a run directory that a group shares, any member can write a state. So a directory that it names is removed only if it is in the output of a
+//! snapshot that the trigger takes, and only where that output may be [opened](Author) as well.
 
 use super::result::ActionResult;
 use crate::app::{TRIGGERS, read_json, replace_json_with_spare};
 use crate::controller::NamedSession;
-use crate::private_dir::{DirError, PrivateDir};
+use crate::private_dir::{Author, DirError, PrivateDir};
 use crate::session_dir::lock::Lock;
-use crate::spec::TriggerSpec;
+use crate::spec::{Do, TriggerSpec};
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long to wait for the lock: its holders write a file, and remove old snapshots.
@@ -106,7 +109,7 @@ pub(super) fn begin(
 /// Enters a directory in which a snapshot is being written, so that it is removed later if this process is killed.
 pub(super) fn writing(
     session: &PrivateDir,
-    trigger: &TriggerSpec,
+    (trigger, author): (&TriggerSpec, Author),
     path: PathBuf,
     now: SystemTime,
 ) -> Result<(), DirError> {
@@ -117,7 +120,7 @@ pub(super) fn writing(
             .partition(|old| since_ns.saturating_sub(old.since_ns) > ABANDONED);
         state.writing = others;
         for Writing { path, .. } in abandoned {
-            let _ = fs::remove_dir_all(path);
+            remove_output((trigger, author), &path);
         }
         state.writing.push(Writing { path, since_ns });
     })
@@ -127,7 +130,7 @@ pub(super) fn writing(
 /// removed as well, and its result becomes a failure.
 pub(super) fn end(
     session: &PrivateDir,
-    trigger: &TriggerSpec,
+    (trigger, author): (&TriggerSpec, Author),
     results: &mut [ActionResult],
     temporaries: &[PathBuf],
     snapshots: Vec<KeptSnapshot>,
@@ -144,11 +147,19 @@ pub(super) fn end(
                 ));
                 (result.output, result.errno) = (None, Some(rustix::io::Errno::FBIG.raw_os_error()));
             }
-            let _ = fs::remove_dir_all(&gone.path);
+            remove_output((trigger, author), &gone.path);
         }
         state.failed += results.iter().filter(|result| result.error.is_some()).count() as u64;
         state.last = results.to_vec();
     })
+}
+
+/// Removes a directory that the state names, if it is in the output of a snapshot that this trigger takes. Ignores errors.
+fn remove_output((trigger, author): (&TriggerSpec, Author), path: &Path) {
+    let is_in = |action: &Do| matches!(action, Do::Snapshot(output) if path.parent() == Some(output));
+    if author == Author::Trusted && path.file_name().is_some() && trigger.actions.iter().any(is_in) {
+        let _ = fs::remove_dir_all(path);
+    }
 }
 
 /// Enters how a program ended that the action `run` has started. One that fails counts as an action that failed.
@@ -319,6 +330,30 @@ mod tests {
         assert_eq!(state.retain(&trigger().max_size(5)), [kept(4)]);
         assert_eq!(state.retain(&trigger().max_size(1)), [kept(3), kept(2)]);
         assert_eq!((state.removed, state.snapshots.len()), (4, 0));
+    }
+
+    /// A state that somebody else has written names directories that are no snapshots of the trigger.
+    #[test]
+    fn only_snapshots_of_the_trigger_are_removed() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir()?;
+        let session = PrivateDir::at(&temp.path().join("session"))?;
+        let output = temp.path().join("output");
+        let trigger = TriggerSpec::new(When::CoreDump, Do::Snapshot(output.clone())).named("t1").keep(1);
+        let (own, other) = (output.join("one"), temp.path().join("other"));
+        let named =
+            [&own, &other, &output, &output.join("..")].map(|path| KeptSnapshot { path: path.clone(), bytes: 1 });
+        let old = Writing { path: other.clone(), since_ns: 1 };
+        let forged = TriggerState { snapshots: named.to_vec(), writing: vec![old], ..TriggerState::default() };
+        for (author, is_there) in [(Author::Other(7), true), (Author::Trusted, false)] {
+            fs::create_dir_all(&own)?;
+            fs::create_dir_all(&other)?;
+            change(&session, "t1", |state| state.clone_from(&forged))?;
+            writing(&session, (&trigger, author), output.join("two"), SystemTime::now())?;
+            end(&session, (&trigger, author), &mut [], &[], vec![KeptSnapshot { path: output.join("two"), bytes: 1 }])?;
+            assert_eq!(own.exists(), is_there, "{author:?}");
+            assert!(other.exists() && output.exists(), "{author:?}");
+        }
+        Ok(())
     }
 
     /// A damaged file and a state of a newer version do not keep a trigger from acting.
