@@ -63,7 +63,7 @@ const IDS: &str = "start the agent in a program that has one user and one group,
 const NO_ROOT: &str = "give it a run directory that belongs to root (`TRACEPOINT_RUN_DIR`), shared with the group (`TRACEPOINT_GROUP`) if others are to control it";
 const CAPABILITIES: &str = "start the agent when they are dropped, do without them (ports below 1024: `net.ipv4.ip_unprivileged_port_start`, or a \
                             socket of systemd), or give it a run directory that belongs to root and is shared with a group of its user \
-                            (`TRACEPOINT_RUN_DIR`, `TRACEPOINT_GROUP`)";
+                            (`TRACEPOINT_RUN_DIR` and `TRACEPOINT_GROUP`, which programs of `setcap` ignore)";
 const DUMPABLE: &str = "have it started as its user (`User=` in a unit) rather than change its user itself or, if that user may see its memory, call \
                         `prctl(PR_SET_DUMPABLE, 1)` before the agent starts";
 const GROUP: &str = "start it with a group of its user, make the user a member, or have root make the run directory for this user and group \

@@ -134,7 +134,7 @@ fn a_process_that_has_changed_its_user_goes_on_or_says_why() -> Outcome {
             assert!(said.contains("it is not dumpable") && said.contains("`prctl(PR_SET_DUMPABLE, 1)`"), "{said}");
             assert!(
                 err.contains(&format!(
-                    "process {pid} offers user 65531 no control, who may not debug it: it is not dumpable"
+                    "process {pid} offers no control to user 65531, who may not debug it: it is not dumpable"
                 )),
                 "{err}"
             );

@@ -74,8 +74,8 @@ pub enum ControlError {
         /// The run directory.
         run_dir: PathBuf,
     },
-    /// The process has more rights than its user, whom it therefore offers no control.
-    #[error("process {pid} offers user {user} no control, who may not debug it: {reason}; {mend}")]
+    /// The process has more rights than its user, to whom it therefore offers no control.
+    #[error("process {pid} offers no control to user {user}, who may not debug it: {reason}; {mend}")]
     MoreRights {
         /// Its id.
         pid: u32,
