@@ -20,6 +20,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tracepoint_sinks::stream::StreamWatch;
+use tracepoint_sinks::udp::{UdpStats, UdpWatch};
 use tracepoint_sinks::{CtfSink, Sink, StreamSink, TextSink};
 
 /// Output of a sink: where it writes, and messages about it.
@@ -27,8 +28,9 @@ use tracepoint_sinks::{CtfSink, Sink, StreamSink, TextSink};
 pub(crate) struct Output {
     /// Path of its trace.
     pub(crate) path: Option<PathBuf>,
-    /// Address of its server.
+    /// Address of its server, and what that has done.
     pub(crate) server: Option<SocketAddr>,
+    served: Option<UdpWatch>,
     /// The sender, if it streams.
     pub(crate) stream: Option<StreamWatch>,
     directory: Option<PathBuf>,
@@ -51,6 +53,11 @@ impl Output {
     /// What it has streamed, if it does.
     pub(crate) fn stream_status(&self) -> Option<StreamStatus> {
         self.stream.as_ref().map(StreamStatus::of)
+    }
+
+    /// What its server has sent so far, if it has one.
+    pub(crate) fn served(&self) -> Option<(SocketAddr, UdpStats)> {
+        Some((self.server?, self.served.as_ref()?.stats()))
     }
 
     /// Messages about write errors and freed space.
@@ -83,7 +90,7 @@ pub(crate) fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Re
         }
         "udp" => {
             let sink = udp::server(spec).map_err(|error| error.to_string())?;
-            output.server = Some(sink.address());
+            (output.server, output.served) = (Some(sink.address()), Some(sink.watch()));
             Box::new(sink)
         }
         "stream" => {

@@ -1,6 +1,7 @@
 //! The end of a recording, and its report.
 
 use super::recorded::RecordedProcesses;
+use super::servers::Served;
 use super::unrecorded::Unrecorded;
 use crate::failure::{Failure, Outcome};
 use crate::session::acks::{report_silent, unsupported_rules_by_index};
@@ -37,6 +38,8 @@ pub(super) struct Report {
     notes: Vec<String>,
     /// What was recorded of the kernel.
     kernel: Option<KernelRecorded>,
+    /// What the servers of processes have sent.
+    served: Vec<Served>,
 }
 
 /// Stops the session, waits until the processes have ended the recording, takes the rest of their packets, and removes the session. Of the
@@ -103,7 +106,8 @@ pub(super) fn finish(
     let unrecorded = unrecorded.without(is_recorded);
     let died = !died.is_empty() || !recovered.is_empty();
     let is_full = all.iter().any(|recorded| recorded.is_full);
-    Ok(Report { acks, silent, recovered, unrecorded, died, is_full, failures, notes, kernel: None })
+    let served = Served::of(&all);
+    Ok(Report { acks, silent, recovered, unrecorded, died, is_full, failures, notes, kernel: None, served })
 }
 
 /// Messages about rules that processes do not support: notes, and failures. A filter usually fits some programs only, so that only a rule
@@ -232,6 +236,9 @@ impl Report {
             lost.row(Style::new(), [text("lost"), number(count), text(lost_by(&counters, reason))]);
         }
         lost.write(&mut text_out)?;
+        for served in &self.served {
+            writeln!(text_out, "  {}", served.text())?;
+        }
         for (cpu, lost) in self.kernel.iter().flat_map(|kernel| &kernel.lost_by_cpu) {
             writeln!(text_out, "  CPU {cpu} lost {lost} events of the kernel; see `--kernel-ring-size`")?;
         }
@@ -281,6 +288,7 @@ impl Report {
             "processes": self.acks,
             "recovered": self.recovered,
             "kernel": self.kernel.as_ref().map(kernel_json),
+            "served": self.served.iter().map(Served::json).collect::<Vec<_>>(),
             "not_recorded": self.unrecorded.pids(),
             "not_acknowledged": silent,
             "max_size_reached": self.is_full,

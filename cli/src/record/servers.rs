@@ -1,9 +1,12 @@
 //! The servers at which processes serve their events.
 
-use crate::message;
+use crate::message::{self, counted};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::net::SocketAddr;
 use tracepoint_control::{ProcessKey, Recorded};
+use tracepoint_sinks::udp::UdpStats;
 
 /// The servers that were printed.
 #[derive(Debug, Default)]
@@ -25,5 +28,52 @@ impl Servers {
                 ));
             }
         }
+    }
+}
+
+/// What the server of a process has sent, until the recording has ended.
+#[derive(Debug)]
+pub(super) struct Served {
+    pid: u32,
+    address: SocketAddr,
+    stats: UdpStats,
+}
+
+impl Served {
+    /// Those of all processes.
+    pub(super) fn of(recorded: &[Recorded]) -> Vec<Self> {
+        let of_process = |recorded: &Recorded| {
+            let pid = recorded.process.map_or(0, |process| process.pid);
+            let served = recorded.served.iter().map(|(address, stats)| Self { pid, address: *address, stats: *stats });
+            served.collect::<Vec<_>>()
+        };
+        recorded.iter().flat_map(of_process).collect()
+    }
+
+    const fn sent(&self) -> u64 {
+        self.stats.batch_events + self.stats.legacy_events
+    }
+
+    /// To whom it has sent what, and what it has sent to nobody.
+    pub(super) fn text(&self) -> String {
+        let Self { pid, address, stats } = self;
+        let (sent, clients) = (counted(self.sent(), "event"), counted(stats.sessions, "client"));
+        let mut text = format!("process {pid}: UDP {address} has sent {sent} to {clients}");
+        for (events, what) in
+            [(stats.unacknowledged, "of them were not acknowledged"), (stats.lost, "were sent to no client")]
+        {
+            if events > 0 {
+                let _ = write!(text, ", {events} {what}");
+            }
+        }
+        text
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let Self { pid, address, stats } = self;
+        json!({
+            "pid": pid, "server": address.to_string(), "clients": stats.sessions, "sent": self.sent(),
+            "unacknowledged": stats.unacknowledged, "unsent": stats.lost,
+        })
     }
 }

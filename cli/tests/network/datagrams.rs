@@ -57,7 +57,7 @@ fn end(collect: Collect) {
 fn record(place: &Path, control: SocketAddr, test: &str, load: Load, options: &[&str]) -> Running {
     let Load { events, pause, rings, sync_interval } = load;
     let mut command = Command::new(TRACECTL);
-    command.args(["record", "-e", "network:*", "--stream-udp", "--sync-interval", sync_interval]);
+    command.args(["record", "--json", "-e", "network:*", "--stream-udp", "--sync-interval", sync_interval]);
     command.args(["--add-channel", rings, "--channel", "own"]);
     command.args(["--stream", &control.to_string()]).args(options).arg("--");
     command.arg(std::env::current_exe().unwrap()).args([test, "--exact", "--nocapture"]);
@@ -69,6 +69,13 @@ fn record(place: &Path, control: SocketAddr, test: &str, load: Load, options: &[
 pub(crate) fn finish(mut record: Running, place: &Path, told: &str) {
     let status = wait_for(|| record.0.try_wait().unwrap());
     assert!(status.success(), "{told}: {status}: {}", fs::read_to_string(place.join("record.errors")).unwrap());
+}
+
+/// What the report of a recording says of all events: how many were recorded, and how many were lost.
+fn reported(place: &Path) -> [u64; 2] {
+    let text = fs::read_to_string(place.join("record")).unwrap();
+    let report: Value = serde_json::from_str(text.lines().last().expect(&text)).unwrap();
+    ["recorded", "lost"].map(|name| report[name].as_u64().unwrap())
 }
 
 /// The only trace below a directory.
@@ -138,8 +145,13 @@ fn sums(test: &str, load: Load, seed: u64, faults: Faults, gap_time: &str, optio
     let told = format!("TRACEPOINT_SEED={seed}, {faults:?}, {gap_time}, {options:?}");
     finish(record(place.path(), control, test, load, options), place.path(), &told);
     end(collect);
-    let trace = trace_below(&place.path().join("stored"));
-    let threads = stored(&trace, &told);
+    balance(place.path(), 2 * load.events, &told, &proxy, faults)
+}
+
+/// What became of all events: the trace, its account, and the report of the recording say the same.
+fn balance(place: &Path, events: u64, told: &str, proxy: &UdpProxy, faults: Faults) -> Sums {
+    let trace = trace_below(&place.join("stored"));
+    let threads = stored(&trace, told);
     let verified = Command::new(TRACECTL).args(["verify", "--failures"]).arg(&trace).output().unwrap();
     assert!(verified.status.success(), "{told}: {}", String::from_utf8_lossy(&verified.stdout));
     let sums = account(&trace);
@@ -147,7 +159,8 @@ fn sums(test: &str, load: Load, seed: u64, faults: Faults, gap_time: &str, optio
     println!("{told}");
     let delivered: u64 = threads.iter().map(|numbers| numbers.len() as u64).sum();
     assert_eq!(delivered, sums.written, "{told}");
-    assert_eq!(sums.written + sums.network + sums.other, 2 * load.events, "{told}");
+    assert_eq!(sums.written + sums.network + sums.other, events, "{told}");
+    assert_eq!(reported(place), [sums.written, sums.network + sums.other], "{told}");
     // Of 200 datagrams, one in a hundred may be none.
     assert!(proxy.lost() > 0 || faults.loss < 50, "{told}: the network loses datagrams");
     sums
@@ -195,6 +208,33 @@ fn what_bad_networks_lose_is_sent_again_or_counted() {
         lost(test, seed, faults(300), "10ms", &[]);
         assert!(lost(test, seed, faults(100), "2s", &["--resend-buffer", "0"]) > 0, "TRACEPOINT_SEED={seed}");
     }
+    for seed in seed::campaign(1) {
+        // Each tenth datagram is changed on its way, and its checksum fits.
+        let changed = Faults { corruption: 100, ..Faults::NONE };
+        assert_eq!(lost(test, seed, changed, "2s", &[]), 0, "TRACEPOINT_SEED={seed}: changed");
+        assert!(lost(test, seed, changed, "2s", &["--resend-buffer", "0"]) > 0, "TRACEPOINT_SEED={seed}: changed");
+    }
+}
+
+/// The control connection stays: the collector says at the end what it has.
+#[test]
+fn what_a_partition_keeps_from_the_collector_is_lost() {
+    if is_traced() {
+        return;
+    }
+    let test = "datagrams::what_a_partition_keeps_from_the_collector_is_lost";
+    let place = TempDir::new_in("/dev/shm").unwrap();
+    let (collect, [control, data]) = collect(place.path(), "collect", [ANY, "127.0.0.2:0"], "500ms");
+    let front = SocketAddr::new(control.ip(), data.port());
+    let proxy = UdpProxy::start(front, data, 1, [Faults::NONE; 2]);
+    let load = Load { events: 1000, pause: 1000, ..SMALL };
+    let record = record(place.path(), control, test, load, &[]);
+    wait_for(|| (proxy.received() > 10).then_some(()));
+    proxy.cut();
+    finish(record, place.path(), "a partition");
+    end(collect);
+    let sums = balance(place.path(), 2 * load.events, "a partition", &proxy, Faults::NONE);
+    assert!(sums.written > 0 && sums.network > 0 && sums.other == 0, "{sums:?}");
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub(crate) struct UdpProxy {
     /// Datagrams that came from clients, and those of them that were lost.
     received: Arc<AtomicU64>,
     lost: Arc<AtomicU64>,
+    is_cut: Arc<AtomicBool>,
 }
 
 struct Client {
@@ -34,10 +35,16 @@ impl UdpProxy {
     pub(crate) fn start(address: SocketAddr, server: SocketAddr, seed: u64, faults: [Faults; 2]) -> Self {
         let front = UdpSocket::bind(address).expect("a socket");
         front.set_read_timeout(Some(IDLE)).expect("a timeout");
-        let stop = Arc::new(AtomicBool::new(false));
+        let [stop, is_cut] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
         let [received, lost] = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
         let address = front.local_addr().expect("an address");
-        let proxy = Self { address, stop: Arc::clone(&stop), received: Arc::clone(&received), lost: Arc::clone(&lost) };
+        let proxy = Self {
+            address,
+            stop: Arc::clone(&stop),
+            received: Arc::clone(&received),
+            lost: Arc::clone(&lost),
+            is_cut: Arc::clone(&is_cut),
+        };
         let connect = move || {
             let socket = UdpSocket::bind(("0.0.0.0", 0))?;
             socket.connect(server)?;
@@ -66,7 +73,9 @@ impl UdpProxy {
                     }
                     // A receiver that has ended gets nothing.
                     while let Some(datagram) = client.there.take(now) {
-                        let _ = client.socket.send(&datagram);
+                        if !is_cut.load(Ordering::Relaxed) {
+                            let _ = client.socket.send(&datagram);
+                        }
                     }
                     while let Some(datagram) = client.back.take(now) {
                         let _ = front.send_to(&datagram, address);
@@ -81,6 +90,11 @@ impl UdpProxy {
     /// Datagrams that came from clients. Who sends no more than 100 ahead of them loses none in the socket of the proxy.
     pub(crate) fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
+    }
+
+    /// Nothing reaches the server from now on.
+    pub(crate) fn cut(&self) {
+        self.is_cut.store(true, Ordering::Relaxed);
     }
 
     /// Datagrams that were lost on their way to the server.

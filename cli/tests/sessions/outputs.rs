@@ -1,9 +1,10 @@
 //! Outputs of sessions: files, servers, lines of text, and chunks.
 
-use super::{Outcome, Place, is_traced, program, until};
+use super::{Outcome, Place, is_traced, kill, program, until};
 use std::fs;
 use std::io::pipe;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 fn json(text: &str) -> Result<serde_json::Value, serde_json::Error> {
@@ -77,7 +78,7 @@ fn a_process_killed_while_it_writes_a_file_is_recovered() -> Outcome {
     let mut traced = place.start("outputs::a_process_killed_while_it_writes_a_file_is_recovered");
     let pid = traced.0.id().to_string();
     let arguments = ["record", "-e", "shop:paid", "-p", &pid, "--dt", "died.dt", "--json"];
-    let record = place.command(&arguments).stdout(std::process::Stdio::piped()).spawn()?;
+    let record = place.command(&arguments).stdout(Stdio::piped()).spawn()?;
     until(|| place.path("died.dt").exists() && !place.on().is_empty());
     std::thread::sleep(Duration::from_millis(300));
     traced.0.kill()?;
@@ -143,6 +144,41 @@ fn the_address_of_a_server_is_printed_and_can_be_read() -> Outcome {
         err.contains("serves its events on UDP 127.0.0.1:") && err.contains("tracectl read --server-port "),
         "{err}"
     );
+    Ok(())
+}
+
+/// What was sent, and to how many, is in the summary; what nobody has read is lost.
+#[test]
+fn a_recording_tells_what_its_server_has_sent() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _traced = place.start("outputs::a_recording_tells_what_its_server_has_sent");
+    let arguments = ["record", "-e", "shop:*", "--udp", "127.0.0.1:0", "--duration", "700ms"];
+    let (code, out, err) = place.tracectl(&arguments);
+    let line = out.lines().find(|line| line.contains(": UDP 127.0.0.1:")).ok_or(format!("{out}{err}"))?;
+    let lost = out.split_once(", ").and_then(|(_, rest)| rest.split_once(" lost (100.0 %)")).ok_or(out.clone())?.0;
+    assert!(code == Some(0) && out.starts_with("0 events of 1 process"), "{out}{err}");
+    assert!(line.ends_with(&format!(" has sent 0 events to 0 clients, {lost} were sent to no client")), "{out}");
+
+    // A client that reads some of them.
+    let mut command = place.command(&["record", "--json", "-e", "shop:*", "--udp", "127.0.0.1:0"]);
+    let errors = place.path("errors");
+    let record = command.stdout(Stdio::piped()).stderr(fs::File::create(&errors)?).spawn()?;
+    let said = || fs::read_to_string(&errors).unwrap_or_default();
+    until(|| said().contains("--server-port "));
+    let said = said();
+    let port = said.split_once("--server-port ").and_then(|(_, port)| port.lines().next()).ok_or("no port")?;
+    let (_, events, _) = place.tracectl(&["read", "--server-port", port, "--events-limit", "10"]);
+    assert!(events.lines().count() >= 10, "{events}");
+    kill(&record, "INT")?;
+    let report = json(&String::from_utf8(record.wait_with_output()?.stdout)?)?;
+    let served = &report["served"][0];
+    let count = |of: &serde_json::Value| of.as_u64().unwrap_or_default();
+    assert!(count(&served["clients"]) >= 1 && count(&served["sent"]) >= 10, "{served}");
+    assert_eq!(count(&report["recorded"]), count(&served["sent"]), "{report}");
+    assert_eq!(count(&report["lost"]), count(&served["unsent"]), "{report}");
     Ok(())
 }
 

@@ -153,7 +153,7 @@ impl RemoteProcess {
     pub(super) fn end(mut self, runs: bool, rings: Option<&RemoteRingDirs>, rights: &Rights) -> Recorded {
         self.take(rights);
         let progress = self.progress();
-        let Self { dir, drain, notes, unopened, .. } = self;
+        let Self { dir, drain, notes, unopened, outputs, .. } = self;
         let (reports, mut damage) = rights.as_self(|| drain.end(runs));
         damage.extend(notes.into_iter().chain(unopened));
         let complete = damage.is_empty() && reports.iter().all(|report| report.account.complete);
@@ -177,6 +177,7 @@ impl RemoteProcess {
             notes: damage,
             errors,
             is_full,
+            served: outputs.iter().filter_map(outputs::Output::served).collect(),
             servers: Vec::new(),
             streams: Vec::new(),
             notices: Vec::new(),

@@ -6,6 +6,7 @@ use crate::process::ProcessKey;
 use crate::stream_status::StreamStatus;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use tracepoint_sinks::udp::UdpStats;
 
 /// The result or progress of one process, recorded by one [`Recorder`](super::Recorder).
 #[derive(Clone, Debug, Default)]
@@ -19,6 +20,8 @@ pub struct Recorded {
     pub outputs: Vec<PathBuf>,
     /// The addresses of its servers, while it is recorded.
     pub servers: Vec<SocketAddr>,
+    /// What its servers have sent, once the recording has ended, by their addresses.
+    pub served: Vec<(SocketAddr, UdpStats)>,
     /// What its sinks that stream have done, while it is recorded.
     pub streams: Vec<StreamStatus>,
     /// The number of bytes that sinks accepted.
@@ -67,6 +70,7 @@ impl Recorded {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.outputs.extend(other.outputs.iter().cloned());
         self.servers.extend(&other.servers);
+        self.served.extend(&other.served);
         self.streams.extend(other.streams.iter().cloned());
         self.complete &= other.complete;
         self.is_full |= other.is_full;
