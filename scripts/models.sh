@@ -31,9 +31,9 @@ sed -i '/path = /d' "$copy/Cargo.toml"
 cd "$copy"
 
 mutate() { # letter, file below ring/src, sinks/src or probes/src, extended regex, replacement
-    rm -rf ring/src sinks/src/stream/bucket
+    rm -rf ring/src sinks/src/bucket
     cp -r "$root/ring/src" ring/
-    cp -r "$root/sinks/src/stream/bucket" sinks/src/stream/
+    cp -r "$root/sinks/src/bucket" sinks/src/
     cp "$root/probes/src/flights.rs" probes/src/
     local file=ring/src/$2
     [ -e "$file" ] || file=sinks/src/$2

@@ -28,7 +28,7 @@ pub(crate) struct List {
     /// Only this process, in the run directory that this process uses
     #[arg(short, long, value_name = "PID")]
     pid: Option<u32>,
-    /// Show also where each tracepoint is declared, all of its documentation, and of each process how its platform traces: the form of sites, the clock, the machine's boot
+    /// Show also where each tracepoint is declared, all of its documentation, and of each process how its platform traces: the form of sites, the clock, the machine's boot, the outputs that it was built with
     #[arg(short, long)]
     verbose: bool,
     /// Write one JSON object: `run_dir`, `processes`, `in_code` (sessions in the code of programs), `dead` (processes that died while a session recorded them), and `leftovers` (rings of sessions that are over)
@@ -102,6 +102,9 @@ fn write(out: &mut impl Write, process: &Application, is_verbose: bool) -> io::R
         writeln!(out, "{FAINT}  {}{FAINT:#}", status.platform)?;
         let place = format!("user {user}, pid namespace {pid_namespace}, host {}, boot {boot}", in_line(hostname));
         writeln!(out, "{FAINT}  tracepoint {}, {place}{FAINT:#}", in_line(library))?;
+        if let Some(sinks) = &info.sinks {
+            writeln!(out, "{FAINT}  outputs of its own: {}{FAINT:#}", in_line(&sinks.join(", ")))?;
+        }
     }
     if process.is_damaged() {
         writeln!(out, "  another program has damaged its description, and it has not written it again")?;

@@ -10,8 +10,8 @@ use crate::rundir::RunDir;
 use crate::session_dir::BANDWIDTH;
 use rustix::fs::{FallocateFlags, fallocate};
 use std::io;
+use tracepoint_sinks::Bucket;
 use tracepoint_sinks::Sink;
-use tracepoint_sinks::stream::Bucket;
 
 /// The size of a file in bytes: a page.
 const SIZE: usize = 4096;

@@ -15,6 +15,7 @@ mod remove;
 mod restored;
 mod silence;
 mod snapshot;
+mod unbuilt;
 mod wait;
 
 pub use application::Application;
@@ -27,6 +28,7 @@ pub(crate) use named::log_line;
 pub use named::{NamedSession, Rotation};
 pub use remove::Removed;
 pub use silence::SilenceReason;
+pub use unbuilt::Unbuilt;
 pub use wait::Acknowledged;
 
 use crate::ack::{Ack, AckState};

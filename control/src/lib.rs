@@ -67,6 +67,7 @@ mod own_thread;
 mod owner_pipe;
 mod private_dir;
 mod process;
+mod random_id;
 mod recorder;
 mod rights;
 mod ring_files;
@@ -75,6 +76,7 @@ mod rundir;
 mod secure_exec;
 mod session;
 mod session_dir;
+mod sink_features;
 mod snapshot;
 mod spec;
 mod state;
@@ -96,7 +98,7 @@ pub use bandwidth::BandwidthUse;
 pub use consumer_loop::DrainCounters;
 pub use controller::{
     Acknowledged, Application, ControlError, Controller, Leftover, Listed, Mismatch, NamedSession, Removed, Rotation,
-    SessionInCode, SilenceReason, Unmatched,
+    SessionInCode, SilenceReason, Unbuilt, Unmatched,
 };
 pub use kernel::{KernelError, KernelEvents, KernelRecorded, KernelRecorder, KernelRecording};
 pub use limit::{Limit, LimitError};

@@ -1,10 +1,15 @@
 //! Makes the sinks that a session's description names, each with a limit on the space that it uses.
 
 mod ctf;
+#[cfg(feature = "dt")]
+mod dt;
 mod file;
 mod in_rings;
 mod names;
 mod space;
+#[cfg(feature = "stream")]
+mod stream;
+#[cfg(feature = "udp")]
 mod udp;
 
 pub(crate) use ctf::{Chunks, ctf};
@@ -13,15 +18,14 @@ pub(crate) use in_rings::InRings;
 pub(crate) use space::{Allowance, LimitReached};
 
 use crate::notice::Notice;
+use crate::sink_features::SinkFeature;
 use crate::spec::SinkSpec;
 use crate::stream_status::StreamStatus;
 use space::Watch;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tracepoint_sinks::stream::StreamWatch;
-use tracepoint_sinks::udp::{UdpStats, UdpWatch};
-use tracepoint_sinks::{CtfSink, Sink, StreamSink, TextSink};
+use tracepoint_sinks::{CtfSink, Sink, StreamWatch, TextSink, UdpStats, UdpWatch};
 
 /// Output of a sink: where it writes, and messages about it.
 #[derive(Debug, Default)]
@@ -72,11 +76,15 @@ impl Output {
 
 /// Makes a sink for the trace called `name`; the error is the reason why it cannot be made.
 pub(crate) fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Result<(Box<dyn Sink>, Output), String> {
+    if let Some(missing) = SinkFeature::missing(spec) {
+        return Err(missing.refusal());
+    }
     let mut output = Output::default();
     let sink: Box<dyn Sink> = match spec.kind.as_str() {
+        #[cfg(feature = "dt")]
         "dt" => {
             space::require_space(&spec.path)?;
-            let (sink, path) = file::dt(&spec.path, name, spec.dt_slots())?;
+            let (sink, path) = dt::file(&spec.path, name, spec.dt_slots())?;
             output.path = Some(path);
             Box::new(sink)
         }
@@ -88,14 +96,16 @@ pub(crate) fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Re
             (output.file, output.path) = (Some(path.clone()), Some(path));
             Box::new(TextSink::new(file))
         }
+        #[cfg(feature = "udp")]
         "udp" => {
             let sink = udp::server(spec).map_err(|error| error.to_string())?;
             (output.server, output.served) = (Some(sink.address()), Some(sink.watch()));
             Box::new(sink)
         }
+        #[cfg(feature = "stream")]
         "stream" => {
             let stream = spec.stream.as_ref().ok_or("a sink of the kind `stream` needs the address of its peer")?;
-            let sink = StreamSink::new(stream.options(name)?).map_err(|error| error.to_string())?;
+            let sink = stream::sender(stream, name)?;
             output.stream = Some(sink.watch());
             Box::new(sink)
         }

@@ -29,7 +29,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tracepoint_core::channel::{MemorySource, RING_IDENTITY, RingMemory, RingRequest};
-use tracepoint_sinks::stream::Bucket;
+use tracepoint_sinks::Bucket;
 
 /// Suffix of the names of ring files.
 pub(crate) const RING_SUFFIX: &str = ".ring";

@@ -62,10 +62,10 @@ pub use trigger::{Do, TriggerSpec, When};
 
 use crate::private_dir::PrivateDir;
 use crate::process::ProcessKey;
+use crate::random_id::random_id;
 use serde::{Deserialize, Serialize};
 use std::iter::once;
 use toml::{Table, Value};
-use uuid::Uuid;
 
 const FORMAT: &str = "tracepoint-session";
 const VERSION: i64 = 1;
@@ -168,7 +168,7 @@ impl SessionSpec {
 
     /// A stopped session without rules and sinks.
     pub fn new() -> Self {
-        Self { id: Uuid::new_v4().to_string(), generation: 1, ..Self::default() }
+        Self { id: random_id().to_string(), generation: 1, ..Self::default() }
     }
 
     /// The rules in order; an error for each rule that this version does not understand.
@@ -298,7 +298,7 @@ impl SessionSpec {
     /// A copy of this session with a new id.
     #[must_use]
     pub fn another(&self) -> Self {
-        Self { id: Uuid::new_v4().to_string(), generation: 1, owner: None, ..self.clone() }
+        Self { id: random_id().to_string(), generation: 1, owner: None, ..self.clone() }
     }
 
     /// Ends the session when this process exits or is killed.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tracepoint_sinks::stream::StreamWatch;
+use tracepoint_sinks::StreamWatch;
 
 /// The file with a list of them that a recorder keeps beside the rings of a process, for `status` and for recovery.
 pub(crate) const STREAMS: &str = "streams.json";

@@ -9,7 +9,7 @@
 #![allow(unreachable_pub, reason = "the included files are public in their crate")]
 #![allow(unexpected_cfgs, reason = "the included files know features of their crate, which are off here")]
 
-#[path = "../../sinks/src/stream/bucket/words.rs"]
+#[path = "../../sinks/src/bucket/words.rs"]
 mod bucket_words;
 #[path = "../../ring/src/channel/failpoint.rs"]
 #[macro_use]

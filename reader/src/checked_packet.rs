@@ -36,9 +36,9 @@ pub(crate) fn open(
 ) -> Result<Packet, Damaged> {
     let before = state.clock;
     let found = checked(window, metadata, state, offset, number);
-    let found = match (found, &mut *window) {
+    let found = match (found, window.file()) {
         // It is cut off, unless other packets are in what it claims.
-        (Ok(packet), Window::File(file)) if packet.size() > file.length() - offset && packet.is_checkable(metadata) => {
+        (Ok(packet), Some(file)) if packet.size() > file.length() - offset && packet.is_checkable(metadata) => {
             match next_in_file(file, metadata, offset, 0) {
                 Some(_) => {
                     let reason = format!(
@@ -54,10 +54,9 @@ pub(crate) fn open(
     };
     found.map_err(|(fault, size)| {
         state.clock = before;
-        let next = match window {
-            Window::Slots(slots) if slots.is_readable() => Some(slots.following(offset, 0)),
-            Window::Slots(_) | Window::Fed(_) => None,
-            Window::File(file) => next_in_file(file, metadata, offset, size),
+        let next = match window.file() {
+            Some(file) => next_in_file(file, metadata, offset, size),
+            None => window.behind_damage(offset),
         };
         let next = next.filter(|next| *next < window.length());
         Damaged { offset: offset + fault.bit / 8, short: fault.short, reason: fault.in_header(), next }

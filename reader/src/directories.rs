@@ -1,4 +1,4 @@
-//! Searches directory trees.
+//! Searches directory trees, and lists the files of a trace.
 
 use crate::error::ReadError;
 use std::fs::{self, DirEntry, FileType};
@@ -63,4 +63,25 @@ pub(crate) fn find<E: From<ReadError>>(
     }
     found.sort();
     Ok(found)
+}
+
+/// The files of a trace directory that hold streams: all regular files but the metadata and hidden ones.
+///
+/// # Errors
+///
+/// If the directory cannot be read.
+pub fn stream_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let hidden = name.as_encoded_bytes().starts_with(b".");
+        // A dangling link is kept, and reported as damage.
+        let regular = fs::metadata(entry.path()).map_or(true, |file| file.is_file());
+        if !hidden && name != "metadata" && regular {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    Ok(files)
 }

@@ -62,6 +62,7 @@ pub enum ReadError {
         reason: String,
     },
     /// The file is not a valid dt file.
+    #[cfg(feature = "traces")]
     #[error(transparent)]
     Dt(#[from] datatrace::ReadError),
     /// The dt file holds no trace: it has no metadata.

@@ -24,8 +24,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::error::ReadError;
+use crate::item::Item;
 use crate::loss::Damage;
-use crate::merge::{IncrementalMerge, Item, Polled, Watermark, traces};
+use crate::merge::{IncrementalMerge, Polled, traces};
+use crate::watermark::Watermark;
 use directory::{Directory, Renewed};
 use files::{Files, StreamKey};
 use rings::{Known, Rings};

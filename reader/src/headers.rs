@@ -32,7 +32,7 @@ impl Packets {
     /// # Errors
     /// [`ReadError::Io`] if it cannot be opened.
     pub fn open(metadata: &Metadata, file: &Path) -> Result<Self, ReadError> {
-        let window = Window::File(FileWindow::open(file).map_err(|error| ReadError::io(file, error))?);
+        let window = Window::of_file(FileWindow::open(file).map_err(|error| ReadError::io(file, error))?);
         let (metadata, state) = (metadata.clone(), State::new(metadata.slots()));
         Ok(Self { metadata, file: file.to_owned(), window, state, offset: 0, number: 0, done: false })
     }

@@ -18,12 +18,12 @@ mod writer;
 
 use std::io::{self, Write};
 
-use jiff::Timestamp;
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use tz::UtcDateTime;
 
 use crate::event::{Event, Stream};
+use crate::item::Item;
 use crate::loss::{Loss, LossKind};
-use crate::merge::Item;
 use crate::text::PACKET_MEMBERS;
 use crate::value::{Int, StructValue, Value};
 
@@ -185,6 +185,5 @@ fn not_finite(number: f64) -> &'static str {
 
 fn rfc3339(time_ns: i64) -> String {
     // All times that 64 bits of nanoseconds reach are within the calendar's range.
-    let timestamp = Timestamp::from_nanosecond(i128::from(time_ns)).unwrap_or(Timestamp::UNIX_EPOCH);
-    format!("{timestamp:.9}")
+    UtcDateTime::from_total_nanoseconds(time_ns.into()).unwrap_or(UtcDateTime::UNIX_EPOCH).to_string()
 }

@@ -9,6 +9,9 @@
 //! [`convert`] converts between dt files and directories. [`udp`] is the client of the UDP trace server. [`net`] has the messages with which
 //! traces are carried over a network. [`kernel`] reads what Linux tells of its own tracepoints.
 //!
+//! All that is chosen by cargo features, which are on by default: `traces` (what opens files and directories), `stream` (the protocols of [`net`]
+//! and, with `traces`, live viewing), `udp` and `usdt`. A program that only records itself needs none of them.
+//!
 //! Input is treated as hostile: lengths, depths and memory are bounded, no input causes a panic, and damage in one stream leaves the
 //! others readable. A trace is read through windows of bounded size, so it may be larger than memory.
 //!
@@ -26,81 +29,105 @@
 //! ```
 
 #![forbid(unsafe_code)]
+// What only traces need of what packets need as well.
+#![cfg_attr(not(feature = "traces"), allow(dead_code))]
 
 pub mod account;
 mod boot_id;
 mod checked_packet;
 mod checksum;
 mod chunk;
+#[cfg(feature = "traces")]
 mod clock_alignment;
+#[cfg(feature = "traces")]
 pub mod convert;
 mod decode;
 mod directories;
+#[cfg(feature = "traces")]
 pub mod dt;
 mod error;
 mod event;
 mod fields;
+#[cfg(feature = "traces")]
 mod follow;
 mod headers;
+mod item;
 pub mod json;
 pub mod kernel;
+#[cfg(all(feature = "stream", feature = "traces"))]
 pub mod live;
 mod loss;
+#[cfg(feature = "traces")]
 mod merge;
 pub mod metadata;
 pub mod net;
 mod origin;
 mod packet;
+#[cfg(feature = "traces")]
 mod parallel;
 mod record_layout;
 mod record_sizes;
 mod record_values;
+#[cfg(feature = "traces")]
 mod records;
 pub mod recover;
 mod remote;
 mod ring;
 mod source;
 mod span;
+#[cfg(feature = "traces")]
 mod stream;
 mod take;
 pub mod text;
 pub mod time_namespace;
+#[cfg(feature = "udp")]
 pub mod udp;
+#[cfg(feature = "usdt")]
 pub mod usdt;
 mod value;
+#[cfg(feature = "traces")]
 pub mod verify;
 mod view;
+mod watermark;
+#[cfg_attr(not(feature = "traces"), path = "window/file_only.rs")]
 mod window;
 
 pub use chunk::{chunk_name, chunk_number};
-pub use clock_alignment::ClockAlignment;
-pub use dt::{DtSummary, DtTrace};
+pub use directories::stream_files;
 pub use error::ReadError;
 pub use event::{Event, Stream};
-pub use follow::Follow;
 pub use headers::Packets;
+pub use item::Item;
 pub use loss::{Damage, Loss, LossKind};
-pub use merge::{
-    IndexedPacket, Item, Items, PacketRun, Polled, StreamIndex, Trace, TraceIndex, TraceVisitor, stream_files,
-};
 pub use metadata::Metadata;
 pub use metadata::types::TRACER_OPTIONS;
 pub use origin::Origin;
 pub use packet::{Packet, PacketDecoder};
-pub use parallel::{Parallelism, Visited, Visitor};
 pub use recover::{RecoverError, Recovered, recover};
 pub use span::SpanPart;
-pub use stream::{PacketEnd, Step, StreamReader};
 pub use value::{Int, StructValue, Value};
-pub use verify::{Report, verify, verify_with};
 pub use view::EventView;
+
+#[cfg(feature = "traces")]
+pub use clock_alignment::ClockAlignment;
+#[cfg(feature = "traces")]
+pub use dt::{DtSummary, DtTrace};
+#[cfg(feature = "traces")]
+pub use follow::Follow;
+#[cfg(feature = "traces")]
+pub use merge::{IndexedPacket, Items, PacketRun, Polled, StreamIndex, Trace, TraceIndex, TraceVisitor};
+#[cfg(feature = "traces")]
+pub use parallel::{Parallelism, Visited, Visitor};
+#[cfg(feature = "traces")]
+pub use stream::{PacketEnd, Step, StreamReader};
+#[cfg(feature = "traces")]
+pub use verify::{Report, verify, verify_with};
 
 /// Parts that the other crates of this workspace share. They are not a public API, and may change in any release.
 #[doc(hidden)]
 pub mod internal {
     pub use crate::boot_id::boot_id;
     pub use crate::checksum::{Checked, check, check_padded, checksum, seal, sealed};
-    pub use crate::merge::Watermark;
     pub use crate::record_sizes::{Record, RecordSizes, Records, Unreadable, extend_time};
     pub use crate::recover::{MemoryRings, snapshot_memory};
     pub use crate::remote::{ChannelInfo, End, RemoteConsumer, Round, TakenPacket};
@@ -108,4 +135,5 @@ pub mod internal {
         Bytes, EventCounters, Identity, RING_EXTENSION, Ring, RingPacket, Side, StreamCounters, StreamSnapshot,
         SubBuffer, SubBuffers,
     };
+    pub use crate::watermark::Watermark;
 }

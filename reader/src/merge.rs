@@ -10,10 +10,8 @@ mod index;
 mod losses;
 mod spans;
 mod streams;
-mod watermark;
 mod whole;
 
-use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -21,33 +19,18 @@ use std::path::{Path, PathBuf};
 use crate::clock_alignment::ClockAlignment;
 use crate::dt::DtTrace;
 use crate::error::ReadError;
-use crate::event::Event;
-use crate::loss::{Damage, Loss};
+use crate::item::Item;
+use crate::loss::Damage;
 use crate::metadata::Metadata;
 use cursor::StreamCursor;
 
 pub use by_packet::TraceVisitor;
-pub use directory::stream_files;
 pub(crate) use directory::traces;
 pub(crate) use incremental::IncrementalMerge;
 pub use incremental::Polled;
 pub use index::{IndexedPacket, PacketRun, StreamIndex, TraceIndex};
 pub(crate) use losses::LossFinder;
 pub(crate) use streams::{Streams, TraceStream};
-pub use watermark::Watermark;
-
-/// An item of a merged trace.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum Item {
-    /// An event.
-    Event(Event),
-    /// Events or packets are missing here.
-    Loss(Loss),
-    /// Reading of a stream ended here.
-    Damage(Damage),
-}
 
 /// One or several traces that were recorded into one directory tree.
 #[derive(Debug)]

@@ -37,6 +37,7 @@ use std::path::Path;
 
 pub(crate) use target::Target;
 
+#[cfg(feature = "traces")]
 pub(crate) use liveness::is_recording;
 
 pub use error::RecoverError;

@@ -19,8 +19,8 @@ mod time;
 use std::io::{self, Write};
 
 use crate::event::Event;
+use crate::item::Item;
 use crate::loss::{Loss, LossKind};
-use crate::merge::Item;
 use babeltrace::Babeltrace;
 use compact::Compact;
 pub use control::{escape_controls, is_control};

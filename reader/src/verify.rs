@@ -40,9 +40,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::account::{ACCOUNT_PATH, Account};
+use crate::directories::stream_files;
 use crate::dt::{DtStream, DtTrace};
 use crate::error::ReadError;
-use crate::merge::{Trace, stream_files};
+use crate::merge::Trace;
 use crate::metadata::Metadata;
 use crate::parallel::Parallelism;
 use crate::stream::StreamReader;

@@ -15,6 +15,29 @@ pub(crate) enum Window {
     Fed(FedWindow),
 }
 
+impl Window {
+    /// All of a stream file.
+    pub(crate) fn of_file(file: FileWindow) -> Self {
+        Self::File(file)
+    }
+
+    /// The file, if it is one.
+    pub(crate) fn file(&mut self) -> Option<&mut FileWindow> {
+        match self {
+            Self::File(file) => Some(file),
+            Self::Slots(_) | Self::Fed(_) => None,
+        }
+    }
+
+    /// The offset of the packet behind a damaged one at `offset`, where packets have places of their own.
+    pub(crate) fn behind_damage(&mut self, offset: u64) -> Option<u64> {
+        match self {
+            Self::Slots(slots) if slots.is_readable() => Some(slots.following(offset, 0)),
+            Self::Slots(_) | Self::Fed(_) | Self::File(_) => None,
+        }
+    }
+}
+
 impl Source for Window {
     fn length(&self) -> u64 {
         match self {

@@ -1,8 +1,9 @@
 //! Moves packets of events out of rings and into sinks: trace directories, files, text, the network.
 //!
 //! In the order in which a packet meets them: a [`Drain`] takes packets out of [`tracepoint_ring::channel::OpenChannel`]s and
-//! gives each to every [`Sink`]. A [`CtfSink`] appends it to a file of a CTF 1.8 directory, a [`DtSink`] replaces the oldest packet in
-//! a circular file, a [`TextSink`] writes its events as lines, and a [`UdpSink`] serves them to a network client. Before the first
+//! gives each to every [`Sink`]. A [`CtfSink`] appends it to a file of a CTF 1.8 directory, a `DtSink` replaces the oldest packet in
+//! a circular file, a [`TextSink`] writes its events as lines, a `StreamSink` sends it to a collector, and a `UdpSink` serves its events to a
+//! network client; cargo features choose those that need a network or circular files. Before the first
 //! packet a sink gets a [`TraceStart`] and the descriptions of the [events](NewEvents); at the end it gets the [`account`] of what was
 //! fired, recorded and lost.
 //!
@@ -14,25 +15,41 @@
 //! This crate knows neither sessions nor the command line. To write a sink of your own, implement [`Sink`].
 
 #![forbid(unsafe_code)]
+// What only some of the sinks need.
+#![cfg_attr(not(all(feature = "dt", feature = "replay", feature = "stream", feature = "udp")), allow(dead_code))]
 
 mod accounting;
+mod bandwidth;
+mod bucket;
 pub mod ctf;
 mod description;
+mod destination;
 mod drain;
+#[cfg(feature = "dt")]
 mod dt;
 mod error;
 mod metadata;
+#[cfg(any(feature = "stream", feature = "udp"))]
 mod signals;
 mod sink;
+#[cfg(feature = "stream")]
 pub mod stream;
+mod stream_stats;
 mod text;
 mod trace_info;
+#[cfg(feature = "udp")]
 pub mod udp;
+mod udp_stats;
 
+pub use bandwidth::Bandwidth;
+pub use bucket::{Bucket, BucketWords};
 pub use ctf::{CtfError, CtfSink, dated_directory, remove_traces};
+#[cfg(feature = "dt")]
 pub use datatrace::Error as DtError;
 pub use description::{ChannelDescription, EventDescription, NewEvents, TraceStart};
+pub use destination::{DEFAULT_MTU, DEFAULT_SYNC_INTERVAL, Destination, flush_age};
 pub use drain::{Drain, Drained, KernelCounts, KernelRings, LocalRings, RemoteRings, RingSupplier, SinkId, SinkReport};
+#[cfg(feature = "dt")]
 pub use dt::DtSink;
 pub use error::SinkError;
 #[doc(hidden)]
@@ -40,6 +57,7 @@ pub use metadata::{EnvironmentValue, environment_block};
 #[doc(hidden)]
 pub use sink::{Output, Rotation, SinkExtension};
 pub use sink::{Sink, StreamInfo};
+pub use stream_stats::{LostPackets, StreamStats, StreamWatch};
 pub use text::TextSink;
 pub use trace_info::{ClockInfo, ProcessInfo, TraceInfo};
 pub use tracepoint_ring::channel::{Packet, StreamId};
@@ -47,9 +65,12 @@ pub use tracepoint_ring::channel::{Packet, StreamId};
 pub mod decode {
     pub use tracepoint_reader::{Event, Metadata, PacketDecoder, Value};
 }
+#[cfg(feature = "stream")]
 pub use stream::StreamSink;
 /// What happened to every event, in the form in which it is written beside a trace.
 pub use tracepoint_reader::account;
 /// Takes the packets of another process out of its ring files, for a [`Drain::remote`].
 pub use tracepoint_reader::internal::RemoteConsumer;
+#[cfg(feature = "udp")]
 pub use udp::UdpSink;
+pub use udp_stats::{UdpStats, UdpWatch};

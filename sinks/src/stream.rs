@@ -9,7 +9,7 @@
 //! behind a header of its own by gather I/O. The worker connects, and has a session with the peer: `relay` speaks the protocol of
 //! `lttng-relayd`. While the queue is full the drain leaves packets in the rings, whose policy then decides; no site waits for the network.
 //! What the peer has not acknowledged is not recorded: `delivery` counts what became of each packet.
-//! `throttle` paces packets below the caps on the bandwidth, each a `bucket`, and drops what cannot be sent in time.
+//! `throttle` paces packets below the caps on the bandwidth, each a [`Bucket`], and drops what cannot be sent in time.
 //! `promise` keeps the times that were promised to viewers: packets that begin earlier are mended, or dropped and counted.
 //!
 //! With the feature `nats` it publishes to a broker instead: `nats`.
@@ -17,7 +17,6 @@
 //! The protocols and the states are in `docs/format-stream.md`; their bytes are in [`tracepoint_reader::net`].
 
 mod alignment;
-mod bucket;
 mod collector;
 mod connection;
 mod delivery;
@@ -34,17 +33,16 @@ mod rate;
 mod relay;
 mod session;
 mod sink;
-mod stats;
 mod streams;
 mod throttle;
 mod watch;
 mod worker;
 
-pub use bucket::{Bucket, BucketWords};
+pub use crate::bandwidth::Bandwidth;
+pub use crate::bucket::{Bucket, BucketWords};
+pub use crate::destination::{DEFAULT_MTU, DEFAULT_SYNC_INTERVAL, Destination, flush_age};
+pub use crate::stream_stats::{LostPackets, StreamStats, StreamWatch};
 #[doc(hidden)]
 pub use driver::Driver;
-pub use options::{DEFAULT_MTU, DEFAULT_RESEND_BUFFER, DEFAULT_SYNC_INTERVAL, Destination, StreamOptions, flush_age};
+pub use options::{DEFAULT_RESEND_BUFFER, StreamOptions};
 pub use sink::StreamSink;
-pub use stats::{LostPackets, StreamStats};
-pub use throttle::Bandwidth;
-pub use watch::StreamWatch;

@@ -14,6 +14,7 @@ mod options;
 mod outbox;
 mod queue;
 mod rate_limit;
+#[cfg(feature = "replay")]
 mod replay;
 mod server;
 mod session;
@@ -23,14 +24,15 @@ mod split;
 mod stats;
 mod worker;
 
+pub use crate::udp_stats::{UdpStats, UdpWatch};
 pub use ingest::{MAX_MESSAGE, TraceClock};
 pub use options::{
     DEFAULT_ALLOWED_RATE, DEFAULT_LEGACY_PACE, DEFAULT_LEGACY_RATE, DEFAULT_LIMIT, DropPolicy, LegacyContent,
     UdpOptions, port_from_environment,
 };
 pub use outbox::DATAGRAMS_PER_CALL;
+#[cfg(feature = "replay")]
 pub use replay::Replay;
 pub use server::{Packet, UdpServer};
 pub use sink::UdpSink;
-pub use stats::{UdpStats, UdpWatch};
 pub use tracepoint_reader::udp::wire::SERVER_PORT as DEFAULT_PORT;

@@ -1,6 +1,6 @@
 //! Typed tracepoints for programs in production: free while they are off, and switched on while the program runs.
 //!
-//! A program depends on this crate with the feature `session`, and has everything: declarations, probes, sessions, sinks, the agent.
+//! A program depends on this crate with the feature `session`, and has declarations, probes, sessions, sinks, the agent.
 //! A library depends on it without features, and links only the small core.
 //!
 //! # The nouns, in the order in which an event meets them
@@ -16,7 +16,7 @@
 //! * A **packet** is one sub-buffer of a ring. It is a CTF 1.8 packet, so that nothing is converted on its way out.
 #![cfg_attr(
     feature = "session",
-    doc = "* A **sink** takes whole packets: [`sinks`] has CTF directories, circular files, text and a UDP server.
+    doc = "* A **sink** takes whole packets: [`sinks`] has CTF directories and text, and with further features circular files, streams and a UDP server.
 * A [**session**](Session) is a named set of rules: which events, which filter, which channel, which sinks."
 )]
 //!
@@ -135,7 +135,9 @@ assert_eq!((paid.fired, paid.recorded), (1, 1));
 //!
 //! # Feature flags
 //!
-//! * `session`: sessions, the agent, sinks, filters and test sessions.
+//! * `session`: sessions, the agent, filters, test sessions, and the sinks for CTF directories and text.
+//! * `dt`, `stream`, `udp`, `nats`: sinks for circular files, for a collector or `lttng-relayd`, for a client of the UDP trace server, and for a
+//!   NATS broker, each with `session`. A program that `tracectl record` records needs none of them.
 //! * `flag-sites`: sites load a flag where they could be patched.
 //! * `usdt`: bpftrace, perf, gdb and SystemTap find the tracepoints, too; see [`usdt`].
 //! * `off` compiles tracing out: declarations and sites stay in the source, with the same signatures, and leave nothing in the
@@ -191,10 +193,15 @@ pub use tracepoint_control::{
 #[cfg(feature = "session")]
 pub mod sinks {
     pub use tracepoint_sinks::{
-        ChannelDescription, ClockInfo, CtfError, CtfSink, DtError, DtSink, EventDescription, NewEvents, Packet,
-        ProcessInfo, Sink, SinkError, SinkId, SinkReport, StreamId, StreamInfo, StreamSink, TextSink, TraceInfo,
-        TraceStart, UdpSink, account, decode, stream, udp,
+        ChannelDescription, ClockInfo, CtfError, CtfSink, EventDescription, NewEvents, Packet, ProcessInfo, Sink,
+        SinkError, SinkId, SinkReport, StreamId, StreamInfo, TextSink, TraceInfo, TraceStart, account, decode,
     };
+    #[cfg(feature = "dt")]
+    pub use tracepoint_sinks::{DtError, DtSink};
+    #[cfg(feature = "stream")]
+    pub use tracepoint_sinks::{StreamSink, stream};
+    #[cfg(feature = "udp")]
+    pub use tracepoint_sinks::{UdpSink, udp};
 }
 
 #[cfg(feature = "session")]

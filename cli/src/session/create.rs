@@ -3,7 +3,7 @@
 use super::budget::BudgetArguments;
 use super::channels::ChannelArguments;
 use super::outputs::SessionOutputs;
-use super::rules::{RouteArguments, RuleArguments, StatisticArguments, Waiting, add, require_matches};
+use super::rules::{RouteArguments, RuleArguments, StatisticArguments, Waiting, add, require_matches, require_sinks};
 use super::{ChangeArguments, acks};
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::message;
@@ -79,6 +79,7 @@ impl Create {
         add(&mut spec, &self.name, &rules)?;
         if !self.wait {
             require_matches(&controller, &spec, &rules, Waiting::Option)?;
+            require_sinks(&controller, &spec, Waiting::Option)?;
         }
         let session = controller.create(&self.name, &spec)?;
         if rules.iter().all(Rule::excludes) {

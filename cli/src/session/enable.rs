@@ -2,7 +2,7 @@
 
 use super::channels::AddedChannels;
 use super::outputs::SessionOutputs;
-use super::rules::{RouteArguments, RuleArguments, StatisticArguments, Waiting, require_matches};
+use super::rules::{RouteArguments, RuleArguments, StatisticArguments, Waiting, require_matches, require_sinks};
 use super::{ChangeArguments, acks};
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use clap::Args;
@@ -62,6 +62,7 @@ impl Enable {
             let mut spec = session.spec()?;
             self.change(&mut spec, &rules, &sinks)?;
             require_matches(&controller, &spec, &rules, Waiting::Option)?;
+            require_sinks(&controller, &spec, Waiting::Option)?;
         }
         let failed = |error: CtfError| Failure::Refused(error.to_string());
         sinks.iter_mut().try_for_each(SinkSpec::prepare).map_err(failed)?;

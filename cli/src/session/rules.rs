@@ -2,6 +2,7 @@
 
 use super::controller;
 use crate::failure::Failure;
+use crate::message;
 use clap::Args;
 use tracepoint_control::filter::{Expression, FilterError};
 use tracepoint_control::{ControlError, Controller, Limit, Rule, RuleStatistic, SessionSpec};
@@ -173,6 +174,18 @@ pub(crate) fn require_matches(
     }
     let hint = "`tracectl list` shows the events there are";
     Err(Failure::Refused(format!("{}; {hint}; {}", first_few(&messages, "; "), waiting.hint())))
+}
+
+/// Fails if none of the running processes that the session records can have one of its outputs, and says which cannot.
+pub(crate) fn require_sinks(controller: &Controller, spec: &SessionSpec, waiting: Waiting) -> Result<(), Failure> {
+    for unbuilt in controller.unbuilt(spec)? {
+        if unbuilt.others == 0 {
+            let hint = "`tracectl record` writes the output itself, whatever programs were built with";
+            return Err(Failure::Refused(format!("{unbuilt}; {hint}; {}", waiting.hint())));
+        }
+        message::note(&unbuilt.to_string());
+    }
+    Ok(())
 }
 
 /// The first eight texts, and how many others there are.

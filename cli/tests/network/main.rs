@@ -4,7 +4,10 @@
 #![forbid(unsafe_code)]
 
 mod bad_peers;
+mod built_without;
 mod datagrams;
+#[path = "../../../tracepoint/tests/common/fixture.rs"]
+mod fixture;
 mod hosts;
 mod killed_sender;
 #[path = "../../../reader/tests/integration/udp/link.rs"]

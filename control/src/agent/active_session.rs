@@ -18,6 +18,7 @@ use crate::notice::Notice;
 use crate::private_dir::{PrivateDir, refused};
 use crate::rule_match::{Matched, Matcher};
 use crate::session::{Changed, Ending, Recording, SessionBuilder, SessionError, Status};
+use crate::sink_features::SinkFeature;
 use crate::spec::{Do, DrainedBy, RuleError, SessionSpec, State, TriggerSpec};
 use crate::state::Round;
 use crate::statistics::{Home, PlannedStatistic, RunningStatistics};
@@ -278,7 +279,7 @@ impl ActiveSession {
             if !errors.is_empty() {
                 let is_for_sinks = errors.iter().any(is_for_sinks);
                 let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
-                self.errors.fail(errors.join("; "), is_for_sinks);
+                self.fail(spec, errors.join("; "), is_for_sinks);
             }
             return;
         }
@@ -298,6 +299,15 @@ impl ActiveSession {
             started = self.start(spec, events, context);
         }
         if let Err((error, backoff)) = started {
+            self.fail(spec, error, backoff);
+        }
+    }
+
+    /// Keeps an error. A sink that this program was built without cannot be had later either.
+    fn fail(&mut self, spec: &SessionSpec, error: String, backoff: bool) {
+        if spec.sinks.iter().any(|sink| SinkFeature::missing(sink).is_some()) {
+            self.errors.refuse(error);
+        } else {
             self.errors.fail(error, backoff);
         }
     }

@@ -3,6 +3,7 @@
 use crate::boot_file::boot_id;
 use crate::catalog::Catalog;
 use crate::process::{self, ProcessKey, this_process};
+use crate::sink_features::built_sinks;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tracepoint_core::field::FieldDescriptor;
@@ -36,6 +37,9 @@ pub struct ApplicationInfo {
     pub tag: Option<String>,
     /// The version of the tracing library that it is linked with.
     pub library: String,
+    /// The kinds of sinks that it can have: it was built with their features. `None` of a library that does not tell: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sinks: Option<Vec<String>>,
 }
 
 impl ApplicationInfo {
@@ -54,6 +58,7 @@ impl ApplicationInfo {
             platform: tracepoint_core::platform().to_string(),
             tag,
             library: env!("CARGO_PKG_VERSION").to_owned(),
+            sinks: Some(built_sinks()),
         }
     }
 

@@ -3,11 +3,11 @@
 use super::{Application, ControlError, Controller, NamedSession};
 use crate::ack::{Ack, AckState, files};
 use crate::bell::RingResult;
+use crate::random_id::random_id;
 use crate::spec::SessionSpec;
 use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use uuid::Uuid;
 
 /// The shortest and longest interval between two checks. The first are short because most processes answer at once.
 const MIN_INTERVAL: Duration = Duration::from_micros(200);
@@ -97,7 +97,7 @@ impl Controller {
         mut silent: Vec<Application>,
         timeout: Duration,
     ) -> Result<Vec<Application>, ControlError> {
-        let token = Uuid::new_v4().simple().to_string();
+        let token = random_id().simple().to_string();
         let is_unsent = |name: &String| self.ring_one(name, &token) == RingResult::QueueFull;
         let mut unsent: Vec<_> = silent.iter().map(|process| process.name().to_owned()).filter(is_unsent).collect();
         poll_until(timeout, || {

@@ -7,8 +7,7 @@ use crate::session_dir::ProcessDir;
 use crate::stream_status::{STREAMS, StreamStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tracepoint_sinks::Sink;
-use tracepoint_sinks::stream::StreamWatch;
+use tracepoint_sinks::{Sink, StreamWatch};
 
 /// The pause between two writes, as that of a recorder: how old the list is at most when its process is killed, while packets are acknowledged.
 const PAUSE: Duration = Duration::from_millis(500);

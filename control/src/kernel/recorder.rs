@@ -9,6 +9,7 @@ use crate::controller::Controller;
 use crate::outputs::{self, Allowance, LimitReached};
 use crate::own_thread::leave_signals_to_the_program;
 use crate::process::hostname;
+use crate::random_id::random_id;
 use crate::rights::Rights;
 use crate::spec::SinkSpec;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -23,7 +24,6 @@ use std::thread::{Builder, JoinHandle};
 use tracepoint_reader::kernel::EventFormat;
 use tracepoint_sinks::account::Account;
 use tracepoint_sinks::{Drain, KernelCounts, KernelRings, ProcessInfo, SinkReport, TraceInfo};
-use uuid::Uuid;
 
 /// The thread's name, as `top -H` shows it.
 const NAME: &str = "tracepoint-kern";
@@ -107,7 +107,7 @@ impl KernelRecorder {
         let hostname = String::from_utf8_lossy(&hostname()).into_owned();
         let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
         let process = ProcessInfo { hostname, kernel, ..ProcessInfo::default() };
-        let trace = TraceInfo { uuid: Uuid::new_v4().into_bytes(), name: TRACE.to_owned(), clock, process };
+        let trace = TraceInfo { uuid: random_id().into_bytes(), name: TRACE.to_owned(), clock, process };
         let time = clock_gettime(ClockId::Monotonic);
         let began = (time.tv_sec * 1_000_000_000 + time.tv_nsec).cast_unsigned();
         let Self { events, cpus } = self;

@@ -10,14 +10,6 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tracepoint_sinks::DtSink;
-
-/// Makes a new circular file at `path`, inside it, or next to it.
-pub(super) fn dt(path: &Path, name: &str, slots: u32) -> Result<(DtSink, PathBuf), String> {
-    // The file is made when the session starts. If two sessions choose the same name here, the second fails then.
-    let path = names(path, name, "dt").find(|path| path.symlink_metadata().is_err()).unwrap_or_default();
-    DtSink::create(&path, slots).map(|sink| (sink, path)).map_err(|error| error.to_string())
-}
 
 /// Makes a new text file at `path`, inside it, or next to it, limited by `allowance`.
 pub(super) fn text(path: &Path, name: &str, allowance: Arc<Allowance>) -> Result<(BoundedFile, PathBuf), String> {

@@ -6,7 +6,7 @@ use crate::process::ProcessKey;
 use crate::stream_status::StreamStatus;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use tracepoint_sinks::udp::UdpStats;
+use tracepoint_sinks::UdpStats;
 
 /// The result or progress of one process, recorded by one [`Recorder`](super::Recorder).
 #[derive(Clone, Debug, Default)]

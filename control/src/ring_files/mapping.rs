@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_core::channel::RingMemory;
 use tracepoint_reader::internal::Bytes;
-use tracepoint_sinks::stream::BucketWords;
+use tracepoint_sinks::BucketWords;
 
 /// The smallest page size of all supported architectures.
 const PAGE: usize = 4096;

@@ -16,6 +16,7 @@ use crate::event::PlannedEvent;
 use crate::notice::Notice;
 use crate::outputs::{InRings, Output};
 use crate::process::{ProcessKey, modules, this_process, trace_name};
+use crate::random_id::random_id;
 use crate::rundir::RunDir;
 use crate::spec::{ChannelSpec, DrainedBy, SessionSpec, SinkSpec};
 use crate::state::{Round, Runs, StateDumpStatus};
@@ -30,7 +31,6 @@ use std::time::Duration;
 use tracepoint_core::channel::OpenChannel;
 use tracepoint_core::clock::{Clock, select, selected};
 use tracepoint_sinks::{ClockInfo, Drain, Sink, SinkError, SinkReport, TraceInfo};
-use uuid::Uuid;
 
 /// Parameters of a recording.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl Recording {
         let trace_name =
             plan.trace_name.unwrap_or_else(|| trace_name(&info.name, &ProcessKey::of_this_process().to_string()));
 
-        let uuid = Uuid::new_v4().into_bytes();
+        let uuid = random_id().into_bytes();
         let mut guard = StartGuard::default();
         let mut sinks: Vec<(Box<dyn Sink>, Option<SinkSpec>)> = Vec::new();
         for source in plan.sinks {

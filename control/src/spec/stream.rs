@@ -4,9 +4,8 @@ use super::SpecError;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
-use tracepoint_reader::net::nats::Broker;
-use tracepoint_reader::net::stream::SharedKey;
-use tracepoint_sinks::stream::{DEFAULT_MTU, DEFAULT_SYNC_INTERVAL, Destination, StreamOptions, flush_age};
+use tracepoint_reader::net::Broker;
+use tracepoint_sinks::{DEFAULT_SYNC_INTERVAL, Destination, flush_age};
 
 /// The shortest and the longest pause between two synchronisation points, in ms.
 const SYNC_INTERVALS: std::ops::RangeInclusive<u64> = 10..=60_000;
@@ -89,6 +88,11 @@ impl StreamSpec {
         self.to.parse().map_err(|error| format!("`{}` is no address of a relay or collector: {error}", self.to))
     }
 
+    /// Whether the peer is a NATS broker.
+    pub(crate) fn is_broker(&self) -> bool {
+        Broker::is_url(&self.to)
+    }
+
     /// The age at which open packets are closed, so that viewers see events soon after a synchronisation point: `flush_ms` of a session whose
     /// packets another process streams.
     pub fn flush_age(&self) -> Duration {
@@ -107,7 +111,7 @@ impl StreamSpec {
         }
     }
 
-    /// Checks that this build publishes to the broker, and that nothing is asked for that only a collector or relay has.
+    /// Checks the URL of the broker, and that nothing is asked for that only a collector or relay has.
     fn check_broker(&self) -> Result<(), SpecError> {
         self.to.parse::<Broker>().map_err(|error| SpecError::invalid(format!("the broker: {error}")))?;
         if self.relay || self.udp || self.mtu.is_some() || self.key_file.is_some() {
@@ -115,16 +119,11 @@ impl StreamSpec {
                 "a NATS broker takes no datagrams, knows no shared key, and is no relay: leave out `relay`, `udp`, `mtu` and `key_file`",
             ));
         }
-        if cfg!(feature = "nats") {
-            return Ok(());
-        }
-        Err(SpecError::invalid(
-            "this program was built without NATS: build it with the cargo feature `nats` (`cargo install tracectl --features nats`)",
-        ))
+        Ok(())
     }
 
     pub(super) fn check(&self) -> Result<(), SpecError> {
-        if Broker::is_url(&self.to) {
+        if self.is_broker() {
             self.check_broker()?;
         } else {
             self.destination().map_err(SpecError::invalid)?;
@@ -149,45 +148,5 @@ impl StreamSpec {
             ))),
             _ => Ok(()),
         }
-    }
-
-    #[cfg(feature = "nats")]
-    fn to_peer(&self) -> Result<StreamOptions, String> {
-        if Broker::is_url(&self.to) {
-            return Ok(StreamOptions::publish(self.to.parse()?));
-        }
-        Ok(StreamOptions::to(self.destination()?))
-    }
-
-    #[cfg(not(feature = "nats"))]
-    fn to_peer(&self) -> Result<StreamOptions, String> {
-        Ok(StreamOptions::to(self.destination()?))
-    }
-
-    /// The options of the sink of a process of this name.
-    pub(crate) fn options(&self, process: &str) -> Result<StreamOptions, String> {
-        let mut options = self.to_peer()?.process(process);
-        if self.relay {
-            options = options.relay_only();
-        }
-        if self.udp {
-            options = options.udp(self.mtu.unwrap_or(DEFAULT_MTU));
-        }
-        if let Some(pause) = self.sync_interval_ms {
-            options = options.sync_interval(Duration::from_millis(pause));
-        }
-        if let Some(bytes) = self.resend_buffer {
-            options = options.resend_buffer(usize::try_from(bytes).unwrap_or(usize::MAX));
-        }
-        if let Some(rate) = self.max_bandwidth {
-            options = options.max_bandwidth(rate);
-        }
-        if let Some(path) = &self.key_file {
-            options = options.key(SharedKey::read(path).map_err(|error| error.to_string())?);
-        }
-        if let Some(time) = self.retry_ms {
-            options = options.retry(Duration::from_millis(time));
-        }
-        Ok(if self.wait { options.wait() } else { options })
     }
 }

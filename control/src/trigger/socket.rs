@@ -11,9 +11,9 @@
 //! a socket, because its owner is gone. The lock's file stays.
 
 use super::error::TriggerError;
+use super::peer::peer_of;
 use crate::group::group;
 use crate::private_dir::PrivateDir;
-use nix::sys::socket::{UnixCredentials, getsockopt, sockopt::PeerCredentials};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, chmodat, chownat, flock};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
@@ -99,12 +99,7 @@ pub(super) fn connect_to(path: &Path, deadline: Instant) -> io::Result<OwnedFd> 
 /// The process that made the socket, if it still listens.
 pub(super) fn owner(path: &Path) -> Option<u32> {
     let fd = connect_to(path, Instant::now()).ok()?;
-    peer(&fd).ok()?.pid().try_into().ok()
-}
-
-/// The process at the other end. Its pid is 0 if it is in another pid namespace.
-pub(super) fn peer(fd: &OwnedFd) -> io::Result<UnixCredentials> {
-    Ok(getsockopt(fd, PeerCredentials)?)
+    peer_of(&fd).ok()?.pid.try_into().ok()
 }
 
 fn stream() -> rustix::io::Result<OwnedFd> {

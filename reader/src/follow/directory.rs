@@ -11,10 +11,10 @@ use super::files::{File, StreamKey};
 use crate::account::ACCOUNT_PATH;
 use crate::chunk::root;
 use crate::clock_alignment;
+use crate::directories::stream_files;
 use crate::error::ReadError;
 use crate::headers::Headers;
 use crate::loss::Damage;
-use crate::merge::stream_files;
 use crate::metadata::Metadata;
 
 /// How long metadata may be unreadable because it is just being written.

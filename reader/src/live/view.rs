@@ -6,8 +6,9 @@ use super::streams::{Fetched, Stream};
 use super::trace::Trace;
 use super::{LiveError, LiveUrl};
 use crate::clock_alignment::ClockAlignment;
+use crate::item::Item;
 use crate::loss::Damage;
-use crate::merge::{IncrementalMerge, Item, Polled};
+use crate::merge::{IncrementalMerge, Polled};
 use crate::metadata::Metadata;
 use crate::net::live::{
     AttachStatus, Created, Index, IndexStatus, NEW_METADATA, NEW_STREAM, NewStreamsStatus, Request, Seek,

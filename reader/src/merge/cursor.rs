@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::Item;
 use super::losses::LossFinder;
 use crate::event::Event;
+use crate::item::Item;
 use crate::metadata::Metadata;
 use crate::packet::Packet;
 use crate::stream::{Step, StreamReader};

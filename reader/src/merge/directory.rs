@@ -1,7 +1,5 @@
-//! Finds traces and stream files in directories.
+//! Finds traces in directories.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::directories::{self, Visited};
@@ -25,25 +23,4 @@ pub(crate) fn traces(root: &Path) -> Result<Vec<PathBuf>, ReadError> {
         return Err(not_a_trace("there is no file called `metadata` in it"));
     }
     Ok(found)
-}
-
-/// The files of a trace directory that hold streams: all regular files but the metadata and hidden ones.
-///
-/// # Errors
-///
-/// If the directory cannot be read.
-pub fn stream_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let hidden = name.as_encoded_bytes().starts_with(b".");
-        // A dangling link is kept, and reported as damage.
-        let regular = fs::metadata(entry.path()).map_or(true, |file| file.is_file());
-        if !hidden && name != "metadata" && regular {
-            files.push(entry.path());
-        }
-    }
-    files.sort();
-    Ok(files)
 }

@@ -15,8 +15,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::path::PathBuf;
 
-use super::Item;
 use super::cursor::StreamCursor;
+use crate::item::Item;
 use crate::metadata::Metadata;
 use crate::stream::StreamReader;
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Part, Trace, stream_files};
+use super::{Part, Trace};
 use crate::decode::State;
+use crate::directories::stream_files;
 use crate::dt::DtTrace;
 use crate::headers::Headers;
 use crate::metadata::{Metadata, StreamClass};

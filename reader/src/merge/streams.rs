@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::continued::Beginning;
 use super::whole::{self, Whole};
-use super::{Directory, Part, stream_files};
+use super::{Directory, Part};
 use crate::account::Account;
 use crate::checked_packet::{self, Damaged};
 use crate::chunk::chunk_number;
 use crate::decode::State;
+use crate::directories::stream_files;
 use crate::dt::DtTrace;
 use crate::loss::Damage;
 use crate::metadata::Metadata;

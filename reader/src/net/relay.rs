@@ -19,6 +19,7 @@ mod reply;
 mod session;
 mod stream;
 
+pub use super::CONTROL_PORT;
 pub use chunk::{ChunkEnd, CloseChunk, CreateChunk, RotateStreams};
 pub use command::Command;
 pub use header::{ControlHeader, DataHeader};
@@ -30,8 +31,6 @@ pub use stream::AddStream;
 #[cfg(test)]
 mod tests;
 
-/// The default port of control connections.
-pub const CONTROL_PORT: u16 = 5342;
 /// The default port of data connections.
 pub const DATA_PORT: u16 = 5343;
 /// The major number of the protocol.

@@ -1,18 +1,21 @@
 //! The outputs of a process: the CTF directories and dt files of its sinks, which the file `outputs` names.
 
+#[cfg_attr(not(feature = "traces"), path = "outputs/no_dt_files.rs")]
+mod dt_files;
+
 use super::chunks;
 use super::process_source::ProcessSource;
 use super::removed::RemovedChunks;
 use crate::checked_packet::{self, Damaged};
 use crate::decode::State;
-use crate::dt::DtTrace;
+use crate::directories::stream_files;
 use crate::headers::Packets;
-use crate::merge::stream_files;
 use crate::metadata::Metadata;
 use crate::packet::Packet;
 use crate::source::{FileWindow, Source};
 use crate::take::Journal;
 use crate::window::Window;
+use dt_files::DtFiles;
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -27,7 +30,7 @@ const MAX_PACKET: u64 = 1 << 30;
 pub(super) struct Outputs {
     /// The directory of each sink.
     directories: Vec<PathBuf>,
-    traces: Vec<DtTrace>,
+    dt_files: DtFiles,
 }
 
 impl Outputs {
@@ -52,10 +55,9 @@ impl Outputs {
                     journal.wrong(format!("{}: `{}` is not an absolute path", path.display(), output.display()));
                 }
                 b"ctf" if output.is_dir() => outputs.directories.push(output),
-                b"dt" if output.is_file() => match DtTrace::open(&output) {
-                    Ok(trace) => outputs.traces.push(trace),
-                    Err(error) => journal.wrong(error.to_string()),
-                },
+                b"dt" if output.is_file() => {
+                    outputs.dt_files.open(&output).unwrap_or_else(|reason| journal.wrong(reason));
+                }
                 b"ctf" | b"dt" => journal.note(format!("the output {} does not exist any more", output.display())),
                 _ => {}
             }
@@ -64,7 +66,7 @@ impl Outputs {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.directories.is_empty() && self.traces.is_empty()
+        self.directories.is_empty() && self.dt_files.is_empty()
     }
 
     /// Each directory with the chunks in it as they are now: a running session may begin further ones.
@@ -86,7 +88,7 @@ impl Outputs {
             while let Some(path) = files.pop_front() {
                 match FileWindow::open(&path) {
                     Ok(window) => {
-                        let mut kept = Kept::new(path, Window::File(window), metadata, stream);
+                        let mut kept = Kept::new(path, Window::of_file(window), metadata, stream);
                         if kept.find(metadata, journal).is_some() {
                             return Some(Kept { files, removed: RemovedChunks::of(&directories), ..kept });
                         }
@@ -95,15 +97,7 @@ impl Outputs {
                 }
             }
         }
-        self.traces.iter().find_map(|trace| {
-            // The file may have been replaced by that of another recording.
-            let found = trace.streams().iter().find(|found| {
-                trace.metadata().uuid() == Some(stream.uuid)
-                    && (found.class.id, found.instance) == (u64::from(stream.class), Some(stream.instance))
-            })?;
-            let window = Window::Slots(trace.window(found));
-            Some(Kept::new(trace.path().to_owned(), window, metadata, stream))
-        })
+        self.dt_files.stream(stream).map(|(path, window)| Kept::new(path.to_owned(), window, metadata, stream))
     }
 
     /// The chunks of the first output of which some were removed.
@@ -125,10 +119,8 @@ impl Outputs {
                 add(packet.uuid, packet.class.id, packet.instance, name.to_string_lossy().into_owned());
             }
         }
-        for trace in &self.traces {
-            for stream in trace.streams() {
-                add(trace.metadata().uuid(), stream.class.id, stream.instance, stream.name.clone());
-            }
+        for (key, name) in self.dt_files.streams(uuid) {
+            streams.entry(key).or_insert(name);
         }
         streams
     }
@@ -136,9 +128,7 @@ impl Outputs {
     /// The number of bytes in the files of this name.
     pub(super) fn length(&self, file: &str) -> u64 {
         let lengths = self.directories().flatten().filter_map(|directory| directory.join(file).metadata().ok());
-        let streams = self.traces.iter().flat_map(DtTrace::streams).filter(|stream| stream.name == file);
-        let slots = streams.flat_map(|stream| stream.parts.iter()).map(|part| part.length);
-        lengths.map(|file| file.len()).chain(slots).fold(0, u64::saturating_add)
+        lengths.map(|file| file.len()).fold(self.dt_files.length(file), u64::saturating_add)
     }
 }
 
@@ -175,7 +165,7 @@ impl Kept {
             match FileWindow::open(&path) {
                 Ok(window) => {
                     let files = std::mem::take(&mut self.files);
-                    *self = Self { files, ..Self::new(path, Window::File(window), metadata, self.stream) };
+                    *self = Self { files, ..Self::new(path, Window::of_file(window), metadata, self.stream) };
                 }
                 Err(error) => journal.wrong(format!("{}: {error}", path.display())),
             }

@@ -1,7 +1,8 @@
 //! Times at the beginning of lines.
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
+use std::env;
+
+use tz::{TimeZone, UtcDateTime};
 
 use super::{TextOptions, TimeFormat, decimal};
 
@@ -19,7 +20,7 @@ pub(super) struct Clock {
 
 impl Clock {
     pub(super) fn new(options: &TextOptions) -> Self {
-        let zone = if options.time == TimeFormat::Utc { TimeZone::UTC } else { TimeZone::system() };
+        let zone = if options.time == TimeFormat::Utc { TimeZone::utc() } else { local_zone() };
         let (format, date, origin_ns) = (options.time, options.date, options.origin_ns);
         Self { format, zone, date, second: None, text: String::new(), origin_ns }
     }
@@ -53,13 +54,27 @@ impl Clock {
     fn of_day(&mut self, line: &mut Vec<u8>, time_ns: i64) {
         let second = time_ns.div_euclid(1_000_000_000);
         if self.second != Some(second) {
+            let offset = self.zone.find_local_time_type(second).map_or(0, |zone| i64::from(zone.ut_offset()));
             // All times that 64 bits of nanoseconds reach are within the calendar's range.
-            let timestamp = Timestamp::from_second(second).unwrap_or(Timestamp::UNIX_EPOCH);
-            let time = self.zone.to_datetime(timestamp);
-            self.text = if self.date { format!("{} {}", time.date(), time.time()) } else { time.time().to_string() };
+            let time = UtcDateTime::from_timespec(second + offset, 0).unwrap_or(UtcDateTime::UNIX_EPOCH);
+            self.text = format!("{:02}:{:02}:{:02}", time.hour(), time.minute(), time.second());
+            if self.date {
+                let date = format!("{:04}-{:02}-{:02} ", time.year(), time.month(), time.month_day());
+                self.text.insert_str(0, &date);
+            }
             self.second = Some(second);
         }
         line.extend_from_slice(self.text.as_bytes());
         decimal::write_fraction(line, time_ns.rem_euclid(1_000_000_000).unsigned_abs());
     }
+}
+
+/// The time zone of this process: that which `TZ` names, or that of the machine. UTC where there is none of that name.
+fn local_zone() -> TimeZone {
+    let zone = match env::var("TZ") {
+        Ok(name) if name.is_empty() => Ok(TimeZone::utc()),
+        Ok(name) => TimeZone::from_posix_tz(&name),
+        Err(_) => TimeZone::local(),
+    };
+    zone.unwrap_or_else(|_| TimeZone::utc())
 }

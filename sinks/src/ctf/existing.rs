@@ -1,10 +1,11 @@
 //! What a directory for traces has already: earlier traces are removed, or the new one goes into a directory that is named by the time.
 
 use super::CtfError;
-use jiff::Timestamp;
 use std::fs::{self, DirEntry, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tz::UtcDateTime;
 
 /// How deep traces may be below a directory: that of a process, and its chunks.
 const DEPTH: u32 = 3;
@@ -48,10 +49,19 @@ pub fn remove_traces(directory: impl AsRef<Path>) -> Result<(), CtfError> {
 /// A directory in `parent` that does not exist yet, named by the time in UTC: `20261123T162431Z`, or `20261123T162431Z-2` and so on. Such names
 /// are in the order of time. It is not created.
 pub fn dated_directory(parent: impl AsRef<Path>) -> PathBuf {
-    let name = Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
+    let name = time_name(SystemTime::now());
     let numbered = (2_u64..).map(|number| format!("{name}-{number}"));
     let mut paths = std::iter::once(name.clone()).chain(numbered).map(|name| parent.as_ref().join(name));
     paths.find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| parent.as_ref().join(name))
+}
+
+/// A time to the second, as a name.
+fn time_name(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let time = UtcDateTime::from_timespec(seconds.cast_signed(), 0).unwrap_or(UtcDateTime::UNIX_EPOCH);
+    let [month, day, hour, minute, second] =
+        [time.month(), time.month_day(), time.hour(), time.minute(), time.second()];
+    format!("{:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z", time.year())
 }
 
 /// Something in a directory that is no part of a trace.

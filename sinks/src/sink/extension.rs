@@ -1,8 +1,9 @@
 //! The extension of the sink trait for the sinks of the tracepoint crates.
 
 use crate::account::Account;
+use crate::bandwidth::Bandwidth;
 use crate::error::SinkError;
-use crate::stream::{Bandwidth, StreamWatch};
+use crate::stream_stats::StreamWatch;
 use std::path::PathBuf;
 use std::time::Duration;
 

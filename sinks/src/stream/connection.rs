@@ -1,6 +1,6 @@
 //! The connections to a peer, which never block: what cannot be sent now waits in memory, and what has come is kept until it is whole.
 
-use super::options::Destination;
+use crate::destination::Destination;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;

@@ -4,8 +4,8 @@
 //! when nothing more comes of it, what is still underway is lost by the network. A count that would exceed what is underway is cut to it, so
 //! that nothing is counted twice, whatever a peer says.
 
-use super::stats::LostPackets;
 use crate::account::{Account, StreamAccount};
+use crate::stream_stats::LostPackets;
 use std::collections::{BTreeMap, HashMap};
 use tracepoint_ring::channel::StreamId;
 

@@ -2,11 +2,12 @@
 
 use super::collector::{Collector, Kept};
 use super::connection::Control;
-use super::options::{Destination, StreamOptions};
+use super::options::StreamOptions;
 use super::queue::{Item, Queue, QueuedPacket};
 use super::session::{Identity, Next};
 use super::streams::Streams;
 use crate::account::Account;
+use crate::destination::Destination;
 use crate::sink::StreamInfo;
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{self, Read, Write};

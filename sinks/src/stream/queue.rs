@@ -6,9 +6,9 @@
 
 use super::delivery::{Count, Deliveries};
 use super::rate::Rate;
-use super::stats::{LostPackets, StreamStats};
 use crate::account::Account;
 use crate::sink::StreamInfo;
+use crate::stream_stats::{LostPackets, StreamStats};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{HashMap, VecDeque};
 use std::io;

@@ -1,17 +1,18 @@
 //! The sink that streams a session's packets.
 
-use super::bucket;
 use super::delivery::Deliveries;
-use super::options::{StreamOptions, flush_age};
+use super::options::StreamOptions;
 use super::queue::{Item, Queue, QueuedPacket};
 use super::session::Identity;
-use super::throttle::Bandwidth;
-use super::watch::StreamWatch;
 use super::worker::Worker;
 use crate::account::Account;
+use crate::bandwidth::Bandwidth;
+use crate::bucket;
 use crate::description::{ChannelDescription, NewEvents, TraceStart};
+use crate::destination::flush_age;
 use crate::error::SinkError;
 use crate::sink::{Sink, SinkExtension, StreamInfo};
+use crate::stream_stats::StreamWatch;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
@@ -80,7 +81,7 @@ impl StreamSink {
 
     /// Reads its statistics while a session has the sink.
     pub fn watch(&self) -> StreamWatch {
-        StreamWatch { queue: Arc::clone(&self.queue), destination: self.options.peer() }
+        StreamWatch::new(self.queue.clone(), self.options.peer())
     }
 
     fn failed(&self, error: io::Error) -> SinkError {

@@ -8,9 +8,9 @@
 //! Over UDP nobody holds back a sender but itself. The datagrams leave at a rate that rises while the collector misses nothing, and falls when it
 //! asks for packets again, and never more than [`BURST`] at once, which the smallest usual socket buffer holds.
 
-use super::bucket::{Bucket, DEPTH, now};
 use super::queue::QueuedPacket;
-use std::io::{self, ErrorKind};
+use crate::bandwidth::Bandwidth;
+use crate::bucket::{Bucket, DEPTH, now};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -20,8 +20,6 @@ const SLICES_PER_SECOND: u64 = 100;
 const SMALLEST_SLICE: u64 = 64;
 /// How long a packet may wait for the cap, besides the pause between two synchronisation points: the events of that time come at once.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// The time that one packet may take at a cap.
-const LONGEST_PACKET: Duration = Duration::from_secs(10);
 /// The most bytes of datagrams that leave at once. The kernel counts datagrams of 1,400 bytes as 2,304, and a socket buffer has 208 KiB.
 const BURST: usize = 48 << 10;
 /// The rate of datagrams, in bytes per second: at first, and at least.
@@ -30,56 +28,6 @@ const LEAST_RATE: u64 = 2 << 20;
 const MOST_RATE: u64 = 4 << 30;
 /// The pause between two changes of that rate.
 const RATE_PAUSE: Duration = Duration::from_millis(100);
-
-/// The caps of a sink.
-#[derive(Clone, Debug, Default)]
-pub struct Bandwidth {
-    pub(super) max: Option<u64>,
-    session: Option<Bucket>,
-    run_dir: Option<Bucket>,
-}
-
-impl Bandwidth {
-    /// The cap of the session, in bytes per second.
-    pub const fn max(&self) -> Option<u64> {
-        self.max
-    }
-
-    /// Shares the cap of the session with other processes by `session`, and keeps below that of the run directory, too.
-    pub fn share(&mut self, session: Option<Bucket>, run_dir: Option<Bucket>) {
-        self.session = session.filter(|_| self.max.is_some());
-        self.run_dir = run_dir;
-    }
-
-    /// Has the session's cap apply from now on, in a bucket of this process if it shares none.
-    pub(super) fn begin(&mut self) {
-        let Some(rate) = self.max else { return };
-        self.session.get_or_insert_with(|| Bucket::private(rate)).set_rate(Some(rate));
-    }
-
-    fn caps(&self) -> impl Iterator<Item = &Bucket> {
-        self.session.iter().chain(&self.run_dir)
-    }
-
-    /// Fails if a packet of this size would take too long.
-    pub(super) fn check(&self, packet_size: usize) -> io::Result<()> {
-        let needed = (packet_size as u64).div_ceil(LONGEST_PACKET.as_secs());
-        for (cap, mend) in [
-            (self.session.as_ref(), "raise `--max-bandwidth`"),
-            (self.run_dir.as_ref(), "raise the cap of the run directory (`tracectl bandwidth RATE`)"),
-        ] {
-            let Some(rate) = cap.and_then(Bucket::rate).filter(|rate| *rate < needed) else { continue };
-            return Err(io::Error::new(
-                ErrorKind::InvalidInput,
-                format!(
-                    "a packet of {packet_size} bytes would take more than 10 s at the cap of {rate} bytes per second; {mend} to at least \
-                     {needed}, or divide the rings into more packets"
-                ),
-            ));
-        }
-        Ok(())
-    }
-}
 
 /// Up to where a packet may be sent, from its beginning on the wire, and from when on, in ns of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug)]

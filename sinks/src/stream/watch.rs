@@ -1,27 +1,13 @@
-//! Reads the statistics of a sender.
+//! The statistics of a sender, out of its queue.
 
 use super::queue::Queue;
-use super::stats::StreamStats;
-use std::sync::Arc;
+use crate::stream_stats::{Sender, StreamStats};
 use std::time::{Duration, Instant};
 use tracepoint_ring::clock;
 
-/// Reads the statistics of a sender, also while a session has it.
-#[derive(Clone, Debug)]
-pub struct StreamWatch {
-    pub(super) queue: Arc<Queue>,
-    pub(super) destination: String,
-}
-
-impl StreamWatch {
-    /// The address of the peer.
-    pub fn destination(&self) -> &str {
-        &self.destination
-    }
-
-    /// The statistics so far.
-    pub fn stats(&self) -> StreamStats {
-        let mut queue = self.queue.lock();
+impl Sender for Queue {
+    fn stats(&self) -> StreamStats {
+        let mut queue = self.lock();
         let mut stats = queue.stats.clone();
         (stats.rate, stats.waiting) = (queue.rate.at(Instant::now()), queue.bytes as u64);
         stats.lag = queue.waiting.as_ref().map(|waiting| {

@@ -5,10 +5,11 @@ use super::ingest::{Ingest, TraceClock, metadata as ingest_metadata};
 use super::ingest_account::{self, IngestCounts};
 use super::options::UdpOptions;
 use super::queue::{Layout, PacketQueue, QueuedPacket};
-use super::stats::{Counters, UdpStats, UdpWatch};
+use super::stats::{self, Counters};
 use super::worker::Worker;
 use crate::account::Account;
 use crate::error::SinkError;
+use crate::udp_stats::{UdpStats, UdpWatch};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -241,7 +242,7 @@ impl UdpServer {
 
     /// Reads the statistics, independently of the server's owner.
     pub fn watch(&self) -> UdpWatch {
-        UdpWatch::new(&self.queue, &self.counters)
+        stats::watch(&self.queue, &self.counters)
     }
 
     /// The events of a stream that were lost in the server, by reason.

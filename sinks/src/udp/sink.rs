@@ -2,12 +2,12 @@
 
 use super::options::UdpOptions;
 use super::server::{Packet, UdpServer};
-use super::stats::UdpWatch;
 use crate::account::Account;
 use crate::accounting;
 use crate::description::{NewEvents, TraceStart};
 use crate::error::SinkError;
 use crate::sink::{Sink, SinkExtension, StreamInfo};
+use crate::udp_stats::UdpWatch;
 use std::net::SocketAddr;
 use tracepoint_ring::channel::{self, StreamId};
 use tracepoint_ring::clock;

@@ -1,56 +1,24 @@
 //! Statistics of a server while it runs.
 
 use super::queue::{PacketQueue, Serving};
+use crate::udp_stats::{Server, UdpStats, UdpWatch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Statistics of a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct UdpStats {
-    /// Sessions that were opened.
-    pub sessions: u64,
-    /// Messages sent, including retransmissions.
-    pub messages: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Events sent in the legacy layout.
-    pub legacy_events: u64,
-    /// Events sent in batches.
-    pub batch_events: u64,
-    /// Events that a client of the batch layout has acknowledged in the present or the last session.
-    pub acknowledged: u64,
-    /// Events sent in batches of sessions that are over, without an acknowledgement of them or of the session's end: the client was killed,
-    /// say. They may have arrived. The next client counts them as sent to another one. What a client of the legacy layout receives is not known.
-    pub unacknowledged: u64,
-    /// Datagrams received.
-    pub received: u64,
-    /// Those among them that were no valid command, or not in this state.
-    pub ignored: u64,
-    /// Commands that were refused: by their address, or because the trace had ended.
-    pub refused: u64,
-    /// Whether a client is being served.
-    pub serving: bool,
-    /// Bytes of events that wait for a client.
-    pub waiting: u64,
-    /// Events that were lost in the server.
-    pub lost: u64,
-}
-
-/// Reads the statistics of a server, also while a session has it.
-#[derive(Clone, Debug)]
-pub struct UdpWatch {
+/// A server, as far as its statistics are concerned.
+#[derive(Debug)]
+struct Watched {
     queue: Arc<PacketQueue>,
     counters: Arc<Counters>,
 }
 
-impl UdpWatch {
-    pub(super) fn new(queue: &Arc<PacketQueue>, counters: &Arc<Counters>) -> Self {
-        Self { queue: Arc::clone(queue), counters: Arc::clone(counters) }
-    }
+/// Reads the statistics of the server with these.
+pub(super) fn watch(queue: &Arc<PacketQueue>, counters: &Arc<Counters>) -> UdpWatch {
+    UdpWatch::new(Arc::new(Watched { queue: Arc::clone(queue), counters: Arc::clone(counters) }))
+}
 
-    /// The statistics so far.
-    pub fn stats(&self) -> UdpStats {
+impl Server for Watched {
+    fn stats(&self) -> UdpStats {
         let queue = self.queue.lock();
         UdpStats {
             sessions: self.counters.sessions.read(),

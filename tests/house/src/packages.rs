@@ -90,3 +90,20 @@ impl Packages {
         seen.into_iter().map(|id| text(self.with_id(id), "name").to_owned()).collect()
     }
 }
+
+/// The packages, with their versions, that a program compiles for this target which depends on `package` with these features; what runs only while it
+/// is built aside.
+///
+/// # Panics
+///
+/// If cargo does not answer.
+pub fn built_with(package: &str, features: &str) -> BTreeSet<String> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}"]);
+    let output = command.args(["-p", package, "--features", features]).current_dir(root()).output();
+    let output = output.expect("cargo can be run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let packages = String::from_utf8(output.stdout).expect("text");
+    // The path of a member follows, or `(*)` behind one that was listed before.
+    packages.lines().map(|line| line.split(" (").next().unwrap_or_default().to_owned()).collect()
+}

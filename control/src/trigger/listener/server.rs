@@ -2,15 +2,14 @@
 
 use super::super::facilities::Postponed;
 use super::super::message::Notification;
+use super::super::peer::peer_of;
 use super::super::runner::FiredTrigger;
-use super::super::socket::peer;
 use super::connection::{Connection, Progress};
 use super::subscriber::Subscriber;
 use super::work::{FromWorker, Job, Task};
 use super::{Received, Report};
 use crate::controller::ControlError;
 use crate::group::group;
-use nix::sys::socket::UnixCredentials;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketFlags, accept_with, send};
@@ -168,8 +167,8 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
 
     /// Serves the client if it is of this user, of root, or of the group that shares the run directory.
     fn admit(&mut self, fd: OwnedFd) {
-        let Ok(peer) = peer(&fd) else { return };
-        let pid = u32::try_from(peer.pid()).unwrap_or(0);
+        let Ok(peer) = peer_of(&fd) else { return };
+        let pid = u32::try_from(peer.pid).unwrap_or(0);
         if is_trusted(&peer) {
             self.clients.insert(self.next, Connection::new(fd, pid, Instant::now()));
             self.next += 1;
@@ -178,7 +177,7 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
         #[expect(clippy::host_endian_bytes, reason = "the socket is local: answers have the byte order of the host")]
         // The client need not wait for the answer.
         let _ = send(&fd, &(-Errno::PERM.raw_os_error()).to_ne_bytes(), SendFlags::NOSIGNAL);
-        (self.report)(Report { sender: pid, received: Received::OtherUser(peer.uid()) });
+        (self.report)(Report { sender: pid, received: Received::OtherUser(peer.uid) });
     }
 
     /// Serves a client as far as that is possible without blocking.
@@ -285,9 +284,9 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
     }
 }
 
-fn is_trusted(peer: &UnixCredentials) -> bool {
-    let is_groups = group().is_some_and(|group| group.as_raw() == peer.gid());
-    peer.uid() == rustix::process::geteuid().as_raw() || peer.uid() == 0 || is_groups
+fn is_trusted(peer: &nix::libc::ucred) -> bool {
+    let is_groups = group().is_some_and(|group| group.as_raw() == peer.gid);
+    peer.uid == rustix::process::geteuid().as_raw() || peer.uid == 0 || is_groups
 }
 
 /// The answer for a failed action. The numbers that stand for refused messages are not used for it.

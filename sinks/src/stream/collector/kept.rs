@@ -3,7 +3,7 @@
 use crate::stream::alignment::Alignment;
 use crate::stream::delivery::Count;
 use crate::stream::queue::{Queue, QueuedPacket};
-use crate::stream::stats::LostPackets;
+use crate::stream_stats::LostPackets;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;

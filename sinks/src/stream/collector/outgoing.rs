@@ -6,8 +6,8 @@ use super::{Again, Collector, Kept, Phase};
 use crate::stream::promise;
 use crate::stream::queue::{Item, Queue, QueuedPacket};
 use crate::stream::session::Trouble;
-use crate::stream::stats::LostPackets;
 use crate::stream::streams::Streams;
+use crate::stream_stats::LostPackets;
 use std::sync::Arc;
 use tracepoint_reader::net::stream::NO_SEQ;
 

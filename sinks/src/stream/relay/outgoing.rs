@@ -6,8 +6,8 @@ use crate::stream::connection::write_parts;
 use crate::stream::promise;
 use crate::stream::queue::{Item, Queue, QueuedPacket};
 use crate::stream::session::Trouble;
-use crate::stream::stats::LostPackets;
 use crate::stream::streams::Streams;
+use crate::stream_stats::LostPackets;
 use tracepoint_reader::net::relay::{Command, DataHeader, Index};
 
 impl Relay {

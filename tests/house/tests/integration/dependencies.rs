@@ -1,7 +1,7 @@
 //! The dependencies between the crates are those of the table in ARCHITECTURE.md, and the core's tree stays small.
 
 use std::collections::{BTreeMap, BTreeSet};
-use tracepoint_house::packages::Packages;
+use tracepoint_house::packages::{Packages, built_with};
 use tracepoint_house::root;
 
 /// The heading of the table in ARCHITECTURE.md.
@@ -25,6 +25,9 @@ const CORE: [&str; 15] = [
     "tracepoint-ring",
     "unicode-ident",
 ];
+
+/// How many packages a program may compile for a session: each costs every program time to build.
+const MOST_OF_A_SESSION: usize = 40;
 
 /// The table: for each package, the packages of the workspace that it may depend on.
 fn table() -> BTreeMap<String, BTreeSet<String>> {
@@ -63,6 +66,16 @@ fn the_core_stays_small() {
     let tree = Packages::read().tree("tracepoint-core");
     let new: Vec<_> = tree.difference(&allowed).collect();
     assert!(new.is_empty(), "new below the core, which every instrumented library compiles: {new:?}");
+}
+
+#[test]
+fn a_session_needs_few_packages() {
+    let built = built_with("tracepoint", "session");
+    assert!(built.len() > 9 && built.len() <= MOST_OF_A_SESSION, "{}: {built:?}", built.len());
+    for feature in ["dt", "stream", "udp"] {
+        let more = built_with("tracepoint", feature);
+        assert!(more.is_superset(&built), "`{feature}` is `session`, and more");
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@ use tracepoint_reader::time_namespace::TimeNamespace;
 pub use words::BucketWords;
 
 /// How much unused time is left for a burst.
-pub(super) const DEPTH: Duration = Duration::from_millis(100);
+pub(crate) const DEPTH: Duration = Duration::from_millis(100);
 /// A token bucket: all its clones share one rate.
 #[derive(Clone)]
 pub struct Bucket(Arc<dyn AsRef<BucketWords> + Send + Sync>);
@@ -43,7 +43,7 @@ impl Bucket {
     }
 
     /// A bucket of this process, with a rate in bytes per second.
-    pub(super) fn private(rate: u64) -> Self {
+    pub(crate) fn private(rate: u64) -> Self {
         let bucket = Self::over(BucketWords::default());
         bucket.set_rate(Some(rate));
         bucket
@@ -76,13 +76,13 @@ impl Bucket {
     }
 
     /// When a reservation that is made now would begin.
-    pub(super) fn next(&self, now: u64, depth: Duration) -> u64 {
+    pub(crate) fn next(&self, now: u64, depth: Duration) -> u64 {
         self.words().next(now, depth)
     }
 }
 
 /// The present time in ns of `CLOCK_MONOTONIC` in the initial time namespace, which is the same in all processes.
-pub(super) fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     let own = (time.tv_sec.cast_unsigned()).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.cast_unsigned());
     own.saturating_add_signed(-offset())

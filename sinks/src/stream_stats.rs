@@ -1,6 +1,8 @@
 //! What a sender has done so far.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Why packets did not reach the peer.
@@ -54,4 +56,33 @@ pub struct StreamStats {
     pub unacknowledged: u64,
     /// Events that were lost, by reason.
     pub lost: BTreeMap<&'static str, u64>,
+}
+
+/// A sender, as far as its statistics are concerned.
+pub(crate) trait Sender: fmt::Debug + Send + Sync {
+    /// The statistics so far.
+    fn stats(&self) -> StreamStats;
+}
+
+/// Reads the statistics of a sender, also while a session has it.
+#[derive(Clone, Debug)]
+pub struct StreamWatch {
+    sender: Arc<dyn Sender>,
+    destination: String,
+}
+
+impl StreamWatch {
+    pub(crate) fn new(sender: Arc<dyn Sender>, destination: String) -> Self {
+        Self { sender, destination }
+    }
+
+    /// The address of the peer.
+    pub fn destination(&self) -> &str {
+        &self.destination
+    }
+
+    /// The statistics so far.
+    pub fn stats(&self) -> StreamStats {
+        self.sender.stats()
+    }
 }

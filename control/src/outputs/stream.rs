@@ -1,0 +1,51 @@
+//! The sender of a session's description.
+
+use crate::spec::StreamSpec;
+use std::time::Duration;
+use tracepoint_reader::net::stream::SharedKey;
+use tracepoint_sinks::StreamSink;
+use tracepoint_sinks::stream::{DEFAULT_MTU, StreamOptions};
+
+/// Makes the sender of a process of this name; the error is the reason why it cannot be made.
+pub(super) fn sender(spec: &StreamSpec, process: &str) -> Result<StreamSink, String> {
+    StreamSink::new(options(spec, process)?).map_err(|error| error.to_string())
+}
+
+#[cfg(feature = "nats")]
+fn to_peer(spec: &StreamSpec) -> Result<StreamOptions, String> {
+    if spec.is_broker() {
+        return Ok(StreamOptions::publish(spec.to.parse()?));
+    }
+    Ok(StreamOptions::to(spec.destination()?))
+}
+
+#[cfg(not(feature = "nats"))]
+fn to_peer(spec: &StreamSpec) -> Result<StreamOptions, String> {
+    Ok(StreamOptions::to(spec.destination()?))
+}
+
+fn options(spec: &StreamSpec, process: &str) -> Result<StreamOptions, String> {
+    let mut options = to_peer(spec)?.process(process);
+    if spec.relay {
+        options = options.relay_only();
+    }
+    if spec.udp {
+        options = options.udp(spec.mtu.unwrap_or(DEFAULT_MTU));
+    }
+    if let Some(pause) = spec.sync_interval_ms {
+        options = options.sync_interval(Duration::from_millis(pause));
+    }
+    if let Some(bytes) = spec.resend_buffer {
+        options = options.resend_buffer(usize::try_from(bytes).unwrap_or(usize::MAX));
+    }
+    if let Some(rate) = spec.max_bandwidth {
+        options = options.max_bandwidth(rate);
+    }
+    if let Some(path) = &spec.key_file {
+        options = options.key(SharedKey::read(path).map_err(|error| error.to_string())?);
+    }
+    if let Some(time) = spec.retry_ms {
+        options = options.retry(Duration::from_millis(time));
+    }
+    Ok(if spec.wait { options.wait() } else { options })
+}

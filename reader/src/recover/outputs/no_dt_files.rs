@@ -1,0 +1,40 @@
+//! The dt files among the outputs of a process, without the feature `traces`: they cannot be read.
+
+use crate::window::Window;
+use std::path::Path;
+use tracepoint_ring::channel::StreamKey;
+
+/// No files.
+#[derive(Debug, Default)]
+pub(super) struct DtFiles;
+
+impl DtFiles {
+    /// Refuses a file.
+    #[expect(clippy::unused_self, reason = "with the feature `traces` it has files")]
+    pub(super) fn open(&mut self, path: &Path) -> Result<(), String> {
+        Err(format!(
+            "{}: this program was built without dt files: build it with the cargo feature `dt` of tracepoint",
+            path.display()
+        ))
+    }
+
+    #[expect(clippy::unused_self, reason = "with the feature `traces` it has files")]
+    pub(super) fn is_empty(&self) -> bool {
+        true
+    }
+
+    #[expect(clippy::unused_self, reason = "with the feature `traces` it has files")]
+    pub(super) fn stream(&self, _stream: StreamKey) -> Option<(&Path, Window)> {
+        None
+    }
+
+    #[expect(clippy::unused_self, reason = "with the feature `traces` it has files")]
+    pub(super) fn streams(&self, _uuid: [u8; 16]) -> impl Iterator<Item = ((u32, u64), String)> {
+        std::iter::empty()
+    }
+
+    #[expect(clippy::unused_self, reason = "with the feature `traces` it has files")]
+    pub(super) fn length(&self, _name: &str) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,121 @@
+//! Where a sender sends to, and the defaults of how: what the description of a session needs of a sender that may not be in the build.
+
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+use std::time::Duration;
+use tracepoint_reader::net::CONTROL_PORT;
+
+/// The default pause between two synchronisation points.
+pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The default size of the largest datagram, in bytes.
+pub const DEFAULT_MTU: u32 = 1400;
+
+/// The longest name of a host that DNS knows, in bytes.
+const LONGEST_HOST: usize = 253;
+
+/// The age at which open packets are closed for a stream with this pause between two synchronisation points: an eighth of it, so that what is
+/// announced is little older than the pause; at most 500 ms.
+pub fn flush_age(sync_interval: Duration) -> Duration {
+    (sync_interval / 8).clamp(Duration::from_millis(10), Duration::from_millis(500))
+}
+
+/// The host and the ports of a relay or a collector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// The name or address of the host.
+    pub host: String,
+    /// The TCP port for control; 5342 by default.
+    pub control_port: u16,
+    /// The port for data, over TCP or UDP. A port that is given is used also where a collector tells another one, as behind a forwarded port. `None`: that
+    /// which the collector tells, or the one behind that for control.
+    pub data_port: Option<u16>,
+}
+
+impl Destination {
+    /// The host, and the port for control; the port for data is not given.
+    pub fn new(host: impl Into<String>, control_port: u16) -> Self {
+        Self { host: host.into(), control_port, data_port: None }
+    }
+
+    /// The port for data of a peer that tells no port, or `told`.
+    pub(crate) fn port_for_data(&self, told: Option<u16>) -> u16 {
+        self.data_port.or(told).unwrap_or_else(|| self.control_port.wrapping_add(1))
+    }
+
+    /// The addresses of a port.
+    pub(crate) fn addresses(&self, port: u16) -> std::io::Result<Vec<SocketAddr>> {
+        Ok((self.host.as_str(), port).to_socket_addrs()?.collect())
+    }
+}
+
+impl FromStr for Destination {
+    type Err = String;
+
+    /// Parses `HOST`, `HOST:PORT`, `HOST:PORT:DATA_PORT`; an IPv6 address is in brackets.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            "expected HOST, HOST:PORT or HOST:PORT:DATA_PORT, for example `collector.lan:5342` or `[::1]`".to_owned()
+        };
+        let (host, ports) = match text.strip_prefix('[').map(|rest| rest.split_once(']')) {
+            Some(split) => split.ok_or_else(wrong)?,
+            None => text.split_at(text.find(':').unwrap_or(text.len())),
+        };
+        let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(wrong);
+        let (control_port, data_port) = match ports.strip_prefix(':').map(|ports| ports.split_once(':').ok_or(ports)) {
+            None if ports.is_empty() => (CONTROL_PORT, None),
+            None => return Err(wrong()),
+            Some(Err(control)) => (port(control)?, None),
+            Some(Ok((control, data))) => (port(control)?, Some(port(data)?)),
+        };
+        match host.len() {
+            0 => Err(wrong()),
+            1..=LONGEST_HOST => Ok(Self { host: host.to_owned(), control_port, data_port }),
+            length => Err(format!("the name of a host has at most {LONGEST_HOST} bytes, and this one has {length}")),
+        }
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, control_port, data_port } = self;
+        if host.contains(':') {
+            write!(f, "[{host}]:{control_port}")?;
+        } else {
+            write!(f, "{host}:{control_port}")?;
+        }
+        data_port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn destinations_are_parsed_and_shown() {
+        for (text, host, control, data, shown) in [
+            ("vm", "vm", 5342, None, "vm:5342"),
+            ("vm:7", "vm", 7, None, "vm:7"),
+            ("vm:7:9", "vm", 7, Some(9), "vm:7:9"),
+            ("[::1]", "::1", 5342, None, "[::1]:5342"),
+            ("[::1]:7:8", "::1", 7, Some(8), "[::1]:7:8"),
+            ("10.0.0.1:5342", "10.0.0.1", 5342, None, "10.0.0.1:5342"),
+        ] {
+            let parsed: Destination = text.parse().expect(text);
+            assert_eq!((parsed.host.as_str(), parsed.control_port, parsed.data_port), (host, control, data), "{text}");
+            assert_eq!(parsed.to_string(), shown);
+            let ports = [parsed.port_for_data(None), parsed.port_for_data(Some(77))];
+            assert_eq!(ports, [data.unwrap_or(control + 1), data.unwrap_or(77)], "{text}");
+        }
+        for wrong in ["", ":5342", "vm:", "vm:0", "vm:x", "vm:1:2:3", "[::1", "[::1]x", "::1"] {
+            assert!(wrong.parse::<Destination>().is_err(), "{wrong}");
+        }
+        assert!("x".repeat(253).parse::<Destination>().is_ok());
+        assert_eq!(
+            "x".repeat(300).parse::<Destination>(),
+            Err("the name of a host has at most 253 bytes, and this one has 300".to_owned())
+        );
+    }
+}
