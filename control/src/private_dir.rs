@@ -6,6 +6,7 @@
 mod author;
 mod error;
 mod kept;
+mod shared;
 mod spare;
 
 pub(crate) use author::{Author, refused};
@@ -83,13 +84,14 @@ impl PrivateDir {
 
     /// Makes the directory `name` in this one; it must not exist yet.
     pub(crate) fn make_subdir(&self, name: &str) -> Result<Self, DirError> {
+        if group().is_some() {
+            return self.make_shared_subdir(name);
+        }
         let failed = |errno: Errno| self.failed("make", name, errno.into());
         mkdirat(&self.fd, name, Mode::RWXU).map_err(failed)?;
         let fd =
             openat(&self.fd, name, OPEN_DIR, Mode::empty()).map_err(|errno| self.failed("open", name, errno.into()))?;
-        let dir = Self { path: self.path.join(name), fd };
-        dir.open_to_group().map_err(|error| self.failed("open to the group", name, error))?;
-        dir.checked()
+        Self { path: self.path.join(name), fd }.checked()
     }
 
     /// Gives access to the group that `TRACEPOINT_GROUP` names, if set. Does nothing if another user made the directory first.
