@@ -29,7 +29,6 @@
 //! directory is one that its owner may have, and a process of that group need not ask the database again. In containers, many users have no entry
 //! there; then the group is the one with which the container was started, unless the process has gained it by `execve`.
 
-use crate::secure_exec::secure;
 use nix::errno::Errno;
 use nix::unistd::{Gid, Group, Uid, User, getresgid, getresuid};
 use rustix::process::{DumpableBehavior, dumpable_behavior, getgroups};
@@ -39,6 +38,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use tracepoint_reader::secure_exec::secure;
 
 /// What a process may do: of a thread, the one that asks or the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! The group that shares the run directory, if `TRACEPOINT_GROUP` is set.
 
-use crate::secure_exec::secure;
 use rustix::fs::{Gid, Mode, fchmod, fchown};
 use std::env;
 use std::fs::File;
 use std::io;
 use std::sync::OnceLock;
+use tracepoint_reader::secure_exec::secure;
 
 /// The group, given by name or number; `None` if none is set or the name is unknown. Looked up once, so that the answer does not change
 /// while the process runs.

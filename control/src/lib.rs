@@ -73,7 +73,6 @@ mod rights;
 mod ring_files;
 mod rule_match;
 mod rundir;
-mod secure_exec;
 mod session;
 mod session_dir;
 mod sink_features;

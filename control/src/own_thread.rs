@@ -1,10 +1,10 @@
 //! The threads that this crate starts in the program: what each of them does first.
 
-use crate::secure_exec::secure;
 use nix::sys::signal::{SigSet, Signal};
 use rustix::time::{ClockId, clock_gettime};
 use std::env;
 use std::time::Duration;
+use tracepoint_reader::secure_exec::secure;
 
 /// Has the threads keep the scheduling that they inherit, if it is set to anything but `0`.
 const INHERIT: &str = "TRACEPOINT_INHERIT_SCHEDULING";

@@ -3,12 +3,12 @@
 //! Linux has credentials per thread; only the effective ids of the thread are changed. The real and the saved ids stay root's, so that
 //! the thread can switch back. No program of the other user is executed meanwhile.
 
-use crate::secure_exec::secure;
 use rustix::process::{Gid, Uid, getegid, geteuid, getgroups};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use std::io;
 use std::process;
 use std::sync::Arc;
+use tracepoint_reader::secure_exec::secure;
 
 /// The credentials that a thread acts with: those of this process, or those of another user.
 #[derive(Clone, Debug, Default)]

@@ -2,12 +2,12 @@
 
 use crate::credentials::{Credentials, Excess};
 use crate::private_dir::{DirError, PrivateDir};
-use crate::secure_exec::secure;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use tracepoint_reader::secure_exec::secure;
 
 /// A directory that only this user can write to, shared by the user's processes: `$TRACEPOINT_RUN_DIR`, else systemd's
 /// `$RUNTIME_DIRECTORY`, else `$XDG_RUNTIME_DIR/tracepoint`, else `/dev/shm/tracepoint-UID`.

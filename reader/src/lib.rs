@@ -73,6 +73,7 @@ mod records;
 pub mod recover;
 mod remote;
 mod ring;
+pub mod secure_exec;
 mod source;
 mod span;
 #[cfg(feature = "traces")]

@@ -7,13 +7,13 @@ use crate::nearest::nearest_names;
 use crate::notice::Notice;
 use crate::outputs::{self, Allowance, Chunks};
 use crate::rule_match::Matcher;
-use crate::secure_exec::secure;
 use crate::session::{Recording, SessionBuilder};
 use crate::spec::{Rule, RuleError, RuleProblem, SessionSpec, SpecError};
 use crate::state;
 use std::env;
 use std::io::Write;
 use std::path::PathBuf;
+use tracepoint_reader::secure_exec::secure;
 use tracepoint_sinks::TextSink;
 
 /// The session's name.

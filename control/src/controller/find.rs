@@ -5,13 +5,13 @@ use crate::app::{APPS, is_held};
 use crate::credentials::{Credentials, Excess};
 use crate::process::{self, ProcessKey};
 use crate::rundir::{RunDir, place};
-use crate::secure_exec::is_secure;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use tracepoint_reader::secure_exec::is_secure;
 
 /// The run directory of a process: that which its environment, its user and its root directory tell, or that in which its agent has an entry
 /// open, if the process has left the former since: it has called `setuid` or `chroot`.

@@ -151,3 +151,24 @@ fn rings_of_a_process_with_more_rights_are_in_memory() -> Outcome {
     }
     Ok(())
 }
+
+/// A caller could have a server of the program listen at a port that is not the caller's.
+#[test]
+fn a_program_that_gains_rights_ignores_the_port_of_its_caller() -> Outcome {
+    if is_told()? {
+        return Ok(());
+    }
+    let place = Place::new()?;
+    for (attributes, port) in [(&[][..], "853"), (&["cap_net_bind_service+ep"], "5556"), (&["4755", "0", "0"], "5556")]
+    {
+        place.attribute(attributes)?;
+        let mut command = place.as_user(USER, USER, &["--clear-groups"], "target");
+        let errors = place.temp.path().join("target.txt");
+        assert_eq!(
+            Told::start(command.env("TRACE_SERVER_PORT", "853"), &errors)?.tell("port")?,
+            port,
+            "{attributes:?}"
+        );
+    }
+    Ok(())
+}

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+use tracepoint_reader::secure_exec::secure;
 use tracepoint_reader::udp::wire::{SERVER_PORT, SERVER_PORT_VARIABLE};
 
 /// The default limit of the bytes that wait for a client.
@@ -98,13 +99,14 @@ impl<A: Into<SocketAddr>> From<A> for UdpOptions {
     }
 }
 
-/// The port in the environment variable `TRACE_SERVER_PORT`, else 5556.
+/// The port in the environment variable `TRACE_SERVER_PORT`, else 5556. A program that has gained rights when it was started (set-user-ID, set-group-ID,
+/// file capabilities) ignores the variable: its caller could name a port below 1024.
 ///
 /// # Errors
 ///
 /// If the variable has no port.
 pub fn port_from_environment() -> Result<u16, SinkError> {
-    let Some(set) = std::env::var_os(SERVER_PORT_VARIABLE) else { return Ok(SERVER_PORT) };
+    let Some(set) = std::env::var_os(SERVER_PORT_VARIABLE).filter(|_| !secure()) else { return Ok(SERVER_PORT) };
     set.to_str().and_then(|port| port.trim().parse().ok()).ok_or_else(|| {
         let reason = format!(
             "the environment variable {SERVER_PORT_VARIABLE} is `{}`; set it to a port from 0 to 65535 (0: any free one), or unset it",

@@ -11,6 +11,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
+use tracepoint_control::sinks::udp::port_from_environment;
 use tracepoint_control::{
     Agent, Channel, ChannelSpec, ControlError, Controller, NamedSession, Rule, RunDir, Session, SinkSpec, State,
 };
@@ -58,6 +59,7 @@ fn change(agent: &mut Option<Agent>, line: &str) -> Said {
             let user = rustix::process::Uid::from_raw(USER);
             set_thread_res_uid(user, user, user)?;
         }
+        "port" => return Ok(port_from_environment()?.to_string()),
         "record" => {
             let channel = Channel::overwrite(64 << 10);
             let session = Session::builder("own").events("traced:tick").channel(channel).start()?;

@@ -1,17 +1,18 @@
-//! Detects secure execution mode: processes with more rights than the user who started them (set-user-id, set-group-id, file capabilities).
+//! Detects secure execution mode: processes that have gained rights when they were started (set-user-ID, set-group-ID, file capabilities). They do
+//! not trust their environment.
 
 use std::path::Path;
 use std::sync::OnceLock;
 
 /// Whether this process runs in secure execution mode; `true` if that cannot be found out.
-pub(crate) fn secure() -> bool {
+pub fn secure() -> bool {
     // Cached: the answer does not change, and a thread that acts as another user could not read it again.
     static SECURE: OnceLock<bool> = OnceLock::new();
     *SECURE.get_or_init(|| is_secure(Path::new("/proc/self")))
 }
 
 /// Whether the process with this directory in `/proc` runs in secure execution mode.
-pub(crate) fn is_secure(process: &Path) -> bool {
+pub fn is_secure(process: &Path) -> bool {
     /// The key of the entry in the auxiliary vector, from `linux/auxvec.h`.
     const AT_SECURE: u64 = 23;
     let Ok(vector) = std::fs::read(process.join("auxv")) else { return true };
