@@ -206,7 +206,14 @@ impl StreamControl {
         let id = opened.session;
         match message {
             ToCollector::Announce(announce) => {
-                let (handle, next) = hub.announce(id, &announce)?;
+                let (handle, next) = match hub.announce(id, &announce) {
+                    Err((ErrorCode::Busy, why)) => {
+                        hub.say_refused(self.address, "stream", &why);
+                        ToSender::NoRoom(announce.request, &why).encode(out);
+                        return Ok(());
+                    }
+                    announced => announced?,
+                };
                 // The sender does not know the handle if it cannot be written, and announces the stream again.
                 #[cfg(feature = "nats")]
                 hub.log(id, |log| log.announce(&announce)).map_err(|why| (ErrorCode::Storage, why))?;

@@ -15,6 +15,8 @@ pub enum LostPackets {
     Bandwidth,
     /// They hold an event from before a time that was promised to viewers.
     Late,
+    /// The collector had no room for their stream.
+    Refused,
 }
 
 impl LostPackets {
@@ -24,6 +26,7 @@ impl LostPackets {
             Self::Network => "network",
             Self::Bandwidth => "bandwidth",
             Self::Late => "late",
+            Self::Refused => "refused",
         }
     }
 }

@@ -292,6 +292,7 @@ impl StreamSender {
             }
             ToSender::Done => self.is_done = true,
             ToSender::Error(code, text) => self.refused = Some((code, text.to_owned())),
+            ToSender::NoRoom(_, text) => self.refused = Some((ErrorCode::Busy, text.to_owned())),
             _ => {}
         }
     }

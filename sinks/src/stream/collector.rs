@@ -47,6 +47,8 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// The longest pause between two clock probes, which keep the connection alive, and how many are sent at first.
 const PROBE_INTERVAL: Duration = Duration::from_secs(3);
 const FIRST_PROBES: usize = 5;
+/// After this time a stream is announced again for which the collector had no room.
+const REFUSED_TIME: Duration = Duration::from_secs(10);
 
 /// A session.
 #[derive(Debug)]
@@ -63,6 +65,8 @@ pub(super) struct Collector {
     /// The handles of streams, by their numbers, and back; `None` while they are not announced.
     handles: BTreeMap<usize, Option<u64>>,
     numbers: BTreeMap<u64, usize>,
+    /// The streams for which the collector had no room, and when.
+    refused: BTreeMap<usize, Instant>,
     /// Packets to send again.
     again: VecDeque<Again>,
     sending: Option<Sending>,
@@ -168,6 +172,7 @@ impl Collector {
             names: [host, session, process, &info.channel, &name],
         };
         ToCollector::Announce(announce).encode(self.control.output());
+        self.refused.remove(&number);
         self.handles.insert(number, None);
     }
 

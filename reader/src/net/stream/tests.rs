@@ -81,6 +81,7 @@ fn to_sender<'a>() -> Vec<ToSender<'a>> {
         ToSender::Closed(vec![Delivered { handle: 21, packets: 6, packets_lost: 1, events: 500, events_lost: 100 }]),
         ToSender::Done,
         ToSender::Lost(SeqRange { handle: 21, first: 3, last: 4 }),
+        ToSender::NoRoom(7, "the address has its share"),
         ToSender::Error(ErrorCode::Busy, "too many senders"),
         ToSender::Error(ErrorCode::Other(77), ""),
     ]

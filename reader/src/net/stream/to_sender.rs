@@ -30,6 +30,8 @@ pub enum ToSender<'a> {
     Done,
     /// Packets are given up.
     Lost(SeqRange),
+    /// There is no room for a stream now: the number of its announcement, and why.
+    NoRoom(u32, &'a str),
     /// The connection ends.
     Error(ErrorCode, &'a str),
 }
@@ -165,7 +167,7 @@ pub enum ErrorCode {
     Refused,
     /// 4: a message that does not fit here, or malformed.
     Protocol,
-    /// 100: the sender, or its address, has its share of sessions or streams.
+    /// 100: the address of the sender has its share of sessions.
     Busy,
     /// 101: the collector ends.
     Ending,
@@ -248,6 +250,7 @@ impl<'a> ToSender<'a> {
             138 => Self::Done,
             139 => Self::Error(fields.u32()?.into(), fields.text()?),
             140 => Self::Lost(SeqRange::read(fields)?),
+            141 => Self::NoRoom(fields.u32()?, fields.text()?),
             _ => return Err(Malformed::Kind),
         })
     }
@@ -284,6 +287,7 @@ impl<'a> ToSender<'a> {
             }),
             Self::Done => frame(out, 138, |to| to),
             Self::Lost(lost) => frame(out, 140, |to| lost.write(to)),
+            Self::NoRoom(request, why) => frame(out, 141, |to| to.u32(*request).text(why)),
             Self::Error(code, text) => frame(out, 139, |to| to.u32(code.number()).text(text)),
         }
     }

@@ -123,9 +123,10 @@ impl Collector {
             names: Names { host: host.clone(), session: session.clone(), process: process.clone() },
             // A packet is sent alone at least. 0 says that none is kept, which the collector cannot demand.
             window: if buffer == 0 { 0 } else { buffer.min(welcome.window).max(1) },
-            metadata_sent: welcome.metadata,
+            metadata_sent: if welcome.resumed { welcome.metadata } else { 0 },
             handles: BTreeMap::new(),
             numbers: BTreeMap::new(),
+            refused: BTreeMap::new(),
             again: VecDeque::new(),
             sending: None,
             interrupted: None,
@@ -136,9 +137,6 @@ impl Collector {
             probe_at: now,
             has_system_clock: identity.clock != [0; 16],
         };
-        if !welcome.resumed {
-            collector.metadata_sent = 0;
-        }
         collector.send_metadata(&queue.lock().metadata);
         for _ in 0..FIRST_PROBES {
             collector.probe(kept, now);

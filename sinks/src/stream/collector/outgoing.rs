@@ -2,7 +2,7 @@
 
 use super::data::Sending;
 use super::kept::SentPacket;
-use super::{Again, Collector, Kept, Phase};
+use super::{Again, Collector, Kept, Phase, REFUSED_TIME};
 use crate::stream::promise;
 use crate::stream::queue::{Item, Queue, QueuedPacket};
 use crate::stream::session::Trouble;
@@ -127,6 +127,14 @@ impl Collector {
             }
         };
         self.send_metadata(&state.metadata);
+        if stream.is_some_and(|stream| self.refused.get(&stream).is_some_and(|since| since.elapsed() < REFUSED_TIME)) {
+            let item = state.items.pop_front();
+            drop(state);
+            if let Some(Item::Packet(packet)) = item {
+                queue.lost(&packet, LostPackets::Refused);
+            }
+            return Ok(true);
+        }
         if let Some(stream) = stream.filter(|stream| !self.handles.contains_key(stream)) {
             let class = streams.get(stream).info.id.class;
             let size = state.packet_sizes.get(&class).copied().unwrap_or_default();

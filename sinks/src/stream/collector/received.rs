@@ -20,10 +20,14 @@ pub(super) fn malformed(error: Malformed) -> Trouble {
     ))
 }
 
+/// Text of the collector for messages.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(1000).collect()
+}
+
 /// The collector has refused something.
 pub(super) fn refused(code: ErrorCode, text: &str) -> Trouble {
-    let text = text.chars().filter(|c| !c.is_control()).take(1000).collect::<String>();
-    let text = format!("the collector refuses: {text} (error {})", code.number());
+    let text = format!("the collector refuses: {} (error {})", printable(text), code.number());
     if code.is_temporary() { Trouble::Temporary(io::Error::other(text)) } else { Trouble::Final(text) }
 }
 
@@ -60,7 +64,7 @@ impl Collector {
 
     /// Announces the streams of earlier connections, once.
     pub(super) fn announce_known(&mut self, queue: &Queue, streams: &mut Streams) {
-        if !self.handles.is_empty() {
+        if !self.handles.is_empty() || !self.refused.is_empty() {
             return;
         }
         for number in 0..streams.count() {
@@ -80,6 +84,7 @@ impl Collector {
     ) -> Result<(), Trouble> {
         match message {
             ToSender::Announced(announced) => self.announced(announced, kept),
+            ToSender::NoRoom(request, why) => self.refused(request as usize, why, queue, kept),
             ToSender::Ack(ack) => {
                 self.throttle.stored();
                 for entry in ack.entries {
@@ -124,6 +129,18 @@ impl Collector {
         // Packets before `next` are kept until they are acknowledged: what the collector has given up of them, it says before.
         let kept = kept.within(number, announced.next, u64::MAX).into_iter();
         self.again.extend(kept.map(|seq| Again { stream: number, seq, part: None }));
+    }
+
+    /// The collector has no room for a stream. What is kept of it would take the room of other streams.
+    fn refused(&mut self, number: usize, why: &str, queue: &Queue, kept: &mut Kept) {
+        if self.handles.get(&number).is_none_or(Option::is_some) {
+            return;
+        }
+        self.handles.remove(&number);
+        self.refused.insert(number, Instant::now());
+        kept.lose(number, 0, u64::MAX, queue);
+        let trouble = format!("the collector refuses a stream: {}", printable(why));
+        queue.change(|state| state.stats.trouble = Some(trouble));
     }
 
     /// Sends packets again, or a part of one, and says which are gone. What was sent on this connection over TCP is underway.

@@ -53,6 +53,8 @@ pub(crate) struct Files {
     pub(crate) lossy: Option<datagrams::Lossy>,
     /// Whether it answers the end only when its sender gives up, and the end that was told.
     pub(crate) waits_at_end: bool,
+    /// The number of streams for which there is room.
+    pub(crate) room: Option<usize>,
     /// How late announcements are answered.
     pub(crate) announces_after: Duration,
     end: Option<Close>,
@@ -296,6 +298,10 @@ fn serve_control(
             ToCollector::Announce(announce) => {
                 assert_eq!(announce.names[0..2], ["host", "test"]);
                 let key = (announce.class, announce.instance);
+                if files.room.is_some_and(|room| files.streams.len() >= room) {
+                    say(&socket, &ToSender::NoRoom(announce.request, "there is no room"))?;
+                    continue;
+                }
                 let handle = files.connections * 1000 + files.handles.len() as u64;
                 files.handles.insert(handle, key);
                 let stream = files.streams.entry(key).or_default();
@@ -335,9 +341,7 @@ fn serve_control(
                 let reply = ClockReply { number: probe.number, sent: probe.sent, received, replied };
                 say(&socket, &ToSender::ClockReply(reply))?;
             }
-            ToCollector::Close(close) => {
-                say(&socket, &ToSender::Closed(delivered(&close, &files)))?;
-            }
+            ToCollector::Close(close) => say(&socket, &ToSender::Closed(delivered(&close, &files)))?,
             ToCollector::Account(piece, whole) => {
                 files.account.truncate(piece.offset as usize);
                 files.account.extend_from_slice(piece.bytes);

@@ -119,3 +119,30 @@ fn what_the_collector_has_of_streams_that_are_not_announced_again_is_recorded() 
     assert_eq!(own, [EVENTS, 0, packets()], "{:?}", report.account);
     Ok(())
 }
+
+/// The other streams go on.
+#[test]
+fn a_stream_for_which_the_collector_has_no_room_is_lost_alone() -> Outcome {
+    let _alone = alone();
+    let collector = Collector::start();
+    collector.files().room = Some(1);
+    let sink = StreamSink::new(options(&collector))?;
+    let watch = sink.watch();
+    let mut recording = Recording::start(config(), vec![Box::new(sink)])?;
+    let fire = || (0..EVENTS).for_each(|n| tracepoint::trace!(underway(n)));
+    fire();
+    wait_for(&mut recording, &|| watch.stats().acknowledged.values().sum::<u64>() == EVENTS);
+    thread::spawn(fire).join().expect("no panic");
+    wait_for(&mut recording, &|| watch.stats().lost.get("refused") == Some(&EVENTS));
+    assert!(watch.stats().trouble.is_some_and(|why| why == "the collector refuses a stream: there is no room"));
+    fire();
+    let report = recording.finish().remove(0);
+    let own = [
+        sum(&report.account, |stream| stream.written),
+        sum(&report.account, |stream| stream.sink_lost.get("refused").copied().unwrap_or_default()),
+        sum(&report.account, |stream| stream.sink),
+    ];
+    assert_eq!(own, [2 * EVENTS, EVENTS, EVENTS], "{:?}", report.account);
+    assert_eq!(collector.files().streams.len(), 1);
+    Ok(())
+}
