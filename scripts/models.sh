@@ -22,7 +22,7 @@ root=$PWD
 target=${CARGO_TARGET_DIR:-$root/target}/loom-mutated
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-mkdir -p "$copy/ring" "$copy/sinks/src/stream" "$copy/probes/src"
+mkdir -p "$copy/ring" "$copy/sinks/src" "$copy/probes/src"
 cp -r models "$copy/"
 cp Cargo.lock "$copy/"
 sed -e 's/^members = .*/members = ["models"]/' Cargo.toml > "$copy/Cargo.toml"
@@ -87,10 +87,10 @@ mutate "W1 (fence of the consumer)" channel/sleep_state.rs '(?<=`must_wake`.\n) 
 mutate "W2 (fence of the owner)" channel/sleep_state.rs '(?<=`announce`.\n)        fence\(Ordering::SeqCst\);' ''
 mutate "the swap by which one owner wakes" channel/sleep_state.rs '&& self.0.swap\(AWAKE, Ordering::Relaxed\) == ASLEEP' ''
 mutate "F5 (the owner's second check)" channel/flush_handshake.rs 'if self.state.load\(Ordering::Relaxed\) != IDLE' 'if false'
-mutate "the swap of the bucket" stream/bucket/words.rs 'match self.taken.compare_exchange_weak\(taken, end, Ordering::Relaxed, Ordering::Relaxed\)' 'match { self.taken.store(end, Ordering::Relaxed); Ok::<u64, u64>(0) }'
-mutate "the word that was found by the swap of the bucket" stream/bucket/words.rs 'Err\(found\) => taken = found,' 'Err(_) => return Some(send_at),'
-mutate "the limit of a reservation" stream/bucket/words.rs 'if send_at > latest' 'if false'
-mutate "the sum of the bucket, as one instruction" stream/bucket/words.rs 'self.charged.fetch_add\(bytes as u64, Ordering::Relaxed\);' 'self.charged.store(self.charged() + bytes as u64, Ordering::Relaxed);'
+mutate "the swap of the bucket" bucket/words.rs 'match self.taken.compare_exchange_weak\(taken, end, Ordering::Relaxed, Ordering::Relaxed\)' 'match { self.taken.store(end, Ordering::Relaxed); Ok::<u64, u64>(0) }'
+mutate "the word that was found by the swap of the bucket" bucket/words.rs 'Err\(found\) => taken = found,' 'Err(_) => return Some(send_at),'
+mutate "the limit of a reservation" bucket/words.rs 'if send_at > latest' 'if false'
+mutate "the sum of the bucket, as one instruction" bucket/words.rs 'self.charged.fetch_add\(bytes as u64, Ordering::Relaxed\);' 'self.charged.store(self.charged() + bytes as u64, Ordering::Relaxed);'
 mutate "O1 (release in begin)" flights.rs '(?<=identity, Ordering::Relaxed\);\n)(\s+)word.store\(time, Ordering::Release\)' '$1word.store(time, Ordering::Relaxed)'
 mutate "O1 (acquire in own)" flights.rs 'compare_exchange\(time, OWNED, Ordering::Acquire' 'compare_exchange(time, OWNED, Ordering::Relaxed'
 mutate "the second look at the identity" flights.rs 'if of_way.load\(Ordering::Relaxed\) == identity \{' 'if true {'
