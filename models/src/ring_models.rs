@@ -38,15 +38,20 @@ impl Channel {
         Arc::new(Self { ring, pool })
     }
 
-    /// A thread that fires one event and ends. Returns whether it was recorded.
-    fn run_thread(&self) -> bool {
+    /// A thread that fires one event, and ends, or hands the ring on. Returns whether the event was recorded.
+    fn run_thread(&self, hands_on: bool) -> bool {
         let Some(taken) = self.pool.take() else { return false };
         // SAFETY: pointers in the pool are to the channel's ring, which lives as long.
         let ring = unsafe { &*taken };
         ring.ownership.own();
         // SAFETY: exclusive, as loom checks.
         ring.contents.with_mut(|contents| unsafe { (*contents).0 += 1 });
-        ring.ownership.end();
+        if hands_on {
+            ring.ownership.recycle();
+            assert!(self.pool.put(taken), "there is room for the ring");
+        } else {
+            ring.ownership.end();
+        }
         true
     }
 
@@ -57,7 +62,7 @@ impl Channel {
             // SAFETY: exclusive, as loom checks.
             self.ring.contents.with_mut(|contents| unsafe { (*contents).1 += 1 });
             self.ring.ownership.recycle();
-            assert!(self.pool.put(&raw const *self.ring), "only the consumer puts rings");
+            assert!(self.pool.put(&raw const *self.ring), "nothing else puts the ring of a thread that has ended");
         }
     }
 }
@@ -69,7 +74,7 @@ fn a_ring_goes_from_one_thread_to_the_next() {
         let channel = Channel::new();
         let threads = [(); 2].map(|()| {
             let channel = Arc::clone(&channel);
-            thread::spawn(move || channel.run_thread())
+            thread::spawn(move || channel.run_thread(false))
         });
         channel.maintain();
         channel.maintain();
@@ -78,6 +83,27 @@ fn a_ring_goes_from_one_thread_to_the_next() {
         let (records, recycled) = channel.ring.contents.with(|contents| unsafe { *contents });
         assert_eq!(records, recorded, "no record is lost");
         assert!(recorded == 1 || recycled > 0, "the second thread got it from the consumer");
+    });
+}
+
+/// Needs L2: the next thread gets the ring from the last one, and the consumer leaves it alone.
+#[test]
+fn a_ring_is_handed_on() {
+    loom::model(|| {
+        let channel = Channel::new();
+        let other = {
+            let channel = Arc::clone(&channel);
+            thread::spawn(move || channel.run_thread(true))
+        };
+        let second = channel.run_thread(false);
+        channel.maintain();
+        let first = other.join().unwrap();
+        // SAFETY: the other threads have ended.
+        let (records, recycled) = channel.ring.contents.with(|contents| unsafe { *contents });
+        assert_eq!(records, usize::from(first) + usize::from(second), "no record is lost");
+        assert!(recycled <= usize::from(second), "only the ring of the thread that has ended was recycled");
+        let is_spare = channel.pool.count() == 1;
+        assert_eq!(is_spare, !second || recycled == 1, "it is with the thread that has ended, or in the pool");
     });
 }
 

@@ -10,15 +10,15 @@
 //!                                                                          or the event waits for the consumer (wait)
 //! ```
 //!
-//! A thread takes its ring from a pool of prefaulted spares at its first event, and gives it back when it ends. The consumer, never a site,
-//! refills the pool and prepares the rings of ended threads for new ones. The modules:
+//! A thread takes its ring from a pool of prefaulted spares at its first event, and hands it on when it ends. The consumer, never a site,
+//! refills the pool, and prepares the rings of ended threads for new ones that could not be handed on. The modules:
 //!
 //! * [`memory`](RingMemory): the memory that a ring is given; this crate opens no files. `header`: its layout, so that other processes can
 //!   read it (`docs/format-ring.md`).
 //! * `record`: reserve, write, commit. `buffer`: the packets of a stream. `slots`: where each of them is, and which
 //!   wait; the two takers of packets. `packet_header`: the header of a packet; `packet`: its stores. `flush_handshake`: whether the owner or
 //!   the flusher may access the open packet. `wait_policy`: the bounded wait.
-//! * `ring`: the two buffers and the counters of one thread. `ownership`: its state. `pool`: the spare rings. `supplier`, `supply`: how many there are.
+//! * `ring`: the two buffers and the counters of one thread. `ownership`: its state. `pool`: the spare rings. `supplier`, `supply`: how many there are, small and large.
 //!   `ring_table`: the ring of each thread, empty in a forked child.
 //! * `overflow`: goes on in another ring when a thread's own is full. `wake_word`: wakes the consumer when a ring gets full while it sleeps; `sleep_state`: the orderings of that.
 //! * `account`: what was fired, recorded and lost, by reason. `open`: the channel. `producer`: events on

@@ -48,7 +48,7 @@ pub(crate) enum Life {
     Busy,
     /// It records for a while, and then waits with a packet open.
     Idle,
-    /// The thread ends, and another one takes its ring and continues.
+    /// The thread ends, and another one takes its ring, or another spare one, and continues.
     Succeeded,
 }
 
@@ -91,7 +91,8 @@ impl Case {
     }
 
     /// Whether the process can come by. A ring's own points are not about one of its streams, two points are of the thread's first
-    /// try alone, which is in the main stream, and where nothing is handed on while the process runs nothing is flushed and drained.
+    /// try alone, which is in the main stream, and where nothing is handed on while the process runs nothing is flushed and drained. A thread
+    /// leaves its ring to the consumer where other rings are spare, so that the history in this one is kept.
     fn is_possible(&self) -> bool {
         let handed_on =
             self.point == Point::SwitchRequested || self.is_among(Point::FlushRequested, Point::DrainReleased);
@@ -99,7 +100,8 @@ impl Case {
         if self.point == Point::FiredTwice {
             return self.policy.name == "discard" && self.side == Side::Main;
         }
-        (self.policy.drained || !handed_on) && (self.side == Side::Main || nested)
+        let left_to_consumer = self.is_among(Point::EndBegun, Point::RingPooled);
+        (if self.policy.drained { !left_to_consumer } else { !handed_on }) && (self.side == Side::Main || nested)
     }
 
     /// What a thread does.
@@ -108,7 +110,8 @@ impl Case {
             Life::Idle
         } else if thread != self.thread {
             Life::Busy
-        } else if self.is_among(Point::RingTaken, Point::RingOwned) || self.is_among(Point::EndBegun, Point::RingPooled)
+        } else if self.is_among(Point::RingTaken, Point::RingOwned)
+            || self.is_among(Point::HandOnBegun, Point::RingPooled)
         {
             Life::Succeeded
         } else if self.is_among(Point::FlushRequested, Point::FlushDone) {
@@ -152,9 +155,10 @@ impl Case {
     }
 
     /// How many rings there may be: no more than threads, so that each has the ring of its number, and its successor the same. More only
-    /// where rings are made, or a thread goes on in another one.
+    /// where rings are made, or a thread goes on in another one, or leaves its own to the consumer.
     pub(crate) fn rings(&self) -> usize {
-        if self.makes_rings() || self.point == Point::FiredTwice { 2 * THREADS } else { THREADS }
+        let has_more = self.makes_rings() || self.point == Point::FiredTwice;
+        if has_more || self.is_among(Point::EndBegun, Point::RingPooled) { 2 * THREADS } else { THREADS }
     }
 
     /// How many of them are spare at first.

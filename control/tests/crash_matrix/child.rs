@@ -62,7 +62,8 @@ impl Ring {
     /// Whether it is in the pool again. The state is changed before that; the point says when it is done.
     fn is_spare(&self, last_point: u64) -> bool {
         use tracepoint_ring::channel::failpoint::Point;
-        let before = [Point::RecycleClosed, Point::RingSpare].map(|point| point as u64 + 1);
+        let before = [Point::RecycleClosed, Point::RingSpare, Point::HandOnClosed, Point::HandedOn]
+            .map(|point| point as u64 + 1);
         self.word(256) as u32 == 0 && !before.contains(&last_point)
     }
 }

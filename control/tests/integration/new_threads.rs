@@ -1,6 +1,7 @@
 //! Threads that begin while a session runs are recorded, and the rings of those that ended serve others.
 
 use crate::common::{Outcome, assert_balances, event, lost, place, view};
+use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 use tracepoint_control::{Channel, Session, sinks::CtfSink};
@@ -8,6 +9,35 @@ use tracepoint_control::{Channel, Session, sinks::CtfSink};
 tracepoint::define_trace! {
     provider = "pool";
     pub job(number: u64) { number: u64 = number }
+}
+
+/// As many as there are rings before the first thread begins.
+const CROWD: u64 = 48;
+
+/// The default channel, whose small rings are there at once. Threads of the second crowd find those that the first has handed on.
+#[test]
+fn crowds_that_begin_together_lose_nothing() -> Outcome {
+    own_process!();
+    let place = place();
+    let dir = place.path().join("trace");
+    let session = Session::builder("crowds").events("pool:*").sink(CtfSink::create(&dir)?).start()?;
+    for crowd in 0..2 {
+        let barrier = Barrier::new(CROWD as usize);
+        thread::scope(|scope| {
+            for number in 0..CROWD {
+                let barrier = &barrier;
+                scope.spawn(move || {
+                    (0..3).for_each(|_| tracepoint::trace!(job(crowd * CROWD + number)));
+                    barrier.wait();
+                });
+            }
+        });
+    }
+    let summary = session.stop()?;
+    let job = event(&summary, "pool:job");
+    assert_eq!((job.fired, job.recorded), (6 * CROWD, 6 * CROWD), "{job:?}");
+    assert_balances(&dir);
+    Ok(())
 }
 
 /// Threads, in rounds of two at a time.

@@ -9,6 +9,7 @@
 //! * Consumer: takes closed packets, then stores `released`; it may be in another process. Under overwrite it runs only when the owner is
 //!   known to be outside. It also closes the open packets of idle owners (see `flush_handshake`).
 
+mod growth;
 mod switch;
 mod take;
 
@@ -21,6 +22,7 @@ use super::packet_header::{HEADER_SIZE, StreamKey};
 use super::slots::PacketSlots;
 use super::wait_policy::WaitPolicy;
 use super::wake_word::WakeWord;
+use growth::Growth;
 #[cfg(target_pointer_width = "64")]
 use std::mem::offset_of;
 use std::ptr::{NonNull, null_mut};
@@ -69,6 +71,8 @@ pub(super) struct Buffer {
     closed_bytes: AtomicU64,
     /// Wakes the consumer; `None` if events do not.
     wake_word: Option<Arc<WakeWord>>,
+    /// Of a small ring: when its owner needs a large one.
+    growth: Option<Growth>,
 }
 
 #[cfg(target_pointer_width = "64")]
@@ -89,6 +93,8 @@ unsafe impl Sync for Buffer {}
 pub(super) enum Refused {
     /// The buffer is in use: the caller is a signal handler that has interrupted a write, or the flusher is closing the packet.
     Writing,
+    /// The owner needs a large ring.
+    Outgrown,
     /// The event is lost.
     Lost(Loss),
 }
@@ -129,7 +135,13 @@ impl Buffer {
             records_at_end: (0..slots.count).map(|_| AtomicU64::new(0)).collect(),
             closed_bytes: AtomicU64::new(0),
             wake_word: None,
+            growth: None,
         }
+    }
+
+    /// The same buffer with an owner that goes on in a large ring.
+    pub(super) fn with_growth(self) -> Self {
+        Self { growth: Some(Growth::default()), ..self }
     }
 
     /// The same buffer with an owner that waits for a free slot.
@@ -156,10 +168,18 @@ impl Buffer {
         self.stream.instance
     }
 
-    /// The stream goes on where the owner's last one has ended: its times are not before that. The owner has just taken the ring.
+    /// A thread has taken the ring.
+    pub(super) fn begin_owner(&self) {
+        if let Some(growth) = &self.growth {
+            growth.begin();
+        }
+    }
+
+    /// The stream goes on where the owner's last one has ended: its times are behind that, so that readers, which merge streams by time, keep the order
+    /// of a thread's events with any clock. The owner has just taken the ring.
     pub(super) fn follow(&self, last: &Self) {
         let [own, last] = [self, last].map(|buffer| buffer.last_time.load(Ordering::Relaxed));
-        self.last_time.store(own.max(last), Ordering::Relaxed);
+        self.last_time.store(own.max(last.saturating_add(1)), Ordering::Relaxed);
     }
 
     /// Whether a packet with a record is open.

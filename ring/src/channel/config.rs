@@ -161,7 +161,8 @@ impl Channel {
 
     /// Replaces the size of the rings by one that depends on how much memory the rings of the process have taken: 1 MiB for the first
     /// rings, then in steps down to 64 KiB, so that a thousand threads fit into the memory that the [source](super::MemorySource) of the
-    /// rings allows. Records that do not fit into the packets of the smaller rings (16 KiB) are lost there, counted as `too_large`. A size
+    /// rings allows. Unless the policy is [`Policy::Overwrite`], or there may be few rings, a thread begins in a small ring of 16 KiB, and goes on in one of
+    /// these when it has filled half of it, or has a record that does not fit into its packets of 1 KiB. Records that do not fit into the packets of the smaller rings (16 KiB) are lost there, counted as `too_large`. A size
     /// that is given to [`discard`](Self::discard), [`overwrite`](Self::overwrite) or [`wait`](Self::wait) is kept otherwise.
     #[must_use]
     pub fn sized_by_need(mut self) -> Self {

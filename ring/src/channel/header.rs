@@ -119,6 +119,12 @@ impl Layout {
         Self::new(events, [packet_size, packets], [packet_size.min(nested), NESTED_PACKETS])
     }
 
+    /// The layout of a small ring of this channel, if it has such.
+    pub(super) fn of_small_ring(config: &Channel, events: usize) -> Option<Self> {
+        let packets = config.small_packets()?;
+        Some(Self::new(events, packets, [SMALLEST_NESTED_PACKET, NESTED_PACKETS]))
+    }
+
     /// The layout of the counters of threads without a ring.
     pub(super) fn of_ringless(events: usize) -> Self {
         Self::new(events, [0; 2], [0; 2])

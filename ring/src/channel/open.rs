@@ -8,10 +8,9 @@ use super::header::{Layout, Mapped, Owner};
 use super::memory::{MemorySource, RingRequest};
 use super::overflow::Overflow;
 use super::packet_header::StreamKey;
-use super::pool::Pool;
 use super::ring::Ring;
 use super::ring_table::RingTable;
-use super::supply::Supply;
+use super::supply::{Spares, Supply};
 use super::wait_policy::ConsumerPresence;
 use super::wake_word::WakeWord;
 use crate::clock;
@@ -21,7 +20,7 @@ use crate::thread::{self, ExitHook, ThreadSlot};
 use crate::update;
 use std::fmt;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 pub use events::{EventId, FilterOutcome, TooManyEvents};
@@ -41,7 +40,11 @@ pub struct OpenChannel {
     max_events: usize,
     events: AtomicU32,
     pub(super) ring_table: RingTable,
-    pub(super) pool: Pool,
+    /// The spare rings of the channel's size, and the small ones in which threads begin. Of a channel without small rings the latter have no room.
+    pub(super) large_rings: Spares,
+    pub(super) small_rings: Spares,
+    /// How many threads have gone on in a large ring after a small one. Relaxed: it is read for an estimate.
+    pub(super) grown: AtomicUsize,
     /// All rings, in the order of their creation. A ring lives as long as the channel.
     pub(super) rings: Mutex<Vec<Arc<Ring>>>,
     pub(super) source: Box<dyn MemorySource>,
@@ -158,7 +161,9 @@ impl OpenChannel {
         let channel = Arc::new(Self {
             number,
             ring_table,
-            pool: Pool::new(Self::pool_size(&config)),
+            large_rings: Spares::new(Self::pool_size(&config)),
+            small_rings: Spares::new(if config.small_packets().is_some() { Self::pool_size(&config) } else { 0 }),
+            grown: AtomicUsize::new(0),
             uuid,
             class,
             clock: in_use,

@@ -18,7 +18,7 @@
 //! a signal handler that interrupts an event stays in that event's ring, and its event is lost if that is full. Events that probes fire may
 //! go on in the next ring: the event around them is recorded by then (`ThreadSlot::may_change_ring`).
 //!
-//! **Order.** Readers merge streams by time, and the next ring's times are not before the last one of the full ring.
+//! **Order.** Readers merge streams by time, and the next ring's times are behind the last one of the full ring.
 //!
 //! **Limits.** The supplier gives out permits in each of its rounds: for spare rings that are drained, but one, which a new thread finds; and
 //! for so many that the ended rings whose packets wait stay within [`Channel::overflow`](super::Channel::overflow). Rings are made within the
@@ -44,9 +44,14 @@ impl Overflow {
         self.is_waiting.store(is_waiting, Ordering::Relaxed);
     }
 
+    /// Whether there is a permit.
+    pub(super) fn has_permits(&self) -> bool {
+        self.permits.load(Ordering::Relaxed) > 0
+    }
+
     /// Takes a permit, if there is one. The load keeps the cache line shared while there is none.
     pub(super) fn take_permit(&self) -> bool {
-        self.permits.load(Ordering::Relaxed) > 0 && self.permits.fetch_sub(1, Ordering::Relaxed) > 0
+        self.has_permits() && self.permits.fetch_sub(1, Ordering::Relaxed) > 0
     }
 
     /// A thread has gone on in another ring.

@@ -1,11 +1,17 @@
 //! The ownership of a ring: a word in its header, and the orderings of its transitions.
 //!
 //! ```text
-//!   SPARE (in the pool) ──take: the thread's first event──▶ OWNED ──thread exit──▶ ENDED ──drained, or recycled──▶ SPARE
+//!              ┌──────────── the owner hands it on: it has closed its packets, and puts the ring into the pool ─────────────┐
+//!              ▼                                                                                                            │
+//!   SPARE (in the pool) ──take: the thread's first event──▶ OWNED ──thread exit, if it is not handed on──▶ ENDED            │
+//!              ▲                                              └──────────────────────────────────────────────│──────────────┘
+//!              └──────────────────────────────── recycled, or drained and parked ────────────────────────────┘
 //! ```
 //!
-//! SPARE → OWNED follows the swap that takes the ring out of the pool. OWNED → ENDED is a Release store by the owner (L1), whose partner is
-//! the consumer's Acquire load of the state: from then on the consumer may access the owner's part of the ring.
+//! SPARE → OWNED follows the swap that takes the ring out of the pool. OWNED → SPARE comes before the compare-and-swap that puts it there (L2): the
+//! next owner sees all that the last one has stored. OWNED → ENDED is a Release store by the owner (L1), whose partner is
+//! the consumer's Acquire load of the state: from then on the consumer may access the owner's part of the ring. One of the two comes
+//! after each owner, so that a ring is put into the pool either by its owner or by the consumer.
 
 use crate::primitive::{AtomicU32, Ordering};
 
@@ -47,7 +53,7 @@ impl Ownership {
         self.0.load(Ordering::Acquire) == ENDED
     }
 
-    /// The ring is ready for another owner.
+    /// The ring is ready for another owner: the caller is the last owner, or the consumer after that has ended.
     pub(super) fn recycle(&self) {
         self.0.store(SPARE, Ordering::Relaxed);
     }

@@ -1,7 +1,9 @@
-//! The pool of spare rings, prepared for new threads.
+//! A pool of spare rings, prepared for threads.
 //!
-//! Sites take rings, the consumer puts them. The pool is a fixed array of entries, each null or a ring. A take swaps an entry with null. It
-//! visits each entry once, so it is bounded, and a swap returns a ring to one thread only, so there is no ABA problem.
+//! Threads take rings; the supplier puts them, and threads that end put theirs back. The pool is a fixed array of entries, each null or a ring.
+//! A take swaps an entry with null. It visits each entry once, so it is bounded, and a swap returns a ring to one thread only, so there is
+//! no ABA problem. A take begins behind the entry at which the one before it ended: threads that follow each other use all rings in turn, so that
+//! each of them has time to be drained.
 //!
 //! The number of rings is kept beside the entries: it is asked for in each round of the supplier, and at each event that finds no ring. It is
 //! raised before a ring is put and lowered after one is taken, so that it is never below the number of entries with a ring. It is above it
@@ -10,17 +12,31 @@
 use super::ring::Ring;
 use crate::primitive::{AtomicPtr, AtomicU32, Ordering};
 use std::ptr::null_mut;
+// Not those of the models, which would run each order of accesses to words that are hints.
+use std::sync::atomic::{AtomicU32 as HintU32, AtomicUsize as HintUsize};
 
 #[derive(Debug)]
 pub(super) struct Pool {
     entries: Box<[AtomicPtr<Ring>]>,
-    /// Relaxed: the entries order what belongs to a ring (L2).
+    /// Relaxed, as the following: the entries order what belongs to a ring (L2).
     count: AtomicU32,
+    /// The lowest number since it was asked for.
+    lowest: HintU32,
+    /// The entry at which the next take begins.
+    next: HintUsize,
+    /// One past the last entry that ever had a ring: the entries behind are not visited.
+    end: HintUsize,
 }
 
 impl Pool {
     pub(super) fn new(entries: usize) -> Self {
-        Self { entries: (0..entries).map(|_| AtomicPtr::new(null_mut())).collect(), count: AtomicU32::new(0) }
+        Self {
+            entries: (0..entries).map(|_| AtomicPtr::new(null_mut())).collect(),
+            count: AtomicU32::new(0),
+            lowest: HintU32::new(0),
+            next: HintUsize::new(0),
+            end: HintUsize::new(0),
+        }
     }
 
     /// A spare ring, if there is one. Safe in signal handlers.
@@ -28,22 +44,31 @@ impl Pool {
         if self.count() == 0 {
             return None;
         }
-        let taken = self.entries.iter().find_map(|entry| {
+        let end = self.end.load(Ordering::Relaxed);
+        let from = self.next.load(Ordering::Relaxed).min(end);
+        let (index, taken) = (from..end).chain(0..from).find_map(|index| {
+            let entry = &self.entries[index];
             if entry.load(Ordering::Relaxed).is_null() {
                 return None;
             }
-            // L2: Acquire pairs with the Release in `put`: the ring is prepared before it is taken.
+            // L2: Acquire pairs with the Release in `put`: the ring is prepared, and its last owner gone, before it is taken.
             let ring = entry.swap(null_mut(), Ordering::Acquire);
-            (!ring.is_null()).then_some(ring.cast_const())
+            (!ring.is_null()).then_some((index, ring.cast_const()))
         })?;
-        self.count.fetch_sub(1, Ordering::Relaxed);
+        self.next.store(index + 1, Ordering::Relaxed);
+        let before = self.count.fetch_sub(1, Ordering::Relaxed);
+        self.lowest.fetch_min(before.saturating_sub(1), Ordering::Relaxed);
         Some(taken)
     }
 
-    /// Puts a ring into an empty entry; `false` if there is none.
+    /// Puts a ring into an empty entry; `false` if there is none. Safe in signal handlers.
     pub(super) fn put(&self, ring: *const Ring) -> bool {
         self.count.fetch_add(1, Ordering::Relaxed);
-        let is_put = self.entries.iter().any(|entry| {
+        let is_put = self.entries.iter().enumerate().any(|(index, entry)| {
+            if !entry.load(Ordering::Relaxed).is_null() {
+                return false;
+            }
+            self.end.fetch_max(index + 1, Ordering::Relaxed);
             // L2: Release pairs with the Acquire in `take`.
             entry.compare_exchange(null_mut(), ring.cast_mut(), Ordering::Release, Ordering::Relaxed).is_ok()
         });
@@ -66,6 +91,12 @@ impl Pool {
                 self.count.fetch_sub(1, Ordering::Relaxed);
             }
         }
+    }
+
+    /// The lowest number of rings in the pool since the last call.
+    pub(super) fn lowest(&self) -> usize {
+        let now = self.count.load(Ordering::Relaxed);
+        self.lowest.swap(now, Ordering::Relaxed).min(now) as usize
     }
 
     /// The number of rings in the pool; more while a ring is being put or taken.

@@ -1,8 +1,11 @@
 //! The producers' side of a channel: the full path of an event into this thread's ring, or the next one, and the counts of events without a ring.
 
 use super::account::Loss;
+use super::buffer::WAKE_AT;
+use super::config::Policy;
 use super::open::{EventId, FilterOutcome, OpenChannel};
 use super::ring::Ring;
+use super::supply::{FEW, Spares};
 use crate::context::{ContextValues, with_callers};
 use crate::field::{Both, Fields};
 use crate::thread::ThreadSlot;
@@ -27,7 +30,7 @@ impl OpenChannel {
         if !self.ring_table.is_attached() || !slot.is_recorded_by(self.number) {
             return None;
         }
-        let ring = self.take_spare()?;
+        let ring = self.take_first()?;
         ring.own(slot.tid());
         let entry = self.ring_table.ring(slot);
         let taken = std::ptr::from_ref(ring).cast_mut();
@@ -35,17 +38,24 @@ impl OpenChannel {
             Ok(_) => Some(ring),
             Err(by_handler) => {
                 // A signal handler has taken a ring for this thread in between; use that one.
-                ring.end();
+                self.leave_ring(ring);
                 // SAFETY: as above.
                 Some(unsafe { &*by_handler })
             }
         }
     }
 
-    /// Takes a ring out of the pool, and wakes the supplier if that has few left.
-    pub(super) fn take_spare(&self) -> Option<&Ring> {
-        let taken = self.pool.take();
-        if self.config.wakes_for_rings && self.is_supply_needed(taken.is_some()) {
+    /// Takes the first ring of a thread: a small one, if the channel has such and one is ready.
+    fn take_first(&self) -> Option<&Ring> {
+        // Of an empty pool the second one wakes the supplier: events without a ring come in a row.
+        let small = if self.small_rings.pool.count() > 0 { self.take_spare(&self.small_rings) } else { None };
+        small.or_else(|| self.take_spare(&self.large_rings))
+    }
+
+    /// Takes a ring of these out of its pool, and wakes the supplier if that has few left.
+    fn take_spare(&self, spares: &Spares) -> Option<&Ring> {
+        let taken = spares.pool.take();
+        if self.config.wakes_for_rings && spares.are_needed(taken.is_some()) {
             self.supply_wake_word.wake();
         }
         // SAFETY: pointers in the pool are to rings of this channel, which live as long as it.
@@ -98,24 +108,28 @@ impl OpenChannel {
     #[cold]
     #[inline(never)]
     pub(super) fn next_ring(&self, slot: &'static ThreadSlot, full: &Ring, id: EventId) -> Option<&Ring> {
-        if !slot.may_change_ring() || !self.overflow.take_permit() {
+        if !slot.may_change_ring() || !(full.is_small || self.overflow.take_permit()) {
             return None;
         }
-        let next = self.take_spare()?;
+        let next = self.take_spare(&self.large_rings)?;
         next.own(slot.tid());
         next.main.follow(&full.main);
         let entry = self.ring_table.ring(slot);
         let [was, is] = [full, next].map(|ring| std::ptr::from_ref(ring).cast_mut());
         if entry.compare_exchange(was, is, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             // The supplier has abandoned the ring, because its memory was lost.
-            next.end();
+            self.leave_ring(next);
             return None;
         }
         next.event(id.get()).fired.increment();
         failpoint!(FiredTwice, full.main.instance());
         full.event(id.get()).fired.take_back();
-        self.overflow.count();
-        full.end();
+        if full.is_small {
+            self.grown.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.overflow.count();
+        }
+        self.leave_ring(full);
         Some(next)
     }
 
@@ -130,9 +144,12 @@ impl OpenChannel {
         time: u64,
         values: &V,
     ) {
-        let Some(next) = self.next_ring(slot, full, id) else { return full.lost(id.0, Loss::RingFull) };
-        if !next.record(next.event(id.0), id.0, time, values) {
-            next.lost(id.0, Loss::RingFull);
+        let (ring, is_done) = match self.next_ring(slot, full, id) {
+            Some(next) => (next, next.record(next.event(id.0), id.0, time, values)),
+            None => (full, full.is_small && full.record_staying(id.0, time, values)),
+        };
+        if !is_done {
+            ring.lost(id.0, Loss::RingFull);
         }
     }
 
@@ -185,12 +202,45 @@ impl OpenChannel {
         }
     }
 
-    /// The thread of `slot` ends: its ring is drained and serves another thread.
+    /// The thread of `slot` ends: its ring serves another thread.
     pub(super) fn thread_exits(&self, slot: &'static ThreadSlot) {
         let ring = self.ring_table.ring(slot).swap(null_mut(), Ordering::Relaxed);
         // SAFETY: pointers in the table are null, or to rings of this channel, which live as long as it.
         if let Some(ring) = unsafe { ring.as_ref() } {
-            ring.end();
+            self.leave_ring(ring);
+        }
+    }
+
+    /// The owner of `ring`, the calling thread, does not use it any more. The next thread can take it at once, whether it is drained or not, unless
+    /// it has little room, or history that is kept while there are other rings. Called inside a section, so that `finish`, which closes the packets of all
+    /// rings after a grace period, does not do so meanwhile: this thread sees that the channel is finished, or the grace period waits for it (G1, G2).
+    fn leave_ring(&self, ring: &Ring) {
+        if self.takes_no_more() {
+            return ring.end();
+        }
+        let pool = &self.spares_of(ring).pool;
+        let keeps_history = self.config.policy == Policy::Overwrite && pool.count() >= FEW;
+        if !keeps_history && ring.close_for_next_owner() {
+            ring.main.wake_if_needed();
+            if self.has_room(ring) {
+                ring.hand_on();
+                let is_put = pool.put(ring);
+                failpoint!(HandOnPooled, ring.main.instance());
+                if is_put {
+                    return;
+                }
+            }
+        }
+        ring.end();
+    }
+
+    /// Whether the ring, which has no open packet, has room for another thread.
+    fn has_room(&self, ring: &Ring) -> bool {
+        match self.config.policy {
+            Policy::Overwrite => true,
+            // It is a beginning.
+            _ if ring.is_small => ring.main.has_free_packet(),
+            _ => ring.main.waiting_percent() < WAKE_AT,
         }
     }
 }

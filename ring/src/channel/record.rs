@@ -12,6 +12,7 @@ use super::account::{EventCounters, Loss};
 use super::buffer::{Buffer, Refused};
 use super::header::HEADER_PAGE;
 use super::open::{EventId, OpenChannel};
+use super::overflow::Overflow;
 use super::packet::PacketPtr;
 use super::ring::Ring;
 use crate::clock::{self, TIME_SHIFT, Timestamp};
@@ -35,6 +36,8 @@ pub struct SoleSubscriber {
     id: EventId,
     /// The offset of the event's entry of the account in a ring's memory.
     entry: usize,
+    /// Whether a thread whose ring is full may go on in another one. Used only for a thread that has a ring.
+    overflow: NonNull<Overflow>,
 }
 
 // SAFETY: points to a table of atomics, which lives as long as the channel; see `new`.
@@ -45,7 +48,8 @@ unsafe impl Sync for SoleSubscriber {}
 impl SoleSubscriber {
     /// The caller keeps the channel alive for as long as this is used, by an entry in the same list of subscribers.
     pub fn new(channel: &OpenChannel, id: EventId) -> Self {
-        Self { rings: NonNull::from(channel.ring_table.rings()), id, entry: Ring::entry_of(id.get()) }
+        let (rings, overflow) = (NonNull::from(channel.ring_table.rings()), NonNull::from(&channel.overflow));
+        Self { rings, id, entry: Ring::entry_of(id.get()), overflow }
     }
 
     /// A subscriber that records nothing: [`try_record`](Self::try_record) finds no ring, so that each event goes on with its values on the path
@@ -57,7 +61,7 @@ impl SoleSubscriber {
         for ring in NO_RINGS.iter().step_by(PAGE / size_of::<AtomicPtr<Ring>>()) {
             black_box(ring.load(Ordering::Relaxed));
         }
-        Self { rings: NonNull::from(&NO_RINGS), id: EventId(0), entry: 0 }
+        Self { rings: NonNull::from(&NO_RINGS), id: EventId(0), entry: 0, overflow: NonNull::dangling() }
     }
 
     /// Records an event of the calling thread that is not nested in another one, in the section that `slot` has entered. `false`, with nothing
@@ -87,6 +91,21 @@ impl SoleSubscriber {
         let event = opaque_ref(unsafe { ring.event_at(self.entry) });
         ring.try_record(event, head, values).then_some(head.time)
     }
+
+    /// Counts an event that [`try_record`](Self::try_record) has not recorded as lost, if that is known at once: the ring is full, and the thread can
+    /// neither wait nor go on in another one. `false`, with nothing counted, if the full path has to decide. The caller is in the same section.
+    ///
+    /// A program that records more than its sinks take loses many events in a row. On the full path each would look at everything that might
+    /// have made room, three times.
+    #[inline]
+    pub fn lose_if_full<V: Fields>(&self, slot: &'static ThreadSlot, values: &V) -> bool {
+        // SAFETY: as in `try_record_timed`.
+        let ring = unsafe { self.rings.as_ref().get_unchecked(slot.index()).load(Ordering::Relaxed).as_ref() };
+        // SAFETY: the ring is one of the channel's, which the caller's section keeps, and the channel has allocated the id.
+        ring.is_some_and(|ring| unsafe {
+            ring.lose_if_full(self.overflow.as_ref(), self.entry, size_of_record(values))
+        })
+    }
 }
 
 impl Ring {
@@ -115,7 +134,8 @@ impl Ring {
         unsafe { self.base.add(entry).cast().as_ref() }
     }
 
-    /// Records an event, or counts the reason why it is lost; `false`, with neither done, if the ring is full. `event` is the entry of `id`.
+    /// Records an event, or counts the reason why it is lost; `false`, with neither done, if the ring is full, or small and outgrown. `event` is
+    /// the entry of `id`.
     #[inline(always)]
     pub(super) fn record<V: Fields>(&self, event: &EventCounters, id: u16, time: u64, values: &V) -> bool {
         failpoint!(Fired, self.main.instance());
@@ -127,8 +147,14 @@ impl Ring {
         } else {
             // An opaque copy, so that the compiler does not keep the values in memory on the path above.
             let values = black_box(*values);
-            self.record_full_path(id, time, &values)
+            self.record_full_path(id, time, &values, true)
         }
+    }
+
+    /// The same for a thread that stays in this ring, because no other is ready for it.
+    #[cold]
+    pub(super) fn record_staying<V: Fields>(&self, id: u16, time: u64, values: &V) -> bool {
+        self.record_full_path(id, time, values, false)
     }
 
     /// Counts and records an event on the fast path. `false`, with nothing committed or counted, if it needs the full path. `event` is its
@@ -149,15 +175,34 @@ impl Ring {
         is_recorded
     }
 
+    /// Counts an event of a record of this size as lost, if the ring is full and stays so. One copy for all markers.
+    ///
+    /// # Safety
+    ///
+    /// As [`event_at`](Self::event_at).
     #[cold]
     #[inline(never)]
-    fn record_full_path<V: Fields>(&self, id: u16, time: u64, values: &V) -> bool {
+    unsafe fn lose_if_full(&self, overflow: &Overflow, entry: usize, size: usize) -> bool {
+        let is_lost = self.main.is_full_for(size) && !overflow.has_permits();
+        if is_lost {
+            // SAFETY: the caller's promise.
+            let event = unsafe { self.event_at(entry) };
+            event.fired.increment();
+            event.lost(Loss::RingFull).increment();
+            self.main.count_discarded();
+        }
+        is_lost
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn record_full_path<V: Fields>(&self, id: u16, time: u64, values: &V, may_grow: bool) -> bool {
         let tid = &self.header().tid;
-        let (buffer, result) = match self.main.record(tid, id, time, values) {
-            Err(Refused::Writing) => match self.nested.record(tid, id, time, values) {
+        let (buffer, result) = match self.main.record(tid, id, time, values, may_grow) {
+            Err(Refused::Writing) => match self.nested.record(tid, id, time, values, may_grow) {
                 Ok(()) => (&self.nested, Ok(())),
                 // The flusher may have been closing the main packet, and be done by now.
-                refused => match self.main.record(tid, id, time, values) {
+                refused => match self.main.record(tid, id, time, values, may_grow) {
                     Err(Refused::Writing) => (&self.nested, refused),
                     result => (&self.main, result),
                 },
@@ -167,6 +212,8 @@ impl Ring {
         match result {
             Ok(()) => self.event(id).recorded.increment(),
             Err(Refused::Lost(Loss::RingFull)) if std::ptr::eq(buffer, &raw const self.main) => return false,
+            // Only the main buffer is outgrown.
+            Err(Refused::Outgrown) => return false,
             Err(Refused::Lost(reason)) => self.lost_in(buffer, id, reason),
             Err(Refused::Writing) => self.lost_in(buffer, id, Loss::Nested),
         }
@@ -216,18 +263,32 @@ impl Buffer {
     }
 
     /// The full path: writes one record, in a new packet if necessary.
-    fn record<V: Fields>(&self, tid: &AtomicU32, id: u16, time: u64, values: &V) -> Result<(), Refused> {
+    fn record<V: Fields>(
+        &self,
+        tid: &AtomicU32,
+        id: u16,
+        time: u64,
+        values: &V,
+        may_grow: bool,
+    ) -> Result<(), Refused> {
         if self.handshake.is_writing() {
             return Err(Refused::Writing);
         }
         self.handshake.enter();
         failpoint!(Entered, self.stream.instance);
-        let result = self.record_inside(tid, id, time, values);
+        let result = self.record_inside(tid, id, time, values, may_grow);
         self.handshake.leave();
         result
     }
 
-    fn record_inside<V: Fields>(&self, tid: &AtomicU32, id: u16, time: u64, values: &V) -> Result<(), Refused> {
+    fn record_inside<V: Fields>(
+        &self,
+        tid: &AtomicU32,
+        id: u16,
+        time: u64,
+        values: &V,
+        may_grow: bool,
+    ) -> Result<(), Refused> {
         let size = size_of_record(values);
         // The time is behind that of the last record if a signal handler has recorded one since the clock was read.
         let last = self.last_time.load(Ordering::Relaxed);
@@ -235,7 +296,7 @@ impl Buffer {
         let time = time.max(last);
         let mut used = self.used.load(Ordering::Relaxed);
         if !self.has_room(used, size) || !self.is_fresh(time) {
-            used = self.next_packet(size, tid.load(Ordering::Relaxed), time)?;
+            used = self.next_packet(size, tid.load(Ordering::Relaxed), time, may_grow)?;
         }
         if is_behind {
             self.counters().clamped.increment();

@@ -25,6 +25,8 @@ pub(super) struct Ring {
     memory: Mapped,
     /// Whether the packets have no memory. Accessed by the consumer, under the lock of the channel's rings.
     is_parked: AtomicBool,
+    /// Whether threads begin in it, and go on in a large one.
+    pub(super) is_small: bool,
 }
 
 // SAFETY: the pointers are to memory that the ring owns, and whose address does not change when the ring moves.
@@ -64,7 +66,13 @@ impl Ring {
         };
         let (base, account) = (memory.base(), NonNull::from(memory.account()));
         let is_parked = AtomicBool::new(false);
-        Ok(Self { main: main.with_wait_policy(wait_policy), nested, base, account, memory, is_parked })
+        let main = main.with_wait_policy(wait_policy);
+        Ok(Self { main, nested, base, account, memory, is_parked, is_small: false })
+    }
+
+    /// The same ring as a small one, from which a thread goes on in a large one.
+    pub(super) fn small(self) -> Self {
+        Self { main: self.main.with_growth(), is_small: true, ..self }
     }
 
     /// The same ring with an owner that wakes the consumer.
@@ -87,6 +95,7 @@ impl Ring {
 
     pub(super) fn own(&self, tid: u32) {
         failpoint!(RingTaken, self.main.instance());
+        self.main.begin_owner();
         self.header().tid.store(tid, Ordering::Relaxed);
         failpoint!(OwnerNamed, self.main.instance());
         self.header().state.own();
@@ -98,6 +107,20 @@ impl Ring {
         failpoint!(EndBegun, self.main.instance());
         self.header().state.end();
         failpoint!(RingEnded, self.main.instance());
+    }
+
+    /// The owner closes its packets for the next one. `false` if only the consumer can do that.
+    pub(super) fn close_for_next_owner(&self) -> bool {
+        failpoint!(HandOnBegun, self.main.instance());
+        let is_closed = self.main.close_for_next_owner() && self.nested.close_for_next_owner();
+        failpoint!(HandOnClosed, self.main.instance());
+        is_closed
+    }
+
+    /// The ring, whose packets are closed, has no owner any more, and is put into the pool next. The streams continue.
+    pub(super) fn hand_on(&self) {
+        self.header().state.recycle();
+        failpoint!(HandedOn, self.main.instance());
     }
 
     // -- consumer -------------------------------------------------------------------------------------------------------

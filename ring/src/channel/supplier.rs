@@ -1,29 +1,30 @@
 //! The supplier of spare rings: as many as threads appear, and few while none do.
 //!
 //! ```text
-//!            thread appears: takes a spare ring          thread ends, and its packets are drained
-//!   pool ──────────────────────────────────▶ owned ──────────────────────────────────▶ ended
-//!    ▲ │                                                                                 │
-//!    │ └── unused for a period ──▶ parked: header and counters, no memory for packets ◀──┤ unused for a period
-//!    └──── recycled, unparked or made, in this order ◀───────────────────────────────────┘
+//!                    ┌───────── thread ends, or goes on in another ring: it hands the ring on ─────────┐
+//!            thread appears: takes a spare ring          thread ends in a ring that has no room left    │
+//!   pool ──────────────────────────────────▶ owned ──────────────────────────────────▶ ended            │
+//!    ▲ ▲ │                                    └───────────────────────────────────────────│─────────────┤
+//!    │ └─│──────────────────────────────────────────────────────────────────────────────── │ ────────────┘
+//!    │   └── unused for a period ──▶ parked: header and counters, no memory for packets ◀──┤ unused for a period
+//!    └──── recycled, unparked or made, in this order ◀─────────────────────────────────────┘
 //! ```
 //!
-//! Each round brings the pool to `wanted` rings: those that the channel is configured with; one for each thread that has started in this
-//! period or the last and has none; and in a round in which threads took rings, or found none, twice as many as took one. What was unused
-//! for a whole period is parked. A ring is parked and not removed because its streams and its counters are part of the trace.
+//! There are rings of two sizes, each with a pool. A thread begins in a *small* one, and goes on in a *large* one when it has filled half of that, or
+//! has a record that does not fit. A channel whose rings have a given size, or keep their history, has large ones alone.
 //!
-//! Threads whose rings are full take spare rings, too (see `overflow`). For them a round brings the pool to twice as many more as were taken
-//! since the last one, within the limit of the overflow, and says how many they may take until the next.
+//! Each round brings the pools to what `demand` says, by what `making` does. A ring is parked and not removed because its streams and its counters
+//! are part of the trace.
+//!
+//! Threads whose rings are full take spare rings, too (see `overflow`). A round says how many they may take until the next.
 
-use super::buffer::WAKE_AT;
+mod demand;
+mod making;
+
 use super::config::Policy;
-use super::header::Layout;
-use super::memory::RingRequest;
 use super::open::OpenChannel;
 use super::ring::Ring;
-use super::supply::Round;
-use crate::clock;
-use crate::thread;
+use super::supply::{PERIOD, Round, Seen, Spares};
 use std::io;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
@@ -32,19 +33,13 @@ use std::time::{Duration, Instant};
 
 /// How many rings the pool has room for at least, unless the channel may have fewer.
 const POOL_SIZE: usize = 2048;
-/// With fewer spare rings, a thread that takes one wakes the supplier.
-const FEW: usize = 2;
-/// The number of rings that one round makes while the pool is filled for the first time, so that draining is not delayed for long.
+/// The number of large rings that one round makes while the pool is filled for the first time, so that draining is not delayed for long.
 const RINGS_PER_ROUND: usize = 2;
 /// How long one round may make rings, for the same reason.
 const LONGEST_ROUND: Duration = Duration::from_millis(10);
-/// How often the threads of the process are counted while none takes a ring.
-const COUNT_INTERVAL: Duration = Duration::from_millis(50);
-/// How long rings stay unused before their memory is given back.
-const PERIOD: Duration = Duration::from_secs(4);
 
 impl OpenChannel {
-    /// The number of entries that the pool of a channel needs.
+    /// The number of entries that a pool of a channel needs.
     pub(super) fn pool_size(config: &super::Channel) -> usize {
         let [at_first, _] = config.first_rings();
         config.spare_rings().max(at_first).max(POOL_SIZE).clamp(1, config.max_rings)
@@ -55,10 +50,23 @@ impl OpenChannel {
         let [at_first, needed] = self.config.first_rings();
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         let mut round = self.supply.round.lock().unwrap_or_else(PoisonError::into_inner);
-        let supplied = self.fill_pool(&mut rings, &mut round, at_first, None);
+        // The first ring has the largest packets. Where memory is scarce, many small rings are worth more than further large ones.
+        let mut supplied = self.fill_pool(&self.large_rings, &mut rings, &mut round, needed, None);
+        let has_needed = self.large_rings.pool.count() >= needed;
+        if has_needed {
+            // The next round makes the other half. Threads of the session that are started before find room in a process that may have little.
+            round.small.wanted = self.small_at_first();
+            let half = round.small.wanted.div_ceil(2);
+            supplied = self
+                .fill_pool(&self.small_rings, &mut rings, &mut round, half, None)
+                .and_then(|()| self.fill_pool(&self.large_rings, &mut rings, &mut round, at_first - needed, None));
+        }
         round.was_filled = at_first >= self.config.spare_rings();
+        for spares in [&self.small_rings, &self.large_rings] {
+            spares.pool.lowest();
+        }
         self.leave(&rings);
-        if rings.len() < needed { supplied } else { Ok(()) }
+        if has_needed { Ok(()) } else { supplied }
     }
 
     /// One round.
@@ -69,19 +77,31 @@ impl OpenChannel {
         let mut round = self.supply.round.lock().unwrap_or_else(PoisonError::into_inner);
         self.abandon_broken(&rings);
         self.ring_table.prepare();
-        let count = self.pool.count();
-        round.fewest_spare = round.fewest_spare.min(count);
-        let wanted = self.demand(&rings, &mut round, count).min(self.pool.capacity());
-        let missing = wanted.saturating_sub(count);
-        let most = if round.was_filled { missing } else { missing.min(RINGS_PER_ROUND) };
+        let [small, large] = self.demand(&rings, &mut round);
         let deadline = Instant::now() + LONGEST_ROUND;
-        let supplied = if most > 0 { self.fill_pool(&mut rings, &mut round, most, Some(deadline)) } else { Ok(()) };
-        let left = self.pool.count();
-        round.was_filled |= left >= wanted || left < count + most;
-        let is_at_limit = left == 0 && rings.len() >= self.config.max_rings;
-        self.supply.can_make.store(supplied.is_ok() && !is_at_limit, Ordering::Relaxed);
-        let is_behind = left < wanted && supplied.is_ok() && Instant::now() >= deadline;
+        let mut supplied = Ok(());
+        let (mut is_behind, mut can_make) = (false, false);
+        for (spares, wanted) in [(&self.small_rings, small), (&self.large_rings, large)] {
+            let is_large = std::ptr::eq(spares, &raw const self.large_rings);
+            let wanted = wanted.min(spares.pool.capacity());
+            let count = spares.pool.count();
+            let missing = wanted.saturating_sub(count);
+            let most = if round.was_filled || !is_large { missing } else { missing.min(RINGS_PER_ROUND) };
+            let filled =
+                if most > 0 { self.fill_pool(spares, &mut rings, &mut round, most, Some(deadline)) } else { Ok(()) };
+            let left = spares.pool.count();
+            if is_large {
+                round.was_filled |= left >= wanted || left < count + most;
+            }
+            let is_at_limit = left == 0 && rings.len() >= self.config.max_rings;
+            can_make |= spares.pool.capacity() > 0 && filled.is_ok() && !is_at_limit;
+            is_behind |= left < wanted && filled.is_ok() && Instant::now() >= deadline;
+            supplied = supplied.and(filled);
+        }
         self.supply.is_behind.store(is_behind, Ordering::Relaxed);
+        for spares in [&self.small_rings, &self.large_rings] {
+            spares.can_make.store(can_make, Ordering::Relaxed);
+        }
         if round.since.elapsed() >= PERIOD {
             self.park_unused(&rings, &mut round);
         }
@@ -89,18 +109,20 @@ impl OpenChannel {
         supplied
     }
 
-    /// Leaves what is in the pool to the threads until the next round.
+    /// Leaves what is in the pools to the threads until the next round.
     fn leave(&self, rings: &[Arc<Ring>]) {
-        let left = self.pool.count();
-        self.supply.left.store(left, Ordering::Relaxed);
+        for spares in [&self.small_rings, &self.large_rings] {
+            spares.left.store(spares.pool.count(), Ordering::Relaxed);
+        }
+        let left = self.large_rings.left.load(Ordering::Relaxed);
         let waiting = Self::waiting(rings);
         // One is left to a new thread.
         self.overflow.permit(left.saturating_sub(1).min(self.room_of_overflow(waiting)), waiting > 0);
     }
 
-    /// How many rings without an owner wait for the consumer.
+    /// How many large rings without an owner wait for the consumer.
     fn waiting(rings: &[Arc<Ring>]) -> usize {
-        rings.iter().filter(|ring| ring.has_ended() && !ring.is_drained()).count()
+        rings.iter().filter(|ring| !ring.is_small && ring.has_ended() && !ring.is_drained()).count()
     }
 
     /// How many more rings the overflow may have, of which so many are `waiting`.
@@ -108,155 +130,61 @@ impl OpenChannel {
         (self.source.overflow_limit(self.config.overflow) / self.config.ring_size).saturating_sub(waiting)
     }
 
-    /// How many rings the pool is to have after `count` of those that the last round left are still there.
-    fn demand(&self, rings: &[Arc<Ring>], round: &mut Round, count: usize) -> usize {
-        let ringless = self.ringless_discarded();
-        let lost = ringless - std::mem::replace(&mut round.ringless, ringless);
-        let overflowed = self.overflow.rings();
-        let moved = (overflowed - std::mem::replace(&mut round.overflowed, overflowed)) as usize;
-        let appeared = self.supply.left.load(Ordering::Relaxed).saturating_sub(count + moved);
-        // Threads that fired for other channels only have no ring either, so the lost events are another bound.
-        let without = if lost > 0 { thread::count_claimed(|slot| self.has_no_ring(slot)) } else { 0 };
-        let seen = (2 * appeared).max(without.min(lost as usize));
-        if seen > 0 || round.counted.elapsed() >= COUNT_INTERVAL {
-            let owned = rings.iter().filter(|ring| ring.is_owned()).count();
-            round.others = self.source.thread_count().map(|threads| threads.saturating_sub(owned));
-            round.fewest_others = round.fewest_others.min(round.others.unwrap_or(0));
-            round.counted = Instant::now();
-        }
-        let started = round.others.unwrap_or(0).saturating_sub(round.idle);
-        let spares = self.config.spare_rings().max(1);
-        round.wanted = round.wanted.max(spares + seen);
-        let most = round.others.map_or(usize::MAX, |others| spares + others);
-        let further = if moved > 0 { (2 * moved).min(self.room_of_overflow(Self::waiting(rings))) } else { 0 };
-        round.wanted.max(spares + started).min(most) + further
+    /// The spare rings of the size of this one.
+    pub(super) const fn spares_of(&self, ring: &Ring) -> &Spares {
+        if ring.is_small { &self.small_rings } else { &self.large_rings }
     }
 
-    /// Whether the supplier is to be woken after a thread has `taken` a ring from the pool, or found none: the last but one is taken, or half of
-    /// those that the last round left.
-    pub(super) fn is_supply_needed(&self, taken: bool) -> bool {
-        let few = FEW.max(self.supply.left.load(Ordering::Relaxed) / 2);
-        if taken { self.pool.count() < few } else { self.supply.can_make.load(Ordering::Relaxed) }
-    }
-
-    fn has_no_ring(&self, slot: usize) -> bool {
-        self.ring_table.rings()[slot].load(Ordering::Relaxed).is_null()
-    }
-
-    /// Puts up to `wanted` rings into the pool.
-    fn fill_pool(
-        &self,
-        rings: &mut Vec<Arc<Ring>>,
-        round: &mut Round,
-        mut wanted: usize,
-        deadline: Option<Instant>,
-    ) -> io::Result<()> {
-        if self.config.policy != Policy::Overwrite {
-            self.recycle(rings, round, &mut wanted, |ring| ring.main.waiting_percent() < WAKE_AT);
-        }
-        let made = self.make_rings(rings, round, &mut wanted, deadline);
-        // The rings of ended threads keep what is in them as long as other rings can be had: under overwrite history, otherwise many packets that
-        // have not been drained, behind which a new thread could record little.
-        let mut needed = match self.config.policy {
-            Policy::Overwrite => wanted,
-            _ if self.pool.count() == 0 => wanted.min(1),
-            _ => 0,
-        };
-        wanted -= needed;
-        self.recycle(rings, round, &mut needed, |_| true);
-        if wanted + needed > 0 { made } else { Ok(()) }
-    }
-
-    /// Puts up to `wanted` rings of ended threads into the pool, for which `is_fit` holds.
-    fn recycle(&self, rings: &[Arc<Ring>], round: &mut Round, wanted: &mut usize, is_fit: impl Fn(&Ring) -> bool) {
-        for ring in rings.iter().filter(|ring| ring.is_whole() && ring.has_ended() && is_fit(ring)) {
-            if *wanted == 0 {
-                return;
-            }
-            ring.recycle();
-            *wanted -= usize::from(self.pool.put(Arc::as_ptr(ring)));
-            round.unused_ended = round.unused_ended.saturating_sub(1);
-            failpoint!(RingPooled, ring.buffers()[0].instance());
-        }
-    }
-
-    /// Puts up to `wanted` rings into the pool that are parked or new, until the deadline.
-    fn make_rings(
-        &self,
-        rings: &mut Vec<Arc<Ring>>,
-        round: &mut Round,
-        wanted: &mut usize,
-        deadline: Option<Instant>,
-    ) -> io::Result<()> {
-        let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        for ring in rings.iter().filter(|ring| ring.is_whole() && ring.is_parked()) {
-            if *wanted == 0 || is_late() {
-                return Ok(());
-            }
-            ring.unpark()?;
-            *wanted -= usize::from(self.pool.put(Arc::as_ptr(ring)));
-        }
-        let mut may_make = self.config.max_rings.saturating_sub(rings.iter().filter(|ring| ring.is_whole()).count());
-        while *wanted > 0 && may_make > 0 && !is_late() {
-            let ring = Arc::new(self.make_ring(rings.len() as u64, round)?);
-            *wanted -= usize::from(self.pool.put(Arc::as_ptr(&ring)));
-            rings.push(ring);
-            self.ringless.count_rings(rings.len());
-            may_make -= 1;
-        }
-        Ok(())
-    }
-
-    fn make_ring(&self, index: u64, round: &mut Round) -> io::Result<Ring> {
-        let largest = if round.largest > 0 { round.largest } else { usize::MAX };
-        let layouts: Vec<_> = self
-            .config
-            .ring_sizes()
-            .filter(|size| *size <= largest)
-            .map(|size| (size, Layout::of_ring(&self.config, size, self.max_events())))
-            .collect();
-        let sizes: Vec<_> = layouts.iter().map(|(_, layout)| layout.size).collect();
-        let chosen = self.source.choose_size(&sizes);
-        let fits = |(_, layout): &&(usize, Layout)| layout.size <= chosen;
-        let Some((size, layout)) = layouts.iter().find(fits).or(layouts.last()).copied() else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
-        let memory = self.source.ring_memory(RingRequest::new(self.name(), self.class, Some(index), layout.size))?;
-        let ring = Ring::new(&self.config, self.owner(2 * index), layout, memory, self.wait_policy(), clock::now())?;
-        if round.largest == 0 {
-            round.largest = size;
-        }
-        Ok(ring.with_wake_word(Some(&self.wake_word).filter(|_| self.config.wakes_consumer())))
-    }
-
-    /// Parks what was unused for a period, beyond the usual spares, and begins the next period.
+    /// Parks what was unused for a period, beyond what is to be ready, and begins the next period.
     fn park_unused(&self, rings: &[Arc<Ring>], round: &mut Round) {
-        let spares = self.config.spare_rings().max(1);
-        let unused = round.fewest_spare.saturating_sub(spares).min(self.pool.count());
-        round.wanted -= unused.min(round.wanted.saturating_sub(spares));
+        let spares = self.large_at_rest(rings);
+        let unused = self.large_rings.pool.lowest().saturating_sub(spares).min(self.large_rings.pool.count());
+        Self::park(&self.large_rings, &mut round.large, unused, spares);
+        self.park_ended(rings, &mut round.large, |ring| !ring.is_small);
+        if self.small_rings.pool.capacity() > 0 {
+            // Those of the largest crowd are kept for longer: they take little, and the next crowd has no time to wait.
+            let lowest = self.small_rings.pool.lowest();
+            let owned = rings.iter().filter(|ring| ring.is_small && ring.is_owned()).count();
+            let all = owned + self.small_rings.pool.count();
+            let spares = self.small_at_rest();
+            let kept = round.small.remember(all.saturating_sub(lowest)) + spares;
+            let unused = all.saturating_sub(kept).min(lowest.saturating_sub(spares));
+            Self::park(&self.small_rings, &mut round.small, unused, spares);
+            self.park_ended(rings, &mut round.small, |ring| ring.is_small);
+        }
+        (round.since, round.idle) = (Instant::now(), std::mem::replace(&mut round.fewest_others, usize::MAX));
+    }
+
+    /// Parks so many spare rings, of which the channel is to have `rest`.
+    fn park(spares: &Spares, seen: &mut Seen, unused: usize, rest: usize) {
+        seen.wanted -= unused.min(seen.wanted.saturating_sub(rest));
         for _ in 0..unused {
-            let Some(ring) = self.pool.take() else { break };
+            let Some(ring) = spares.pool.take() else { break };
             // SAFETY: pointers in the pool are to rings of this channel, which live as long as it.
             if !unsafe { &*ring }.park() {
-                self.pool.put(ring);
+                spares.pool.put(ring);
                 break;
             }
         }
-        let ended = || rings.iter().filter(|ring| ring.is_whole() && ring.has_ended());
+        spares.pool.lowest();
+    }
+
+    /// Parks the rings that were ended when the period began, of those that `is_of` says.
+    fn park_ended(&self, rings: &[Arc<Ring>], seen: &mut Seen, is_of: fn(&Ring) -> bool) {
+        let ended = || rings.iter().filter(|ring| is_of(ring) && ring.is_whole() && ring.has_ended());
         if self.config.policy != Policy::Overwrite {
-            for ring in ended().take(round.unused_ended) {
+            for ring in ended().take(seen.unused_ended) {
                 ring.park();
             }
         }
-        (round.since, round.idle) = (Instant::now(), std::mem::replace(&mut round.fewest_others, usize::MAX));
-        (round.fewest_spare, round.unused_ended) = (self.pool.count(), ended().count());
+        seen.unused_ended = ended().count();
     }
 
     /// Abandons rings whose memory was lost: removes them from the pool, and makes their threads take another one at their next event.
     fn abandon_broken(&self, rings: &[Arc<Ring>]) {
         for ring in rings.iter().filter(|ring| !ring.is_whole()) {
             let broken = Arc::as_ptr(ring).cast_mut();
-            self.pool.remove(broken);
+            self.spares_of(ring).pool.remove(broken);
             for entry in self.ring_table.rings() {
                 // Relaxed, as for the whole table: a thread that finds null takes a ring from the pool (L2). A thread that is using the
                 // old ring may go on, since the ring lives as long as the channel.
@@ -274,8 +202,10 @@ impl OpenChannel {
         if self.supply.is_behind.load(Ordering::Relaxed) {
             return 100;
         }
-        let left = self.supply.left.load(Ordering::Relaxed);
-        let taken = left.saturating_sub(self.pool.count());
-        (taken * 100 / left.max(1)) as u32
+        let taken = |spares: &Spares| {
+            let left = spares.left.load(Ordering::Relaxed);
+            (left.saturating_sub(spares.pool.count()) * 100 / left.max(1)) as u32
+        };
+        taken(&self.small_rings).max(taken(&self.large_rings))
     }
 }

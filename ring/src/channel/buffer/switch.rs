@@ -7,18 +7,31 @@ use super::super::flush_handshake::Switch;
 use super::super::packet::{Closing, PacketPtr};
 use super::super::packet_header::{HEADER_SIZE, PacketHeader, bits};
 use super::super::slots::sequence_of;
+use super::growth::Growth;
 use super::{Buffer, MAX_AGE, Refused, WAKE_AT};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 
 impl Buffer {
     /// Makes sure that a packet with room for `size` bytes is open, opening the next one if necessary. Returns the offset of the free bytes.
+    /// `may_grow`: the event is recorded in a large ring if it is refused as [`Refused::Outgrown`].
     #[cold]
     #[inline(never)]
-    pub(in crate::channel) fn next_packet(&self, size: usize, tid: u32, time: u64) -> Result<usize, Refused> {
+    pub(in crate::channel) fn next_packet(
+        &self,
+        size: usize,
+        tid: u32,
+        time: u64,
+        may_grow: bool,
+    ) -> Result<usize, Refused> {
         let packet_size = self.packet_size();
         if size > packet_size - HEADER_SIZE {
-            return Err(Loss::TooLarge.into());
+            return Err(match &self.growth {
+                None => Loss::TooLarge.into(),
+                Some(_) if may_grow => Refused::Outgrown,
+                // No large ring is ready.
+                Some(_) => Loss::NoRing.into(),
+            });
         }
         match self.handshake.may_switch() {
             Switch::Busy => return Err(Refused::Writing),
@@ -37,12 +50,18 @@ impl Buffer {
             return Ok(used);
         }
         let next = self.counters().closed.load(Ordering::Relaxed) + u64::from(open);
+        if let Some(growth) = &self.growth {
+            if may_grow && (growth.is_outgrown() || !self.is_free(next)) {
+                return Err(Refused::Outgrown);
+            }
+        }
         if self.policy != Policy::Overwrite && !self.has_free_slot(next) {
-            return Err(Loss::RingFull.into());
+            return Err(if self.growth.is_some() { Loss::NoRing } else { Loss::RingFull }.into());
         }
         failpoint!(SwitchBegun, self.stream.instance);
         if open {
             self.close();
+            self.growth.iter().for_each(Growth::count_full);
         }
         let packet = self.packet_at(next);
         let header = PacketHeader {
@@ -61,31 +80,82 @@ impl Buffer {
         failpoint!(OpenWithoutLimit, self.stream.instance);
         self.handshake.set_limit(packet_size);
         failpoint!(Opened, self.stream.instance);
-        if let (true, Some(wake_word)) = (open, &self.wake_word) {
-            if self.waiting_percent() >= WAKE_AT {
-                wake_word.wake();
-            }
+        if open {
+            self.wake_if_needed();
         }
         Ok(HEADER_SIZE)
     }
 
-    /// Whether the slot of packet `next` is free, or becomes free while the owner waits.
-    fn has_free_slot(&self, next: u64) -> bool {
+    /// Wakes the consumer, if it sleeps and half of the buffer waits for it. The caller has closed a packet.
+    pub(in crate::channel) fn wake_if_needed(&self) {
+        if let Some(wake_word) = self.wake_word.as_ref().filter(|_| self.waiting_percent() >= WAKE_AT) {
+            wake_word.wake();
+        }
+    }
+
+    /// How many packets the consumer has released.
+    fn released_packets(&self) -> u64 {
         let closed = self.counters().closed.load(Ordering::Relaxed);
         // R1: Acquire pairs with the Release store in `release`: the consumer has read the slot before the owner writes to it. A consumer in
         // another process may store anything: a number beyond the closed packets is invalid, and frees nothing.
-        let released = || Some(self.released().load(Ordering::Acquire)).filter(|taken| *taken <= closed).unwrap_or(0);
-        let enough = self.slots.released_for(next);
-        if released() >= enough {
+        Some(self.released().load(Ordering::Acquire)).filter(|taken| *taken <= closed).unwrap_or(0)
+    }
+
+    /// Whether the slot of packet `next` is free.
+    fn is_free(&self, next: u64) -> bool {
+        self.released_packets() >= self.slots.released_for(next)
+    }
+
+    /// Whether a record of this size is lost for want of room, and nothing but the consumer changes that: the open packet, which the flusher has not
+    /// requested, has no room, and the next slot is not free. The owner is not writing.
+    #[inline]
+    pub(in crate::channel) fn is_full_for(&self, size: usize) -> bool {
+        // The end of a packet that is open and not requested.
+        let limit = self.handshake.limit();
+        let used = self.used.load(Ordering::Relaxed);
+        self.policy == Policy::Discard
+            && self.growth.is_none()
+            && size <= limit.saturating_sub(HEADER_SIZE)
+            && size > limit.saturating_sub(used)
+            && !self.is_free(self.counters().closed.load(Ordering::Relaxed) + 1)
+    }
+
+    /// Whether a packet can be opened behind the closed ones. No packet is open.
+    pub(in crate::channel) fn has_free_packet(&self) -> bool {
+        self.is_free(self.counters().closed.load(Ordering::Relaxed))
+    }
+
+    /// Whether the slot of packet `next` is free, or becomes free while the owner waits.
+    fn has_free_slot(&self, next: u64) -> bool {
+        if self.is_free(next) {
             return true;
         }
         let Some(wait_policy) = &self.wait_policy else { return false };
-        let (waited, has_room) = wait_policy.wait(enough, released);
+        let (waited, has_room) = wait_policy.wait(self.slots.released_for(next), || self.released_packets());
         if !waited.is_zero() {
             self.counters().waited.increment();
             self.counters().waited_ns.add_shared(waited.as_nanos() as u64);
         }
         has_room
+    }
+
+    /// Has no packet open any more, for the next owner, whose thread id the next packet is to have. `false` if that is left to the consumer,
+    /// because the flusher is closing the packet, or because the thread ends inside a write.
+    pub(in crate::channel) fn close_for_next_owner(&self) -> bool {
+        if self.handshake.is_writing() {
+            return false;
+        }
+        self.handshake.enter();
+        let may_close = self.handshake.may_switch() != Switch::Busy;
+        if may_close {
+            if self.has_records() {
+                self.close();
+            } else {
+                self.forget_empty_packet();
+            }
+        }
+        self.handshake.leave();
+        may_close
     }
 
     /// Closes the open packet. The caller is the owner between `enter` and `leave`, or the flusher inside `try_close`.

@@ -13,10 +13,12 @@ impl Buffer {
         self.handshake.reset();
         if self.has_records() {
             self.close();
+        } else {
+            self.forget_empty_packet();
         }
     }
 
-    /// Forgets an open packet without records, whose memory is given back. There is no owner.
+    /// Forgets an open packet without records: the next one has its number. The caller may close packets.
     pub(in crate::channel) fn forget_empty_packet(&self) {
         self.handshake.clear_limit();
         self.packet.store(null_mut(), Ordering::Relaxed);

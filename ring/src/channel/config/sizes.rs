@@ -1,7 +1,7 @@
 //! The sizes of rings, packets and records that follow from a configuration, and the values that are valid.
 
 use super::super::packet_header::HEADER_SIZE;
-use super::{Channel, ConfigError, SPARES_AT_FIRST};
+use super::{Channel, ConfigError, Policy, SPARES_AT_FIRST};
 use std::time::Duration;
 
 /// The smallest rings of a channel that is [sized by need](Channel::sized_by_need), in bytes.
@@ -9,14 +9,30 @@ const SMALLEST_SIZE: usize = 64 << 10;
 /// The smallest packets of rings that are smaller than the first ones.
 const SMALLEST_PACKET: usize = 16 << 10;
 
+/// The packets of small rings: so many, of so many bytes.
+const SMALL_PACKETS: [usize; 2] = [1 << 10, 16];
+/// With fewer rings a channel has none that are small.
+const FEWEST_WITH_SMALL: usize = 256;
+
 /// The upper limit of [`Channel::wait`].
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 impl Channel {
     /// The number of spare rings that are made when the channel is opened, and how many of them must be had.
     pub(in crate::channel) fn first_rings(&self) -> [usize; 2] {
-        let rings = self.at_first.or(self.spares).unwrap_or(SPARES_AT_FIRST).clamp(1, self.max_rings);
+        let mut rings = self.at_first.or(self.spares).unwrap_or(SPARES_AT_FIRST).clamp(1, self.max_rings);
+        if self.small_packets().is_some() {
+            // Threads begin in small rings.
+            rings = rings.min(self.spares.unwrap_or(SPARES_AT_FIRST).max(1));
+        }
         [rings, rings.min(self.spare_rings().max(1))]
+    }
+
+    /// The size of a packet, and the number of packets, in a small ring, in which a thread begins; `None` if the channel has no small rings: its
+    /// rings have a given size, or are to keep their history.
+    pub(in crate::channel) fn small_packets(&self) -> Option<[usize; 2]> {
+        let has_small = self.by_need && self.policy != Policy::Overwrite && self.max_rings >= FEWEST_WITH_SMALL;
+        has_small.then_some(SMALL_PACKETS)
     }
 
     /// The size of a packet in bytes.

@@ -101,6 +101,14 @@ points! {
     DrainTaken
     /// Its slot is released.
     DrainReleased
+    /// A thread ends, or goes on in another ring, and is about to close its packets for the next owner.
+    HandOnBegun
+    /// They are closed; the thread still has the ring.
+    HandOnClosed
+    /// The header shows the ring without an owner; it is not in the pool.
+    HandedOn
+    /// It is in the pool, undrained.
+    HandOnPooled
     /// A thread ends, and still has its ring.
     EndBegun
     /// The ring is given back.

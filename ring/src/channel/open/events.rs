@@ -65,6 +65,11 @@ impl OpenChannel {
         self.finished.load(Ordering::Relaxed)
     }
 
+    /// Whether the recording ends: see `is_finished`. Relaxed: ordered by the fences of the section and of the grace period.
+    pub(in crate::channel) fn takes_no_more(&self) -> bool {
+        self.finished.load(Ordering::Relaxed)
+    }
+
     /// Counts a new subscription. The channel is not finished.
     pub fn subscribed(&self, _: &UpdateGuard<'_>) {
         self.subscriptions.fetch_add(1, Ordering::Relaxed);

@@ -1,0 +1,105 @@
+//! How many spare rings there are to be.
+//!
+//! Rings in which threads begin: those that the channel is configured with; one for each thread that has started in this
+//! period or the last and has none; and in a round in which threads took rings, or found none, twice as many as took one, and four times as many if they are
+//! small. What was unused for a whole period is not wanted any more, but those of small size that the largest crowd of the last minute has used at once are.
+//!
+//! Large rings of a channel that has small ones: those that it is configured with, and twice as many as threads went on in since the last round.
+//! For the overflow, twice as many more as were taken for it, within its limit.
+
+use super::super::header::Layout;
+use super::super::open::OpenChannel;
+use super::super::ring::Ring;
+use super::super::supply::{FEW, Round};
+use crate::thread;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How often the threads of the process are counted while none takes a ring.
+const COUNT_INTERVAL: Duration = Duration::from_millis(50);
+/// Small rings are made for so many times as many threads as took one since the last round, because a crowd begins faster than they are made.
+const AHEAD: usize = 2;
+/// The memory of the small rings when recording begins, and at rest, and their largest numbers.
+const SMALL_AT_FIRST: (usize, usize) = (2 << 20, 64);
+const SMALL_AT_REST: (usize, usize) = (256 << 10, 8);
+
+impl OpenChannel {
+    /// How many small rings there are to be when recording begins: also for the threads that there are.
+    pub(super) fn small_at_first(&self) -> usize {
+        let least = self.config.rings_at_first().unwrap_or(0) + self.small_at_rest();
+        self.small_within(SMALL_AT_FIRST).max(least).min(self.small_rings.pool.capacity())
+    }
+
+    /// How many small rings are ready while no threads appear.
+    pub(super) fn small_at_rest(&self) -> usize {
+        self.small_within(SMALL_AT_REST).max(self.config.spares_if_set().unwrap_or(0))
+    }
+
+    /// How many large rings are ready while no thread needs another one: one that has outgrown its small ring takes the first, which wakes the
+    /// supplier, and next those of the overflow.
+    pub(super) fn large_at_rest(&self, rings: &[Arc<Ring>]) -> usize {
+        let has_small = self.small_rings.pool.capacity() > 0;
+        let in_use = || rings.iter().any(|ring| !ring.is_small && ring.is_owned());
+        if has_small && self.config.spares_if_set().is_none() && !in_use() {
+            return 1;
+        }
+        self.config.spare_rings().max(1)
+    }
+
+    fn small_within(&self, (bytes, most): (usize, usize)) -> usize {
+        let size = Layout::of_small_ring(&self.config, self.max_events()).map_or(bytes, |layout| layout.size);
+        (bytes / size).clamp(FEW, most)
+    }
+
+    /// How many small and how many large rings the pools are to have.
+    pub(super) fn demand(&self, rings: &[Arc<Ring>], round: &mut Round) -> [usize; 2] {
+        let overflowed = self.overflow.rings();
+        let moved = (overflowed - std::mem::replace(&mut round.overflowed, overflowed)) as usize;
+        let grown = self.grown.load(Ordering::Relaxed);
+        let grown = grown - std::mem::replace(&mut round.grown, grown);
+        let further = if moved > 0 { (2 * moved).min(self.room_of_overflow(Self::waiting(rings))) } else { 0 };
+        let spares = self.large_at_rest(rings);
+        if self.small_rings.pool.capacity() == 0 {
+            let count = self.large_rings.pool.count();
+            let taken = self.large_rings.left.load(Ordering::Relaxed).saturating_sub(count + moved);
+            let [seen, started, most] = self.births(rings, round, taken);
+            round.large.wanted = round.large.wanted.max(spares + seen);
+            return [0, round.large.wanted.max(spares + started).min(most.saturating_add(spares)) + further];
+        }
+        let taken = self.small_rings.left.load(Ordering::Relaxed).saturating_sub(self.small_rings.pool.count());
+        // Where no small ring was ready, threads began in large ones.
+        let large = self.large_rings.left.load(Ordering::Relaxed);
+        let taken = taken + large.saturating_sub(self.large_rings.pool.count() + moved + grown);
+        let [seen, started, most] = self.births(rings, round, taken);
+        let small = self.small_at_rest();
+        round.small.wanted = round.small.wanted.max(small + AHEAD * seen);
+        let small = round.small.wanted.max(small + started).min(most.saturating_add(small));
+        round.large.wanted = round.large.wanted.max(spares + 2 * grown);
+        // As many as there are threads that can grow.
+        let most = rings.iter().filter(|ring| ring.is_small && ring.is_owned()).count() + spares;
+        [small, round.large.wanted.min(most) + further]
+    }
+
+    /// For how many threads there are to be rings: those that took one, or found none, since the last round, of which so many have `taken` one; those
+    /// that have started; and all that have none.
+    fn births(&self, rings: &[Arc<Ring>], round: &mut Round, taken: usize) -> [usize; 3] {
+        let ringless = self.ringless_discarded();
+        let lost = ringless - std::mem::replace(&mut round.ringless, ringless);
+        // Threads that fired for other channels only have no ring either, so the lost events are another bound.
+        let without = if lost > 0 { thread::count_claimed(|slot| self.has_no_ring(slot)) } else { 0 };
+        let seen = (2 * taken).max(without.min(lost as usize));
+        if seen > 0 || round.counted.elapsed() >= COUNT_INTERVAL {
+            let owned = rings.iter().filter(|ring| ring.is_owned()).count();
+            round.others = self.source.thread_count().map(|threads| threads.saturating_sub(owned));
+            round.fewest_others = round.fewest_others.min(round.others.unwrap_or(0));
+            round.counted = Instant::now();
+        }
+        let started = round.others.unwrap_or(0).saturating_sub(round.idle);
+        [seen, started, round.others.unwrap_or(usize::MAX)]
+    }
+
+    fn has_no_ring(&self, slot: usize) -> bool {
+        self.ring_table.rings()[slot].load(Ordering::Relaxed).is_null()
+    }
+}
