@@ -6,11 +6,12 @@
 
 use std::hint::black_box;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use tracepoint::context::Context;
 use tracepoint::marker::{Aggregate, FieldView, Subscriber};
 use tracepoint::probes::{Measure, Running, StatisticSpec};
 use tracepoint_benches::{Recording, register_trace_small, small, trace_small, watch};
+use tracepoint_ring::channel::Channel;
 
 /// The loop: three arguments that are computed anyway, and the site.
 macro_rules! iterate {
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
     let (mode, n) = (arguments.next(), arguments.next().and_then(|n| n.parse::<u64>().ok()));
     let (Some(mode), Some(n)) = (mode, n) else {
         eprintln!(
-            "usage: costs none|off-lazy|off-function|probe|recorded|recorded-2|recorded-4|watched|nothing|count|histogram|latency|context-user|context-name|context-cpu|context-stack N"
+            "usage: costs none|off-lazy|off-function|probe|recorded|lost|ringless|recorded-2|recorded-4|watched|nothing|count|histogram|latency|context-user|context-name|context-cpu|context-stack N"
         );
         return ExitCode::from(2);
     };
@@ -50,6 +51,8 @@ fn main() -> ExitCode {
             drop(probe);
         }
         "recorded" => record(n, 1, &[]),
+        "lost" => lose(n, true),
+        "ringless" => lose(n, false),
         "recorded-2" => record(n, 2, &[]),
         "recorded-4" => record(n, 4, &[]),
         "watched" => watched(n),
@@ -79,6 +82,36 @@ fn watched(n: u64) {
         tracepoint::trace!(small(a, b, c));
     });
     assert_eq!(recording.recorded(), n, "every event was recorded");
+}
+
+/// Events of a thread whose ring is full, or that has none.
+fn lose(n: u64, has_ring: bool) {
+    const PACKET: usize = 512;
+    let config = Channel::discard(2 * PACKET).packets(2).spares(1).max_rings(1);
+    let recording = Recording::into("bench:small", 1, &config);
+    let fill = || (0..2 * PACKET as i32).for_each(|i| tracepoint::trace!(small(i, 7, i.into())));
+    // Another thread keeps the only ring, or this one does.
+    let (taken, done) = (Barrier::new(2), Barrier::new(2));
+    std::thread::scope(|scope| {
+        if has_ring {
+            fill();
+        } else {
+            scope.spawn(|| {
+                fill();
+                taken.wait();
+                done.wait();
+            });
+            taken.wait();
+        }
+        let before = recording.recorded();
+        iterate!(n, |a, b, c| {
+            tracepoint::trace!(small(a, b, c));
+        });
+        assert_eq!(recording.recorded(), before, "no event was recorded");
+        if !has_ring {
+            done.wait();
+        }
+    });
 }
 
 /// An aggregate that does nothing.

@@ -27,9 +27,24 @@ pub(crate) extern "C" fn deliver_and_leave<M: MarkerType>(values: *const ()) {
         thread::exit_fast_inline();
     } else if let Some(Observed::Channel(observed)) = &list.observed {
         record_observed::<M>(values, observed);
+    } else if list.observed.is_none() {
+        lose_or_deliver::<M>(values, list);
     } else {
         deliver_to_others::<M>(values, list);
     }
+}
+
+/// An event of a channel alone that the fast path could not record: mostly because the ring is full.
+#[inline(never)]
+extern "C" fn lose_or_deliver<M: MarkerType>(values: *const (), list: &SubscriberList) {
+    // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
+    let fields = unsafe { &*values.cast::<M::Values<'_>>() };
+    if let (Some(slot), Some(sole)) = (thread::claimed(), &list.sole) {
+        if sole.lose_if_full(slot, fields) {
+            return thread::exit_fast_inline();
+        }
+    }
+    deliver_to_others::<M>(values, list);
 }
 
 /// Records an event in a channel that has aggregates beside it, as the fast path does, and then shows it to them.
