@@ -20,7 +20,7 @@ for argument; do
         *) seconds=$argument ;;
     esac
 done
-: "${targets:=metadata packet stream account ring recover remote dt dttrace romfile session udp_server udp_client udp_session filter notify_message relay net_stream live_wire collector sender statistic kernel usdt nats_message}"
+: "${targets:=metadata packet stream account ring recover remote dt dttrace romfile session udp_server udp_client udp_session filter notify_message relay net_stream live_wire collector sender statistic kernel usdt nats_message verbs}"
 
 fuzz=$(cd "$(dirname "$0")/../fuzz" && pwd)
 triple=x86_64-unknown-linux-gnu
@@ -40,7 +40,7 @@ fuzz_one() { # target
     mkdir -p "$found/$target"
     # The first directory receives what is new; the second is only read.
     "$build/$triple/release/$target" -seed="$seed" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=16384 \
-        -print_final_stats=1 -artifact_prefix="$found/$target-" "$found/$target" "$fuzz/corpus/$target" \
+        -print_final_stats=1 -close_fd_mask=1 -artifact_prefix="$found/$target-" "$found/$target" "$fuzz/corpus/$target" \
         2>"$found/$target.log" || touch "$found/$target.failed"
     {
         echo "== $target, $seconds s; findings in $found/$target"
