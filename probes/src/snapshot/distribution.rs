@@ -208,8 +208,8 @@ impl Distribution {
         binned(&steps.collect::<Vec<_>>(), most, step_of(u64::MAX) + 1, |step| integer_step(step) as f64)
     }
 
-    /// The values that were added after `earlier`, which is an earlier state of the same distribution. Their sum is exact. So are their minimum
-    /// and maximum, if those of all values are among them, or they are below 1,024; otherwise they are the middles of buckets.
+    /// The values that were added after `earlier`, which is an earlier state of the same distribution. The sum and the mean of integers are exact. So are their minimum
+    /// and maximum, if those of all values are among them, if all are equal and those are in other buckets, or if they are below 1,024; otherwise they are integers within 1/64 of the exact values, not beyond the mean.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {

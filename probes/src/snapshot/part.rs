@@ -17,8 +17,8 @@ pub(super) trait Counted: Copy + Default + PartialEq + PartialOrd {
     fn sum_of_words(low: u64, high: u64) -> Self::Sum;
     fn add(sum: Self::Sum, other: Self::Sum) -> Self::Sum;
     fn subtract(sum: Self::Sum, other: Self::Sum) -> Self::Sum;
-    /// The value that the sum is of one value.
-    fn value_of(sum: Self::Sum) -> Option<Self>;
+    /// The mean of so many values, rounded down and up; `None` if the sum is not exact.
+    fn means(sum: Self::Sum, count: u64) -> Option<(Self, Self)>;
     /// The sum, within what it can be for values in buckets with these bounds.
     fn limited(sum: Self::Sum, counts: impl Iterator<Item = (Self, Self, u64)>) -> Self::Sum;
 }
@@ -52,8 +52,9 @@ impl Counted for u64 {
         sum.saturating_sub(other)
     }
 
-    fn value_of(sum: u128) -> Option<Self> {
-        sum.try_into().ok()
+    fn means(sum: u128, count: u64) -> Option<(Self, Self)> {
+        let count = u128::from(count);
+        Some((sum.checked_div(count)?.try_into().ok()?, sum.div_ceil(count).try_into().ok()?))
     }
 
     fn limited(sum: u128, counts: impl Iterator<Item = (Self, Self, u64)>) -> u128 {
@@ -94,7 +95,7 @@ impl Counted for f64 {
     }
 
     /// A difference of two sums is rounded.
-    fn value_of(_sum: f64) -> Option<Self> {
+    fn means(_sum: f64, _count: u64) -> Option<(Self, Self)> {
         None
     }
 
@@ -177,8 +178,8 @@ impl<T: Counted> Part<T> {
         })
     }
 
-    /// The values that were added after `earlier`. Their minimum and maximum are exact where those of the whole are among them, or one value alone
-    /// was added; otherwise they are the middles of buckets.
+    /// The values that were added after `earlier`. Their minimum and maximum are exact where those of the whole are among them, or all of them are
+    /// equal and those of the whole are in other buckets. Otherwise they are the middles of buckets, but not beyond the mean, which is exact; or the mean, in one bucket.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let before = |bucket| earlier.counts.binary_search_by_key(&bucket, |(bucket, _)| *bucket);
         let counts = self.counts.iter().map(|(bucket, count)| {
@@ -189,16 +190,25 @@ impl<T: Counted> Part<T> {
         let (first, last) = (T::bounds(*first), T::bounds(*last));
         let mut added = Self { min: self.min, max: self.max, sum: T::subtract(self.sum, earlier.sum), counts };
         added.sum = T::limited(added.sum, added.buckets());
-        if let Some(only) = T::value_of(added.sum).filter(|only| added.count() == 1 && within(*only, first)) {
-            return Self { min: only, max: only, ..added };
+        let means = T::means(added.sum, added.count());
+        if let (Some((below, above)), 1) = (means, added.counts.len()) {
+            let is_alone = below == above && added.count() == 1;
+            let is_min = within(self.min, first) && !is_alone;
+            let is_max = within(self.max, last) && !is_alone;
+            return Self {
+                min: if is_min { self.min } else { below },
+                max: if is_max { self.max } else { above },
+                ..added
+            };
         }
         let mut middles = added.values().map(|(value, _)| value);
         let (first_middle, last_middle) = (middles.next(), middles.last());
+        let (below, above) = means.unzip();
         if !within(self.min, first) {
-            added.min = first_middle.unwrap_or(first.0);
+            added.min = least(first_middle.unwrap_or(first.0), below);
         }
         if !within(self.max, last) {
-            added.max = last_middle.or(first_middle).unwrap_or(last.1);
+            added.max = most(last_middle.or(first_middle).unwrap_or(last.1), above);
         }
         added.ordered()
     }
@@ -224,6 +234,14 @@ impl<T: Counted> Part<T> {
             is_same
         });
     }
+}
+
+fn least<T: Counted>(value: T, other: Option<T>) -> T {
+    other.filter(|other| *other < value).unwrap_or(value)
+}
+
+fn most<T: Counted>(value: T, other: Option<T>) -> T {
+    other.filter(|other| *other > value).unwrap_or(value)
 }
 
 fn within<T: Counted>(value: T, (low, high): (T, T)) -> bool {

@@ -213,3 +213,46 @@ fn bins_have_all_values_and_differences_those_added() {
         before = now;
     }
 }
+
+/// What was added to a histogram that has small and large values already: the extremes of the whole say nothing about it.
+#[test]
+fn differences_are_of_values_that_can_occur() {
+    let added = |values: &[u64]| {
+        let spec = StatisticSpec::new(Measure::Histogram { field: "size".to_owned() });
+        let columns = spec.columns(Role::Observed, "a:b", &[("size", FieldKind::Integer)]).unwrap();
+        let statistic = Statistic::new(spec, false).unwrap();
+        let record = |value: &u64| {
+            statistic.record(&columns, Moment::recorded(0, 0), |_| Some(Value::Unsigned(*value)));
+        };
+        let whole = || match statistic.snapshot().results {
+            Results::Histogram(rows) => rows.all.unwrap(),
+            other => panic!("{other:?}"),
+        };
+        [1, u64::MAX / 2].iter().for_each(record);
+        let before = whole();
+        values.iter().for_each(record);
+        whole().since(&before)
+    };
+    let all = |values: &Distribution| [0.0, 50.0, 99.0, 100.0].map(|percent| values.percentile(percent).unwrap());
+    // Equal values are exact, wherever in their bucket they are.
+    for value in [1500, 5000, 5001, 103_938, 1_000_003] {
+        let values = added(&[value; 7]);
+        assert_eq!((all(&values), values.mean()), ([value as f64; 4], Some(value as f64)));
+    }
+    // The mean is, and the extremes are integers on both sides of it.
+    let mut random = Random(seed::or(7));
+    for _ in 0..200 {
+        let values: Vec<_> =
+            (0..=random.next() % 20).map(|_| 2000 + random.next() % (1 << (random.next() % 12))).collect();
+        let found = added(&values);
+        let mean = values.iter().sum::<u64>() as f64 / values.len() as f64;
+        let (min, max) = (found.min().unwrap(), found.max().unwrap());
+        assert_eq!(found.mean(), Some(mean), "{values:?}");
+        assert!(min <= mean && mean <= max && min.fract() == 0.0 && max.fract() == 0.0, "{min} {mean} {max}");
+        assert!(all(&found).is_sorted(), "{found:?}");
+        let exact = [values.iter().min().unwrap(), values.iter().max().unwrap()].map(|value| *value as f64);
+        for (shown, exact) in [(min, exact[0]), (max, exact[1])] {
+            assert!((shown - exact).abs() <= exact / 64.0, "{shown} for {exact} in {values:?}");
+        }
+    }
+}
