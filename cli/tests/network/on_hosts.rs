@@ -12,14 +12,14 @@ use tempfile::TempDir;
 
 /// `record --on` for two hosts, each of which runs a program with `events` events of each of its two threads. The program's name has what a
 /// shell would change.
-fn record(hosts: &Hosts, place: &Path, test: &str, events: u64) -> Running {
+fn record(hosts: &Hosts, place: &Path, test: &str, events: u64, options: &[&str]) -> Running {
     let program = place.join("a program's $name; `x` \"y\"");
     fs::copy(env::current_exe().unwrap(), &program).unwrap();
     let mut command = hosts.command(0, TRACECTL);
     let names = [1, 2].map(|host| hosts.namespace(host)).join(",");
     command.args(["record", "--on", &names, "--rsh", "ip netns exec", "--remote-tracectl", TRACECTL, "--json"]);
     command.args(["--collect-at", &Hosts::middle(1), "-e", "network:*", "--filter", "n >= 0 && thread < 2"]);
-    command.args(["--sync-interval", "50ms", "-o"]).arg(place.join("stored")).arg("--").arg(program);
+    command.args(options).args(["--sync-interval", "50ms", "-o"]).arg(place.join("stored")).arg("--").arg(program);
     command.args([test, "--exact", "--nocapture"]);
     command.env("TRACEPOINT_RUN_DIR", place.join("run")).env(TRACED, format!("{events} 1000"));
     Running::start(&mut command, &place.join("record"))
@@ -63,7 +63,7 @@ fn one_command_records_on_two_hosts_and_one_view_merges_them() {
     let Some(hosts) = Hosts::new(2) else { return };
     let place = TempDir::new_in("/dev/shm").unwrap();
     let test = "on_hosts::one_command_records_on_two_hosts_and_one_view_merges_them";
-    let mut record = record(&hosts, place.path(), test, 500);
+    let mut record = record(&hosts, place.path(), test, 500, &[]);
     let status = wait_for(|| record.0.try_wait().unwrap());
     let report = report(place.path());
     assert!(status.success(), "{status}: {report}");
@@ -100,7 +100,7 @@ fn a_host_with_another_time_of_day_is_put_right() {
     let Some(hosts) = Hosts::new(2) else { return };
     let place = TempDir::new_in("/dev/shm").unwrap();
     let test = "on_hosts::a_host_with_another_time_of_day_is_put_right";
-    let mut record = record(&hosts, place.path(), test, 200);
+    let mut record = record(&hosts, place.path(), test, 200, &[]);
     assert!(wait_for(|| record.0.try_wait().unwrap()).success());
     let stored = place.path().join("stored");
     for clock in clocks(&stored) {
@@ -144,7 +144,7 @@ fn an_interrupt_ends_it_on_all_hosts() {
     let Some(hosts) = Hosts::new(2) else { return };
     let place = TempDir::new_in("/dev/shm").unwrap();
     let test = "on_hosts::an_interrupt_ends_it_on_all_hosts";
-    let mut record = record(&hosts, place.path(), test, u64::MAX);
+    let mut record = record(&hosts, place.path(), test, u64::MAX, &[]);
     let stored = place.path().join("stored");
     let has_packets = |trace: &PathBuf| fs::read_dir(trace.join("index")).is_ok_and(|files| files.count() > 0);
     wait_for(|| (traces(&stored).iter().filter(|trace| has_packets(trace)).count() == 2).then_some(()));
@@ -158,4 +158,22 @@ fn an_interrupt_ends_it_on_all_hosts() {
     viewed.sort_unstable();
     recorded.sort_unstable();
     assert_eq!(viewed, recorded, "what the hosts report is what is here");
+}
+
+#[test]
+fn the_largest_size_ends_it_on_all_hosts_and_is_noted() {
+    if is_traced() {
+        return;
+    }
+    let Some(hosts) = Hosts::new(2) else { return };
+    let place = TempDir::new_in("/dev/shm").unwrap();
+    let test = "on_hosts::the_largest_size_ends_it_on_all_hosts_and_is_noted";
+    let mut record = record(&hosts, place.path(), test, u64::MAX, &["--max-size", "64K"]);
+    let status = wait_for(|| record.0.try_wait().unwrap());
+    assert_eq!(status.code(), Some(143), "the programs were ended by SIGTERM: {status}");
+    let notes = fs::read_to_string(place.path().join("record.errors")).unwrap();
+    assert!(notes.contains("note: collecting at ") && notes.contains("; viewers: tracectl view net://"), "{notes}");
+    assert!(notes.contains("note: stopped at `--max-size` (64.00 KiB)\n"), "{notes}");
+    let report = report(place.path());
+    assert!([0, 1].iter().all(|host| report["hosts"][*host]["report"]["recorded"].as_u64() > Some(0)), "{report}");
 }
