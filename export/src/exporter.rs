@@ -168,7 +168,7 @@ impl<F: Format> Exporter<F> {
         self.spans.interrupt(thread, loss.stream.class.id, &mut self.sources, &mut out)?;
         let report = LossReport::new(loss, thread);
         match report.events {
-            Some(events) => self.summary.lost_events += events,
+            Some(events) => self.summary.lost_events = self.summary.lost_events.saturating_add(events),
             None => self.summary.losses_of_unknown_size += 1,
         }
         self.format.loss(&report, &self.sources)

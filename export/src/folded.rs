@@ -202,7 +202,7 @@ impl<W: Write> Format for Folded<W> {
 
     fn loss(&mut self, loss: &LossReport<'_>, _sources: &Sources) -> io::Result<()> {
         if let Source::Calls(calls) = &mut self.source {
-            calls.lost += loss.events.unwrap_or(0);
+            calls.lost = calls.lost.saturating_add(loss.events.unwrap_or(0));
         }
         Ok(())
     }

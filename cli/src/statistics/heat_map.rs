@@ -100,11 +100,11 @@ fn distribution(snapshot: Snapshot) -> Distribution {
 
 /// How many of the values are in each of the bins of a distribution that they are part of.
 pub(super) fn counts(bins: &[Bucket], values: &Distribution) -> Vec<u64> {
-    let mut counts = vec![0; bins.len()];
+    let mut counts = vec![0_u64; bins.len()];
     for bucket in values.buckets() {
         let above = bins.partition_point(|bin| bin.from <= bucket.from);
         if let Some(count) = counts.get_mut(above.saturating_sub(1)) {
-            *count += bucket.count;
+            *count = count.saturating_add(bucket.count);
         }
     }
     counts

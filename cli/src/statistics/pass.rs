@@ -68,7 +68,10 @@ impl Seen {
     fn add_loss(&mut self, loss: &Loss, times: TimeRange) {
         match loss.kind {
             _ if !times.includes(loss.from_ns, loss.to_ns) => {}
-            LossKind::Events(Some(events)) | LossKind::Packets { events: Some(events), .. } => self.lost += events,
+            LossKind::Events(Some(events)) | LossKind::Packets { events: Some(events), .. } => {
+                // Counters of a damaged trace may be anything.
+                self.lost = self.lost.saturating_add(events);
+            }
             _ => self.lost_more = true,
         }
     }

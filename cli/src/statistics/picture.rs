@@ -34,7 +34,7 @@ pub(super) fn draw(
         return Ok(());
     };
     rows.sort_by_rank(Distribution::count);
-    let count: u64 = rows.values().map(Distribution::count).sum();
+    let count: u64 = rows.values().map(Distribution::count).fold(0, u64::saturating_add);
     let more = rows.groups.len().saturating_sub(GROUPS);
     let more = if more > 0 { format!(", {more} further groups are not drawn") } else { String::new() };
     let note = format!("{source}: {}{more}", message::counted(count, "value"));

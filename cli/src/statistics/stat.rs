@@ -233,7 +233,7 @@ impl Stat {
             output::json(&json!({
                 "by": by,
                 "seconds": seconds,
-                "count": lines.iter().map(|line| line.count).sum::<u64>(),
+                "count": lines.iter().map(|line| line.count).fold(0, u64::saturating_add),
                 "lost": seen.lost,
                 "lost_more": seen.lost_more,
                 "events": lines.iter().map(line).collect::<Vec<_>>(),

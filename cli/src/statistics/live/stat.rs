@@ -129,7 +129,7 @@ impl View for StatView {
                     "time_ns": statistics.time_ns,
                     "by": self.columns(),
                     "seconds": seconds,
-                    "count": lines.iter().map(|line| line.count).sum::<u64>(),
+                    "count": lines.iter().map(|line| line.count).fold(0, u64::saturating_add),
                     "processes": statistics.processes.len(),
                     "events": lines.iter().map(line).collect::<Vec<_>>(),
                 }))?;
