@@ -23,6 +23,8 @@ pub(super) struct Slices {
     /// The beginning in nanoseconds since the epoch, and the nanoseconds of a slice.
     begin: i64,
     width: i64,
+    /// The most slices.
+    columns: usize,
     /// The slice of the last event.
     open: Option<usize>,
     closed: Vec<Slice>,
@@ -53,7 +55,10 @@ impl Visitor for Slices {
         if self.open.is_none() {
             self.begin = event.time_ns();
         }
-        let index = usize::try_from((event.time_ns() - self.begin).max(0) / self.width).unwrap_or(usize::MAX);
+        // In a damaged trace, the times of events may be outside those of their packets, and go back.
+        let since = event.time_ns().saturating_sub(self.begin).max(0);
+        let index = usize::try_from(since / self.width).unwrap_or(usize::MAX).min(self.columns - 1);
+        let index = index.max(self.open.unwrap_or(0));
         if self.open != Some(index) {
             self.close();
             self.open = Some(index);
@@ -64,12 +69,12 @@ impl Visitor for Slices {
 }
 
 impl Slices {
-    /// At most `columns` slices from the first event on, if all are in `range`.
+    /// At most `columns` slices from the first event on. What is behind `range` is in the last one.
     pub(super) fn new(statistic: TraceStatistic, range: (i64, i64), columns: usize) -> Self {
-        let whole = range.1.saturating_sub(range.0).max(1);
-        let width = round_up((whole / i64::try_from(columns.max(1)).unwrap_or(1)).saturating_add(1));
+        let (whole, columns) = (range.1.saturating_sub(range.0).max(1), columns.max(1));
+        let width = round_up((whole / i64::try_from(columns).unwrap_or(1)).saturating_add(1));
         let slice = statistic.empty();
-        Self { statistic, slice, begin: 0, width, open: None, closed: Vec::new() }
+        Self { statistic, slice, begin: 0, width, columns, open: None, closed: Vec::new() }
     }
 
     fn close(&mut self) {

@@ -2,6 +2,7 @@
 
 mod metrics;
 
+use crate::hand::{self, Packet};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -467,4 +468,17 @@ fn a_heat_map_has_each_value_in_its_slice_of_time() {
 
     let (code, _, err) = run(&["hist", "hist(size) by route", "--heat-map"], &directory);
     assert!(code == Some(2) && err.contains("a heat map shows one distribution"), "{err}");
+}
+
+/// Damaged traces, and those of other tracers, may have events outside the times of their packet, which go back.
+#[test]
+fn a_heat_map_has_a_column_for_events_at_any_time() {
+    let value = |n: u64| n.to_le_bytes();
+    let records = [(0, 1000, &value(2)[..]), (0, 1500, &value(2)), (0, 1 << 47, &value(5)), (0, 1 << 46, &value(7))];
+    let packet = Packet { end: 2000, ..Packet::of(&records) };
+    let place = hand::trace(&hand::one_event("u64 n;"), &[("stream", &[packet.bytes()])]);
+    for options in [&[][..], &["--json"], &["-o", "/dev/null"]] {
+        let (code, out, err) = run(&[&["hist", "n", "--heat-map"], options].concat(), place.path());
+        assert!(code == Some(0) || code == Some(1), "{code:?}, {out}, {err}");
+    }
 }
