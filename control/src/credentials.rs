@@ -27,7 +27,8 @@
 //!
 //! **Groups.** A run directory is made only by a process whose group is one of its user, according to the user database. So the group of a
 //! directory is one that its owner may have, and a process of that group need not ask the database again. In containers, many users have no entry
-//! there; then the group is the one with which the container was started, unless the process has gained it by `execve`.
+//! there; such a user may have the group of its own number, and group 0, with which containers are started, unless the process has gained it by
+//! `execve`.
 
 use nix::errno::Errno;
 use nix::unistd::{Gid, Group, Uid, User, getresgid, getresuid};
@@ -163,7 +164,7 @@ impl Credentials {
         let reason = match is_group_of(user, group) {
             Ok(Some(true)) => return None,
             // A volume of a container may have a further group of the process.
-            Ok(None) if !secure() && of_dir.is_none_or(is_own_group) => return None,
+            Ok(None) if [user, 0].contains(&group) && !secure() && of_dir.is_none_or(is_own_group) => return None,
             Ok(_) => format!("its group {group} is none of user {user}"),
             Err(errno) => {
                 format!("whether user {user} may have its group {group} cannot be looked up: {}", errno.desc())
@@ -250,8 +251,15 @@ mod tests {
         assert!(excess.reason.contains("its group 0 is none of user"), "{excess:?}");
         assert_eq!(of(0).foreign_group(Some(0)), None, "the directory has it");
         // A user without an entry: the group of the process, or one that the directory has from a volume.
-        let unknown = Credentials { users: [3_999_999_999; 3], ..of(42) };
-        assert_eq!(unknown.foreign_group(None), None);
-        assert!(unknown.foreign_group(Some(3_999_999_999)).is_some());
+        let unknown = |group| Credentials { users: [3_999_999_999; 3], ..of(group) };
+        for (group, of_dir, is_foreign) in [
+            (0, None, false),
+            (3_999_999_999, None, false),
+            (0, Some(3_999_999_999), true),
+            (42, None, true),
+            (42, Some(42), false),
+        ] {
+            assert_eq!(unknown(group).foreign_group(of_dir).is_some(), is_foreign, "{group} {of_dir:?}");
+        }
     }
 }

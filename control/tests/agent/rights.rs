@@ -52,7 +52,7 @@ fn a_process_that_changes_its_rights_offers_no_control_any_more() -> Outcome {
 
     // A session records: it ends.
     let mut target = start(&place, USER)?;
-    let out = place.temp.path().join("kept");
+    let out = place.shared().join("kept");
     fs::create_dir(&out)?;
     chown(&out, Some(USER), Some(USER))?;
     let user = place.controllers.iter_mut().find(|(who, _)| *who == "its user").ok_or("nobody")?;
@@ -112,7 +112,7 @@ fn a_member_names_no_outputs() -> Outcome {
     let mut command = place.as_user(USER, USER, &["--groups=64210"], "controller");
     place.share(&mut command);
     let mut user = Told::start(&mut command, &place.temp.path().join("user.txt"))?;
-    let out = place.temp.path().join("out");
+    let out = place.shared().join("out");
     fs::create_dir(&out)?;
     fs::set_permissions(&out, Permissions::from_mode(0o700))?;
     chown(&out, Some(USER), Some(USER))?;
@@ -169,6 +169,25 @@ fn a_program_that_gains_rights_ignores_the_port_of_its_caller() -> Outcome {
             port,
             "{attributes:?}"
         );
+    }
+    Ok(())
+}
+
+/// The group of a run directory is evidence for the next process: it is not made with a group that its user may not have.
+#[test]
+fn no_run_directory_is_made_with_a_group_of_others() -> Outcome {
+    if is_told()? {
+        return Ok(());
+    }
+    let place = Place::new()?;
+    // Users of containers often have no entry in the user database, and group 0.
+    for (group, agent) in [(SHADOW, "its group 42 is none of user 64201"), (0, "done"), (USER, "done")] {
+        fs::remove_dir_all(run_dir_of(USER))?;
+        let mut command = place.as_user(USER, group, &["--clear-groups"], "target");
+        let said = Told::start(&mut command, &place.temp.path().join("target.txt"))?.tell("start")?;
+        assert!(said.contains(agent), "{group}: {said}");
+        assert_eq!(run_dir_of(USER).exists(), agent == "done", "{group}");
+        fs::create_dir_all(run_dir_of(USER))?;
     }
     Ok(())
 }

@@ -72,7 +72,7 @@ impl Place {
         let _ = fs::remove_dir_all(self.shared());
     }
 
-    /// Where the group has its run directory.
+    /// Where the group has its run directory, and where outputs are: in memory, whatever else is on the disk.
     pub(super) fn shared(&self) -> PathBuf {
         Path::new("/dev/shm").join(self.temp.path().file_name().unwrap_or_default())
     }
@@ -116,7 +116,7 @@ impl Place {
     /// Has all of them try to control the process, and compares with what is expected. Nothing must appear in `protected`.
     pub(super) fn judge(&mut self, what: &str, target: &Told, whos: &[&str], expected: &[&str]) -> Outcome {
         for (who, word) in whos.iter().zip(expected) {
-            let out = self.temp.path().join("out");
+            let out = self.shared().join("out");
             let _ = fs::remove_dir_all(&out);
             fs::create_dir(&out)?;
             // Only the rights of a target with more of them, and of a target that is controlled, open it.
