@@ -15,7 +15,7 @@ host=$1; shift
 case $host in
 gone*) echo "ssh: connect to host $host port 22: No route to host" >&2; exit 255;;
 older) echo '{"remote":7,"version":"9.9.9","seen_as":null}'; exec sleep 100;;
-broken) echo '{"remote":1,"version":"1","seen_as":null}'; read -r request; echo lost >&2; exit 255;;
+broken) echo '{"remote":2,"version":"1","seen_as":null}'; read -r request; echo lost >&2; exit 255;;
 *) export SSH_CONNECTION="127.0.0.1 1 127.0.0.1 22"; exec sh -c "$*";;
 esac
 "#;
