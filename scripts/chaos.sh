@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Processes and sessions that come, change, end and are killed at random, controlled from outside: CI takes 5 processes and 3 sessions;
+# Processes and sessions that come, change, end and are killed at random, controlled from outside; half of the processes are daemons that close
+# all descriptors above 2 after their start, and look at the end whether their own files are open and untouched: CI takes 5 processes and 3 sessions;
 # `--long` 20 and 3 for ten thousand steps, then 300 processes for 400. TRACEPOINT_CHAOS='PROCESSES SESSIONS STEPS' says otherwise.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,5 +1,6 @@
 //! Errors of a collector.
 
+use fdguard::shortage_mend;
 use std::io;
 
 /// A collector cannot start or go on.
@@ -22,7 +23,7 @@ impl CollectError {
                 "; choose a directory that this user may write to, and ports above 1023"
             }
             io::ErrorKind::StorageFull => "; make room, or choose another directory",
-            _ => "",
+            _ => shortage_mend(&source).unwrap_or_default(),
         };
         Self { action: action.into(), source, advice }
     }

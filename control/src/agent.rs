@@ -32,7 +32,6 @@ use crate::session::{RecordingHandle, SessionError};
 use crate::snapshot::SnapshotSummary;
 use crate::state::{Dump, StateDump, state_dump};
 use recordings::Recordings;
-use rustix::event::{EventfdFlags, eventfd};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -41,6 +40,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use wakeup::Stop;
 use worker::Worker;
 
 /// How long `Agent::start` waits for existing sessions to be applied.
@@ -136,9 +136,8 @@ impl Agent {
 
     fn start_claimed(run_dir: &RunDir, process: u32, follows_fork: bool) -> Result<Self, AgentError> {
         own_thread::follow_environment();
-        let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| AgentError::Thread(errno.into()))?;
-        let stopped = rustix::io::fcntl_dupfd_cloexec(&stop, 0).map_err(|errno| AgentError::Thread(errno.into()))?;
-        let mut worker = Worker::new(run_dir)?;
+        let stop = Stop::new().map_err(AgentError::Thread)?;
+        let mut worker = Worker::new(run_dir, stop.clone())?;
         let notices = worker.follow_environment();
         for notice in &notices {
             print_notice(notice);
@@ -147,7 +146,7 @@ impl Agent {
         let (ready, first_scan) = channel();
         let (end, ended) = channel();
         let run = move || {
-            worker.run(&stopped, &ready);
+            worker.run(&ready);
             let _ = end.send(());
         };
         let builder = std::thread::Builder::new().name("tracepoint-agent".to_owned());

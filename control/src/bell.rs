@@ -1,55 +1,74 @@
-//! The bell: a datagram socket that wakes a process's agent.
+//! The bell: a datagram socket that wakes a process's agent. If the program closes its descriptor, another one takes its place.
 
 use crate::app::BELL;
 use crate::group::group;
 use crate::private_dir::PrivateDir;
-use rustix::fs::{AtFlags, Mode, chmodat, chownat};
+use fdguard::Kept;
+use rustix::fs::{AtFlags, Mode, chmodat, chownat, renameat};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
 
 /// The maximum length of a token, in bytes.
 pub(crate) const MAX_TOKEN: usize = 64;
 
 /// The socket's path through the open directory, so that it fits a socket address however long the directory's path is.
-fn address(dir: &PrivateDir) -> String {
-    format!("/proc/self/fd/{}/{BELL}", dir.fd().as_raw_fd())
+fn address(dir: &PrivateDir, name: &str) -> io::Result<String> {
+    Ok(format!("/proc/self/fd/{}/{name}", dir.fd()?.as_raw_fd()))
 }
 
 /// This process's bell.
 #[derive(Debug)]
-pub(crate) struct Bell(UnixDatagram);
+pub(crate) struct Bell(Kept<UnixDatagram>);
 
 impl Bell {
     /// Creates the socket in the process's directory, which has none yet.
     pub(crate) fn make(dir: &PrivateDir) -> io::Result<Self> {
-        let socket = UnixDatagram::bind(address(dir))?;
+        Self::bind(dir, BELL)
+    }
+
+    fn bind(dir: &PrivateDir, name: &str) -> io::Result<Self> {
+        let socket = UnixDatagram::bind(address(dir, name)?)?;
         socket.set_nonblocking(true)?;
         if let Some(group) = group() {
             // Set after the bind: other users cannot enter the directory.
-            chownat(dir, BELL, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
-            chmodat(dir, BELL, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP, AtFlags::empty())?;
+            chownat(dir.fd()?, name, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+            chmodat(dir.fd()?, name, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP, AtFlags::empty())?;
         }
-        Ok(Self(socket))
+        Ok(Self(Kept::new(socket)?))
+    }
+
+    /// Whether the program has left its descriptor open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.is_open()
+    }
+
+    /// Puts another socket in its place. Those who ring meanwhile find one of the two.
+    pub(crate) fn renew(&mut self, dir: &PrivateDir) -> io::Result<()> {
+        let name = PrivateDir::temporary(BELL);
+        dir.remove_file(&name);
+        let made = Self::bind(dir, &name)?;
+        renameat(dir.fd()?, &name, dir.fd()?, BELL)?;
+        *self = made;
+        Ok(())
+    }
+
+    /// What becomes readable when it rings, to be polled at once.
+    pub(crate) fn source(&self) -> io::Result<&UnixDatagram> {
+        self.0.get()
     }
 
     /// Empties the queue and returns the tokens that were in it.
     pub(crate) fn take(&self) -> Vec<String> {
         let mut tokens = Vec::new();
         let mut bytes = [0; MAX_TOKEN];
-        while let Ok(len) = self.0.recv(&mut bytes) {
+        while let Ok(len) = self.0.get().and_then(|socket| socket.recv(&mut bytes)) {
             let token = str::from_utf8(&bytes[..len]).unwrap_or_default();
             if !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
                 tokens.push(token.to_owned());
             }
         }
         tokens
-    }
-}
-
-impl AsFd for Bell {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
     }
 }
 
@@ -68,7 +87,7 @@ pub(crate) enum RingResult {
 pub(crate) fn ring(dir: &PrivateDir, token: &str) -> io::Result<RingResult> {
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
-    match socket.send_to(token.as_bytes(), address(dir)) {
+    match socket.send_to(token.as_bytes(), address(dir, BELL)?) {
         Ok(_) => Ok(RingResult::Queued),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(RingResult::QueueFull),
         Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {

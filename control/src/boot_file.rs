@@ -4,12 +4,13 @@
 //! file, and replaced atomically. A damaged file, or one of another boot, is treated as missing.
 
 use crate::group::shared;
+use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
+use fdguard::Kept;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, openat, renameat, unlinkat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -42,16 +43,16 @@ impl<const N: usize> BootFile<N> {
 
     fn lock_with_tries<'a>(&'a self, run_dir: &'a RunDir, tries: u32) -> io::Result<Locked<'a, N>> {
         let boot = boot_id().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the machine has no boot id"))?;
-        let dir = run_dir.fd();
+        let dir = run_dir.dir();
         let name = format!("{}.lock", self.name);
-        let lock = match openat(dir, &name, WRITE | OFlags::CREATE | OFlags::EXCL, OWNER) {
+        let lock = match openat(dir.fd()?, &name, WRITE | OFlags::CREATE | OFlags::EXCL, OWNER) {
             Ok(made) => shared(File::from(made))?,
-            Err(Errno::EXIST) => File::from(openat(dir, &name, WRITE, Mode::empty())?),
+            Err(Errno::EXIST) => File::from(openat(dir.fd()?, &name, WRITE, Mode::empty())?),
             Err(errno) => return Err(errno.into()),
         };
         for again in (0..tries).rev() {
             match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Locked { file: self, dir, boot, lock }),
+                Ok(()) => return Ok(Locked { file: self, dir, boot, lock: Kept::new(lock)? }),
                 Err(Errno::WOULDBLOCK) if again > 0 => std::thread::sleep(PAUSE),
                 Err(Errno::WOULDBLOCK) => {}
                 Err(errno) => return Err(errno.into()),
@@ -65,16 +66,16 @@ impl<const N: usize> BootFile<N> {
 #[derive(Debug)]
 pub(crate) struct Locked<'a, const N: usize> {
     file: &'a BootFile<N>,
-    dir: &'a OwnedFd,
+    dir: &'a PrivateDir,
     boot: Uuid,
-    lock: File,
+    lock: Kept<File>,
 }
 
 impl<const N: usize> Locked<'_, N> {
     /// The numbers; `None` if the file is missing, damaged or of another boot, and must be written.
     pub(crate) fn read(&self) -> Option<[i128; N]> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(self.dir, self.file.name, flags, Mode::empty()).ok()?;
+        let file = openat(self.dir.fd().ok()?, self.file.name, flags, Mode::empty()).ok()?;
         let mut text = String::new();
         File::from(file).take(1024).read_to_string(&mut text).ok()?;
         let rest = text.strip_prefix(&self.head())?;
@@ -91,11 +92,12 @@ impl<const N: usize> Locked<'_, N> {
         let name = self.file.name;
         let temporary = format!(".{name}.new");
         // A killed process may have left its temporary file. It is not in use: this process holds the lock.
-        let _ = unlinkat(self.dir, &temporary, AtFlags::empty());
-        let mut file = shared(File::from(openat(self.dir, &temporary, WRITE | OFlags::CREATE | OFlags::EXCL, OWNER)?))?;
+        let _ = unlinkat(self.dir.fd()?, &temporary, AtFlags::empty());
+        let mut file =
+            shared(File::from(openat(self.dir.fd()?, &temporary, WRITE | OFlags::CREATE | OFlags::EXCL, OWNER)?))?;
         let lines = self.file.numbers.iter().zip(numbers).map(|(name, number)| format!("{name} {number}\n"));
         file.write_all((self.head() + &lines.collect::<String>()).as_bytes())?;
-        Ok(renameat(self.dir, &temporary, self.dir, name)?)
+        Ok(renameat(self.dir.fd()?, &temporary, self.dir.fd()?, name)?)
     }
 
     fn head(&self) -> String {
@@ -106,7 +108,7 @@ impl<const N: usize> Locked<'_, N> {
 impl<const N: usize> Drop for Locked<'_, N> {
     fn drop(&mut self) {
         // A child forked meanwhile shares the lock, so closing alone would not release it. Fails only for a bad descriptor.
-        let _ = flock(&self.lock, FlockOperation::Unlock);
+        let _ = self.lock.get().map(|lock| flock(lock, FlockOperation::Unlock));
     }
 }
 

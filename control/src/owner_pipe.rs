@@ -9,6 +9,7 @@
 //! ```
 
 use crate::private_dir::PrivateDir;
+use fdguard::Kept;
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -20,9 +21,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) const OWNER: &str = "owner";
 
 /// The pipes that this process holds, by the ids of its sessions.
-static HELD: Mutex<BTreeMap<String, OwnedFd>> = Mutex::new(BTreeMap::new());
+static HELD: Mutex<BTreeMap<String, Kept<OwnedFd>>> = Mutex::new(BTreeMap::new());
 
-fn held() -> MutexGuard<'static, BTreeMap<String, OwnedFd>> {
+fn held() -> MutexGuard<'static, BTreeMap<String, Kept<OwnedFd>>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -34,9 +35,13 @@ pub(crate) fn hold(dir: &PrivateDir, id: &str) -> io::Result<()> {
         dir.remove_file(OWNER);
         dir.make_pipe(OWNER)?;
         // Open for reading as well, because a pipe without a reader cannot be opened for writing without blocking.
-        let pipe =
-            openat(dir, OWNER, OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
-        held.insert(id.to_owned(), pipe);
+        let pipe = openat(
+            dir.fd()?,
+            OWNER,
+            OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        held.insert(id.to_owned(), Kept::new(pipe)?);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Directories that only this user (or a chosen group) can write to, and the files in them.
 //!
 //! A directory is opened once, without following a symbolic link, and checked before use. All later operations go through the open
-//! descriptor, so no other user can substitute another directory.
+//! descriptor, so no other user can substitute another directory. If the program closes the descriptor, the same directory is opened again.
 
 mod author;
 mod error;
@@ -14,6 +14,7 @@ pub use error::DirError;
 pub(crate) use spare::is_no_room;
 
 use crate::group::{group, shared};
+use fdguard::{Checked, Reopened, high};
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, Stat, Timestamps, UTIME_NOW, chmodat, chownat, fchmod, fchown, fstat,
     futimens, mkdirat, mknodat, openat, renameat, statat, unlinkat, utimensat,
@@ -24,7 +25,7 @@ use rustix::time::Timespec;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -43,7 +44,7 @@ const NOW: Timestamps = {
 #[derive(Debug)]
 pub(crate) struct PrivateDir {
     path: PathBuf,
-    fd: OwnedFd,
+    open: Reopened<OwnedFd>,
 }
 
 impl PrivateDir {
@@ -57,11 +58,10 @@ impl PrivateDir {
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| failed("make", error))?;
         // The last component is not followed: in a directory like /dev/shm another user could have put a link there.
         let fd = rustix::fs::open(path, OPEN_DIR, Mode::empty()).map_err(|errno| failed("open", errno.into()))?;
-        let dir = Self { path: path.to_owned(), fd };
         if !existed {
-            dir.open_to_group().map_err(|error| failed("open to the group", error))?;
+            open_to_group(&fd).map_err(|error| failed("open to the group", error))?;
         }
-        dir.checked()
+        Self::of(path.to_owned(), fd).map_err(|error| failed("open", error))?.checked()
     }
 
     /// Opens the directory at `path`, which must exist.
@@ -69,9 +69,14 @@ impl PrivateDir {
         if let Some(kept) = Self::kept(path, Self::open_subdir) {
             return kept;
         }
-        let failed = |errno: Errno| DirError::Io { action: "open", path: path.to_owned(), source: errno.into() };
-        let fd = rustix::fs::open(path, OPEN_DIR, Mode::empty()).map_err(failed)?;
-        Self { path: path.to_owned(), fd }.checked()
+        let opened = rustix::fs::open(path, OPEN_DIR, Mode::empty()).map_err(io::Error::from);
+        let dir = opened.and_then(|fd| Self::of(path.to_owned(), fd));
+        dir.map_err(|source| DirError::Io { action: "open", path: path.to_owned(), source })?.checked()
+    }
+
+    fn of(path: PathBuf, fd: OwnedFd) -> io::Result<Self> {
+        let open = Reopened::new(fd, &path, OPEN_DIR)?;
+        Ok(Self { path, open })
     }
 
     /// Opens the directory `name` in this one; makes it if it does not exist.
@@ -87,28 +92,22 @@ impl PrivateDir {
         if group().is_some() {
             return self.make_shared_subdir(name);
         }
-        let failed = |errno: Errno| self.failed("make", name, errno.into());
-        mkdirat(&self.fd, name, Mode::RWXU).map_err(failed)?;
-        let fd =
-            openat(&self.fd, name, OPEN_DIR, Mode::empty()).map_err(|errno| self.failed("open", name, errno.into()))?;
-        Self { path: self.path.join(name), fd }.checked()
+        let made = || -> io::Result<OwnedFd> {
+            mkdirat(self.fd()?, name, Mode::RWXU)?;
+            self.open_dir(name)
+        };
+        let dir = made().and_then(|fd| Self::of(self.path.join(name), fd));
+        dir.map_err(|error| self.failed("make", name, error))?.checked()
     }
 
-    /// Gives access to the group that `TRACEPOINT_GROUP` names, if set. Does nothing if another user made the directory first.
-    fn open_to_group(&self) -> io::Result<()> {
-        let Some(group) = group() else { return Ok(()) };
-        if self.stat()?.st_uid != rustix::process::geteuid().as_raw() {
-            return Ok(());
-        }
-        fchown(&self.fd, None, Some(group))?;
-        Ok(fchmod(&self.fd, Mode::RWXU | Mode::RWXG)?)
+    fn open_dir(&self, name: &str) -> io::Result<OwnedFd> {
+        Ok(openat(self.fd()?, name, OPEN_DIR, Mode::empty())?)
     }
 
     /// Opens the directory `name` in this one, which must exist.
     pub(crate) fn open_subdir(&self, name: &str) -> Result<Self, DirError> {
-        let failed = |errno: Errno| self.failed("open", name, errno.into());
-        let fd = openat(&self.fd, name, OPEN_DIR, Mode::empty()).map_err(failed)?;
-        Self { path: self.path.join(name), fd }.checked()
+        let opened = self.open_dir(name).and_then(|fd| Self::of(self.path.join(name), fd));
+        opened.map_err(|error| self.failed("open", name, error))?.checked()
     }
 
     fn checked(self) -> Result<Self, DirError> {
@@ -136,8 +135,14 @@ impl PrivateDir {
         &self.path
     }
 
-    pub(crate) const fn fd(&self) -> &OwnedFd {
-        &self.fd
+    /// Its descriptor, to be used at once.
+    pub(crate) fn fd(&self) -> io::Result<Checked<OwnedFd>> {
+        self.open.get()
+    }
+
+    /// Closes it until the next access, to leave descriptors to the program.
+    pub(crate) fn close(&self) {
+        self.open.close();
     }
 
     /// Whether it belongs to `user` or to the shared group.
@@ -147,7 +152,7 @@ impl PrivateDir {
     }
 
     pub(crate) fn stat(&self) -> io::Result<Stat> {
-        Ok(fstat(&self.fd)?)
+        Ok(fstat(self.fd()?)?)
     }
 
     /// When the directory was changed or [touched](Self::touch) last; the beginning of time if that is unknown.
@@ -162,23 +167,23 @@ impl PrivateDir {
     /// Sets the directory's time of change to now. Stores into mapped files change no time stamp: a process that maps files of this directory
     /// shows in this way that it is alive. Ignores errors.
     pub(crate) fn touch(&self) {
-        let _ = futimens(&self.fd, &NOW);
+        let _ = self.fd().map(|fd| futimens(fd, &NOW));
     }
 
     /// Does the same for the file `name`.
     pub(crate) fn touch_file(&self, name: &str) {
-        let _ = utimensat(&self.fd, name, &NOW, AtFlags::SYMLINK_NOFOLLOW);
+        let _ = self.fd().map(|fd| utimensat(fd, name, &NOW, AtFlags::SYMLINK_NOFOLLOW));
     }
 
     /// Opens the directory again: a `flock` lock belongs to the open file description.
     pub(crate) fn reopen(&self) -> io::Result<OwnedFd> {
-        Ok(openat(&self.fd, ".", OPEN_DIR, Mode::empty())?)
+        Ok(high(openat(self.fd()?, ".", OPEN_DIR, Mode::empty())?))
     }
 
     /// The names of its entries. Names that are not UTF-8 are left out; this program makes none.
     pub(crate) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.fd)? {
+        for entry in Dir::read_from(self.fd()?)? {
             let name = OsString::from_vec(entry?.file_name().to_bytes().to_vec());
             names.extend(name.into_string().ok().filter(|name| name != "." && name != ".."));
         }
@@ -187,25 +192,25 @@ impl PrivateDir {
 
     /// Length of the file `name`, in bytes.
     pub(crate) fn file_len(&self, name: &str) -> io::Result<u64> {
-        Ok(u64::try_from(statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)?.st_size).unwrap_or(0))
+        Ok(u64::try_from(statat(self.fd()?, name, AtFlags::SYMLINK_NOFOLLOW)?.st_size).unwrap_or(0))
     }
 
     /// What its files take in the file system, in bytes.
     pub(crate) fn allocated(&self) -> u64 {
         // The field counts units of 512 bytes, whatever the file system's blocks are.
-        let allocated =
-            |name: &String| statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).map_or(0, |stat| stat.st_blocks);
+        let Ok(fd) = self.fd() else { return 0 };
+        let allocated = |name: &String| statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW).map_or(0, |stat| stat.st_blocks);
         let blocks: i64 = self.names().unwrap_or_default().iter().map(allocated).sum();
         u64::try_from(blocks).unwrap_or(0) * 512
     }
 
     pub(crate) fn open_file(&self, name: &str) -> io::Result<File> {
-        Ok(File::from(openat(&self.fd, name, OFlags::RDONLY | OPEN_FILE, Mode::empty())?))
+        Ok(high(openat(self.fd()?, name, OFlags::RDONLY | OPEN_FILE, Mode::empty())?).into())
     }
 
     /// Opens the file `name` for reading and writing; it must belong to the owner or the group of the directory.
     pub(crate) fn open_to_change(&self, name: &str) -> io::Result<File> {
-        let file = File::from(openat(&self.fd, name, OFlags::RDWR | OPEN_FILE, Mode::empty())?);
+        let file = File::from(high(openat(self.fd()?, name, OFlags::RDWR | OPEN_FILE, Mode::empty())?));
         let (stat, own) = (fstat(&file)?, self.stat()?);
         if stat.st_uid != own.st_uid && stat.st_gid != own.st_gid {
             let text = "it belongs to another user than its directory";
@@ -216,7 +221,7 @@ impl PrivateDir {
 
     /// Inode and length of the file `name`: changes when the file is replaced or grows.
     pub(crate) fn stamp(&self, name: &str) -> io::Result<(u64, u64)> {
-        let stat = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let stat = statat(self.fd()?, name, AtFlags::SYMLINK_NOFOLLOW)?;
         Ok((stat.st_ino, u64::try_from(stat.st_size).unwrap_or(0)))
     }
 
@@ -232,15 +237,15 @@ impl PrivateDir {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
         }
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OPEN_FILE;
-        Ok(File::from(openat(&self.fd, name, flags, OWNER)?))
+        Ok(high(openat(self.fd()?, name, flags, OWNER)?).into())
     }
 
     /// Makes the named pipe `name`, which must not exist yet.
     pub(crate) fn make_pipe(&self, name: &str) -> io::Result<()> {
-        mknodat(&self.fd, name, FileType::Fifo, OWNER, 0)?;
+        mknodat(self.fd()?, name, FileType::Fifo, OWNER, 0)?;
         let Some(group) = group() else { return Ok(()) };
-        chownat(&self.fd, name, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(chmodat(&self.fd, name, OWNER | Mode::RGRP | Mode::WGRP, AtFlags::empty())?)
+        chownat(self.fd()?, name, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(chmodat(self.fd()?, name, OWNER | Mode::RGRP | Mode::WGRP, AtFlags::empty())?)
     }
 
     /// Reads the file `name`; fails if it is longer than `most` bytes.
@@ -260,9 +265,9 @@ impl PrivateDir {
     /// Opens the file `name` for appending; makes it if it does not exist.
     pub(crate) fn append_file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::APPEND | OPEN_FILE;
-        match openat(&self.fd, name, flags | OFlags::CREATE | OFlags::EXCL, OWNER) {
-            Ok(made) => shared(File::from(made)),
-            Err(Errno::EXIST) => Ok(File::from(openat(&self.fd, name, flags, Mode::empty())?)),
+        match openat(self.fd()?, name, flags | OFlags::CREATE | OFlags::EXCL, OWNER) {
+            Ok(made) => shared(high(made).into()),
+            Err(Errno::EXIST) => Ok(high(openat(self.fd()?, name, flags, Mode::empty())?).into()),
             Err(errno) => Err(errno.into()),
         }
     }
@@ -270,7 +275,7 @@ impl PrivateDir {
     /// Appends to the existing file `name`, in one write.
     pub(crate) fn append_if_there(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::APPEND | OPEN_FILE;
-        File::from(openat(&self.fd, name, flags, Mode::empty())?).write_all(bytes)
+        File::from(high(openat(self.fd()?, name, flags, Mode::empty())?)).write_all(bytes)
     }
 
     /// Like [`PrivateDir::put_whole`], for the only writer of this file: first removes a temporary file that a killed predecessor left.
@@ -288,7 +293,7 @@ impl PrivateDir {
     fn put_made(&self, name: &str, bytes: &[u8], make: fn(&Self, &str, u64) -> io::Result<File>) -> io::Result<()> {
         let temporary = Self::temporary(name);
         let written = make(self, &temporary, bytes.len() as u64).and_then(|mut file| file.write_all(bytes));
-        let moved = written.and_then(|()| Ok(renameat(&self.fd, &temporary, &self.fd, name)?));
+        let moved = written.and_then(|()| Ok(renameat(self.fd()?, &temporary, self.fd()?, name)?));
         if moved.is_err() {
             self.remove_file(&temporary);
         }
@@ -302,12 +307,12 @@ impl PrivateDir {
 
     /// Removes the file `name`; ignores errors.
     pub(crate) fn remove_file(&self, name: &str) {
-        let _ = unlinkat(&self.fd, name, AtFlags::empty());
+        let _ = self.fd().map(|fd| unlinkat(fd, name, AtFlags::empty()));
     }
 
     /// Removes the directory `name` if it is empty; ignores errors.
     pub(crate) fn remove_empty(&self, name: &str) {
-        let _ = unlinkat(&self.fd, name, AtFlags::REMOVEDIR);
+        let _ = self.fd().map(|fd| unlinkat(fd, name, AtFlags::REMOVEDIR));
     }
 
     /// Removes the directory `name` with its files, if it exists.
@@ -326,10 +331,14 @@ impl PrivateDir {
     }
 }
 
-impl AsFd for PrivateDir {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.fd.as_fd()
+/// Gives access to the group that `TRACEPOINT_GROUP` names, if set. Does nothing if another user made the directory first.
+fn open_to_group(fd: &OwnedFd) -> io::Result<()> {
+    let Some(group) = group() else { return Ok(()) };
+    if fstat(fd)?.st_uid != rustix::process::geteuid().as_raw() {
+        return Ok(());
     }
+    fchown(fd, None, Some(group))?;
+    Ok(fchmod(fd, Mode::RWXU | Mode::RWXG)?)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::str::FromStr;
-use std::sync::OnceLock;
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tracepoint_reader::time_namespace::{initial_start, is_same_start};
 use tracepoint_sinks::ProcessInfo;
@@ -99,16 +99,20 @@ pub(crate) fn trace_name(program: &str, entry: &str) -> String {
 
 /// Describes this process. Unknown fields stay empty; without `/proc`, those are as they were at the first call.
 pub(crate) fn this_process() -> ProcessInfo {
-    static FIRST: OnceLock<ProcessInfo> = OnceLock::new();
+    // Never waited for: a child that was forked while another thread wrote finds it locked for ever.
+    static FIRST: RwLock<Option<ProcessInfo>> = RwLock::new(None);
     let Ok(name) = std::fs::read_to_string("/proc/self/comm") else {
-        let first = FIRST.get().filter(|first| first.pid == std::process::id());
-        return first.cloned().unwrap_or_else(|| ProcessInfo { pid: std::process::id(), ..ProcessInfo::default() });
+        let first = FIRST.try_read().ok().and_then(|first| first.clone());
+        let first = first.filter(|first| first.pid == std::process::id());
+        return first.unwrap_or_else(|| ProcessInfo { pid: std::process::id(), ..ProcessInfo::default() });
     };
     let executable = executable().to_string_lossy().into_owned();
     let hostname = String::from_utf8_lossy(&hostname()).into_owned();
     let name = name.trim_end().to_owned();
     let info = ProcessInfo { pid: std::process::id(), name, executable, hostname, ..ProcessInfo::default() };
-    FIRST.get_or_init(|| info.clone());
+    if let Ok(mut first) = FIRST.try_write() {
+        first.get_or_insert_with(|| info.clone());
+    }
     info
 }
 
@@ -137,7 +141,7 @@ pub(crate) fn started_at(pid: u32) -> Option<u64> {
 
 /// Reads a `stat` file by three system calls: recorders do so in each round.
 fn read_stat<'a>(path: &str, bytes: &'a mut [u8; STAT]) -> Option<&'a [u8]> {
-    let length = File::open(path).and_then(|mut file| file.read(bytes)).ok()?;
+    let length = File::open(path).and_then(|file| fdguard::high(file).read(bytes)).ok()?;
     Some(&bytes[..length])
 }
 

@@ -4,7 +4,6 @@ use crate::credentials::{Credentials, Excess};
 use crate::private_dir::{DirError, PrivateDir};
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use tracepoint_reader::secure_exec::secure;
@@ -16,16 +15,8 @@ pub struct RunDir(PrivateDir);
 
 /// The run directory cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{}{}", .0, mend(.0))]
+#[error("{}", .0.with_mend("name another run directory in TRACEPOINT_RUN_DIR"))]
 pub struct RunDirError(#[from] DirError);
-
-/// What to do about an error that does not tell it itself.
-const fn mend(reason: &DirError) -> &'static str {
-    match reason {
-        DirError::MoreRights { .. } => "",
-        _ => "; name another run directory in TRACEPOINT_RUN_DIR",
-    }
-}
 
 impl RunDirError {
     /// Whether it does not exist.
@@ -36,6 +27,11 @@ impl RunDirError {
     /// Whether this process has more rights than the owner of the directory.
     pub(crate) const fn is_for_rights(&self) -> bool {
         matches!(self.0, DirError::MoreRights { .. })
+    }
+
+    /// The underlying error.
+    pub(crate) const fn reason(&self) -> &DirError {
+        &self.0
     }
 
     /// The underlying error.
@@ -115,10 +111,6 @@ impl RunDir {
 
     pub(crate) const fn dir(&self) -> &PrivateDir {
         &self.0
-    }
-
-    pub(crate) const fn fd(&self) -> &OwnedFd {
-        self.0.fd()
     }
 
     /// Opens the directory `name` in it, which must exist.

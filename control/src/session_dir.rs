@@ -6,7 +6,7 @@
 //!       memory                what the rings take together
 //!       bandwidth             the token bucket of its streams, if they have a cap
 //!       rings/                locked while a process removes what dead ones left
-//!           PID-START/        locked while the process records; holds metadata, outputs, *.ring
+//!           PID-START/        holds alive, locked while the process records, metadata, outputs, *.ring
 //! ```
 //!
 //! A process removes its directory when its session ends normally. The directory of a killed process stays for recovery; the newest
@@ -35,12 +35,11 @@ pub(crate) use wake::{WAKE, WAKE_SIZE, open as open_wake_file};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::process::{self, ProcessKey};
 use crate::rundir::RunDir;
-use lock::{Lock, is_turn_to_clean, lock_own};
-use rustix::fs::{FlockOperation, flock};
+use lock::{Lock, OwnLock, is_turn_to_clean, lock_own};
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Number of attempts to make a directory while other processes remove its parent.
@@ -102,6 +101,8 @@ pub(crate) struct ProcessDir {
     dir: Arc<PrivateDir>,
     path: PathBuf,
     keep_dead: KeepDead,
+    /// `None` once the directory was left to a consumer.
+    lock: Mutex<Option<OwnLock>>,
 }
 
 impl ProcessDir {
@@ -134,10 +135,13 @@ impl ProcessDir {
             }
         };
         let rings = session.subdir(RINGS)?;
-        let (name, dir) = make_own(&rings)?;
+        let (name, dir, lock) = make_own(&rings)?;
         clean_up(&rings, options.keep_dead);
         let path = std::path::absolute(dir.path()).map_err(|error| rings.failed("find", &name, error))?;
-        Ok(Self { sessions, session, rings, name, dir: Arc::new(dir), path, keep_dead: options.keep_dead })
+        // Needed again at the end only.
+        sessions.iter().map(|(sessions, _)| sessions).chain([&session, &rings]).for_each(PrivateDir::close);
+        let (dir, lock) = (Arc::new(dir), Mutex::new(Some(lock)));
+        Ok(Self { sessions, session, rings, name, dir, path, keep_dead: options.keep_dead, lock })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -174,6 +178,10 @@ impl ProcessDir {
     /// Shows that the process records. The age of the rings counts from the last call if the process is killed.
     pub(crate) fn touch(&self) {
         self.dir.touch();
+        if let Some(lock) = &mut *self.lock.lock().unwrap_or_else(PoisonError::into_inner) {
+            // Tried again at the next call.
+            let _ = lock.renew(&self.dir);
+        }
     }
 
     /// Makes the file in which the drain thread tells a remote consumer which packets are closed.
@@ -203,9 +211,7 @@ impl ProcessDir {
             return self.remove();
         }
         self.touch();
-        // An explicit unlock: a forked child may hold the same descriptor open, so closing it is not enough. Fails only for a bad
-        // descriptor.
-        let _ = flock(&self.dir, FlockOperation::Unlock);
+        *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = None;
         clean_up(&self.rings, self.keep_dead);
     }
 
@@ -274,11 +280,9 @@ pub(crate) fn remove_one_dead(session: &PrivateDir, path: &Path) {
 
 impl Options {
     fn check_file_system(&self, dir: &PrivateDir) -> Result<(), RingDirError> {
-        let found = rustix::fs::fstatfs(dir).map_err(|errno| DirError::Io {
-            action: "look at",
-            path: dir.path().to_owned(),
-            source: errno.into(),
-        })?;
+        let failed = |error| dir.failed("look at", "", error);
+        let fd = dir.fd().map_err(failed)?;
+        let found = rustix::fs::fstatfs(&fd).map_err(|errno| failed(errno.into()))?;
         // The type of `f_type` differs between architectures; magic numbers have 32 bits.
         let file_system = (found.f_type as i64).cast_unsigned() & 0xFFFF_FFFF;
         if self.allow_disk || file_system == TMPFS || file_system == RAMFS {
@@ -298,7 +302,7 @@ fn clean_up(rings: &PrivateDir, keep: KeepDead) {
 
 /// Makes a directory for this process, and locks it, which marks the process as alive. The name gets a number, from 2 on, if the process already has a directory: it records more than
 /// one session of this name, or left one behind before `execve`.
-fn make_own(rings: &PrivateDir) -> Result<(String, PrivateDir), DirError> {
+fn make_own(rings: &PrivateDir) -> Result<(String, PrivateDir, OwnLock), DirError> {
     let first = format!("{}-{}", std::process::id(), process::started());
     let mut name = first.clone();
     for number in 2_u64.. {
@@ -306,8 +310,9 @@ fn make_own(rings: &PrivateDir) -> Result<(String, PrivateDir), DirError> {
             Err(DirError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
             Ok(dir) => {
-                if lock_own(rings, &name, &dir).map_err(|error| rings.failed("lock", &name, error))? {
-                    return Ok((name, dir));
+                let lock = lock_own(rings, &name, &dir).map_err(|error| rings.failed("lock", &name, error))?;
+                if let Some(lock) = lock {
+                    return Ok((name, dir, lock));
                 }
             }
         }

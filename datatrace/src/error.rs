@@ -103,6 +103,9 @@ impl Error {
 
 /// How to mend the error, where that is known.
 fn mend(error: &io::Error) -> &'static str {
+    if let Some(mend) = fdguard::shortage_mend(error) {
+        return mend;
+    }
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room, or name another directory",
         io::ErrorKind::FileTooLarge => "; raise the limit on file sizes (`ulimit -f`), or choose a smaller filesize",

@@ -2,6 +2,7 @@
 //!
 //! A file is not mapped: another process may cut it short at any time, which must cause an error and no signal.
 
+use fdguard::Kept;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
@@ -48,7 +49,7 @@ impl Source for &[u8] {
 /// A file with a moving window in memory. Its length is read once, at the start.
 #[derive(Clone, Debug)]
 pub(crate) struct FileWindow {
-    file: Arc<File>,
+    file: Arc<Kept<File>>,
     length: u64,
     /// How much is kept in memory, unless a single value needs more.
     size: usize,
@@ -60,7 +61,7 @@ impl FileWindow {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = open(path)?;
         let length = file.metadata()?.len();
-        Ok(Self { file: Arc::new(file), length, size: WINDOW, start: 0, held: Vec::new() })
+        Ok(Self { file: Arc::new(Kept::new(file)?), length, size: WINDOW, start: 0, held: Vec::new() })
     }
 
     /// The same window, which keeps this much in memory from now on.
@@ -90,7 +91,7 @@ impl Source for FileWindow {
             self.held.resize(wanted, 0);
             let mut filled = 0;
             while filled < wanted {
-                match self.file.read_at(&mut self.held[filled..], offset + filled as u64) {
+                match self.file.get()?.read_at(&mut self.held[filled..], offset + filled as u64) {
                     // The file was cut short since its length was read.
                     Ok(0) => break,
                     Ok(count) => filled += count,

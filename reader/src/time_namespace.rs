@@ -7,7 +7,7 @@ use crate::boot_id::boot_id;
 use std::cell::Cell;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::sync::OnceLock;
+use std::sync::RwLock;
 
 /// Nanoseconds in a clock tick of `/proc/PID/stat`: `USER_HZ` is 100.
 const TICK: i64 = 10_000_000;
@@ -17,8 +17,8 @@ thread_local! {
     static KNOWN: Cell<Option<(u64, TimeNamespace)>> = const { Cell::new(None) };
 }
 
-/// What some thread has found first.
-static FIRST: OnceLock<TimeNamespace> = OnceLock::new();
+/// What some thread has found first. Never waited for: a child that was forked while another thread wrote finds it locked for ever.
+static FIRST: RwLock<Option<TimeNamespace>> = RwLock::new(None);
 
 /// How far the clocks of a time namespace are ahead of those of the initial one, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl TimeNamespace {
             return if fs::exists("/proc/self/ns").unwrap_or(false) {
                 Some(Self::default())
             } else {
-                FIRST.get().copied()
+                FIRST.try_read().ok().and_then(|first| *first)
             };
         };
         if let Some((_, known)) = KNOWN.get().filter(|(inode, _)| *inode == own) {
@@ -49,7 +49,9 @@ impl TimeNamespace {
         inode("time_for_children").ok().filter(|children| *children == own)?;
         let found = Self::parse(&fs::read_to_string("/proc/self/timens_offsets").ok()?)?;
         KNOWN.set(Some((own, found)));
-        FIRST.get_or_init(|| found);
+        if let Ok(mut first) = FIRST.try_write() {
+            first.get_or_insert(found);
+        }
         Some(found)
     }
 

@@ -64,7 +64,7 @@ pub use finish::FinishError;
 pub use header::offsets as ring_offsets;
 pub use memory::{AnonymousMemory, MemorySource, RING_IDENTITY, RingMemory, RingRequest};
 
-pub use open::{EventId, FilterOutcome, MAX_EVENTS, OpenChannel, RINGLESS_INSTANCE, TooManyEvents};
+pub use open::{EventId, FilterOutcome, MAX_EVENTS, MAX_OPEN, OpenChannel, RINGLESS_INSTANCE, TooManyEvents};
 pub use packet_header::{CHECKSUM, CONTENT_SIZE, HEADER_SIZE, PACKET_MAGIC, PacketHeader, StreamKey};
 pub use record::SoleSubscriber;
 pub use slots::{PacketSlots, sequence_of};

@@ -30,6 +30,9 @@ impl SinkError {
 
 /// The advice that ends a message about this error; empty if there is none.
 pub(crate) fn mend(error: &io::Error) -> &'static str {
+    if let Some(mend) = fdguard::shortage_mend(error) {
+        return mend;
+    }
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room, or record somewhere else",
         io::ErrorKind::FileTooLarge => "; raise the limit on file sizes (`ulimit -f`), or record less",

@@ -58,7 +58,7 @@ pub use metadata::{EnvironmentValue, environment_block};
 pub use sink::{Output, Rotation, SinkExtension};
 pub use sink::{Sink, StreamInfo};
 pub use stream_stats::{LostPackets, StreamStats, StreamWatch};
-pub use text::TextSink;
+pub use text::{TextFile, TextSink};
 pub use trace_info::{ClockInfo, ProcessInfo, TraceInfo};
 pub use tracepoint_ring::channel::{Packet, StreamId};
 /// Decodes packets, for sinks that look at single events.

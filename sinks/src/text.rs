@@ -1,7 +1,10 @@
 //! Text: one line per event, in the styles of the reader.
 
+mod file;
 mod lines;
 mod reorder;
+
+pub use file::TextFile;
 
 use crate::account::Account;
 use crate::description::{ChannelDescription, NewEvents, TraceStart};
@@ -11,7 +14,6 @@ use lines::Lines;
 use reorder::{Entry, ReorderBuffer};
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Stderr, Stdout, Write};
 use std::path::Path;
 use std::time::Instant;
@@ -78,7 +80,7 @@ impl TextSink<Stdout> {
     }
 }
 
-impl TextSink<File> {
+impl TextSink<TextFile> {
     /// A sink that writes into a new file at `path`.
     ///
     /// # Errors
@@ -86,7 +88,7 @@ impl TextSink<File> {
     /// If a file of that name exists, or cannot be made.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, SinkError> {
         let path = path.as_ref();
-        let made = File::create_new(path).map(Self::new);
+        let made = TextFile::create(path).map(Self::new);
         made.map_err(|error| SinkError::new(format!("make {}", path.display()), error))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output;
+use fdguard::shortage_mend;
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -42,7 +43,8 @@ impl Target {
                 Err(Failure::Refused(format!("{exists} exists already; remove it, or name another file")))
             }
             Err((_, error)) => {
-                Err(Failure::Refused(format!("cannot create {}: {error}; name another file", path.display())))
+                let mend = shortage_mend(&error).unwrap_or("; name another file");
+                Err(Failure::Refused(format!("cannot create {}: {error}{mend}", path.display())))
             }
         }
     }
@@ -67,7 +69,7 @@ impl Target {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                     "; make room, or name another file"
                 }
-                _ => "; name another file",
+                _ => shortage_mend(&error).unwrap_or("; name another file"),
             };
             Failure::Refused(format!("cannot write {}: {error}{advice}", self.path.display()))
         })

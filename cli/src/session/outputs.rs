@@ -3,7 +3,9 @@
 use crate::failure::Failure;
 use crate::units;
 use clap::{Args, ValueEnum};
+use fdguard::shortage_mend;
 use std::fs;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -211,8 +213,10 @@ impl OutputArguments {
             remove_traces(directory).map_err(|error| Failure::Refused(error.to_string()))?;
         }
         let shown = directory.display();
-        let failed =
-            |error| Failure::Refused(format!("cannot create {shown}: {error}; choose another directory with `-o`"));
+        let failed = |error: io::Error| {
+            let mend = shortage_mend(&error).unwrap_or("; choose another directory with `-o`");
+            Failure::Refused(format!("cannot create {shown}: {error}{mend}"))
+        };
         fs::create_dir_all(directory).map_err(failed)?;
         if fs::read_dir(directory).map_err(failed)?.next().is_some() {
             return Err(Failure::Refused(format!(

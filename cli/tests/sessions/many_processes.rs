@@ -143,16 +143,15 @@ fn a_process_that_does_not_answer_delays_no_other() -> Outcome {
 
 /// A recorder holds no file for a process between two rounds, where it has not enough of them.
 #[test]
-fn all_are_recorded_at_a_hard_limit_of_one_file_for_each() {
+fn all_are_recorded_at_a_hard_limit_below_their_number() {
     if is_traced() {
         return;
     }
     let place = Place::new();
-    let count = processes().max(110);
-    let _traced = start(&place, "many_processes::all_are_recorded_at_a_hard_limit_of_one_file_for_each", count);
-    let limit = (count as u64 + 24).max(134);
-    let (code, report, err) = record(&place, ["-o", "out"], limit, limit);
-    assert_eq!((code, recorded(&report).len()), (Some(0), count), "{err}");
+    let count = processes().max(70);
+    let _traced = start(&place, "many_processes::all_are_recorded_at_a_hard_limit_below_their_number", count);
+    let (code, report, err) = record(&place, ["-o", "out"], 64, 64);
+    assert_eq!((code, recorded(&report).len(), err.as_str()), (Some(0), count, ""));
     place.verifies("out");
 }
 
@@ -165,7 +164,7 @@ fn those_for_which_there_are_no_files_are_named() {
     let place = Place::new();
     let count = processes().min(100);
     let traced = start(&place, "many_processes::those_for_which_there_are_no_files_are_named", count);
-    let (code, report, err) = record(&place, ["--dt", "out.dt"], 96, 96);
+    let (code, report, err) = record(&place, ["--dt", "out.dt"], 56, 56);
     let recorded = recorded(&report);
     assert!(!recorded.is_empty() && recorded.len() < count, "{} of {count}: {err}", recorded.len());
     assert_ne!(code, Some(0), "{err}");
@@ -174,6 +173,7 @@ fn those_for_which_there_are_no_files_are_named() {
         let is_named = report["failures"].to_string().contains(&format!("process {pid}"));
         assert!(is_named != recorded.contains(&pid.into()), "process {pid}: {err}");
     }
+    assert!(err.contains("the recorder may open 56 files") && err.contains("ulimit -n"), "{err}");
     for output in report["outputs"].as_array().into_iter().flatten().filter_map(|output| output.as_str()) {
         let (code, out, err) = place.tracectl(&["verify", output]);
         assert_eq!(code, Some(0), "{output}: {out}{err}");

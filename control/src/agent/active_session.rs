@@ -6,7 +6,7 @@ mod triggers;
 
 use super::SINK_TIMEOUT;
 use super::context::Context;
-use super::current_errors::CurrentErrors;
+use super::current_errors::{CurrentErrors, Retry};
 use super::file_version::{FileVersion, read_if_changed};
 use super::named_outputs::Named;
 use super::spare_descriptors::lacks_descriptors;
@@ -23,6 +23,7 @@ use crate::spec::{Do, DrainedBy, RuleError, SessionSpec, State, TriggerSpec};
 use crate::state::Round;
 use crate::statistics::{Home, PlannedStatistic, RunningStatistics};
 use crate::trigger::in_process::InProcessTriggers;
+use fdguard::Kept;
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -53,7 +54,7 @@ pub(super) struct ActiveSession {
     ended_counters: Counters,
     ended_channels: ChannelCounters,
     /// Watches the process that owns the session, if one does and the session has not ended.
-    owner: Option<OwnedFd>,
+    owner: Option<Kept<OwnedFd>>,
     owner_ended: bool,
     errors: CurrentErrors,
     /// The error with which the last recording ended.
@@ -113,6 +114,8 @@ impl ActiveSession {
         // `SessionSpec::is_over` also covers an owner that cannot be watched.
         let is_running = self.is_running();
         let is_over = |spec: &SessionSpec| is_running && spec.is_over();
+        // Its descriptor, which the program has closed.
+        let is_unwatched = !self.watches_owner();
         let over = (self.owner_ended && self.owner.is_some()) || self.spec.as_ref().is_some_and(is_over);
         (self.errors.read_error, self.errors.lacks_descriptors) = (None, false);
         match read_if_changed(dir, self.file_version) {
@@ -129,10 +132,17 @@ impl ActiveSession {
                 self.errors.lacks_descriptors = lacks_descriptors(&error);
                 self.errors.read_error = Some(format!("session.toml cannot be read: {error}"));
             }
-            Ok(None) if over || events_changed || self.errors.is_retry_due() => {
+            Ok(None) if over || events_changed || is_unwatched => {
                 if let Some(spec) = self.spec.take() {
                     self.apply(spec, context);
                 }
+            }
+            Ok(None) if self.errors.is_retry_due() && context.attempts.pause().is_zero() => {
+                let began = Instant::now();
+                if let Some(spec) = self.spec.take() {
+                    self.apply(spec, context);
+                }
+                context.attempts.add(began);
             }
             Ok(None) => {
                 if let Some(recording) = &mut self.recording {
@@ -250,7 +260,7 @@ impl ActiveSession {
             let home = Home { session: Some(&session), process: &context.entry, ring_memory: spec.limits.memory };
             let errors = self.statistics.follow(home, planned);
             if !errors.is_empty() {
-                self.errors.fail(errors.join("; "), true);
+                self.errors.fail(errors.join("; "), Retry::Later);
             }
         } else {
             self.statistics.stop();
@@ -269,7 +279,7 @@ impl ActiveSession {
             if !events.is_empty() && recording.needs_restart_for(spec) {
                 let text = "a session that is drained by another process keeps the channels with which it began; changed \
                             channels apply when it records again";
-                self.errors.fail(text.to_owned(), false);
+                self.errors.fail(text.to_owned(), Retry::WhenAwake);
                 return;
             }
             let Changed { more_events, notices, errors } = recording.follow(spec, events);
@@ -277,9 +287,9 @@ impl ActiveSession {
             recording.dump_state(if more_events { Round::All } else { Round::New });
             self.acknowledge_outputs();
             if !errors.is_empty() {
-                let is_for_sinks = errors.iter().any(is_for_sinks);
+                let retry = errors.iter().map(retry_after).find(|retry| *retry != Retry::WhenAwake).unwrap_or_default();
                 let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
-                self.fail(spec, errors.join("; "), is_for_sinks);
+                self.fail(spec, errors.join("; "), retry);
             }
             return;
         }
@@ -289,7 +299,7 @@ impl ActiveSession {
         if self.endings.len() >= MAX_ENDINGS {
             self.errors.fail(
                 format!("the sinks of {MAX_ENDINGS} earlier recordings are blocked; recording starts when one of them has finished"),
-                false,
+                Retry::WhenAwake,
             );
             return;
         }
@@ -298,29 +308,25 @@ impl ActiveSession {
         if started.is_err() && spec.sinks.iter().any(|sink| sink.kind == "dt" && sink.path.is_file()) {
             started = self.start(spec, events, context);
         }
-        if let Err((error, backoff)) = started {
-            self.fail(spec, error, backoff);
+        if let Err(error) = started {
+            self.fail(spec, error.to_string(), retry_after(&error));
         }
     }
 
     /// Keeps an error. A sink that this program was built without cannot be had later either.
-    fn fail(&mut self, spec: &SessionSpec, error: String, backoff: bool) {
-        if spec.sinks.iter().any(|sink| SinkFeature::missing(sink).is_some()) {
-            self.errors.refuse(error);
-        } else {
-            self.errors.fail(error, backoff);
-        }
+    fn fail(&mut self, spec: &SessionSpec, error: String, retry: Retry) {
+        let is_final = spec.sinks.iter().any(|sink| SinkFeature::missing(sink).is_some());
+        self.errors.fail(error, if is_final { Retry::Never } else { retry });
     }
 
-    /// Starts the recording. On failure returns the error's message and whether a sink caused it.
-    fn start(&mut self, spec: &SessionSpec, events: &[PlannedEvent], context: &Context) -> Result<(), (String, bool)> {
+    /// Starts the recording.
+    fn start(&mut self, spec: &SessionSpec, events: &[PlannedEvent], context: &Context) -> Result<(), SessionError> {
         let builder = SessionBuilder::from_spec(&self.name, spec.clone())
             .dir(context.sessions.join(&self.name))
             .rings_at_first(context.initial_rings())
             .sink_timeout(SINK_TIMEOUT)
             .trace_name(context.trace_name());
-        let started = builder.record(events, context.event_capacity(), Vec::new());
-        let mut recording = started.map_err(|error| (error.to_string(), is_for_sinks(&error)))?;
+        let mut recording = builder.record(events, context.event_capacity(), Vec::new())?;
         context.recordings.add(&recording);
         recording.dump_state(Round::All);
         self.ack.rings = recording.ring_dir().map(std::path::Path::to_owned);
@@ -387,15 +393,25 @@ impl ActiveSession {
         over
     }
 
+    /// Whether the program has left the descriptor open that tells when the owner ends, if there is one.
+    pub(super) fn watches_owner(&self) -> bool {
+        self.owner.as_ref().is_none_or(Kept::is_open)
+    }
+
     /// The descriptor that becomes readable when the owner ends.
     pub(super) fn owner(&self) -> Option<BorrowedFd<'_>> {
-        self.owner.as_ref().map(OwnedFd::as_fd)
+        self.owner.as_ref().and_then(|owner| owner.get().ok()).map(AsFd::as_fd)
     }
 }
 
-/// Whether a sink caused the error; a retry may succeed once there is space.
-const fn is_for_sinks(error: &SessionError) -> bool {
-    matches!(error, SessionError::Start(_) | SessionError::Sink { .. })
+/// What may help after the error.
+const fn retry_after(error: &SessionError) -> Retry {
+    match error {
+        // There may be space later.
+        SessionError::Start(_) | SessionError::Sink { .. } => Retry::Later,
+        SessionError::NoChannelLeft { needed, .. } => Retry::WithChannels(*needed),
+        _ => Retry::WhenAwake,
+    }
 }
 
 /// The acknowledgement of one rule.

@@ -1,5 +1,6 @@
 //! The process of the agent and its recordable events.
 
+use super::current_errors::Attempts;
 use super::recordings::Recordings;
 use crate::app::{ApplicationInfo, TracepointInfo, describe_tracepoints};
 use crate::catalog::{Catalog, later_events};
@@ -27,6 +28,8 @@ pub(super) struct Context {
     pub(super) recordings: Arc<Recordings>,
     /// Whether the agent has applied the sessions that existed at its start.
     pub(super) initial_scan_done: bool,
+    /// The attempts to apply sessions that have failed before.
+    pub(super) attempts: Attempts,
 }
 
 impl Context {
@@ -35,7 +38,8 @@ impl Context {
         let catalog = Catalog::new();
         let events = events_of(&catalog);
         let recordings = Arc::default();
-        Self { info, entry, sessions, events, catalog, recordings, initial_scan_done: false }
+        let attempts = Attempts::default();
+        Self { info, entry, sessions, events, catalog, recordings, initial_scan_done: false, attempts }
     }
 
     /// Collects the events again if objects were loaded or unloaded since the last time; returns the new description, or `None` if nothing

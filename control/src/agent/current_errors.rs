@@ -1,10 +1,28 @@
 //! Why a session is not applied as requested, and when the agent retries.
 
+use crate::session::has_room;
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// The shortest and longest time before a failed session is retried.
 const SHORTEST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(8);
+/// Attempts that fail take this part of the time, at most.
+const PART: u32 = 200;
+
+/// What may help a session that could not be applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Retry {
+    /// What has woken the agent may. It also wakes up by itself, at intervals that grow.
+    #[default]
+    WhenAwake,
+    /// Time, as for a full disk: until the next interval is over, wake-ups for other reasons do not retry.
+    Later,
+    /// A session that ends in this process, and leaves room for so many channels.
+    WithChannels(usize),
+    /// Another version of the session only.
+    Never,
+}
 
 /// The current errors of one session.
 #[derive(Debug, Default)]
@@ -18,27 +36,18 @@ pub(super) struct CurrentErrors {
     /// Why the parsed file could not be applied.
     apply_error: Option<String>,
     last_attempt: Option<Instant>,
-    /// How long a wake-up for another reason does not retry.
-    pause: Duration,
+    retry: Retry,
     /// After how long the agent wakes up to retry.
     timer: Duration,
-    /// Whether a retry would fail in the same way.
-    is_final: bool,
 }
 
 impl CurrentErrors {
-    /// Notes that the session could not be applied. The agent retries by itself, at intervals that grow. Until then, with `backoff`, for
-    /// errors such as a full disk, wake-ups for other reasons do not retry; without, the next one does.
-    pub(super) fn fail(&mut self, error: String, backoff: bool) {
-        (self.apply_error, self.is_final) = (Some(error), false);
+    /// Notes that the session could not be applied.
+    pub(super) fn fail(&mut self, error: String, retry: Retry) {
+        self.apply_error = Some(error);
         self.last_attempt = Some(Instant::now());
         self.timer = (self.timer * 2).clamp(SHORTEST, LONGEST);
-        self.pause = if backoff { self.timer } else { Duration::ZERO };
-    }
-
-    /// Notes that this program cannot apply this version of the session.
-    pub(super) fn refuse(&mut self, error: String) {
-        (self.apply_error, self.is_final) = (Some(error), true);
+        self.retry = retry;
     }
 
     /// Clears the error of the last attempt: it succeeded, or a new version replaces it.
@@ -49,25 +58,48 @@ impl CurrentErrors {
     /// Notes that a new version of the file was parsed.
     pub(super) fn parsed(&mut self) {
         self.parse_error = None;
-        (self.pause, self.timer) = (Duration::ZERO, Duration::ZERO);
+        (self.retry, self.timer) = (Retry::WhenAwake, Duration::ZERO);
     }
 
     /// Whether a failed session should be applied again now.
     pub(super) fn is_retry_due(&self) -> bool {
         self.apply_error.is_some()
-            && !self.is_final
-            && self.last_attempt.is_none_or(|time| time.elapsed() >= self.pause)
+            && match self.retry {
+                Retry::WhenAwake => true,
+                Retry::Later => self.last_attempt.is_none_or(|time| time.elapsed() >= self.timer),
+                Retry::WithChannels(channels) => has_room(channels),
+                Retry::Never => false,
+            }
     }
 
-    /// When the agent is to retry by itself, if the session failed.
+    /// When the agent is to retry by itself, if the session failed, and time may help.
     pub(super) fn retry_in(&self) -> Option<Duration> {
         let elapsed = self.last_attempt.map_or(Duration::MAX, |time| time.elapsed());
-        self.apply_error.as_ref().filter(|_| !self.is_final).map(|_| self.timer.saturating_sub(elapsed))
+        let waits_for_time = self.apply_error.is_some() && matches!(self.retry, Retry::WhenAwake | Retry::Later);
+        waits_for_time.then(|| self.timer.saturating_sub(elapsed))
     }
 
     /// The error to acknowledge.
     pub(super) fn error(&self) -> Option<&String> {
         self.read_error.as_ref().or(self.parse_error.as_ref()).or(self.apply_error.as_ref())
+    }
+}
+
+/// Bounds the processor time that attempts of all sessions take together: each pauses the next ones in proportion to its length.
+#[derive(Debug, Default)]
+pub(super) struct Attempts {
+    next: Cell<Option<Instant>>,
+}
+
+impl Attempts {
+    /// How long no session is retried yet.
+    pub(super) fn pause(&self) -> Duration {
+        self.next.get().map_or(Duration::ZERO, |next| next.saturating_duration_since(Instant::now()))
+    }
+
+    /// Counts an attempt that began at `began`.
+    pub(super) fn add(&self, began: Instant) {
+        self.next.set(Some(Instant::now() + began.elapsed() * PART));
     }
 }
 
@@ -78,13 +110,15 @@ mod tests {
     #[test]
     fn what_a_program_was_built_without_is_not_tried_again() {
         let mut errors = CurrentErrors::default();
-        errors.fail("a full disk".to_owned(), false);
+        errors.fail("no thread".to_owned(), Retry::WhenAwake);
         assert!(errors.is_retry_due() && errors.retry_in().is_some());
-        errors.refuse("no such sink".to_owned());
+        errors.fail("a full disk".to_owned(), Retry::Later);
+        assert!(!errors.is_retry_due() && errors.retry_in().is_some());
+        errors.fail("no such sink".to_owned(), Retry::Never);
         assert!(!errors.is_retry_due() && errors.retry_in().is_none());
         assert_eq!(errors.error().map(String::as_str), Some("no such sink"));
         errors.clear_apply_error();
-        errors.fail("a full disk".to_owned(), false);
+        errors.fail("no thread".to_owned(), Retry::WhenAwake);
         assert!(errors.is_retry_due(), "another version of the session may fail otherwise");
     }
 }

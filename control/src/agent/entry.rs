@@ -9,8 +9,7 @@ use crate::private_dir::{DirError, PrivateDir};
 use crate::process::ProcessKey;
 use crate::rundir::RunDir;
 use crate::session_dir::TRIES;
-use crate::session_dir::lock::{Lock, is_turn_to_clean, lock_own};
-use rustix::fs::{FlockOperation, flock};
+use crate::session_dir::lock::{Lock, OwnLock, is_turn_to_clean, lock_own};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -21,6 +20,8 @@ pub(super) struct Entry {
     apps: PrivateDir,
     name: String,
     dir: PrivateDir,
+    /// `None` once the entry was abandoned.
+    lock: Option<OwnLock>,
     /// Whether the directory exists. Once it is removed, a later agent of this process may create one of the same name.
     exists: bool,
     /// The versions of the published files that other processes only read.
@@ -31,13 +32,14 @@ impl Entry {
     /// Creates the entry and its bell, and removes the entries of processes that have ended.
     pub(super) fn make(run_dir: &RunDir) -> Result<(Self, Bell), AgentError> {
         let apps = run_dir.subdir(APPS)?;
-        let (name, dir) = make_own(&apps)?;
+        let (name, dir, lock) = make_own(&apps)?;
         let count = apps.names().map_or(0, |names| names.len());
         if let (true, Ok(_lock)) = (is_turn_to_clean(count), Lock::take_within(&apps, Duration::ZERO)) {
             // A stale entry that cannot be removed does no harm.
             let _ = app::remove_stale(&apps);
         }
-        let entry = Self { apps, name, dir, exists: true, published: [None; 2] };
+        apps.close();
+        let entry = Self { apps, name, dir, lock: Some(lock), exists: true, published: [None; 2] };
         let bell = Bell::make(&entry.dir).map_err(|error| entry.dir.failed("make", app::BELL, error))?;
         Ok((entry, bell))
     }
@@ -77,9 +79,16 @@ impl Entry {
     }
 
     /// Leaves the entry, which this process may not remove, to the next controller.
-    pub(super) fn abandon(&self) {
-        // Fails only for a bad descriptor.
-        let _ = flock(&self.dir, FlockOperation::Unlock);
+    pub(super) fn abandon(&mut self) {
+        self.lock = None;
+    }
+
+    /// Opens what the program has closed.
+    pub(super) fn reopen(&mut self, bell: &mut Bell) -> io::Result<()> {
+        if let Some(lock) = &mut self.lock {
+            lock.renew(&self.dir)?;
+        }
+        if bell.is_open() { Ok(()) } else { bell.renew(&self.dir) }
     }
 
     /// Removes the entry; further calls do nothing.
@@ -99,7 +108,7 @@ impl Drop for Entry {
 
 /// Creates a directory for this process, and locks it. A directory that the same process left before an `exec` is removed; the directory of
 /// another agent in this process is kept, and the new one gets a number.
-fn make_own(apps: &PrivateDir) -> Result<(String, PrivateDir), DirError> {
+fn make_own(apps: &PrivateDir) -> Result<(String, PrivateDir, OwnLock), DirError> {
     let first = ProcessKey::of_this_process().to_string();
     let mut name = first.clone();
     let (mut number, mut tries) = (2_u64, 0);
@@ -118,8 +127,8 @@ fn make_own(apps: &PrivateDir) -> Result<(String, PrivateDir), DirError> {
             Err(error) if error.is_missing() && tries < TRIES => tries += 1,
             Err(error) => return Err(error),
             Ok(dir) => {
-                if lock_own(apps, &name, &dir).map_err(|error| apps.failed("lock", &name, error))? {
-                    return Ok((name, dir));
+                if let Some(lock) = lock_own(apps, &name, &dir).map_err(|error| apps.failed("lock", &name, error))? {
+                    return Ok((name, dir, lock));
                 }
             }
         }

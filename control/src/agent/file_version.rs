@@ -12,7 +12,7 @@ pub(super) type FileVersion = (u64, i64, i64, u64);
 
 /// The version of the file `name`; takes no descriptor.
 pub(super) fn version_of(dir: &PrivateDir, name: &str) -> io::Result<FileVersion> {
-    let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let stat = statat(dir.fd()?, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let nanos = i64::try_from(stat.st_mtime_nsec).unwrap_or(0);
     Ok((stat.st_ino, stat.st_mtime, nanos, u64::try_from(stat.st_size).unwrap_or(0)))
 }

@@ -21,12 +21,12 @@
     reason = "`pthread_atfork` has no safe interface, and this file guarantees what the handler does"
 )]
 
+use super::wakeup::Stop;
 use super::worker::Worker;
 use super::{AgentError, RUNNING, running};
 use crate::own_thread;
 use crate::rundir::RunDir;
 use nix::libc;
-use rustix::event::{EventfdFlags, eventfd};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -125,16 +125,15 @@ fn run_agent(path: &Path) -> Result<(), AgentError> {
 fn run_claimed(path: &Path) -> Result<(), AgentError> {
     Subscription::end_inherited();
     let run_dir = RunDir::open(path)?;
-    let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| AgentError::Thread(errno.into()))?;
-    let stopped = rustix::io::fcntl_dupfd_cloexec(&stop, 0).map_err(|errno| AgentError::Thread(errno.into()))?;
-    let mut worker = Worker::new(&run_dir)?;
+    let stop = Stop::new().map_err(AgentError::Thread)?;
+    let mut worker = Worker::new(&run_dir, stop.clone())?;
     worker.follow_environment_as_a_child();
     let (end, ended) = channel();
     running::register(stop, ended);
     // No thread waits for the first scan.
     let (ready, _) = channel();
     // After a panic the sender is dropped, which ends the wait for it.
-    let _ = catch_unwind(AssertUnwindSafe(|| worker.run(&stopped, &ready)));
+    let _ = catch_unwind(AssertUnwindSafe(|| worker.run(&ready)));
     drop(end);
     Ok(())
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   Agent dropped ──────────────┐
-//!   its copy dropped in a child ├──▶ take: once ──▶ eventfd ──▶ the agent's thread ends all sessions ──▶ `ended`, or the time is over
+//!   its copy dropped in a child ├──▶ take: once ──▶ request ──▶ the agent's thread ends all sessions ──▶ `ended`, or the time is over
 //!   exit ──▶ handler ───────────┘
 //! ```
 //!
@@ -14,8 +14,8 @@
 #![expect(unsafe_code, reason = "`atexit` has no safe interface, and this file guarantees what the handler does")]
 
 use super::END_TIMEOUT;
+use super::wakeup::Stop;
 use nix::libc;
-use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,14 +27,14 @@ use std::sync::{Mutex, PoisonError, TryLockError};
 struct RunningAgent {
     /// A forked child inherits the value, and not the thread.
     process: u32,
-    stop: OwnedFd,
+    stop: Stop,
     ended: Receiver<()>,
 }
 
 static AGENT: Mutex<Option<RunningAgent>> = Mutex::new(None);
 
-/// Registers the agent of this process, whose thread ends when `stop`, an eventfd, becomes readable, and then sends to `ended`.
-pub(super) fn register(stop: OwnedFd, ended: Receiver<()>) {
+/// Registers the agent of this process, whose thread ends when `stop` is requested, and then sends to `ended`.
+pub(super) fn register(stop: Stop, ended: Receiver<()>) {
     static HAS_HANDLER: AtomicBool = AtomicBool::new(false);
     let agent = RunningAgent { process: process::id(), stop, ended };
     let before = AGENT.lock().unwrap_or_else(PoisonError::into_inner).replace(agent);
@@ -72,7 +72,7 @@ extern "C" fn at_exit() {
 
 impl RunningAgent {
     fn end(self) -> bool {
-        // An eventfd accepts any number but 0 to become readable.
-        rustix::io::write(&self.stop, &[1; 8]).is_ok() && self.ended.recv_timeout(END_TIMEOUT).is_ok()
+        self.stop.request();
+        self.ended.recv_timeout(END_TIMEOUT).is_ok()
     }
 }

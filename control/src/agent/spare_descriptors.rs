@@ -1,6 +1,7 @@
 //! Descriptors that the agent keeps, so that it can end sessions in a process that may not open another file.
 
 use crate::private_dir::PrivateDir;
+use fdguard::Kept;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,13 +11,18 @@ const KEPT: usize = 8;
 
 /// The descriptors.
 #[derive(Debug, Default)]
-pub(super) struct SpareDescriptors(Vec<OwnedFd>);
+pub(super) struct SpareDescriptors(Vec<Kept<OwnedFd>>);
 
 impl SpareDescriptors {
     /// Takes the descriptors that are missing, as many as there are, as duplicates of that of `dir`.
     pub(super) fn take(&mut self, dir: &PrivateDir) {
+        // The program may have closed some.
+        self.0.retain(Kept::is_open);
         let missing = KEPT - self.0.len();
-        self.0.extend((0..missing).map_while(|_| fcntl_dupfd_cloexec(dir, 0).ok()));
+        let Ok(fd) = dir.fd() else { return };
+        // The lowest numbers: the program may lower the limit, and then none above it is of use.
+        let spare = || fcntl_dupfd_cloexec(&fd, 0).map_err(io::Error::from).and_then(Kept::with_its_number);
+        self.0.extend((0..missing).map_while(|_| spare().ok()));
     }
 
     /// Closes them, so that the agent can open files in their place, unless other threads of the program are faster. Returns whether there

@@ -1,9 +1,10 @@
-//! Waiting of the agent's thread, and its stop request.
+//! Wakes the agent's thread: because something was registered, or because it is to stop.
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use std::os::fd::OwnedFd;
-use std::thread::sleep;
+use fdguard::Waker;
+use rustix::event::Timespec;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Why the thread woke up.
@@ -12,28 +13,34 @@ pub(super) enum Wakeup {
     Rung,
     Tick,
     Stopped,
+    /// The program has closed a descriptor of the agent.
+    Closed,
+}
+
+/// Tells the thread to stop.
+#[derive(Clone, Debug)]
+pub(super) struct Stop {
+    pub(super) waker: Arc<Waker>,
+    requested: Arc<AtomicBool>,
+}
+
+impl Stop {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self { waker: Arc::new(Waker::new()?), requested: Arc::default() })
+    }
+
+    pub(super) fn request(&self) {
+        // Relaxed: publishes nothing else. The thread looks when the pipe has woken it.
+        self.requested.store(true, Ordering::Relaxed);
+        self.waker.wake();
+    }
+
+    pub(super) fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Relaxed)
+    }
 }
 
 /// Converts a duration for `poll`.
 pub(super) fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), tv_nsec: time.subsec_nanos().into() }
-}
-
-/// Whether the agent is to stop, without blocking.
-pub(super) fn stop_requested(stopped: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(stopped, PollFlags::IN)];
-    poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0)
-}
-
-/// Blocks until `stopped` is written to; used where `poll` fails.
-pub(super) fn wait_for_stop(stopped: &OwnedFd) -> Wakeup {
-    let mut word = [0; 8];
-    loop {
-        match rustix::io::read(stopped, &mut word) {
-            Ok(_) => return Wakeup::Stopped,
-            Err(Errno::INTR) => {}
-            // The read fails as well; retry once a second.
-            Err(_) => sleep(Duration::from_secs(1)),
-        }
-    }
 }

@@ -4,6 +4,7 @@
 use crate::owner_pipe;
 use crate::private_dir::PrivateDir;
 use crate::spec::Owner;
+use fdguard::Kept;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::OwnedFd;
@@ -13,7 +14,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub(super) enum Watched {
     /// It is alive; the descriptor becomes readable when it ends.
-    Alive(OwnedFd),
+    Alive(Kept<OwnedFd>),
     Ended,
     /// It cannot be watched.
     Unknown,
@@ -23,7 +24,7 @@ pub(super) enum Watched {
 pub(super) fn watch(owner: Owner, dir: &Path) -> Watched {
     let pipe = || owner_pipe::watch(&PrivateDir::open(dir).ok()?).ok();
     if let Some(pipe) = owner.pipe.then(pipe).flatten() {
-        return pipe.map_or(Watched::Ended, Watched::Alive);
+        return pipe.map_or(Watched::Ended, keep);
     }
     if !owner.is_comparable() {
         return Watched::Unknown;
@@ -31,10 +32,16 @@ pub(super) fn watch(owner: Owner, dir: &Path) -> Watched {
     let pid = i32::try_from(owner.process.pid).ok().and_then(Pid::from_raw);
     let fd = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     // Checked after opening, because the id may have been reused before.
-    if owner.is_gone() { Watched::Ended } else { fd.map_or(Watched::Unknown, Watched::Alive) }
+    if owner.is_gone() { Watched::Ended } else { fd.map_or(Watched::Unknown, keep) }
+}
+
+/// Where a pidfd has no inode of its own (before Linux 6.9), the owner is looked at whenever the agent is awake.
+fn keep(fd: OwnedFd) -> Watched {
+    Kept::new(fd).map_or(Watched::Unknown, Watched::Alive)
 }
 
 /// Whether the owner has ended.
-pub(super) fn has_ended(owner: &OwnedFd) -> bool {
+pub(super) fn has_ended(owner: &Kept<OwnedFd>) -> bool {
+    let Ok(owner) = owner.get() else { return false };
     poll(&mut [PollFd::new(owner, PollFlags::IN)], Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }

@@ -10,7 +10,7 @@ use super::environment;
 use super::late_markers;
 use super::recordings::Recordings;
 use super::spare_descriptors::SpareDescriptors;
-use super::wakeup::{Wakeup, stop_requested, timespec, wait_for_stop};
+use super::wakeup::{Stop, Wakeup, timespec};
 use crate::app::{AppStatus, ApplicationInfo, LOG, SESSIONS, TracepointInfo, describe_tracepoints};
 use crate::bell::Bell;
 use crate::budget;
@@ -24,11 +24,12 @@ use crate::state::{Round, Wake, wake_for_dumps};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tracepoint_core::{SwitchError, usdt};
 
@@ -67,22 +68,25 @@ pub(super) struct Worker {
     answered: VecDeque<String>,
     /// Whether the last scan completed. If it did not, the condition that interrupted it persists and would wake the thread again at once.
     scan_complete: bool,
+    stop: Stop,
     /// Wakes the thread when the program registers a state dump or a marker.
-    dumps: Wake,
+    _dumps: Wake,
     spares: SpareDescriptors,
     /// Whether the process may use no run directory, since it has changed its user or its rights.
     is_homeless: bool,
+    /// Whether the program has closed descriptors that could not be opened again.
+    is_deaf: bool,
     /// The number of events that have another tool attached, or why they cannot be switched on.
     tools: Result<usize, SwitchError>,
 }
 
 impl Worker {
     /// Publishes the process. Its bell can be rung from now on.
-    pub(super) fn new(run_dir: &RunDir) -> Result<Self, AgentError> {
+    pub(super) fn new(run_dir: &RunDir, stop: Stop) -> Result<Self, AgentError> {
         let trusted = run_dir.trusted()?;
         trusted.check()?;
         let sessions = run_dir.subdir(SESSIONS)?;
-        let dumps = wake_for_dumps().map_err(|errno| AgentError::Thread(errno.into()))?;
+        let dumps = wake_for_dumps(Arc::clone(&stop.waker));
         let (entry, bell) = Entry::make(run_dir)?;
         run_dir.dir().keep();
         let mut spares = SpareDescriptors::default();
@@ -101,9 +105,11 @@ impl Worker {
             environment: None,
             answered: VecDeque::new(),
             scan_complete: true,
-            dumps,
+            stop,
+            _dumps: dumps,
             spares,
             is_homeless: false,
+            is_deaf: false,
             tools: Ok(0),
         };
         worker.publish()?;
@@ -142,17 +148,18 @@ impl Worker {
         Arc::clone(&self.context.recordings)
     }
 
-    /// Runs until `stopped` is written to. Notifies `ready` after the first scan.
-    pub(super) fn run(mut self, stopped: &OwnedFd, ready: &Sender<()>) {
+    /// Runs until it is told to stop. Notifies `ready` after the first scan.
+    pub(super) fn run(mut self, ready: &Sender<()>) {
         own_thread::begin();
-        self.scan_catching_panics(stopped);
+        self.scan_catching_panics();
         self.context.initial_scan_done = true;
         let _ = ready.send(());
         loop {
-            match self.wait(stopped) {
-                Wakeup::Rung => self.scan_catching_panics(stopped),
+            match self.wait() {
+                Wakeup::Rung => self.scan_catching_panics(),
+                Wakeup::Closed => self.reopen(),
                 Wakeup::Tick if !self.scan_complete || self.is_retry_due() || self.trusted.check().is_err() => {
-                    self.scan_catching_panics(stopped);
+                    self.scan_catching_panics();
                 }
                 Wakeup::Tick => {}
                 Wakeup::Stopped => break,
@@ -160,7 +167,7 @@ impl Worker {
             // The next scan completes what a panic interrupted.
             if catch_unwind(AssertUnwindSafe(|| self.poll_endings())).unwrap_or(false) {
                 // Recordings that waited for it can start now.
-                self.scan_catching_panics(stopped);
+                self.scan_catching_panics();
             }
             let _ = catch_unwind(AssertUnwindSafe(|| self.enforce_budgets()));
             let _ = catch_unwind(AssertUnwindSafe(|| self.follow_tools()));
@@ -171,33 +178,70 @@ impl Worker {
 
     /// Blocks until the bell is rung, an owner ends, a state dump or a marker is registered, a timer is due (budgets, endings, other tools, or a
     /// retry, rights), or the agent is to stop.
-    fn wait(&self, stopped: &OwnedFd) -> Wakeup {
+    fn wait(&self) -> Wakeup {
         let budget = self.active.values().any(ActiveSession::has_budget).then_some(budget::TICK);
         let is_ending = !self.removed_endings.is_empty() || self.active.values().any(ActiveSession::is_ending);
         let retry = self.active.values().filter_map(ActiveSession::retry_in).min();
+        let retry = retry.map(|time| time.max(self.context.attempts.pause()));
         let tick = if self.scan_complete { budget.or(is_ending.then_some(ENDING_POLL)) } else { Some(RETRY_INTERVAL) };
         let tools = usdt::IS_ENABLED.then_some(TOOLS_INTERVAL);
         let is_for_user = !self.trusted.is_root() && self.active.values().any(ActiveSession::is_running);
         let rights = is_for_user.then_some(RIGHTS_INTERVAL);
         let mut tick = tick.into_iter().chain(retry).chain(tools).chain(rights).min();
+        let (Ok(woken), Ok(bell), true) = (self.stop.waker.source(), self.bell.source(), self.is_open()) else {
+            return if self.stop.is_requested() { Wakeup::Stopped } else { Wakeup::Closed };
+        };
         let owners = self.active.values().filter_map(ActiveSession::owner).filter(|_| self.scan_complete);
-        let own = [stopped.as_fd(), self.bell.as_fd(), self.dumps.as_fd()];
+        let own = [woken.as_fd(), bell.as_fd()];
         let mut fds: Vec<_> = own.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into();
         fds.extend(owners.map(|owner| PollFd::from_borrowed_fd(owner, PollFlags::IN)));
         loop {
             let timeout = tick.map(timespec);
-            match poll(&mut fds, timeout.as_ref()) {
+            let ready = poll(&mut fds, timeout.as_ref());
+            if self.stop.is_requested() {
+                return Wakeup::Stopped;
+            }
+            match ready {
                 Ok(0) => return Wakeup::Tick,
-                Ok(_) if fds[0].revents().is_empty() => return Wakeup::Rung,
-                Ok(_) => return Wakeup::Stopped,
+                // The program has closed the descriptors: the pipe reports a hang-up, and the rest is not ours any more.
+                Ok(_) if !self.is_open() => return Wakeup::Closed,
+                Ok(_) => return Wakeup::Rung,
                 Err(Errno::INTR) => {}
                 // With more descriptors than the process may have open, `poll` fails: wait for the stop request alone, for a while.
                 Err(_) if fds.len() > 1 => {
                     fds.truncate(1);
                     tick = Some(RETRY_INTERVAL);
                 }
-                Err(_) => return wait_for_stop(stopped),
+                Err(_) => {
+                    sleep(RETRY_INTERVAL);
+                    return Wakeup::Tick;
+                }
             }
+        }
+    }
+
+    /// Whether the program has left the descriptors open on which the agent sleeps.
+    fn is_open(&self) -> bool {
+        self.stop.waker.is_open() && self.bell.is_open() && self.active.values().all(ActiveSession::watches_owner)
+    }
+
+    /// Opens the descriptors again that the program has closed, and applies the sessions: their owners are watched anew. What fails, for
+    /// example because the process may not open another file, is tried again once a second.
+    fn reopen(&mut self) {
+        PrivateDir::keep_open();
+        let opened = self.stop.waker.source().and_then(|_| self.entry.reopen(&mut self.bell));
+        if let Err(error) = &opened
+            && !std::mem::replace(&mut self.is_deaf, true)
+        {
+            super::print_notice(&format!(
+                "the program has closed the descriptors of the agent, which cannot open them again: {error}; until it can, the process \
+                 is not controllable"
+            ));
+        }
+        self.is_deaf &= opened.is_err();
+        self.scan_catching_panics();
+        if !self.is_open() && !self.stop.is_requested() {
+            sleep(RETRY_INTERVAL);
         }
     }
 
@@ -206,9 +250,9 @@ impl Worker {
         self.active.values().filter_map(ActiveSession::retry_in).any(|time| time.is_zero())
     }
 
-    fn scan_catching_panics(&mut self, stopped: &OwnedFd) {
+    fn scan_catching_panics(&mut self) {
         // The next scan completes what a panic interrupted.
-        let scan = |worker: &mut Self| catch_unwind(AssertUnwindSafe(|| worker.scan(stopped))).unwrap_or(false);
+        let scan = |worker: &mut Self| catch_unwind(AssertUnwindSafe(|| worker.scan())).unwrap_or(false);
         self.scan_complete = scan(self);
         if !self.scan_complete && self.spares.release() {
             self.scan_complete = scan(self);
@@ -264,9 +308,9 @@ impl Worker {
     }
 
     /// Reads and applies all sessions. Returns `false` if some could not be read.
-    fn scan(&mut self, stopped: &OwnedFd) -> bool {
-        // Reset before the sessions are read, so that a bell rung from now on causes another scan.
-        self.dumps.reset();
+    fn scan(&mut self) -> bool {
+        // Cleared before the sessions are read, so that a bell rung from now on causes another scan.
+        self.stop.waker.clear();
         late_markers::begin_scan();
         self.answered.extend(self.bell.take());
         if !self.follow_identity() {
@@ -279,14 +323,14 @@ impl Worker {
         }
         let tracepoints = self.context.refresh();
         let has_changed = tracepoints.is_some();
-        let all = self.scan_sessions(tracepoints.as_deref(), stopped);
+        let all = self.scan_sessions(tracepoints.as_deref());
         late_markers::end_scan(has_changed, !self.active.is_empty());
         let _ = self.entry.publish_status(&self.status());
         all
     }
 
     /// Publishes the tracepoints if they have changed, and applies all sessions to them.
-    fn scan_sessions(&mut self, tracepoints: Option<&[TracepointInfo]>, stopped: &OwnedFd) -> bool {
+    fn scan_sessions(&mut self, tracepoints: Option<&[TracepointInfo]>) -> bool {
         if tracepoints.is_some() || !self.entry.is_as_published() {
             let described = tracepoints.map_or_else(|| describe_tracepoints(&self.context.catalog), <[_]>::to_vec);
             let _ = self.entry.publish(&self.context.info, &described);
@@ -307,7 +351,7 @@ impl Worker {
         }
         for name in found {
             // A stop request does not wait for recordings to start.
-            if stop_requested(stopped) {
+            if self.stop.is_requested() {
                 return all;
             }
             // One at a time: there may be more sessions than the program may open files.
@@ -404,7 +448,7 @@ mod tests {
     fn an_agent_that_never_runs_leaves_no_entry() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;
         let run_dir = RunDir::at(temp.path())?;
-        let worker = Worker::new(&run_dir)?;
+        let worker = Worker::new(&run_dir, Stop::new()?)?;
         let path = worker.path().to_owned();
         assert!(path.join("bell").exists());
         drop(worker);

@@ -3,10 +3,10 @@
 use super::{ApplicationInfo, BELL, PROCESS, STATUS, TRACEPOINTS, read_json};
 use crate::private_dir::PrivateDir;
 use crate::process::{self, ProcessKey};
-use crate::session_dir::lock::{is_locked, remove_locked};
+use crate::session_dir::lock::{ALIVE, is_locked, remove_locked};
 use std::io;
 
-/// Whether a process holds the lock on this entry; it may be a child that inherited it. Cheap.
+/// Whether a process holds the lock on this entry. Cheap.
 pub(crate) fn is_held(entry: &PrivateDir) -> bool {
     is_locked(entry).unwrap_or(true)
 }
@@ -47,7 +47,7 @@ pub(crate) fn remove_stale(apps: &PrivateDir) -> io::Result<()> {
 
 /// Removes an entry: the files that agents make, and the directory if it is then empty.
 pub(crate) fn remove(apps: &PrivateDir, name: &str, entry: &PrivateDir) {
-    for file in [BELL, PROCESS, TRACEPOINTS, STATUS] {
+    for file in [BELL, PROCESS, TRACEPOINTS, STATUS, ALIVE] {
         entry.remove_file(file);
         entry.remove_file(&PrivateDir::temporary(file));
         entry.remove_file(&PrivateDir::spare(file));

@@ -54,8 +54,8 @@ impl Controller {
         let names = self.sessions.names().map_err(|error| self.sessions.failed("read", "", error))?;
         let mut found: Vec<_> = names.iter().filter_map(|name| self.leftover(name)).collect();
         found.sort_by_key(|leftover| Reverse(leftover.changed));
-        let most =
-            fstatvfs(&self.sessions).map_or(MAX_BYTES, |all| all.f_blocks * all.f_frsize / MAX_PART).min(MAX_BYTES);
+        let size = self.sessions.fd().and_then(|fd| Ok(fstatvfs(fd)?)).map(|all| all.f_blocks * all.f_frsize);
+        let most = size.map_or(MAX_BYTES, |size| size / MAX_PART).min(MAX_BYTES);
         let mut sum = 0_u64;
         let sums = found.iter().map(|leftover| {
             sum = sum.saturating_add(leftover.bytes);

@@ -37,7 +37,7 @@ pub enum SilenceReason {
         /// How many files it may have open.
         limit: u64,
     },
-    /// None of these: it is slow, or its agent waits for something.
+    /// None of these: it is slow, or its agent waits for something, such as the constructors of an object that the program loads.
     Unknown,
 }
 
@@ -64,7 +64,9 @@ impl fmt::Display for SilenceReason {
                  (`prlimit --pid {pid} --nofile={}`)",
                 limit.saturating_mul(2).max(1024)
             ),
-            Self::Unknown => f.write_str("it is slow, and will acknowledge when its agent runs"),
+            Self::Unknown => f.write_str(
+                "it is slow, or loads an object whose constructor takes long (`dlopen`), and will acknowledge when its agent runs",
+            ),
         }
     }
 }

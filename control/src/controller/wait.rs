@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 /// The shortest and longest interval between two checks. The first are short because most processes answer at once.
 const MIN_INTERVAL: Duration = Duration::from_micros(200);
 const MAX_INTERVAL: Duration = Duration::from_millis(10);
+/// After how long without an answer an agent is asked once more.
+const RING_AGAIN: Duration = Duration::from_millis(250);
 /// How many times as long as a check the interval after it is at least.
 const PAUSE_SHARE: u32 = 9;
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
@@ -98,11 +100,18 @@ impl Controller {
         timeout: Duration,
     ) -> Result<Vec<Application>, ControlError> {
         let token = random_id().simple().to_string();
-        let is_unsent = |name: &String| self.ring_one(name, &token) == RingResult::QueueFull;
+        // An agent whose descriptors the program has closed is about to make another bell.
+        let is_unsent = |name: &String| self.ring_one(name, &token) != RingResult::Queued;
         let mut unsent: Vec<_> = silent.iter().map(|process| process.name().to_owned()).filter(is_unsent).collect();
+        let mut again = Some(Instant::now() + RING_AGAIN);
         poll_until(timeout, || {
-            // Send the token again where the queue was full.
+            // Send the token again where the queue was full, and once where the former bell may have had it.
             unsent.retain(is_unsent);
+            if again.take_if(|time| Instant::now() >= *time).is_some() {
+                for process in &silent {
+                    self.ring_one(process.name(), &token);
+                }
+            }
             let has = |process: &Application| process.status().is_ok_and(|status| status.answered.contains(&token));
             silent.retain(|process| !has(process) && process.is_alive());
             Ok(silent.is_empty())

@@ -2,6 +2,7 @@
 
 use super::names::names;
 use super::space::{Allowance, Space, Watch};
+use fdguard::Reopened;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -11,13 +12,21 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// How a file is opened again.
+const APPEND: OFlags = OFlags::WRONLY.union(OFlags::APPEND).union(OFlags::NONBLOCK);
+
 /// Makes a new text file at `path`, inside it, or next to it, limited by `allowance`.
 pub(super) fn text(path: &Path, name: &str, allowance: Arc<Allowance>) -> Result<(BoundedFile, PathBuf), String> {
     for path in names(path, name, "txt") {
         match File::create_new(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(format!("cannot make {}: {error}", path.display())),
-            Ok(file) => return Ok((BoundedFile::new(file, 0, &path, allowance), path)),
+            Ok(file) => {
+                let file = Reopened::new(file, &path, APPEND).map(|file| BoundedFile::new(file, 0, &path, allowance));
+                return file
+                    .map(|file| (file, path.clone()))
+                    .map_err(|error| format!("cannot open {}: {error}", path.display()));
+            }
         }
     }
     unreachable!("no directory has that many entries")
@@ -36,21 +45,27 @@ pub(crate) fn shared_text(path: &Path, name: &str, most: u64) -> Result<BoundedF
             continue;
         }
         let written = file.metadata().map_err(failed)?.len();
+        let file = Reopened::new(file, &path, APPEND).map_err(failed)?.prepared(lock);
         return Ok(BoundedFile::new(file, written, &path, Allowance::of(most)));
     }
     unreachable!("no directory has that many entries")
 }
 
+/// Locks a file that the program has closed, and that is open again.
+fn lock(file: &File) -> io::Result<()> {
+    Ok(flock(file, FlockOperation::NonBlockingLockExclusive)?)
+}
+
 /// A file that refuses writes beyond its limits.
 #[derive(Debug)]
 pub(crate) struct BoundedFile {
-    file: File,
+    file: Reopened<File>,
     written: u64,
     space: Space,
 }
 
 impl BoundedFile {
-    fn new(file: File, written: u64, path: &Path, allowance: Arc<Allowance>) -> Self {
+    fn new(file: Reopened<File>, written: u64, path: &Path, allowance: Arc<Allowance>) -> Self {
         Self { file, written, space: Space::new(path, allowance) }
     }
 
@@ -67,14 +82,16 @@ impl Write for BoundedFile {
         if getrlimit(Resource::Fsize).current.is_some_and(|limit| self.written + len > limit) {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        let taken = self.file.write(bytes).inspect_err(|error| self.space.fail(error))?;
+        let taken =
+            fdguard::retried(|| (&*self.file.get()?).write(bytes)).inspect_err(|error| self.space.fail(error))?;
         self.written += taken as u64;
         self.space.add(taken as u64);
         Ok(taken)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        // A file has no buffer in this process.
+        Ok(())
     }
 }
 

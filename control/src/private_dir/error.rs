@@ -1,5 +1,7 @@
 //! Why a directory cannot be used or trusted.
 
+use super::is_no_room;
+use fdguard::shortage_mend;
 use std::io;
 use std::path::PathBuf;
 
@@ -48,6 +50,20 @@ pub enum DirError {
 }
 
 impl DirError {
+    /// The message, and what mends the error: `elsewhere` says how to name another place, which does not help against every error.
+    pub(crate) fn with_mend(&self, elsewhere: &str) -> String {
+        match self {
+            // It says so itself.
+            Self::MoreRights { .. } => self.to_string(),
+            Self::Io { source, .. } => match shortage_mend(source) {
+                Some(mend) => format!("{self}{mend}"),
+                None if is_no_room(source) => format!("{self}; make room there, or {elsewhere}"),
+                None => format!("{self}; {elsewhere}"),
+            },
+            Self::Owner { .. } | Self::Writable { .. } => format!("{self}; {elsewhere}"),
+        }
+    }
+
     /// Whether the directory or file does not exist.
     pub(crate) fn is_missing(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)

@@ -6,6 +6,7 @@
 
 use super::{DirError, OPEN_DIR, PrivateDir};
 use crate::group::group;
+use fdguard::Reopened;
 use rustix::fs::{Mode, openat};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -17,7 +18,7 @@ static KEPT: OnceLock<Kept> = OnceLock::new();
 struct Kept {
     root: (u64, u64),
     path: PathBuf,
-    fd: OwnedFd,
+    fd: Reopened<OwnedFd>,
 }
 
 /// The root directory of this process.
@@ -28,10 +29,19 @@ fn root() -> Option<(u64, u64)> {
 impl PrivateDir {
     /// Keeps this directory for the paths below it. Only the first one of a process is kept.
     pub(crate) fn keep(&self) {
-        let (Some(root), Ok(path), Ok(fd)) = (root(), std::path::absolute(&self.path), self.fd.try_clone()) else {
+        let (Some(root), Ok(path), Ok(fd)) = (root(), std::path::absolute(&self.path), self.again()) else {
             return;
         };
         let _ = KEPT.set(Kept { root, path, fd });
+    }
+
+    fn again(&self) -> std::io::Result<Reopened<OwnedFd>> {
+        Reopened::new(self.fd()?.try_clone()?, &self.path, OPEN_DIR)
+    }
+
+    /// Opens the kept directory again if the program has closed its descriptor, while the path still leads there.
+    pub(crate) fn keep_open() {
+        let _ = KEPT.get().map(|kept| kept.fd.get());
     }
 
     /// Opens the directory at `path` by `step` from one to the next, if it is below the kept directory, and this process has another root
@@ -39,9 +49,9 @@ impl PrivateDir {
     pub(super) fn kept(path: &Path, step: fn(&Self, &str) -> Result<Self, DirError>) -> Option<Result<Self, DirError>> {
         let kept = KEPT.get()?;
         let below = path.strip_prefix(&kept.path).ok().filter(|_| group().is_some() || root() != Some(kept.root))?;
+        let open = || Self::of(kept.path.clone(), openat(kept.fd.get()?, ".", OPEN_DIR, Mode::empty())?);
         let failed = |source| DirError::Io { action: "open", path: kept.path.clone(), source };
-        let first = openat(&kept.fd, ".", OPEN_DIR, Mode::empty()).map_err(|errno| failed(errno.into()));
-        let first = first.and_then(|fd| Self { path: kept.path.clone(), fd }.checked());
+        let first = open().map_err(failed).and_then(Self::checked);
         let names = below.components().filter_map(|part| match part {
             Component::Normal(name) => name.to_str(),
             _ => None,

@@ -1,7 +1,7 @@
 //! Directories in a run directory that a group shares.
 
-use super::{DirError, OPEN_DIR, PrivateDir};
-use rustix::fs::{AtFlags, Mode, RenameFlags, mkdirat, openat, renameat_with, unlinkat};
+use super::{DirError, OPEN_DIR, PrivateDir, open_to_group};
+use rustix::fs::{Mode, RenameFlags, mkdirat, openat, renameat_with};
 use std::io;
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,14 +13,15 @@ impl PrivateDir {
         // Relaxed: the numbers of this process differ.
         let temporary = format!(".{name}.{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let attempt = || -> io::Result<Self> {
-            mkdirat(self, &temporary, Mode::RWXU)?;
-            let dir = Self { path: self.path.join(name), fd: openat(self, &temporary, OPEN_DIR, Mode::empty())? };
-            dir.open_to_group()?;
-            renameat_with(self, &temporary, self, name, RenameFlags::NOREPLACE)?;
-            Ok(dir)
+            let own = self.fd()?;
+            mkdirat(&own, &temporary, Mode::RWXU)?;
+            let fd = openat(&own, &temporary, OPEN_DIR, Mode::empty())?;
+            open_to_group(&fd)?;
+            renameat_with(&own, &temporary, &own, name, RenameFlags::NOREPLACE)?;
+            Self::of(self.path.join(name), fd)
         };
         let made = attempt().inspect_err(|_| {
-            let _ = unlinkat(self, &temporary, AtFlags::REMOVEDIR);
+            self.remove_empty(&temporary);
         });
         made.map_err(|error| self.failed("make", name, error))?.checked()
     }

@@ -3,8 +3,11 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 
-/// How many descriptors stay free at least: for the rings of the process whose turn it is, and for the outputs of all.
-const RESERVE: u64 = 64;
+/// How many descriptors stay free at least, for the work on the process whose turn it is: its rings and outputs, and what is open for a moment.
+/// A process with more rings needs more.
+const RESERVE: u64 = 24;
+/// How many of them are open for a moment.
+const MOMENTARY: u64 = 12;
 
 /// How many descriptors of this process are open.
 ///
@@ -16,10 +19,12 @@ pub(super) struct OpenFiles {
 }
 
 impl OpenFiles {
-    /// Why no further process can be recorded, if this process has too few descriptors left. `kept`: the most that recorded processes have.
-    pub(super) fn shortage(&mut self, kept: usize) -> Option<String> {
+    /// Why no further process can be recorded, if this process has too few descriptors left. `kept`: the most that recorded processes have;
+    /// `largest`: the most that one of them has.
+    pub(super) fn shortage(&mut self, kept: usize, largest: usize) -> Option<String> {
         let (limit, kept) = (limit(), kept as u64);
-        let most = limit.saturating_sub(RESERVE.max(limit / 8));
+        let reserve = RESERVE.max(largest as u64 + MOMENTARY);
+        let most = limit.saturating_sub(reserve.max(limit / 8));
         let since = |before: u64| kept.saturating_sub(before);
         let is_known = |(open, before)| since(before) <= limit / 16 && open + since(before) <= most;
         if !self.counted.is_some_and(is_known) {
@@ -27,7 +32,11 @@ impl OpenFiles {
             self.counted = Some((open, kept));
         }
         self.counted.filter(|(open, _)| *open > most).map(|(open, _)| {
-            format!("the recorder may open {limit} files, and has {open} open; raise the limit (`ulimit -n`) or record fewer processes")
+            format!(
+                "the recorder may open {limit} files, has {open} open, and needs {reserve} more for its work; raise the hard limit to more \
+                 than {} (`ulimit -n`, `LimitNOFILE=` of a systemd unit), or record fewer processes",
+                open + reserve
+            )
         })
     }
 }

@@ -203,6 +203,7 @@ impl State {
         let waits = |name: &String| self.refused.get(name).is_some_and(|refused| refused.again > now);
         names.retain(|name| !(waits(name) || self.processes.contains_key(name) || self.ending.contains_key(name)));
         let mut kept: usize = self.processes.values().map(RemoteProcess::files).sum();
+        let mut largest = self.processes.values().map(RemoteProcess::files).max().unwrap_or(0);
         for (index, some) in names.chunks(TAKEN_AT_ONCE).enumerate() {
             let Some(taken) = self.rings.as_ref().map(|rings| rings.take(some, timeout)) else { return Ok(()) };
             let taken = taken.map_err(|error| {
@@ -212,7 +213,7 @@ impl State {
                 let attached = match dir {
                     // It is not ready yet, or another recorder has it.
                     Ok(None) => continue,
-                    Ok(Some(dir)) => self.open.shortage(kept).map_or(Ok(dir), Err).and_then(|dir| {
+                    Ok(Some(dir)) => self.open.shortage(kept, largest).map_or(Ok(dir), Err).and_then(|dir| {
                         RemoteProcess::attach(dir, (&self.sinks, self.buckets.as_ref()), &self.allowance, &self.rights)
                     }),
                     Err(error) => Err(format!("its rings cannot be opened: {error}")),
@@ -221,6 +222,7 @@ impl State {
                     Ok(mut process) => {
                         self.refused.remove(name);
                         kept += process.files();
+                        largest = largest.max(process.files());
                         if kept > files::most_open() {
                             process.close_files();
                         }

@@ -179,7 +179,7 @@ impl ProcessMemory {
     fn tightest(&self, used: u64) -> Option<Place> {
         let mut seen = self.seen();
         if seen.places.as_ref().is_none_or(|(when, ..)| when.elapsed() >= FRESH) {
-            seen.places = Some((Instant::now(), used, places(self.dir.as_ref().map(|dir| dir.fd()))));
+            seen.places = Some((Instant::now(), used, places(self.dir.as_ref().and_then(|dir| dir.fd().ok()))));
         }
         let (_, before, places) = seen.places.as_ref()?;
         let taken = used.saturating_sub(*before);

@@ -21,7 +21,7 @@ use crate::statistics::RunningStatistics;
 use crate::trigger::in_process::{InProcessTriggers, Owner, Program};
 use std::path::PathBuf;
 use std::time::Duration;
-use tracepoint_core::channel::Channel;
+use tracepoint_core::channel::{Channel, MAX_OPEN, OpenChannel};
 use tracepoint_core::clock::Clock;
 use tracepoint_probes::Measure;
 
@@ -332,6 +332,11 @@ impl SessionBuilder {
         most: usize,
         notices: Vec<Notice>,
     ) -> Result<Recording, SessionError> {
+        let needed = self.spec.all_channels().count();
+        let room = OpenChannel::room();
+        if room < needed {
+            return Err(SessionError::NoChannelLeft { open: MAX_OPEN - room, needed, most: MAX_OPEN });
+        }
         let most = self.spec.limits.max_events.unwrap_or(most);
         let Self { name, spec, mut sinks, place, clock, sink_timeout, rings_at_first, trace_name, .. } = self;
         sinks.iter_mut().try_for_each(SinkSource::prepare).map_err(|reason| SessionError::Sink { reason })?;

@@ -3,6 +3,7 @@
 use super::status::{SinkFailure, Summary};
 use crate::session_dir::RingDirError;
 use crate::spec::{RuleError, SpecError};
+use fdguard::shortage_mend;
 use std::io;
 use tracepoint_core::SwitchError;
 use tracepoint_core::channel::{ConfigError, TooManyEvents};
@@ -111,6 +112,19 @@ pub enum SessionError {
     /// A channel cannot be opened.
     #[error("the channel cannot be opened: {0}")]
     Channel(#[from] ConfigError),
+    /// The process has too many channels open for those of the session. Nothing was made.
+    #[error(
+        "this process has {open} channels open, the session needs {needed} more, and {most} are allowed together; stop or destroy a session \
+         that records in it"
+    )]
+    NoChannelLeft {
+        /// How many channels the sessions have that this process records.
+        open: usize,
+        /// How many the session has.
+        needed: usize,
+        /// How many a process may have.
+        most: usize,
+    },
     /// The rules match more events than a channel has ids.
     #[error("{0}; choose fewer with `.events(…)`")]
     TooManyEvents(#[from] TooManyEvents),
@@ -129,7 +143,7 @@ pub enum SessionError {
     #[error("the session does not start: {0}")]
     Switch(#[from] SwitchError),
     /// The background thread cannot be started.
-    #[error("cannot start the session's thread: {0}")]
+    #[error("cannot start the session's thread: {}{}", .0, shortage_mend(.0).unwrap_or_default())]
     Thread(#[source] io::Error),
     /// The recording ended, and at least one sink failed.
     #[error("{}", failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]

@@ -117,8 +117,9 @@ pub(super) fn key_here(dir: &PrivateDir) -> Option<ProcessKey> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lock::lock_own;
     use super::*;
-    use rustix::fs::{FlockOperation, flock, inotify};
+    use rustix::fs::inotify;
 
     #[test]
     fn the_newest_directories_are_kept_by_number_and_bytes() -> Result<(), Box<dyn std::error::Error>> {
@@ -151,10 +152,10 @@ mod tests {
         remove_one(&rings, "metadata");
         assert_eq!(left(KeepDead::ALL), ["1-1", "6-6"]);
         let alive = rings.open_subdir("6-6")?;
-        flock(&alive, FlockOperation::NonBlockingLockExclusive)?;
+        let lock = lock_own(&rings, "6-6", &alive)?;
         remove_one(&rings, "6-6");
         assert_eq!(rings.names()?.len(), 2, "it lives");
-        drop(alive);
+        drop(lock);
         assert_eq!(left(KeepDead::NONE), [""; 0]);
         Ok(())
     }

@@ -4,18 +4,19 @@ use crate::private_dir::DirError;
 use crate::rundir::RunDirError;
 use std::path::PathBuf;
 
+/// How another place is named.
+const ELSEWHERE: &str = "name another directory, for this session (`.dir(path)`) or for all (TRACEPOINT_RUN_DIR), or keep its rings in memory \
+                         (`.in_memory()`)";
+
 /// The directory for a session's rings cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RingDirError {
     /// The run directory cannot be used.
-    #[error("{0}, or a directory for this session (`.dir(path)`), or keep its rings in memory (`.in_memory()`)")]
+    #[error("{}", .0.reason().with_mend(ELSEWHERE))]
     RunDir(#[source] RunDirError),
     /// A directory cannot be made, used or trusted.
-    #[error(
-        "{0}; name another directory, for this session (`.dir(path)`) or for all (TRACEPOINT_RUN_DIR), or keep its rings in memory \
-         (`.in_memory()`)"
-    )]
+    #[error("{}", .0.with_mend(ELSEWHERE))]
     Dir(#[from] DirError),
     /// The directory is not on a memory file system.
     #[error(

@@ -4,6 +4,8 @@
 //! meets a writer sees two different times, because both go through the file in the same direction, and keeps what it had.
 
 use crate::private_dir::PrivateDir;
+use fdguard::Reopened;
+use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -15,7 +17,7 @@ const SIZE: usize = 16;
 /// The file, as its process writes it.
 #[derive(Debug)]
 pub(crate) struct FlushedFile {
-    file: File,
+    file: Reopened<File>,
     last: u64,
 }
 
@@ -24,6 +26,7 @@ impl FlushedFile {
     pub(super) fn make(dir: &PrivateDir) -> io::Result<Self> {
         let file = dir.create_file(FLUSHED, SIZE as u64)?;
         file.write_all_at(&[0; SIZE], 0)?;
+        let file = Reopened::new(file, &dir.path().join(FLUSHED), OFlags::RDWR | OFlags::NOFOLLOW)?;
         Ok(Self { file, last: 0 })
     }
 
@@ -36,7 +39,7 @@ impl FlushedFile {
         let mut bytes = [0; SIZE];
         bytes[..SIZE / 2].copy_from_slice(&time.to_le_bytes());
         bytes[SIZE / 2..].copy_from_slice(&time.to_le_bytes());
-        self.file.write_all_at(&bytes, 0)
+        self.file.get()?.write_all_at(&bytes, 0)
     }
 }
 
@@ -62,7 +65,7 @@ mod tests {
             file.write(time)?;
             assert_eq!(read(&dir), Some(time));
         }
-        file.file.write_all_at(&[1], 3)?;
+        file.file.get()?.write_all_at(&[1], 3)?;
         assert_eq!(read(&dir), None, "half of it is written");
         Ok(())
     }

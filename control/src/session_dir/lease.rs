@@ -18,13 +18,13 @@ pub(super) fn take(rings: &PrivateDir, inode: u64) -> io::Result<bool> {
     if is_taken(rings, inode)? {
         return Ok(false);
     }
-    fcntl(rings.fd(), FcntlArg::F_OFD_SETLK(&byte(libc::F_RDLCK, inode)))?;
+    fcntl(&*rings.fd()?, FcntlArg::F_OFD_SETLK(&byte(libc::F_RDLCK, inode)))?;
     Ok(true)
 }
 
 /// Releases it. Fails only for a bad descriptor.
 pub(super) fn release(rings: &PrivateDir, inode: u64) {
-    let _ = fcntl(rings.fd(), FcntlArg::F_OFD_SETLK(&byte(libc::F_UNLCK, inode)));
+    let _ = rings.fd().map(|fd| fcntl(&*fd, FcntlArg::F_OFD_SETLK(&byte(libc::F_UNLCK, inode))));
 }
 
 /// Whether a consumer takes the rings in `dir`, a directory in `rings`: another one than who opened `rings`. Assumes so in doubt.
@@ -34,7 +34,7 @@ pub(super) fn has_consumer(rings: &PrivateDir, dir: &PrivateDir) -> bool {
 
 fn is_taken(rings: &PrivateDir, inode: u64) -> io::Result<bool> {
     let mut found = byte(libc::F_WRLCK, inode);
-    fcntl(rings.fd(), FcntlArg::F_OFD_GETLK(&mut found))?;
+    fcntl(&*rings.fd()?, FcntlArg::F_OFD_GETLK(&mut found))?;
     Ok(i32::from(found.l_type) != libc::F_UNLCK)
 }
 

@@ -1,12 +1,19 @@
 //! Locks on directories: one that a process holds on its own directory while it lives, and one that keeps two processes from cleaning up
 //! the same directories.
 //!
+//! The lock of a process is on a file of its directory, `alive`, which it maps: a mapping keeps the open file, and with it the lock, when the
+//! descriptor is closed. So it needs no descriptor, the program cannot release it by closing all descriptors, and a forked child does not
+//! inherit it. Where that does not hold (the mapping of a file on an overlay is one of the file below), the descriptor is kept.
+//!
 //! A process that starts takes no lock that others share, since a thousand may start at once. It makes its directory and locks it. In
 //! between, another process may take the directory for that of a dead one: who removes a directory holds its lock meanwhile, so the maker
 //! notices, and makes another.
 
 use crate::private_dir::PrivateDir;
+use fdguard::Kept;
+use memmap2::{Advice, MmapOptions, MmapRaw};
 use rustix::fs::{FlockOperation, flock};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -15,9 +22,22 @@ use std::time::Duration;
 pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) const PAUSE: Duration = Duration::from_millis(2);
 
+/// The file in the directory of a process on which the process holds its lock.
+pub(crate) const ALIVE: &str = "alive";
+
 /// A locked directory.
 #[derive(Debug)]
-pub(crate) struct Lock(OwnedFd);
+pub(crate) struct Lock(Kept<OwnedFd>);
+
+/// The lock of a process on its own directory.
+#[derive(Debug)]
+pub(crate) struct OwnLock {
+    /// The process that holds it: a forked child has no mapping at its address, or another one.
+    process: u32,
+    map: Option<MmapRaw>,
+    /// Without a mapping that holds the lock.
+    file: Option<Kept<File>>,
+}
 
 impl Lock {
     /// Waits for the lock, for at most a second.
@@ -30,7 +50,7 @@ impl Lock {
         let fd = dir.reopen()?;
         for _ in 0..=timeout.as_millis() / PAUSE.as_millis() {
             match flock(&fd, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Self(fd)),
+                Ok(()) => return Ok(Self(Kept::new(fd)?)),
                 Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
                 Err(errno) => return Err(errno.into()),
             }
@@ -48,20 +68,75 @@ pub(crate) fn is_turn_to_clean(directories: usize) -> bool {
     std::process::id().is_multiple_of(share)
 }
 
-/// Locks `dir`, which this process has just made in `parent` as `name`, for as long as it lives; `false` if another process has removed it
-/// meanwhile.
-pub(crate) fn lock_own(parent: &PrivateDir, name: &str, dir: &PrivateDir) -> io::Result<bool> {
+/// Locks `dir`, which this process has just made in `parent` as `name`, for as long as the value lives; `None` if another process has removed
+/// it meanwhile.
+pub(crate) fn lock_own(parent: &PrivateDir, name: &str, dir: &PrivateDir) -> io::Result<Option<OwnLock>> {
     for _ in 0..=TIMEOUT.as_millis() / PAUSE.as_millis() {
-        match flock(dir, FlockOperation::NonBlockingLockExclusive) {
+        let file = match alive_file(dir) {
+            Err(_) if !is_named(parent, name, dir) => return Ok(None),
+            file => file?,
+        };
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             // Who held the lock before has removed the directory by now, or leaves it.
-            Ok(()) => return Ok(is_named(parent, name, dir)),
+            Ok(()) if is_named(parent, name, dir) => return OwnLock::of(file, dir).map(Some),
             // Another process is looking whether it is locked, or removes it.
             Err(rustix::io::Errno::WOULDBLOCK) if is_named(parent, name, dir) => std::thread::sleep(PAUSE),
-            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(false),
+            Ok(()) | Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
             Err(errno) => return Err(errno.into()),
         }
     }
     Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds the lock for too long"))
+}
+
+/// Opens or makes the file whose lock says that the process of `dir` lives.
+fn alive_file(dir: &PrivateDir) -> io::Result<File> {
+    loop {
+        match dir.create_file(ALIVE, 0) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match dir.open_to_change(ALIVE) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                opened => return opened,
+            },
+            made => return made,
+        }
+    }
+}
+
+impl OwnLock {
+    /// Keeps the lock on `file`, which is the one of `dir`.
+    fn of(file: File, dir: &PrivateDir) -> io::Result<Self> {
+        let process = std::process::id();
+        // The file stays empty: nothing is accessed through the mapping.
+        let map = MmapOptions::new().len(1).map_raw(&file).ok();
+        let map = map.filter(|map| map.advise(Advice::DontFork).is_ok());
+        drop(file);
+        if map.is_some() && is_locked(dir)? {
+            return Ok(Self { process, map, file: None });
+        }
+        let file = alive_file(dir)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { process, map: None, file: Some(Kept::new(file)?) })
+    }
+
+    /// Takes the lock again if it was on a descriptor that the program has closed.
+    pub(crate) fn renew(&mut self, dir: &PrivateDir) -> io::Result<()> {
+        if self.file.as_ref().is_some_and(|file| !file.is_open()) {
+            let file = alive_file(dir)?;
+            flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            self.file = Some(Kept::new(file)?);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for OwnLock {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            std::mem::forget(self.map.take());
+        } else if let Some(Ok(file)) = self.file.as_ref().map(Kept::get) {
+            // A child forked meanwhile shares the lock, so closing alone would not release it. Fails only for a bad descriptor.
+            let _ = flock(file, FlockOperation::Unlock);
+        }
+    }
 }
 
 /// Whether `dir` is still called `name` in `parent`.
@@ -80,28 +155,62 @@ pub(crate) fn remove_locked(
     is_dead: impl FnOnce() -> bool,
     remove: impl FnOnce(),
 ) {
-    let lock = Lock::take_within(dir, Duration::ZERO);
+    let lock = lock_alive(dir);
     if (lock.is_ok() || is_dead()) && is_named(parent, name, dir) {
         remove();
     }
 }
 
+/// Takes the lock of the process of `dir`, which has ended.
+fn lock_alive(dir: &PrivateDir) -> io::Result<Lock> {
+    let file = alive_file(dir)?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(Lock(Kept::new(file.into())?))
+}
+
 impl Drop for Lock {
     fn drop(&mut self) {
         // A child forked meanwhile shares the lock, so closing alone would not release it. Fails only for a bad descriptor.
-        let _ = flock(&self.0, FlockOperation::Unlock);
+        let _ = self.0.get().map(|fd| flock(fd, FlockOperation::Unlock));
     }
 }
 
-/// Whether any process, this one included, holds the lock on `dir`.
+/// Whether any process, this one included, holds the lock of the process of `dir`.
 pub(crate) fn is_locked(dir: &PrivateDir) -> io::Result<bool> {
-    let fd = dir.reopen()?;
-    match flock(&fd, FlockOperation::NonBlockingLockShared) {
+    let file = match dir.open_file(ALIVE) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        opened => opened?,
+    };
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => {
-            flock(&fd, FlockOperation::Unlock)?;
+            flock(&file, FlockOperation::Unlock)?;
             Ok(false)
         }
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
         Err(errno) => Err(errno.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Daemons and sandboxes close all descriptors, and children of a fork keep theirs.
+    #[test]
+    fn the_lock_of_a_process_needs_no_descriptor() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir_in("/dev/shm")?;
+        let parent = PrivateDir::at(temp.path())?;
+        let dir = parent.make_subdir("1-1")?;
+        assert!(!is_locked(&dir)?);
+        let lock = lock_own(&parent, "1-1", &dir)?.ok_or("nobody has removed it")?;
+        assert!(lock.file.is_none(), "a file in memory");
+        assert!(is_locked(&dir)?);
+        remove_locked((&parent, "1-1"), &dir, || false, || panic!("it lives"));
+        drop(lock);
+        assert!(!is_locked(&dir)?);
+        let mut removed = false;
+        remove_locked((&parent, "1-1"), &dir, || false, || removed = true);
+        assert!(removed);
+        Ok(())
     }
 }

@@ -1,9 +1,8 @@
 //! The registered state dumps of the program.
 
 use super::dump::Dump;
-use rustix::event::{EventfdFlags, eventfd};
+use fdguard::Waker;
 use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -29,7 +28,7 @@ struct Registry {
     /// Number of registrations so far.
     count: u64,
     /// Wakes the agent, if one runs.
-    wake: Option<Arc<OwnedFd>>,
+    wake: Option<Arc<Waker>>,
 }
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry { dumps: Vec::new(), count: 0, wake: None });
@@ -120,8 +119,7 @@ pub fn state_dump(name: impl Into<String>, function: impl Fn(&Dump) + Send + Syn
 pub(crate) fn wake_agent() {
     let wake = registry().wake.clone();
     if let Some(wake) = wake {
-        // An eventfd becomes readable with any non-zero value.
-        let _ = rustix::io::write(wake, &[1; 8]);
+        wake.wake();
     }
 }
 
@@ -147,28 +145,14 @@ impl Registered {
     }
 }
 
-/// Becomes readable when a dump or a marker is registered.
+/// Has the agent woken when a dump or a marker is registered, while the value lives.
 #[derive(Debug)]
-pub(crate) struct Wake(Arc<OwnedFd>);
+pub(crate) struct Wake(Arc<Waker>);
 
-/// Installs the process's only wake descriptor: the agent's.
-pub(crate) fn wake_for_dumps() -> rustix::io::Result<Wake> {
-    let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-    registry().wake = Some(Arc::clone(&wake));
-    Ok(Wake(wake))
-}
-
-impl Wake {
-    /// Clears it; later registrations make it readable again.
-    pub(crate) fn reset(&self) {
-        let _ = rustix::io::read(&*self.0, &mut [0; 8]);
-    }
-}
-
-impl AsFd for Wake {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
+/// Installs the process's only waker: the agent's.
+pub(crate) fn wake_for_dumps(waker: Arc<Waker>) -> Wake {
+    registry().wake = Some(Arc::clone(&waker));
+    Wake(waker)
 }
 
 impl Drop for Wake {

@@ -4,6 +4,7 @@ use super::error::TriggerError;
 use super::message::{Decoder, Message, Notification, subscribe};
 use super::socket::{NOTIFY, connect_to};
 use crate::rundir::RunDir;
+use fdguard::Kept;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -29,7 +30,7 @@ const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// ```
 #[derive(Debug)]
 pub struct Subscription {
-    socket: OwnedFd,
+    socket: Kept<OwnedFd>,
     path: PathBuf,
     decoder: Decoder,
     received: VecDeque<Notification>,
@@ -80,7 +81,7 @@ impl Subscription {
     /// Reads what has arrived; `false` at the end.
     fn receive(&mut self) -> io::Result<bool> {
         let mut part = [0; 16 << 10];
-        let mut input = match recv(&self.socket, &mut part, RecvFlags::empty()) {
+        let mut input = match recv(self.socket.get()?, &mut part, RecvFlags::empty()) {
             Ok((0, _)) => return Ok(false),
             Ok((read, _)) => &part[..read],
             Err(Errno::AGAIN | Errno::INTR) => return Ok(true),
@@ -97,10 +98,10 @@ impl Subscription {
 }
 
 /// Sends a message and reads its answer.
-pub(super) fn exchange(socket: &OwnedFd, message: &[u8], deadline: Instant) -> io::Result<i32> {
+pub(super) fn exchange(socket: &Kept<OwnedFd>, message: &[u8], deadline: Instant) -> io::Result<i32> {
     let mut unsent = message;
     while !unsent.is_empty() {
-        match send(socket, unsent, SendFlags::NOSIGNAL) {
+        match send(socket.get()?, unsent, SendFlags::NOSIGNAL) {
             Ok(sent) => unsent = &unsent[sent..],
             Err(Errno::AGAIN | Errno::INTR) => wait(socket, PollFlags::OUT, Some(deadline))?,
             // A listener that refuses this user has answered and closed the connection.
@@ -110,7 +111,7 @@ pub(super) fn exchange(socket: &OwnedFd, message: &[u8], deadline: Instant) -> i
     }
     let (mut answer, mut have) = ([0; 4], 0);
     while have < answer.len() {
-        match recv(socket, &mut answer[have..], RecvFlags::empty()) {
+        match recv(socket.get()?, &mut answer[have..], RecvFlags::empty()) {
             Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok((part, _)) => have += part,
             Err(Errno::AGAIN | Errno::INTR) => wait(socket, PollFlags::IN, Some(deadline))?,
@@ -122,14 +123,14 @@ pub(super) fn exchange(socket: &OwnedFd, message: &[u8], deadline: Instant) -> i
 }
 
 /// Waits for the socket, until `deadline` if there is one.
-fn wait(socket: &OwnedFd, flags: PollFlags, deadline: Option<Instant>) -> io::Result<()> {
+fn wait(socket: &Kept<OwnedFd>, flags: PollFlags, deadline: Option<Instant>) -> io::Result<()> {
     let left = match deadline {
         Some(deadline) => Some(deadline.checked_duration_since(Instant::now()).ok_or(io::ErrorKind::TimedOut)?),
         None => None,
     };
     let timeout =
         left.map(|left| Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() });
-    match poll(&mut [PollFd::new(socket, flags)], timeout.as_ref()) {
+    match poll(&mut [PollFd::new(socket.get()?, flags)], timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(errno) => Err(errno.into()),
     }

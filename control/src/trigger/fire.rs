@@ -23,6 +23,7 @@ use crate::nearest::nearest_names;
 use crate::process::ProcessKey;
 use crate::rundir::RunDir;
 use crate::spec::{Do, DrainedBy, RuleStatistic, Threshold, TriggerSpec, When};
+use fdguard::Kept;
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::fs;
@@ -254,7 +255,7 @@ impl Fired {
 }
 
 /// Sends a message and returns its answer. A listener that does not know the command with the signal gets the one without.
-fn notify(socket: &OwnedFd, core: &CoreDump) -> io::Result<i32> {
+fn notify(socket: &Kept<OwnedFd>, core: &CoreDump) -> io::Result<i32> {
     let deadline = Instant::now() + ANSWER_TIMEOUT;
     let answer = exchange(socket, &core.to_message(), deadline)?;
     let plain = CoreDump { signal: None, time: None, ..core.clone() };

@@ -14,6 +14,7 @@ use super::error::TriggerError;
 use super::peer::peer_of;
 use crate::group::group;
 use crate::private_dir::PrivateDir;
+use fdguard::Kept;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, chmodat, chownat, flock};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
@@ -50,16 +51,16 @@ impl OwnedSocket {
             Err(errno) => return Err(TriggerError::socket(&path)(errno.into())),
         }
         dir.remove_file(NOTIFY);
-        let made = || {
+        let made = || -> io::Result<_> {
             let fd = stream()?;
-            bind(&fd, &address(&dir, NOTIFY)?)?;
+            bind(&fd, &address(&dir.fd()?, NOTIFY)?)?;
             // Set after the bind: other users cannot enter the directory.
             let mode = Mode::RUSR | Mode::WUSR;
             if let Some(group) = group() {
-                chownat(&dir, NOTIFY, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
-                chmodat(&dir, NOTIFY, mode | Mode::RGRP | Mode::WGRP, AtFlags::empty())?;
+                chownat(dir.fd()?, NOTIFY, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+                chmodat(dir.fd()?, NOTIFY, mode | Mode::RGRP | Mode::WGRP, AtFlags::empty())?;
             } else {
-                chmodat(&dir, NOTIFY, mode, AtFlags::empty())?;
+                chmodat(dir.fd()?, NOTIFY, mode, AtFlags::empty())?;
             }
             listen(&fd, BACKLOG)?;
             Ok(fd)
@@ -80,7 +81,7 @@ impl Drop for OwnedSocket {
 }
 
 /// Connects to the socket at `path`, without blocking; waits until `deadline` for a place in its backlog.
-pub(super) fn connect_to(path: &Path, deadline: Instant) -> io::Result<OwnedFd> {
+pub(super) fn connect_to(path: &Path, deadline: Instant) -> io::Result<Kept<OwnedFd>> {
     let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "it is no path of a file");
     let (parent, name) = (path.parent().ok_or_else(invalid)?, path.file_name().ok_or_else(invalid)?);
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
@@ -89,7 +90,7 @@ pub(super) fn connect_to(path: &Path, deadline: Instant) -> io::Result<OwnedFd> 
     loop {
         let fd = stream()?;
         match connect(&fd, &address) {
-            Ok(()) => return Ok(fd),
+            Ok(()) => return Kept::new(fd),
             Err(Errno::AGAIN | Errno::INTR) if Instant::now() < deadline => std::thread::sleep(PAUSE),
             Err(errno) => return Err(errno.into()),
         }
@@ -99,7 +100,7 @@ pub(super) fn connect_to(path: &Path, deadline: Instant) -> io::Result<OwnedFd> 
 /// The process that made the socket, if it still listens.
 pub(super) fn owner(path: &Path) -> Option<u32> {
     let fd = connect_to(path, Instant::now()).ok()?;
-    peer_of(&fd).ok()?.pid.try_into().ok()
+    peer_of(fd.get().ok()?).ok()?.pid.try_into().ok()
 }
 
 fn stream() -> rustix::io::Result<OwnedFd> {

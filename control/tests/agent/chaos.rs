@@ -1,14 +1,38 @@
-//! Processes that start, end and are killed, and sessions that are made, changed and destroyed, at random; at the end nothing is on,
+//! Processes that start, end, close all descriptors and are killed, and sessions that are made, changed and destroyed, at random; at the end nothing is on,
 //! and every account balances.
 
-use crate::common::{Other, Outcome, again, assert_balances, names, until_ready};
+use crate::common::{Other, Outcome, again, assert_balances, names, part, until_ready};
 use crate::seed;
-use crate::traced::{PATIENCE, PAUSE, Place, is_traced, spec, traces};
+use crate::traced::{PATIENCE, PAUSE, Place, fire, is_traced, spec, traces};
 use std::env;
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::thread::{self, sleep};
+use std::time::Duration;
 use tracepoint_control::{ControlError, Rule, SinkSpec, State};
 
 const RULES: [&str; 5] = ["traced:tick", "traced:tock", "traced:*", "!traced:tock", "nothing:*"];
+
+/// A process that closes all descriptors above 2 after its start, as daemons and sandboxes do, and opens files of its own in their place.
+fn daemon() -> Outcome {
+    let own = tempfile::tempdir()?;
+    let closing = thread::spawn(move || -> std::io::Result<_> {
+        sleep(Duration::from_millis(100));
+        for number in 3..1024 {
+            let _ = nix::unistd::close(number);
+        }
+        let path = |number: u32| own.path().join(number.to_string());
+        let files = (0..16).map(|number| File::options().append(true).create_new(true).open(path(number)));
+        Ok((files.collect::<Result<Vec<_>, _>>()?, own))
+    });
+    fire();
+    let (files, _own) = closing.join().map_err(|_| "it panicked")??;
+    for file in files {
+        let length = file.metadata().map_err(|error| format!("a file of the program was closed: {error}"))?.len();
+        assert_eq!(length, 0, "something was written into a file of the program");
+    }
+    Ok(())
+}
 
 /// Numbers that are as good as random.
 struct Dice(u64);
@@ -61,7 +85,8 @@ impl Chaos {
     }
 
     fn start(&mut self) {
-        let mut command = again("chaos::random_changes_kills_and_damage", "traced");
+        let part = ["traced", "daemon"][self.dice.throw(2)];
+        let mut command = again("chaos::random_changes_kills_and_damage", part);
         // Hundreds of processes share a processor or two.
         command.env(PAUSE, (200 * self.most[0]).to_string());
         self.processes.push(until_ready(command.env("TRACEPOINT_RUN_DIR", self.place.run_dir())));
@@ -181,6 +206,9 @@ fn tree(dir: &Path) -> Vec<PathBuf> {
 fn random_changes_kills_and_damage() -> Outcome {
     if is_traced() {
         return Ok(());
+    }
+    if part() == "daemon" {
+        return daemon();
     }
     let [processes, sessions, steps] = size()?;
     let most = [processes, sessions];

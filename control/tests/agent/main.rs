@@ -14,6 +14,7 @@ mod blocked;
 mod budget;
 mod channels;
 mod chaos;
+mod closed_descriptors;
 mod environment;
 mod failures;
 mod filters;

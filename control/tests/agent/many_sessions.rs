@@ -10,6 +10,8 @@ use std::fs;
 use std::time::{Duration, Instant};
 use tracepoint_control::{AckState, SessionSpec, SinkSpec};
 
+/// How many channels a process may have.
+const CHANNELS: usize = 32;
 /// How many files the process may have open: fewer than there are sessions.
 const FILES: u64 = 64;
 
@@ -78,5 +80,38 @@ fn a_process_that_was_refused_tries_again_by_itself() -> Outcome {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(waits.end());
+    Ok(())
+}
+
+/// A process has a bounded number of channels. What is beyond is refused before anything is made, once, until a session has ended there.
+#[test]
+fn a_session_beyond_the_bound_is_refused_until_another_one_ends() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let child = place.start("many_sessions::a_session_beyond_the_bound_is_refused_until_another_one_ends");
+    let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("all"))]);
+    (wanted.channel.ring_size, wanted.channel.spares) = (Some(32 << 10), Some(1));
+    let create = |number: usize| place.controller.create(&format!("s{number}"), &wanted.another());
+    let sessions = (0..=CHANNELS).map(create).collect::<Result<Vec<_>, _>>()?;
+    let last = sessions.last().ok_or("there is one")?;
+    let ack = place.acks(last).remove(0);
+    let error = ack.error.unwrap_or_default();
+    assert!(ack.state == AckState::Refused && error.contains("32 are allowed"), "{error}");
+    // An attempt would make the directory of the rings.
+    let changed = || fs::metadata(last.path()).and_then(|dir| dir.modified());
+    let before = changed()?;
+    for _ in 0..3 {
+        place.acks(last);
+    }
+    assert_eq!(changed()?, before, "it was tried again");
+    assert!(!last.path().join("rings").exists() && crate::common::names(&place.out("all")).len() == CHANNELS);
+    assert!(sessions[0].destroy(PATIENCE, false)?.silent.is_empty());
+    let patience = Instant::now() + PATIENCE;
+    while place.acks(last)[0].state != AckState::Recording {
+        assert!(Instant::now() < patience, "{:?}", last.acks()?);
+    }
+    assert!(child.end());
     Ok(())
 }

@@ -44,7 +44,7 @@ fn the_directory_of_a_process_has_rings_metadata_and_outputs() -> Outcome {
     // Spare rings are made meanwhile.
     let is_ring = |name: &String| Path::new(name).extension().is_some_and(|extension| extension == "ring");
     let (rings, others): (Vec<_>, Vec<_>) = names(&own).into_iter().partition(is_ring);
-    assert_eq!(others, ["metadata", "outputs", "session.toml"]);
+    assert_eq!(others, ["alive", "metadata", "outputs", "session.toml"]);
     for (name, size) in [("0-0.ring", 64 << 10), ("0-1.ring", 64 << 10), ("0-orphans.ring", 4096)] {
         let path = own.join(name);
         assert!(rings.iter().any(|ring| ring == name), "{rings:?}");

@@ -8,7 +8,8 @@ use super::Storage;
 use super::header_page::HeaderPage;
 use crate::error::Error;
 use crate::header::HEADER_SIZE;
-use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, fstatvfs};
+use fdguard::{Reopened, retried};
+use rustix::fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock, fstatvfs};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::ffi::OsString;
@@ -25,7 +26,7 @@ const ATTEMPTS: u32 = 16;
 /// A dt file on disk, written by positional writes.
 #[derive(Debug)]
 pub struct FileStorage {
-    file: File,
+    file: Reopened<File>,
     path: PathBuf,
     unnamed: Option<TempPath>,
     /// The process that made it.
@@ -62,7 +63,9 @@ impl FileStorage {
         let (file, unnamed) = made.map_err(|error| not_created(directory, error))?.into_parts();
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|error| Error::io(path, "lock the trace file", error.into()))?;
-        let (path, process) = (path.to_owned(), process::id());
+        let kept = Reopened::new(file, &unnamed, OFlags::RDWR)
+            .map_err(|error| Error::io(path, "keep the trace file", error))?;
+        let (path, process, file) = (path.to_owned(), process::id(), kept.prepared(lock));
         Ok(Self { file, path, unnamed: Some(unnamed), process, header: HeaderWrites::Positional })
     }
 
@@ -83,7 +86,7 @@ impl FileStorage {
     pub(crate) fn publish(&mut self, replace: bool) -> Result<(), Error> {
         while let Some(unnamed) = self.unnamed.take() {
             let Err(error) = unnamed.persist_noclobber(&self.path) else {
-                return Ok(());
+                return self.named();
             };
             self.unnamed = Some(error.path);
             if error.error.kind() != io::ErrorKind::AlreadyExists {
@@ -133,7 +136,12 @@ impl FileStorage {
             self.unnamed = Some(error.path);
             return Err(self.not_replaced(error.error));
         }
-        Ok(())
+        self.named()
+    }
+
+    /// The file has its name.
+    fn named(&mut self) -> Result<(), Error> {
+        self.file.rename(&self.path).map_err(|error| Error::io(&self.path, "name the trace file", error))
     }
 
     fn write_header(&mut self, header: &[u8; HEADER_SIZE]) -> io::Result<()> {
@@ -144,9 +152,9 @@ impl FileStorage {
             // A positional write finds out whether the header can be written at all.
             self.header = HeaderWrites::Positional;
         }
-        self.file.write_all_at(header, 0)?;
+        retried(|| self.file.get()?.write_all_at(header, 0))?;
         if matches!(self.header, HeaderWrites::ToBeMapped) {
-            self.header = HeaderPage::of(&self.file).map_or(HeaderWrites::Positional, HeaderWrites::Mapped);
+            self.header = HeaderPage::of(&*self.file.get()?).map_or(HeaderWrites::Positional, HeaderWrites::Mapped);
         }
         Ok(())
     }
@@ -154,6 +162,11 @@ impl FileStorage {
     fn not_replaced(&self, error: io::Error) -> Error {
         Error::io(&self.path, "replace the older trace file", error)
     }
+}
+
+/// Locks the file again, whose descriptor the program has closed.
+fn lock(file: &File) -> io::Result<()> {
+    Ok(flock(file, FlockOperation::NonBlockingLockExclusive)?)
 }
 
 fn directory_of(path: &Path) -> &Path {
@@ -188,12 +201,12 @@ impl Storage for FileStorage {
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         match <&[u8; HEADER_SIZE]>::try_from(bytes) {
             Ok(header) if offset == 0 => self.write_header(header),
-            _ => self.file.write_all_at(bytes, offset),
+            _ => retried(|| self.file.get()?.write_all_at(bytes, offset)),
         }
     }
 
     fn set_length(&mut self, length: u64) -> io::Result<()> {
-        self.file.set_len(length)
+        retried(|| self.file.get()?.set_len(length))
     }
 
     fn allocate(&mut self, length: u64) -> io::Result<()> {
@@ -202,8 +215,9 @@ impl Storage for FileStorage {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         // Some file systems allocate all free space before they find that it is not enough.
-        let free = fstatvfs(&self.file)?;
-        let there = self.file.metadata()?.len();
+        let file = &*self.file.get()?;
+        let free = fstatvfs(file)?;
+        let there = file.metadata()?.len();
         let more = length.saturating_sub(there);
         if more > free.f_bavail.saturating_mul(free.f_frsize) {
             return Err(io::ErrorKind::StorageFull.into());
@@ -211,7 +225,7 @@ impl Storage for FileStorage {
         if more == 0 {
             return self.set_length(length);
         }
-        match repeated(|| fallocate(&self.file, FallocateFlags::empty(), there, more)) {
+        match repeated(|| fallocate(file, FallocateFlags::empty(), there, more)) {
             Ok(()) => Ok(()),
             Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INTR) => self.set_length(length),
             Err(error) => Err(error.into()),

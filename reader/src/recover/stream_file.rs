@@ -4,6 +4,7 @@ use super::RecoverError;
 use super::target::Target;
 use crate::account::{Before, StreamAccount};
 use crate::checksum::sealed;
+use fdguard::Kept;
 use std::fs::File;
 use std::io::Write;
 use tracepoint_ring::channel::PacketHeader;
@@ -13,7 +14,7 @@ use tracepoint_ring::channel::PacketHeader;
 pub(super) struct StreamFile<'a> {
     target: &'a Target,
     name: String,
-    file: Option<File>,
+    file: Option<Kept<File>>,
     /// The empty packet with which the stream begins.
     first: PacketHeader,
     /// What removed chunks had of it at most, and what is not in this file.
@@ -58,10 +59,10 @@ impl<'a> StreamFile<'a> {
                 let mut file = self.target.create_file(&self.name)?;
                 file.write_all(&sealed(self.first.bytes())).map_err(RecoverError::write(&path))?;
                 self.packets += 1;
-                none.insert(file)
+                none.insert(Kept::new(file).map_err(RecoverError::write(&path))?)
             }
         };
-        file.write_all(packet).map_err(RecoverError::write(&path))?;
+        file.get().and_then(|mut file| file.write_all(packet)).map_err(RecoverError::write(&path))?;
         self.packets += 1;
         self.records += records;
         Ok(())

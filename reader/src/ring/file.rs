@@ -1,70 +1,43 @@
 //! A ring file that can be closed while nothing reads it: who reads the rings of a thousand processes may not open that many files.
 
 use super::bytes::Bytes;
-use std::fs::{File, OpenOptions};
+use fdguard::Reopened;
+use rustix::fs::OFlags;
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// A FIFO that was put in the place of a ring must not block.
+const FLAGS: OFlags = OFlags::RDWR.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
 
 /// A ring file, open for reading and writing, or closed until it is accessed.
 #[derive(Debug)]
-pub(crate) struct RingFile {
-    path: PathBuf,
-    /// Device and inode: another file of this name is not opened in its place.
-    id: (u64, u64),
-    open: Mutex<Option<File>>,
-}
+pub(crate) struct RingFile(Reopened<File>);
 
 impl RingFile {
     pub(crate) fn new(path: &Path, file: File) -> io::Result<Self> {
-        let id = id(&file)?;
-        Ok(Self { path: path.to_owned(), id, open: Mutex::new(Some(file)) })
+        Reopened::new(file, path, FLAGS).map(Self)
     }
 
     /// Closes it; the next access opens it again.
     pub(crate) fn close(&self) {
-        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.0.close();
     }
 
     /// Writes at `offset`.
     pub(crate) fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.with(|file| file.write_all_at(bytes, offset))
+        self.0.get()?.write_all_at(bytes, offset)
     }
-
-    fn with<R>(&self, act: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.is_none() {
-            *open = Some(self.reopen()?);
-        }
-        open.as_ref().map_or_else(|| Err(io::ErrorKind::NotFound.into()), act)
-    }
-
-    fn reopen(&self) -> io::Result<File> {
-        // A FIFO that was put in its place must not block.
-        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-        let flags = i32::try_from(flags.bits()).unwrap_or(0);
-        let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(&self.path)?;
-        if id(&file)? == self.id {
-            Ok(file)
-        } else {
-            Err(io::Error::new(io::ErrorKind::NotFound, "another file is in its place"))
-        }
-    }
-}
-
-fn id(file: &File) -> io::Result<(u64, u64)> {
-    let found = file.metadata()?;
-    Ok((found.dev(), found.ino()))
 }
 
 impl Bytes for RingFile {
     fn length(&self) -> io::Result<u64> {
-        self.with(Bytes::length)
+        self.0.get()?.length()
     }
 
     fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.with(|file| file.fill(buffer, offset))
+        self.0.get()?.fill(buffer, offset)
     }
 }
 

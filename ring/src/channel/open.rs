@@ -85,11 +85,15 @@ static OPEN: RcuPointer<Vec<Arc<OpenChannel>>> = RcuPointer::null();
 /// babeltrace2 takes for "none".
 pub const RINGLESS_INSTANCE: u64 = u32::MAX as u64;
 
-/// The largest number of open channels: each has a table of all threads, and each thread that ends visits all channels.
-const MAX_OPEN: usize = 32;
+/// The largest number of open channels in a process: each has a table of all threads, and each thread that ends visits all channels.
+pub const MAX_OPEN: usize = 32;
 
 /// The number of 16-bit event ids.
 pub const MAX_EVENTS: usize = 1 << 16;
+
+fn no_room() -> ConfigError {
+    ConfigError(format!("{MAX_OPEN} channels are open in this process, which is the limit: close one first"))
+}
 
 impl OpenChannel {
     /// Opens a channel: stream class `class` of the trace `uuid`, for up to `max_events` events (at most 65,536). Makes the spare rings, or
@@ -144,6 +148,10 @@ impl OpenChannel {
         source: Box<dyn MemorySource>,
     ) -> Result<Arc<Self>, ConfigError> {
         config.check()?;
+        // Before any memory is taken; others may open channels meanwhile.
+        if Self::room() == 0 {
+            return Err(no_room());
+        }
         let max_events = max_events.clamp(1, MAX_EVENTS);
         let no_memory =
             |layout: Layout, error| ConfigError(format!("no memory for a ring of {} bytes: {error}", layout.size));
@@ -199,7 +207,17 @@ impl OpenChannel {
         if has_room {
             return Ok(channel);
         }
-        Err(ConfigError(format!("{MAX_OPEN} channels are open in this process, which is the limit: close one first")))
+        Err(no_room())
+    }
+
+    /// How many more channels can be opened in this process.
+    pub fn room() -> usize {
+        let mut room = 0;
+        Self::publish(|open| {
+            room = MAX_OPEN.saturating_sub(open.len());
+            false
+        });
+        room
     }
 
     /// Removes the channel from the list of open ones. Its subscriptions have ended.

@@ -1,15 +1,15 @@
 //! The output directory. It is held open, so that it may be renamed, and the working directory may change. A process with very many outputs
-//! closes it between two accesses; then it must not be renamed.
+//! closes it between two accesses, and a program may close all descriptors; then it must not be renamed.
 
 use super::CtfError;
-use rustix::fs::{AtFlags, Dir, FallocateFlags, Mode, OFlags, fallocate, fstat, mkdirat, openat, renameat, unlinkat};
+use fdguard::{Checked, Reopened};
+use rustix::fs::{AtFlags, Dir, FallocateFlags, Mode, OFlags, fallocate, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 
 const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// The mode of directories in it, before the process's umask.
@@ -18,11 +18,7 @@ const FOLDER: Mode = Mode::RWXU.union(Mode::RGRP).union(Mode::XGRP).union(Mode::
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
-    absolute: PathBuf,
-    /// Device and inode: another directory of this path is not taken for it.
-    id: (u64, u64),
-    /// `None` until the next access.
-    fd: Mutex<Option<Arc<OwnedFd>>>,
+    open: Reopened<OwnedFd>,
 }
 
 impl Directory {
@@ -44,28 +40,16 @@ impl Directory {
     /// Opens an existing directory.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let fd = rustix::fs::open(path, FLAGS, Mode::empty())?;
-        Self::of(path.to_owned(), std::path::absolute(path)?, fd)
-    }
-
-    fn of(path: PathBuf, absolute: PathBuf, fd: OwnedFd) -> io::Result<Self> {
-        Ok(Self { path, absolute, id: id(&fd)?, fd: Mutex::new(Some(Arc::new(fd))) })
+        Ok(Self { path: path.to_owned(), open: Reopened::new(fd, path, FLAGS)? })
     }
 
     /// Closes it until the next access.
     pub(super) fn close(&self) {
-        *self.fd.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.open.close();
     }
 
-    fn fd(&self) -> io::Result<Arc<OwnedFd>> {
-        let mut open = self.fd.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(fd) = &*open {
-            return Ok(Arc::clone(fd));
-        }
-        let fd = rustix::fs::open(&self.absolute, FLAGS, Mode::empty())?;
-        if id(&fd)? != self.id {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "another directory is in its place"));
-        }
-        Ok(Arc::clone(open.insert(Arc::new(fd))))
+    fn fd(&self) -> io::Result<Checked<OwnedFd>> {
+        self.open.get()
     }
 
     /// The path that was given.
@@ -75,7 +59,7 @@ impl Directory {
 
     /// The absolute path when it was opened.
     pub(super) fn absolute_path(&self) -> &Path {
-        &self.absolute
+        self.open.path()
     }
 
     /// Creates a file, which must not exist, and opens it for appending.
@@ -91,7 +75,7 @@ impl Directory {
     fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
         let flags = flags | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
-        Ok(File::from(openat(self.fd()?, name, flags, mode)?))
+        fdguard::retried(|| Ok(fdguard::high(openat(self.fd()?, name, flags, mode)?).into()))
     }
 
     /// Reserves disk space for a file that [`Directory::put_whole`] will write. If the space cannot be reserved, that call may fail.
@@ -127,8 +111,10 @@ impl Directory {
 
     /// Opens a subdirectory.
     pub(super) fn open_subdirectory(&self, name: &str) -> io::Result<Self> {
-        let fd = openat(self.fd()?, name, FLAGS | OFlags::NOFOLLOW, Mode::empty())?;
-        Self::of(self.path.join(name), self.absolute.join(name), fd)
+        let flags = FLAGS | OFlags::NOFOLLOW;
+        let fd = openat(self.fd()?, name, flags, Mode::empty())?;
+        let open = Reopened::new(fd, &self.absolute_path().join(name), flags)?;
+        Ok(Self { path: self.path.join(name), open })
     }
 
     /// Moves a file to another directory.
@@ -147,7 +133,7 @@ impl Directory {
 
     /// The same, and the directory itself; nothing if it contains anything else.
     pub(super) fn remove_begun(&self) -> io::Result<()> {
-        if self.remove_if_begun()? { std::fs::remove_dir(&self.absolute) } else { Ok(()) }
+        if self.remove_if_begun()? { std::fs::remove_dir(self.absolute_path()) } else { Ok(()) }
     }
 
     /// The same for the subdirectory `name`, which is open as `directory`.
@@ -217,11 +203,6 @@ impl Directory {
 /// The outcome of a call, where this error means that nothing was left to do.
 fn unless(done: Errno, outcome: rustix::io::Result<()>) -> io::Result<()> {
     outcome.or_else(|errno| if errno == done { Ok(()) } else { Err(errno.into()) })
-}
-
-fn id(fd: &OwnedFd) -> io::Result<(u64, u64)> {
-    let stat = fstat(fd)?;
-    Ok((stat.st_dev, stat.st_ino))
 }
 
 /// The name of a file until it is complete.

@@ -8,6 +8,7 @@
 //! and reserved where it is not.
 
 use super::directory::Directory;
+use fdguard::Kept;
 use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -30,7 +31,7 @@ const PAGE: u64 = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     lengths: HashMap<String, Length>,
-    open: Option<(String, File)>,
+    open: Option<(String, Kept<File>)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,8 +50,13 @@ impl Streams {
     /// Appends `bytes` to the file `name`, all or nothing; the first call creates the file. Behind a piece larger than a packet's
     /// header, space for another header is reserved.
     pub(super) fn append(&mut self, directory: &Directory, name: &str, bytes: &[u8]) -> io::Result<()> {
+        fdguard::retried(|| self.try_append(directory, name, bytes))
+    }
+
+    fn try_append(&mut self, directory: &Directory, name: &str, bytes: &[u8]) -> io::Result<()> {
         let file = match &mut self.open {
-            Some((open, file)) if open == name => file,
+            // The program may have closed it.
+            Some((open, file)) if open == name && file.is_open() => file,
             other => {
                 let known = self.lengths.contains_key(name);
                 let file = if known { directory.open_file(name)? } else { directory.create_file(name)? };
@@ -58,9 +64,10 @@ impl Streams {
                 self.lengths
                     .entry(name.to_owned())
                     .or_insert_with(|| Length { in_memory: in_memory(), ..Length::default() });
-                &mut other.insert((name.to_owned(), file)).1
+                &mut other.insert((name.to_owned(), Kept::new(file)?)).1
             }
         };
+        let mut file = file.get()?;
         let length = self.lengths.entry(name.to_owned()).or_default();
         if length.dirty {
             length.cut(file)?;

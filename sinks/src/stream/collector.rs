@@ -298,14 +298,11 @@ impl Collector {
     }
 
     /// What to wait for.
-    pub(super) fn sources(&self) -> [PollFd<'_>; 2] {
+    pub(super) fn sources(&self) -> Vec<PollFd<'_>> {
         let flags = |is_blocked| if is_blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        [
-            PollFd::new(&self.control.socket, flags(self.control.is_blocked())),
-            PollFd::from_borrowed_fd(
-                self.data.fd(),
-                flags(self.sending.as_ref().is_some_and(|sending| sending.is_blocked)),
-            ),
-        ]
+        let control = self.control.fd().map(|fd| (fd, flags(self.control.is_blocked())));
+        let is_blocked = self.sending.as_ref().is_some_and(|sending| sending.is_blocked);
+        let data = self.data.fd().map(|fd| (fd, flags(is_blocked)));
+        control.into_iter().chain(data).map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect()
     }
 }

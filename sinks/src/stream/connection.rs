@@ -1,9 +1,11 @@
 //! The connections to a peer, which never block: what cannot be sent now waits in memory, and what has come is kept until it is whole.
 
 use crate::destination::Destination;
+use fdguard::Kept;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// How many bytes are read at once.
@@ -12,7 +14,7 @@ const STEP: usize = 16 << 10;
 const MOST_INPUT: usize = 2 << 20;
 
 /// Connects to one of the addresses of a port, each with a part of the time.
-pub(super) fn connect(to: &Destination, port: u16, deadline: Instant) -> io::Result<TcpStream> {
+pub(super) fn connect(to: &Destination, port: u16, deadline: Instant) -> io::Result<Kept<TcpStream>> {
     let mut failed = io::Error::new(ErrorKind::NotFound, "the host has no address");
     for address in to.addresses(port)? {
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
@@ -20,7 +22,7 @@ pub(super) fn connect(to: &Destination, port: u16, deadline: Instant) -> io::Res
             Ok(socket) => {
                 socket.set_nodelay(true)?;
                 socket.set_nonblocking(true)?;
-                return Ok(socket);
+                return Kept::new(socket);
             }
             Err(error) => failed = error,
         }
@@ -31,7 +33,7 @@ pub(super) fn connect(to: &Destination, port: u16, deadline: Instant) -> io::Res
 /// The control connection.
 #[derive(Debug)]
 pub(super) struct Control {
-    pub(super) socket: TcpStream,
+    pub(super) socket: Kept<TcpStream>,
     output: Vec<u8>,
     /// How many bytes of the output are sent.
     sent: usize,
@@ -41,8 +43,13 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) const fn new(socket: TcpStream) -> Self {
+    pub(super) const fn new(socket: Kept<TcpStream>) -> Self {
         Self { socket, output: Vec::new(), sent: 0, input: Vec::new(), ended: None }
+    }
+
+    /// Its descriptor, to be polled at once; `None` if the program has closed it.
+    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.get().ok().map(AsFd::as_fd)
     }
 
     /// Where messages are appended.
@@ -58,7 +65,7 @@ impl Control {
     /// Sends what can be sent.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.is_blocked() {
-            match self.socket.write(&self.output[self.sent..]) {
+            match self.socket.get()?.write(&self.output[self.sent..]) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(count) => self.sent += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
@@ -78,7 +85,7 @@ impl Control {
         }
         let mut buffer = [0; STEP];
         while self.input.len() < MOST_INPUT {
-            match self.socket.read(&mut buffer) {
+            match self.socket.get().and_then(|mut socket| socket.read(&mut buffer)) {
                 Ok(0) => {
                     let error = io::Error::new(ErrorKind::UnexpectedEof, "the peer has closed the connection");
                     self.ended = Some(error);
@@ -110,7 +117,7 @@ impl Control {
         }
         let flags = if self.is_blocked() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         // After EINTR or ENOMEM the socket is looked at as after a timeout.
-        let _ = poll(&mut [PollFd::new(&self.socket, flags)], Some(&timespec(left)));
+        let _ = poll(&mut [PollFd::new(self.socket.get()?, flags)], Some(&timespec(left)));
         // The end is an error when what came before it was not enough.
         self.check()?;
         self.receive()
@@ -133,14 +140,19 @@ impl Control {
 }
 
 /// Sends parts that follow each other, from the byte `done` up to the byte `end`, and advances `done`; `false` if they are not all sent yet.
-pub(super) fn write_parts(mut socket: &TcpStream, parts: [&[u8]; 2], done: &mut usize, end: usize) -> io::Result<bool> {
+pub(super) fn write_parts(
+    socket: &Kept<TcpStream>,
+    parts: [&[u8]; 2],
+    done: &mut usize,
+    end: usize,
+) -> io::Result<bool> {
     let [head, rest] = parts;
     let head = &head[..head.len().min(end)];
     let rest = &rest[..rest.len().min(end - head.len())];
     while *done < head.len() + rest.len() {
         let head_left = head.get(*done..).unwrap_or_default();
         let rest_left = &rest[done.saturating_sub(head.len())..];
-        match socket.write_vectored(&[IoSlice::new(head_left), IoSlice::new(rest_left)]) {
+        match socket.get()?.write_vectored(&[IoSlice::new(head_left), IoSlice::new(rest_left)]) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(count) => *done += count,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),

@@ -126,8 +126,8 @@ impl Nats {
     }
 
     /// What to wait for.
-    pub(super) fn sources(&self) -> [PollFd<'_>; 1] {
-        [PollFd::new(self.link.waker(), PollFlags::IN)]
+    pub(super) fn sources(&mut self) -> Vec<PollFd<'_>> {
+        self.link.woken().map(|source| PollFd::new(source, PollFlags::IN)).into_iter().collect()
     }
 
     /// Does what can be done now.

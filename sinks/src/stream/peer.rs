@@ -112,12 +112,12 @@ impl Peer {
     }
 
     /// What to wait for.
-    pub(super) fn sources(&self) -> Vec<PollFd<'_>> {
+    pub(super) fn sources(&mut self) -> Vec<PollFd<'_>> {
         match self {
-            Self::Relay(relay) => relay.sources().into(),
-            Self::Collector(collector) => collector.sources().into(),
+            Self::Relay(relay) => relay.sources(),
+            Self::Collector(collector) => collector.sources(),
             #[cfg(feature = "nats")]
-            Self::Nats(nats) => nats.sources().into(),
+            Self::Nats(nats) => nats.sources(),
         }
     }
 

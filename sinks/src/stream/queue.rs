@@ -9,10 +9,9 @@ use super::rate::Rate;
 use crate::account::Account;
 use crate::sink::StreamInfo;
 use crate::stream_stats::{LostPackets, StreamStats};
-use rustix::event::{EventfdFlags, eventfd};
+use fdguard::Waker;
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tracepoint_ring::channel::{PacketHeader, StreamId};
@@ -98,12 +97,12 @@ pub(super) struct Queue {
     limit: usize,
     /// How long the drain waits for room at a time.
     patience: Duration,
-    wake: OwnedFd,
+    wake: Waker,
 }
 
 impl Queue {
     pub(super) fn new(limit: usize, patience: Duration) -> io::Result<Self> {
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let wake = Waker::new()?;
         Ok(Self { state: Mutex::default(), changed: Condvar::new(), limit, patience, wake })
     }
 
@@ -111,14 +110,13 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An eventfd that becomes readable when the worker has something to do.
-    pub(super) const fn waker(&self) -> &OwnedFd {
+    /// Wakes the worker when it has something to do.
+    pub(super) const fn waker(&self) -> &Waker {
         &self.wake
     }
 
     fn wake(&self) {
-        // If the counter is at its maximum, the thread is awake.
-        let _ = rustix::io::write(&self.wake, &[1; 8]);
+        self.wake.wake();
     }
 
     /// Whether the drain should leave packets in the rings.
@@ -268,7 +266,7 @@ mod tests {
 
     #[test]
     fn what_exceeds_twice_the_limit_is_lost() {
-        let queue = Queue::new(1000, Duration::from_millis(1)).expect("an eventfd");
+        let queue = Queue::new(1000, Duration::from_millis(1)).expect("a pipe");
         assert!(queue.push(packet(5000)), "a large one, alone");
         assert!(queue.is_full());
         assert!(!queue.push(packet(10)));
@@ -285,7 +283,7 @@ mod tests {
 
     #[test]
     fn the_drain_waits_for_room_while_packets_leave() {
-        let queue = Queue::new(1000, Duration::from_secs(60)).expect("an eventfd");
+        let queue = Queue::new(1000, Duration::from_secs(60)).expect("a pipe");
         assert!(queue.push(packet(1500)));
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| queue.push(packet(1500)));
@@ -293,7 +291,7 @@ mod tests {
             queue.finished(&first);
             assert!(waits.join().expect("no panic"));
         });
-        let queue = Queue::new(1000, Duration::from_secs(60)).expect("an eventfd");
+        let queue = Queue::new(1000, Duration::from_secs(60)).expect("a pipe");
         assert!(queue.push(packet(1500)));
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| queue.push(packet(1500)));

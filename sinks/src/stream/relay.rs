@@ -35,11 +35,13 @@ use super::session::{Identity, Next, Trouble};
 use super::streams::Streams;
 use super::throttle::{Throttle, Ticket};
 use crate::stream_stats::LostPackets;
+use fdguard::Kept;
 use heartbeat::Heartbeat;
 use replies::Expected;
 use rustix::event::{PollFd, PollFlags};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::TcpStream;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use tracepoint_reader::net::relay::{AddStream, Command, DataHeader, Index, METADATA_CHANNEL};
 use tracepoint_reader::net::stream::LONGEST_PIECE;
@@ -57,7 +59,7 @@ const BATCH: usize = 64;
 #[derive(Debug)]
 pub(super) struct Relay {
     control: Control,
-    data: TcpStream,
+    data: Kept<TcpStream>,
     throttle: Throttle,
     minor: u32,
     uuid: [u8; 16],
@@ -278,12 +280,12 @@ impl Relay {
     }
 
     /// What to wait for.
-    pub(super) fn sources(&self) -> [PollFd<'_>; 2] {
+    pub(super) fn sources(&self) -> Vec<PollFd<'_>> {
         let flags = |is_blocked| if is_blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        [
-            PollFd::new(&self.control.socket, flags(self.control.is_blocked())),
-            PollFd::new(&self.data, flags(self.sending.as_ref().is_some_and(|sending| sending.is_blocked))),
-        ]
+        let control = self.control.fd().map(|fd| (fd, flags(self.control.is_blocked())));
+        let is_blocked = self.sending.as_ref().is_some_and(|sending| sending.is_blocked);
+        let data = self.data.get().ok().map(|data| (data.as_fd(), flags(is_blocked)));
+        control.into_iter().chain(data).map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect()
     }
 
     /// The connection has ended: what is not confirmed is lost.

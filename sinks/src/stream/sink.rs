@@ -67,7 +67,7 @@ impl StreamSink {
     /// If the process has no file descriptor left.
     pub fn new(options: StreamOptions) -> Result<Self, SinkError> {
         let queue = Queue::new(options.resend_buffer, options.flush)
-            .map_err(|error| SinkError::new("make an eventfd for a sender", error))?;
+            .map_err(|error| SinkError::new("make a pipe for a sender", error))?;
         Ok(Self {
             options,
             queue: Arc::new(queue),

@@ -15,7 +15,6 @@ use super::queue::{Queue, State};
 use super::session::{Identity, Next, Trouble};
 use super::streams::Streams;
 use rustix::event::{PollFd, PollFlags, poll};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -160,7 +159,7 @@ impl Worker {
                 continue;
             }
             let wait = next.map_or(MAX_SLEEP, |time| time.saturating_duration_since(now));
-            self.sleep(wait, &mut peer.sources());
+            self.sleep(wait, peer.sources());
         }
     }
 
@@ -185,19 +184,19 @@ impl Worker {
             if now >= until {
                 return false;
             }
-            self.sleep(until - now, &mut Vec::new());
+            self.sleep(until - now, Vec::new());
         }
     }
 
     /// Sleeps until one of the sources or the queue has something, or the time has passed.
-    fn sleep<'a>(&'a self, time: Duration, sources: &mut Vec<PollFd<'a>>) {
+    fn sleep(&self, time: Duration, sources: Vec<PollFd<'_>>) {
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let time = time.min(MAX_SLEEP).min(left.unwrap_or(MAX_SLEEP));
-        sources.push(PollFd::new(self.queue.waker(), PollFlags::IN));
+        let woken = self.queue.waker().source().ok();
+        let woken = woken.iter().map(|woken| PollFd::new(woken, PollFlags::IN));
+        let mut sources: Vec<_> = woken.chain(sources).collect();
         // After EINTR or ENOMEM the sources are looked at as after a timeout.
-        let _ = poll(sources, Some(&timespec(time)));
-        if sources.last().is_some_and(|waker| waker.revents().contains(PollFlags::IN)) {
-            let _ = rustix::io::read(self.queue.waker().as_fd(), &mut [0; 8]);
-        }
+        let _ = poll(&mut sources, Some(&timespec(time)));
+        self.queue.waker().clear();
     }
 }

@@ -13,6 +13,7 @@ use super::session::legacy::LegacySession;
 use super::session::{Context, Next};
 use super::split::Splitter;
 use super::stats::Counters;
+use fdguard::Kept;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -24,7 +25,9 @@ const FIRST_ACK: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Dispatcher {
-    listener: UdpSocket,
+    /// At this address.
+    listener: Kept<UdpSocket>,
+    address: SocketAddr,
     options: UdpOptions,
     queue: Arc<PacketQueue>,
     counters: Arc<Counters>,
@@ -66,7 +69,7 @@ impl Session {
 
 impl Dispatcher {
     pub(super) fn new(
-        listener: UdpSocket,
+        (listener, address): (Kept<UdpSocket>, SocketAddr),
         options: UdpOptions,
         queue: Arc<PacketQueue>,
         counters: Arc<Counters>,
@@ -76,6 +79,7 @@ impl Dispatcher {
         let validator = AddressValidator::new(options.trusts_loopback, options.allowed.clone(), now);
         Self {
             listener,
+            address,
             options,
             queue,
             counters,
@@ -92,13 +96,33 @@ impl Dispatcher {
         }
     }
 
-    pub(super) const fn listener(&self) -> &UdpSocket {
-        &self.listener
+    /// The socket that listens, to be polled at once; `None` if the program has closed it.
+    pub(super) fn listener(&self) -> Option<&UdpSocket> {
+        self.listener.get().ok()
+    }
+
+    /// Opens the sockets again that the program has closed. Its client is served anew when it says something.
+    fn reopen(&mut self, now: Instant) {
+        if self.outbox().is_some_and(|outbox| outbox.socket().is_none()) {
+            self.close(now);
+            self.parked = None;
+        }
+        if !self.listener.is_open() {
+            let listen = || {
+                let listener = UdpSocket::bind(self.address)?;
+                listener.set_nonblocking(true)?;
+                Kept::new(listener)
+            };
+            // Without a descriptor or the port it is tried again, within a second.
+            if let Ok(listener) = listen() {
+                self.listener = listener;
+            }
+        }
     }
 
     /// The socket of the session, or of the previous one.
     pub(super) fn session_socket(&self) -> Option<BorrowedFd<'_>> {
-        self.outbox().map(|outbox| outbox.socket().as_fd())
+        self.outbox().and_then(Outbox::socket).map(AsFd::as_fd)
     }
 
     fn outbox(&self) -> Option<&Outbox> {
@@ -116,14 +140,16 @@ impl Dispatcher {
 
     /// Receives at most `most` datagrams from each socket.
     pub(super) fn receive(&mut self, buffer: &mut [u8], most: usize, now: Instant) {
+        self.reopen(now);
         for _ in 0..most {
-            let Ok((size, from)) = self.listener.recv_from(buffer) else { break };
+            let received = self.listener.get().and_then(|listener| listener.recv_from(buffer));
+            let Ok((size, from)) = received else { break };
             self.datagram(buffer.get(..size).unwrap_or_default(), from, now);
         }
         for _ in 0..most {
-            let Some(outbox) = self.outbox() else { break };
+            let Some(socket) = self.outbox().and_then(Outbox::socket) else { break };
             // Datagrams that arrived before the socket was connected may be from any address.
-            match outbox.socket().recv_from(buffer) {
+            match socket.recv_from(buffer) {
                 Ok((size, from)) => self.datagram(buffer.get(..size).unwrap_or_default(), from, now),
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
                     if let Some(Session::Batch(batches)) = &mut self.session {
@@ -272,7 +298,7 @@ impl Dispatcher {
             parked.begin();
             return Some(parked);
         }
-        Outbox::open(&self.listener, client).ok()
+        Outbox::open(self.listener.get().ok()?, client).ok()
     }
 
     fn open_legacy(&mut self, from: SocketAddr, now: Instant) {
@@ -309,6 +335,11 @@ impl Dispatcher {
     /// Whether this trace can be sent in batches.
     fn offers(&self) -> bool {
         self.options.batch && self.queue.lock().layout.as_ref().is_some_and(|layout| layout.sizes.is_some())
+    }
+
+    /// Sends a datagram outside of a session, which may be lost.
+    fn answer(&self, datagram: &[u8], to: SocketAddr) {
+        let _ = self.listener.get().and_then(|listener| listener.send_to(datagram, to));
     }
 
     /// The number of a message outside of a session.

@@ -5,6 +5,7 @@
 use crate::ctf::MetadataText;
 use crate::description::{ChannelDescription, EventDescription};
 use crate::error::SinkError;
+use fdguard::Kept;
 use rustix::fs::{FileType, Mode, OFlags};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -90,9 +91,9 @@ struct CreatedSocket {
 #[derive(Debug)]
 enum Input {
     /// A regular file; whether it was read to its end.
-    File(File, bool),
-    Fifo(File),
-    Socket(UnixDatagram),
+    File(Kept<File>, bool),
+    Fifo(Kept<File>),
+    Socket(Kept<UnixDatagram>),
 }
 
 /// The messages of a round, as a packet.
@@ -117,7 +118,9 @@ impl Ingest {
                 let reason = "a socket exists already; remove it if its program has ended, or name another path";
                 return Err(failed(io::Error::new(io::ErrorKind::AddrInUse, reason)));
             }
-            Ok(found) if found.file_type().is_file() => Input::File(File::open(path).map_err(failed)?, false),
+            Ok(found) if found.file_type().is_file() => {
+                Input::File(File::open(path).and_then(Kept::new).map_err(failed)?, false)
+            }
             Ok(_) => {
                 let reason = "it is neither a file nor a FIFO; name one of them, or a path that does not exist";
                 return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, reason)));
@@ -155,10 +158,11 @@ impl Ingest {
         matches!(self.input, Input::File(_, true))
     }
 
-    pub(super) fn source(&self) -> BorrowedFd<'_> {
+    /// What becomes readable with a message, to be polled at once; `None` if the program has closed it.
+    pub(super) fn source(&self) -> Option<BorrowedFd<'_>> {
         match &self.input {
-            Input::File(file, _) | Input::Fifo(file) => file.as_fd(),
-            Input::Socket(socket) => socket.as_fd(),
+            Input::File(file, _) | Input::Fifo(file) => file.get().ok().map(AsFd::as_fd),
+            Input::Socket(socket) => socket.get().ok().map(AsFd::as_fd),
         }
     }
 
@@ -273,21 +277,21 @@ impl Input {
         if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::Fifo {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        Ok(Self::Fifo(file.into()))
+        Ok(Self::Fifo(Kept::new(file.into())?))
     }
 
     fn socket(path: &Path) -> io::Result<Self> {
         let socket = UnixDatagram::bind(path)?;
         socket.set_nonblocking(true)?;
-        Ok(Self::Socket(socket))
+        Ok(Self::Socket(Kept::new(socket)?))
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             // After an error nothing else can be read.
-            Self::File(file, _) => Ok(file.read(buffer).unwrap_or(0)),
-            Self::Fifo(file) => file.read(buffer),
-            Self::Socket(socket) => socket.recv(buffer),
+            Self::File(file, _) => Ok(file.get().and_then(|mut file| file.read(buffer)).unwrap_or(0)),
+            Self::Fifo(file) => file.get()?.read(buffer),
+            Self::Socket(socket) => socket.get()?.recv(buffer),
         }
     }
 }

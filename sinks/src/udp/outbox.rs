@@ -1,5 +1,6 @@
 //! Sends datagrams to a client, many in one system call.
 
+use fdguard::Kept;
 use rustix::net::{
     AddressFamily, MMsgHdr, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, bind, connect, sendmmsg,
     socket_with, sockopt,
@@ -17,7 +18,7 @@ const SEND_BUFFER: usize = 4 << 20;
 /// It has the port of the server. For datagrams and ICMP errors from this client, the kernel prefers it to the socket that listens.
 #[derive(Debug)]
 pub(super) struct Outbox {
-    socket: UdpSocket,
+    socket: Kept<UdpSocket>,
     client: SocketAddr,
     buffers: Vec<Vec<u8>>,
     filled: usize,
@@ -31,7 +32,7 @@ pub(super) enum Flushed {
     All,
     /// The socket takes no more at the moment.
     Blocked,
-    /// The client's port is closed, by an ICMP error. One datagram is lost, and others may wait.
+    /// The client's port is closed, by an ICMP error, or the socket, by the program. One datagram is lost, and others may wait.
     Gone,
 }
 
@@ -51,12 +52,12 @@ impl Outbox {
         // The kernel reduces this to the maximum that it allows.
         let _ = sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER);
         let buffers = vec![Vec::new(); DATAGRAMS_PER_CALL];
-        Ok(Self { socket: socket.into(), client, buffers, filled: 0, sent: 0 })
+        Ok(Self { socket: Kept::new(socket.into())?, client, buffers, filled: 0, sent: 0 })
     }
 
     /// Discards unsent datagrams, and a pending error.
     pub(super) fn begin(&mut self) {
-        let _ = self.socket.take_error();
+        let _ = self.socket.get().map(UdpSocket::take_error);
         self.filled = 0;
         self.sent = 0;
     }
@@ -65,8 +66,9 @@ impl Outbox {
         self.client
     }
 
-    pub(super) const fn socket(&self) -> &UdpSocket {
-        &self.socket
+    /// Its socket, to be used at once; `None` if the program has closed it.
+    pub(super) fn socket(&self) -> Option<&UdpSocket> {
+        self.socket.get().ok()
     }
 
     /// An empty buffer for a datagram; `None` if all are used until the next flush.
@@ -91,7 +93,11 @@ impl Outbox {
     /// Sends the datagrams.
     pub(super) fn flush(&mut self) -> Flushed {
         while self.sent < self.filled {
-            match send(&self.socket, &self.buffers[self.sent..self.filled]) {
+            let Some(socket) = self.socket() else {
+                (self.filled, self.sent) = (0, 0);
+                return Flushed::Gone;
+            };
+            match send(socket, &self.buffers[self.sent..self.filled]) {
                 Ok(count) => self.sent += count.max(1),
                 Err(rustix::io::Errno::AGAIN) => return Flushed::Blocked,
                 Err(rustix::io::Errno::INTR) => {}

@@ -5,10 +5,9 @@
 use super::ingest::Messages;
 use super::losses::{LossReason, LostEvents};
 use super::options::DropPolicy;
-use rustix::event::{EventfdFlags, eventfd};
+use fdguard::Waker;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tracepoint_reader::Metadata;
 use tracepoint_reader::internal::RecordSizes;
@@ -101,12 +100,12 @@ pub(super) struct PacketQueue {
     room: Condvar,
     limit: usize,
     drops: DropPolicy,
-    wake: OwnedFd,
+    wake: Waker,
 }
 
 impl PacketQueue {
     pub(super) fn new(limit: usize, drops: DropPolicy) -> io::Result<Self> {
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let wake = Waker::new()?;
         Ok(Self { state: Mutex::default(), room: Condvar::new(), limit, drops, wake })
     }
 
@@ -114,14 +113,13 @@ impl PacketQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An eventfd that becomes readable when there is something to do.
-    pub(super) fn waker(&self) -> &OwnedFd {
+    /// Wakes the thread when there is something to do.
+    pub(super) const fn waker(&self) -> &Waker {
         &self.wake
     }
 
     pub(super) fn wake(&self) {
-        // If the counter is at its maximum, the thread is awake.
-        let _ = rustix::io::write(&self.wake, &[1; 8]);
+        self.wake.wake();
     }
 
     /// Adds a packet, and drops packets beyond the limit. Never waits for a client.

@@ -10,6 +10,7 @@ use super::worker::Worker;
 use crate::account::Account;
 use crate::error::SinkError;
 use crate::udp_stats::{UdpStats, UdpWatch};
+use fdguard::Kept;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -43,7 +44,7 @@ pub struct UdpServer {
     address: SocketAddr,
     queue: Arc<PacketQueue>,
     counters: Arc<Counters>,
-    listener: Option<(UdpSocket, UdpOptions)>,
+    listener: Option<(Kept<UdpSocket>, UdpOptions)>,
     ingest: Option<StreamId>,
     thread: Option<JoinHandle<()>>,
 }
@@ -68,7 +69,7 @@ impl UdpServer {
         let listen = || -> io::Result<_> {
             let listener = UdpSocket::bind(requested)?;
             listener.set_nonblocking(true)?;
-            Ok((listener.local_addr()?, listener, PacketQueue::new(options.limit, options.drops)?))
+            Ok((listener.local_addr()?, Kept::new(listener)?, PacketQueue::new(options.limit, options.drops)?))
         };
         let (address, listener, queue) = listen().map_err(|error| {
             let mend = match error.kind() {
@@ -140,7 +141,7 @@ impl UdpServer {
         self.ingest = ingest.as_ref().map(Ingest::stream);
         let (flush, linger) = (options.flush, options.linger);
         let dispatcher = Dispatcher::new(
-            listener,
+            (listener, self.address),
             options,
             Arc::clone(&self.queue),
             Arc::clone(&self.counters),

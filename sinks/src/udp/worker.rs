@@ -5,7 +5,6 @@ use super::ingest::{Ingest, TraceClock};
 use super::queue::PacketQueue;
 use super::session::{Next, earlier};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracepoint_reader::udp::wire::client::LONGEST;
@@ -118,19 +117,18 @@ impl Worker {
         let time = time.unwrap_or(MAX_SLEEP).min(MAX_SLEEP);
         let time = Timespec { tv_sec: time.as_secs().try_into().unwrap_or(1), tv_nsec: time.subsec_nanos().into() };
         let input = PollFlags::IN;
-        let mut sources = vec![PollFd::new(self.queue.waker(), input), PollFd::new(self.dispatcher.listener(), input)];
+        let woken = self.queue.waker().source().ok();
+        let mut sources: Vec<_> = woken.iter().map(|woken| PollFd::new(woken, input)).collect();
+        sources.extend(self.dispatcher.listener().map(|listener| PollFd::new(listener, input)));
         if let Some(socket) = self.dispatcher.session_socket() {
             let flags = if blocked { input | PollFlags::OUT } else { input };
             sources.push(PollFd::from_borrowed_fd(socket, flags));
         }
         if let Some(ingest) = self.ingest.as_ref().filter(|ingest| takes(ingest, &self.queue)) {
-            sources.push(PollFd::from_borrowed_fd(ingest.source(), input));
+            sources.extend(ingest.source().map(|source| PollFd::from_borrowed_fd(source, input)));
         }
         // After EINTR or ENOMEM the sources are checked as after a timeout.
         let _ = poll(&mut sources, Some(&time));
-        let woken = sources[0].revents().contains(input);
-        if woken {
-            let _ = rustix::io::read(self.queue.waker().as_fd(), &mut [0; 8]);
-        }
+        self.queue.waker().clear();
     }
 }

@@ -132,12 +132,13 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::wakeup::Stop;
 
     /// CRIU restores a process with its descriptors and locks, and it has another start time.
     #[test]
     fn a_restored_process_is_published_again() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;
-        let mut worker = Worker::new(&RunDir::at(temp.path())?)?;
+        let mut worker = Worker::new(&RunDir::at(temp.path())?, Stop::new()?)?;
         let first = worker.path().to_owned();
         assert!(worker.follow_identity() && worker.path() == first);
         worker.context.info.started -= 1;

@@ -23,7 +23,7 @@ use crate::site::SwitchError;
 use std::cell::LazyCell;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// The breakpoint instruction.
 const INT3: u8 = 0xCC;
@@ -55,7 +55,7 @@ pub(super) fn write(sites: &[Site<'_>], form: Form) -> Result<(), SwitchError> {
     if !left.iter().any(|site| needs_write(*site, form)) {
         return Ok(());
     }
-    Err(SwitchError { proc_mem: memory.error.text(), mprotect: mprotect.text() })
+    Err(SwitchError { proc_mem: std::mem::take(&mut memory.error).text(), mprotect: mprotect.text() })
 }
 
 /// The first of several errors.
@@ -78,15 +78,17 @@ impl FirstError {
 #[derive(Debug, Default)]
 struct ProcMem {
     file: Option<File>,
+    inode: Option<(u64, u64)>,
     error: FirstError,
 }
 
 impl ProcMem {
     /// Writes, or notes the error. After a failed open it does nothing.
     fn write(&mut self, bytes: &[u8], address: usize) {
+        self.forget_closed();
         if self.file.is_none() && self.error.0.is_none() {
             match OpenOptions::new().write(true).open("/proc/self/mem") {
-                Ok(file) => self.file = Some(file),
+                Ok(file) => (self.inode, self.file) = (inode(&file), Some(file)),
                 Err(error) => self.error.note(Err(error)),
             }
         }
@@ -94,6 +96,25 @@ impl ProcMem {
             self.error.note(file.write_all_at(bytes, address as u64));
         }
     }
+}
+
+impl ProcMem {
+    /// Another thread may close all descriptors of the program, and open files of its own: they are neither written to nor closed.
+    fn forget_closed(&mut self) {
+        if self.file.as_ref().is_some_and(|file| self.inode != inode(file)) {
+            std::mem::forget(self.file.take());
+        }
+    }
+}
+
+impl Drop for ProcMem {
+    fn drop(&mut self) {
+        self.forget_closed();
+    }
+}
+
+fn inode(file: &File) -> Option<(u64, u64)> {
+    file.metadata().ok().map(|file| (file.dev(), file.ino()))
 }
 
 /// Whether the site has the other form, and is not foreign.

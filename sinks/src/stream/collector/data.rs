@@ -5,6 +5,7 @@ use crate::stream::connection::write_parts;
 use crate::stream::queue::QueuedPacket;
 use crate::stream::streams::SentStream;
 use crate::stream::throttle::{Framing, Ticket};
+use fdguard::Kept;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -26,14 +27,14 @@ const LEAST_MTU: u32 = 576;
 /// The way for packets.
 #[derive(Debug)]
 pub(super) enum Data {
-    Tcp(TcpStream),
+    Tcp(Kept<TcpStream>),
     Udp(Datagrams),
 }
 
 /// Datagrams to a collector.
 #[derive(Debug)]
 pub(super) struct Datagrams {
-    socket: UdpSocket,
+    socket: Kept<UdpSocket>,
     token: [u8; 16],
     /// The bytes of each fragment but the last.
     unit: usize,
@@ -170,10 +171,11 @@ impl Data {
         Some(datagrams.sent_at + KEEP_OPEN)
     }
 
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+    /// Its descriptor, to be polled at once; `None` if the program has closed it.
+    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            Self::Tcp(socket) => socket.as_fd(),
-            Self::Udp(datagrams) => datagrams.socket.as_fd(),
+            Self::Tcp(socket) => socket.get().ok().map(AsFd::as_fd),
+            Self::Udp(datagrams) => datagrams.socket.get().ok().map(AsFd::as_fd),
         }
     }
 }
@@ -185,13 +187,13 @@ impl Datagrams {
         socket.connect(to)?;
         socket.set_nonblocking(true)?;
         let unit = mtu.max(LEAST_MTU) as usize - DatagramHeader::SIZE;
-        Ok(Self { socket, token, unit, sent_at: Instant::now() })
+        Ok(Self { socket: Kept::new(socket)?, token, unit, sent_at: Instant::now() })
     }
 
     /// Sends a probe. If it is lost, another one follows.
     pub(super) fn probe(&mut self) {
         self.sent_at = Instant::now();
-        let _ = self.socket.send(&DatagramHeader::probe(self.token).encode());
+        let _ = self.socket.get().and_then(|socket| socket.send(&DatagramHeader::probe(self.token).encode()));
     }
 
     fn send(&mut self, sending: &mut Sending) -> io::Result<bool> {
@@ -209,7 +211,7 @@ impl Datagrams {
             let mut controls: Vec<_> = slices.iter().map(|_| SendAncillaryBuffer::default()).collect();
             let messages = slices.iter().zip(&mut controls).map(|(slice, control)| MMsgHdr::new(slice, control));
             let mut messages: Vec<_> = messages.collect();
-            let sent = match sendmmsg(&self.socket, &mut messages, SendFlags::NOSIGNAL) {
+            let sent = match sendmmsg(self.socket.get()?, &mut messages, SendFlags::NOSIGNAL) {
                 Ok(count) => count.max(1),
                 Err(rustix::io::Errno::AGAIN) => return Ok(false),
                 Err(rustix::io::Errno::INTR) => continue,

@@ -171,10 +171,10 @@ impl Greeting {
 /// Attaches a data connection.
 fn open_tcp(
     control: &mut Control,
-    data: TcpStream,
+    data: fdguard::Kept<TcpStream>,
     welcome: &Greeting,
     deadline: Instant,
-) -> Result<TcpStream, Trouble> {
+) -> Result<fdguard::Kept<TcpStream>, Trouble> {
     let mut done = 0;
     // 32 bytes fit into the buffer of a new socket.
     if !write_parts(&data, [&Attach { token: welcome.token }.encode(), &[]], &mut done, usize::MAX)? {
@@ -192,7 +192,7 @@ fn open_udp(
     deadline: Instant,
 ) -> Result<Datagrams, Trouble> {
     let port = options.destination.port_for_data(Some(welcome.udp_port));
-    let to = SocketAddr::new(control.socket.peer_addr()?.ip(), port);
+    let to = SocketAddr::new(control.socket.get()?.peer_addr()?.ip(), port);
     let mut datagrams = Datagrams::open(to, welcome.token, options.mtu.min(welcome.mtu))?;
     let give_up = deadline.min(Instant::now() + UDP_TIMEOUT);
     loop {

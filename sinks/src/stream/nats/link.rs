@@ -8,12 +8,11 @@
 //! A connection that is lost ends the thread, and the worker opens another one.
 
 use crate::stream::session::Trouble;
-use rustix::event::{EventfdFlags, eventfd};
+use fdguard::{Source, Waker};
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -43,7 +42,8 @@ pub(super) struct Server {
 pub(super) struct Link {
     publish: UnboundedSender<Publish>,
     said: Receiver<Said>,
-    waker: Arc<OwnedFd>,
+    waker: Arc<Waker>,
+    source: Option<Source>,
     pub(super) server: Server,
 }
 
@@ -51,21 +51,21 @@ pub(super) struct Link {
 #[derive(Clone)]
 struct Back {
     said: Sender<Said>,
-    waker: Arc<OwnedFd>,
+    waker: Arc<Waker>,
 }
 
 impl Back {
     fn say(&self, said: Said) {
         // A session that has ended needs nothing.
         let _ = self.said.send(said);
-        let _ = rustix::io::write(&self.waker, &[1; 8]);
+        self.waker.wake();
     }
 }
 
 impl Link {
     /// Connects, and finds or creates the stream of the broker.
     pub(super) fn open(broker: &Broker, deadline: Instant) -> Result<Self, Trouble> {
-        let waker = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from)?);
+        let waker = Arc::new(Waker::new()?);
         let (sender, said) = channel();
         let (publish, messages) = unbounded_channel();
         let back = Back { said: sender, waker: Arc::clone(&waker) };
@@ -74,7 +74,7 @@ impl Link {
         Builder::new().name(NAME.to_owned()).spawn(move || run(&broker, time, messages, &back))?;
         // The thread answers in time.
         match said.recv() {
-            Ok(Said::Ready(server)) => Ok(Self { publish, said, waker, server }),
+            Ok(Said::Ready(server)) => Ok(Self { publish, said, waker, source: None, server }),
             Ok(Said::Lost(why)) => Err(Trouble::Temporary(io::Error::other(why))),
             _ => Err(Trouble::Temporary(io::Error::other("the thread of the connection has ended"))),
         }
@@ -88,20 +88,24 @@ impl Link {
 
     /// How many messages more are stored.
     pub(super) fn stored(&self) -> Result<usize, Trouble> {
-        let _ = rustix::io::read(&self.waker, &mut [0; 8]);
+        self.waker.clear();
         let mut stored = 0;
         loop {
             match self.said.try_recv() {
                 Ok(Said::Stored) => stored += 1,
                 Ok(Said::Lost(why)) => return Err(Trouble::Temporary(io::Error::other(why))),
-                Ok(Said::Ready(_)) | Err(_) => return Ok(stored),
+                Err(TryRecvError::Disconnected) => {
+                    return Err(Trouble::Temporary(io::Error::other("the thread of the connection has ended")));
+                }
+                Ok(Said::Ready(_)) | Err(TryRecvError::Empty) => return Ok(stored),
             }
         }
     }
 
-    /// Becomes readable when something was said.
-    pub(super) fn waker(&self) -> &OwnedFd {
-        &self.waker
+    /// What becomes readable when something was said, to be polled at once.
+    pub(super) fn woken(&mut self) -> Option<&Source> {
+        self.source = self.waker.source().ok();
+        self.source.as_ref()
     }
 }
 

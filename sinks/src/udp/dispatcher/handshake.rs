@@ -17,7 +17,7 @@ impl Dispatcher {
         } else if self.validator.credit(from, 1, MARK_SIZE) {
             let offer = Some(self.validator.nonce(from, now));
             let seq = self.number(MARK_SIZE);
-            let _ = self.listener.send_to(&Mark { kind: MarkKind::SessionBegin, offer }.encode(seq), from);
+            self.answer(&Mark { kind: MarkKind::SessionBegin, offer }.encode(seq), from);
         }
     }
 
@@ -66,7 +66,7 @@ impl Dispatcher {
         } else {
             let token = self.validator.token(from, now);
             let seq = self.number(CHALLENGE_SIZE);
-            let _ = self.listener.send_to(&Challenge { token }.encode(seq), from);
+            self.answer(&Challenge { token }.encode(seq), from);
         }
     }
 

@@ -1,0 +1,253 @@
+//! A descriptor that is known by its inode.
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{FileType, fstat};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::process::{Resource, getrlimit};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+/// The lowest number that is asked for, unless the limit of the process is low. The kernel's table of descriptors grows with the highest
+/// number, and `fork` copies it.
+const HIGH: u64 = 768;
+/// How often a call is made that meets a closed descriptor.
+const TRIES: u32 = 100;
+
+/// A type that owns a descriptor and nothing else, such as `File` or `UdpSocket`.
+pub trait Descriptor: AsFd + From<OwnedFd> + Into<OwnedFd> {}
+
+impl<T: AsFd + From<OwnedFd> + Into<OwnedFd>> Descriptor for T {}
+
+/// Which file, pipe or socket a descriptor is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    dev: u64,
+    ino: u64,
+    mode: u32,
+}
+
+impl Identity {
+    pub(crate) fn of(fd: impl AsFd) -> io::Result<Self> {
+        let stat = fstat(fd)?;
+        Ok(Self { dev: stat.st_dev, ino: stat.st_ino, mode: FileType::from_raw_mode(stat.st_mode).as_raw_mode() })
+    }
+}
+
+/// A descriptor of the library, with a high number, which the program may close at any time, and whose number it may then use itself.
+///
+/// Access goes through [`get`](Self::get), which compares the inode. Dropping the value closes the descriptor only if it is still the same.
+/// Between the comparison and the use the program may close it all the same: nothing in user space can exclude that.
+#[derive(Debug)]
+pub struct Kept<T: Descriptor> {
+    /// `Some` until the value is dropped.
+    held: Option<T>,
+    identity: Identity,
+}
+
+impl<T: Descriptor> Kept<T> {
+    /// Keeps the descriptor of `held`, under a high number if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If it has no inode of its own, as an eventfd, an epoll or an inotify descriptor: it could not be told from one of the program.
+    pub fn new(held: T) -> io::Result<Self> {
+        Self::with_its_number(high(held))
+    }
+
+    /// Keeps the descriptor of `held` under the number that it has: for one that is closed so that another can be opened within the limit,
+    /// which may be lowered at any time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Kept::new`].
+    pub fn with_its_number(held: T) -> io::Result<Self> {
+        let identity = Identity::of(&held)?;
+        if is_shared(identity) {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "the descriptor has no inode of its own"));
+        }
+        Ok(Self { held: Some(held), identity })
+    }
+
+    /// Whether the descriptor is still the same.
+    pub fn is_open(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| Identity::of(held).is_ok_and(|found| found == self.identity))
+    }
+
+    /// What owns the descriptor, to be used at once.
+    ///
+    /// # Errors
+    ///
+    /// If the program has closed it.
+    pub fn get(&self) -> io::Result<&T> {
+        match &self.held {
+            Some(held) if self.is_open() => Ok(held),
+            held => {
+                let number = held.as_ref().map_or(-1, |held| held.as_fd().as_raw_fd());
+                Err(io::Error::other(Closed(number)))
+            }
+        }
+    }
+
+    pub(crate) const fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// The owner without a check: for [`Checked`](crate::Checked), which is made behind one.
+    pub(crate) const fn held(&self) -> Option<&T> {
+        self.held.as_ref()
+    }
+}
+
+impl<T: Descriptor> Drop for Kept<T> {
+    fn drop(&mut self) {
+        // The number may be the program's by now.
+        if !self.is_open() {
+            std::mem::forget(self.held.take());
+        }
+    }
+}
+
+/// Gives a descriptor a high number, if there is one: for one that is used for a moment. If the program closes it meanwhile, a file that it opens
+/// then does not get its number.
+pub fn high<T: Descriptor>(held: T) -> T {
+    let low: OwnedFd = held.into();
+    let high = fcntl_dupfd_cloexec(&low, base());
+    high.unwrap_or(low).into()
+}
+
+/// The program has closed a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the program has closed the tracer's file descriptor {0}")]
+struct Closed(i32);
+
+/// Calls this until the program does not close a descriptor meanwhile, a bounded number of times: a program that closes all takes a while.
+///
+/// # Errors
+///
+/// Those of the call.
+pub fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+    for _ in 1..TRIES {
+        match call() {
+            Err(error) if is_closed(&error) => {}
+            outcome => return outcome,
+        }
+    }
+    call()
+}
+
+/// Whether an error says that the program has closed a descriptor, before its check or behind it.
+pub fn is_closed(error: &io::Error) -> bool {
+    error.get_ref().and_then(|inner| inner.downcast_ref::<Closed>()).is_some()
+        || error.raw_os_error() == Some(Errno::BADF.raw_os_error())
+}
+
+/// Whether this is the inode that all eventfds share, with other descriptors that have no file.
+fn is_shared(identity: Identity) -> bool {
+    let has_no_type = FileType::from_raw_mode(identity.mode) == FileType::Unknown;
+    has_no_type && eventfd(0, EventfdFlags::CLOEXEC).is_ok_and(|fd| Identity::of(&fd).is_ok_and(|of| of == identity))
+}
+
+/// From which number on descriptors are asked for: the last quarter of those that the process may have.
+fn base() -> i32 {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    (limit - limit / 4).min(HIGH) as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::unistd::close;
+    use rustix::io::fcntl_getfd;
+    use std::fs::File;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    /// Has the program close the descriptor, and use its number for `other`.
+    fn reuse<T: Descriptor>(kept: &Kept<T>, other: &File) -> File {
+        let number = kept.held().expect("it is held").as_fd().as_raw_fd();
+        close(number).expect("it is open");
+        let reused = fcntl_dupfd_cloexec(other, number).expect("it is free");
+        assert_eq!(reused.as_raw_fd(), number);
+        reused.into()
+    }
+
+    #[test]
+    fn a_descriptor_of_the_program_is_neither_used_nor_closed() -> io::Result<()> {
+        let mut other = tempfile::tempfile()?;
+        let kept = Kept::new(tempfile::tempfile()?)?;
+        kept.get()?.write_all(b"ours")?;
+        assert!(kept.get()?.as_raw_fd() >= base());
+        let reused = reuse(&kept, &other);
+        assert!(!kept.is_open() && kept.get().is_err_and(|error| is_closed(&error)));
+        drop(kept);
+        fcntl_getfd(&reused)?;
+        let mut contents = Vec::new();
+        other.read_to_end(&mut contents)?;
+        assert_eq!(contents, b"");
+        Ok(())
+    }
+
+    #[test]
+    fn a_socket_is_told_from_another_one() -> io::Result<()> {
+        let (one, other) = UnixStream::pair()?;
+        let kept = Kept::new(one)?;
+        let reused = reuse(&kept, &File::from(OwnedFd::from(other)));
+        assert!(!kept.is_open());
+        drop(kept);
+        fcntl_getfd(&reused).map(drop).map_err(Into::into)
+    }
+
+    #[test]
+    fn a_descriptor_without_an_inode_of_its_own_is_refused() -> io::Result<()> {
+        let refused = Kept::new(eventfd(0, EventfdFlags::CLOEXEC)?).err().map(|error| error.kind());
+        assert_eq!(refused, Some(io::ErrorKind::Unsupported));
+        Ok(())
+    }
+
+    #[test]
+    fn a_closed_file_is_opened_again() -> io::Result<()> {
+        let temp = tempfile::tempdir()?;
+        let path = temp.path().join("file");
+        let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::APPEND;
+        let kept = crate::Reopened::new(File::options().append(true).create(true).open(&path)?, &path, flags)?;
+        (&*kept.get()?).write_all(b"one ")?;
+        let number = kept.get()?.as_raw_fd();
+        close(number)?;
+        let own = tempfile::tempfile()?;
+        let reused = File::from(fcntl_dupfd_cloexec(&own, number)?);
+        (&*kept.get()?).write_all(b"two")?;
+        assert_eq!((std::fs::read(&path)?, own.metadata()?.len()), (b"one two".to_vec(), 0));
+        std::fs::rename(&path, temp.path().join("other"))?;
+        File::create(&path)?;
+        kept.get()?;
+        kept.close();
+        assert_eq!(kept.get().err().map(|error| error.kind()), Some(io::ErrorKind::NotFound));
+        drop(reused);
+        Ok(())
+    }
+
+    /// A thread that sleeps notices that the program has closed everything.
+    #[test]
+    fn closing_the_pipe_wakes_who_sleeps_on_it() -> io::Result<()> {
+        use rustix::event::{PollFd, PollFlags, poll};
+        let waker = crate::Waker::new()?;
+        let source = waker.source()?;
+        let written = waker.written();
+        let sleeper = std::thread::spawn(move || {
+            let mut fds = [PollFd::new(&source, PollFlags::IN)];
+            poll(&mut fds, None).map(|_| fds[0].revents())
+        });
+        close(written)?;
+        let seen = sleeper.join().map_err(|_| io::Error::other("it panicked"))??;
+        assert!(seen.contains(PollFlags::HUP), "{seen:?}");
+        assert!(!waker.is_open());
+        waker.wake();
+        assert!(waker.is_open());
+        let source = waker.source()?;
+        assert_eq!(poll(&mut [PollFd::new(&source, PollFlags::IN)], None)?, 1);
+        waker.clear();
+        let zero = rustix::event::Timespec::default();
+        assert_eq!(poll(&mut [PollFd::new(&source, PollFlags::IN)], Some(&zero))?, 0);
+        Ok(())
+    }
+}

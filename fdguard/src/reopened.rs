@@ -1,0 +1,99 @@
+//! A file or directory that is opened again if the program has closed it.
+
+use crate::kept::{Descriptor, Identity, Kept};
+use rustix::fs::{Mode, OFlags};
+use std::io;
+use std::ops::Deref;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What opens a file again does with it before it is used, such as locking it.
+type Prepare<T> = fn(&T) -> io::Result<()>;
+
+/// An open file or directory with its path. If the program has closed the descriptor, the next access opens the path again; another file in its
+/// place is an error. It may be closed meanwhile, to leave descriptors to the program.
+#[derive(Debug)]
+pub struct Reopened<T: Descriptor> {
+    /// Absolute.
+    path: PathBuf,
+    flags: OFlags,
+    identity: Identity,
+    prepare: Option<Prepare<T>>,
+    /// `None` until the next access.
+    open: Mutex<Option<Arc<Kept<T>>>>,
+}
+
+impl<T: Descriptor> Reopened<T> {
+    /// Keeps `held`, which is open at `path`. It is opened again with these flags.
+    ///
+    /// # Errors
+    ///
+    /// If the descriptor cannot be looked at, or the working directory is unknown and `path` is relative.
+    pub fn new(held: T, path: &Path, flags: OFlags) -> io::Result<Self> {
+        let kept = Kept::new(held)?;
+        let (path, identity) = (std::path::absolute(path)?, kept.identity());
+        let flags = flags.difference(OFlags::CREATE | OFlags::EXCL | OFlags::TRUNC).union(OFlags::CLOEXEC);
+        Ok(Self { path, flags, identity, prepare: None, open: Mutex::new(Some(Arc::new(kept))) })
+    }
+
+    /// Has `prepare` called each time that it was opened again.
+    #[must_use]
+    pub fn prepared(mut self, prepare: Prepare<T>) -> Self {
+        self.prepare = Some(prepare);
+        self
+    }
+
+    /// Its absolute path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Has the path changed, as by a rename.
+    pub fn rename(&mut self, path: &Path) -> io::Result<()> {
+        self.path = std::path::absolute(path)?;
+        Ok(())
+    }
+
+    /// The open file, to be used at once.
+    ///
+    /// # Errors
+    ///
+    /// If it was closed and cannot be opened again.
+    pub fn get(&self) -> io::Result<Checked<T>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = open.as_ref().filter(|kept| kept.is_open()) {
+            return Ok(Checked(Arc::clone(kept)));
+        }
+        let fd = rustix::fs::open(&self.path, self.flags, Mode::empty())?;
+        if Identity::of(&fd)? != self.identity {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "another file is in its place"));
+        }
+        let held = T::from(fd);
+        self.prepare.map_or(Ok(()), |prepare| prepare(&held))?;
+        Ok(Checked(Arc::clone(open.insert(Arc::new(Kept::new(held)?)))))
+    }
+
+    /// Closes it until the next access.
+    pub fn close(&self) {
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// An open descriptor that has just been compared.
+#[derive(Debug)]
+pub struct Checked<T: Descriptor>(Arc<Kept<T>>);
+
+impl<T: Descriptor> Deref for Checked<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.held().expect("taken by drop only")
+    }
+}
+
+impl<T: Descriptor> AsFd for Checked<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        (**self).as_fd()
+    }
+}

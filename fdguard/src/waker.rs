@@ -1,0 +1,112 @@
+//! Wakes a thread that sleeps in `poll`.
+
+use crate::kept::Kept;
+use rustix::io::{read, write};
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Wakes a thread that sleeps in `poll`, by a pipe.
+///
+/// An eventfd needs one descriptor less, but all eventfds share an inode, so one of the library cannot be told from one of the program. A pipe
+/// also wakes its reader when the program closes the writing end: the thread notices at once that its descriptors are gone.
+///
+/// If the program has closed the pipe, the next call makes another one.
+#[derive(Debug)]
+pub struct Waker(Mutex<Arc<Ends>>);
+
+#[derive(Debug)]
+struct Ends {
+    read: Kept<OwnedFd>,
+    write: Kept<OwnedFd>,
+}
+
+impl Ends {
+    fn new() -> io::Result<Arc<Self>> {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        Ok(Arc::new(Self { read: Kept::new(read)?, write: Kept::new(write)? }))
+    }
+
+    fn are_open(&self) -> bool {
+        self.read.is_open() && self.write.is_open()
+    }
+
+    fn wake(&self) {
+        if let Ok(end) = self.write.get() {
+            // If the pipe is full, the thread is awake.
+            let _ = write(end, &[1]);
+        }
+    }
+}
+
+impl Waker {
+    /// A pipe.
+    ///
+    /// # Errors
+    ///
+    /// If the process may not have two more descriptors.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self(Mutex::new(Ends::new()?)))
+    }
+
+    /// Wakes the thread, or lets its next `poll` return at once.
+    pub fn wake(&self) {
+        let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ends.wake();
+        if !ends.are_open() {
+            // Without a descriptor for another pipe, the thread looks when its time is over.
+            if let Ok(made) = Ends::new() {
+                made.wake();
+                *ends = made;
+            }
+        }
+    }
+
+    /// What becomes readable, or reports a hang-up when the program has closed it. To be polled at once.
+    ///
+    /// # Errors
+    ///
+    /// If the program has closed the pipe, and may not have another one.
+    pub fn source(&self) -> io::Result<Source> {
+        let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !ends.are_open() {
+            *ends = Ends::new()?;
+            // What the former pipe was written for is unknown.
+            ends.wake();
+        }
+        Ok(Source(Arc::clone(&ends)))
+    }
+
+    /// Whether the program has left the pipe open.
+    pub fn is_open(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).are_open()
+    }
+
+    /// The number of the writing end.
+    #[cfg(test)]
+    pub(crate) fn written(&self) -> std::os::fd::RawFd {
+        use std::os::fd::AsRawFd;
+        let ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ends.write.held().expect("it is held").as_raw_fd()
+    }
+
+    /// Empties the pipe; later calls of [`wake`](Self::wake) make it readable again.
+    pub fn clear(&self) {
+        let ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(end) = ends.read.get() {
+            // Each waking is one byte, and the pipe does not block.
+            while read(end, &mut [0; 64]).is_ok_and(|count| count == 64) {}
+        }
+    }
+}
+
+/// The reading end of the pipe.
+#[derive(Debug)]
+pub struct Source(Arc<Ends>);
+
+impl AsFd for Source {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.read.held().expect("taken by drop only").as_fd()
+    }
+}

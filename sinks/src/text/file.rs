@@ -1,0 +1,30 @@
+//! The file of a text sink.
+
+use fdguard::Reopened;
+use rustix::fs::OFlags;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// A file that a [`TextSink`](crate::TextSink) has made. It is opened again if the program closes its descriptor.
+#[derive(Debug)]
+pub struct TextFile(Reopened<File>);
+
+impl TextFile {
+    /// Makes the file, which must not exist.
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
+        let file = File::options().append(true).create_new(true).open(path)?;
+        Ok(Self(Reopened::new(file, path, OFlags::WRONLY | OFlags::APPEND)?))
+    }
+}
+
+impl Write for TextFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        fdguard::retried(|| (&*self.0.get()?).write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // A file has no buffer in this process.
+        Ok(())
+    }
+}
