@@ -23,12 +23,16 @@ const AHEAD: usize = 2;
 /// The memory of the small rings when recording begins, and at rest, and their largest numbers.
 const SMALL_AT_FIRST: (usize, usize) = (2 << 20, 64);
 const SMALL_AT_REST: (usize, usize) = (256 << 10, 8);
+/// What the first small rings keep for good: header and account, which are large in a program with many events.
+const KEPT: usize = 512 << 10;
 
 impl OpenChannel {
     /// How many small rings there are to be when recording begins: also for the threads that there are.
     pub(super) fn small_at_first(&self) -> usize {
         let least = self.config.rings_at_first().unwrap_or(0) + self.small_at_rest();
-        self.small_within(SMALL_AT_FIRST).max(least).min(self.small_rings.pool.capacity())
+        let kept = Layout::of_small_ring(&self.config, self.max_events()).map_or(KEPT, |layout| layout.main);
+        let most = self.small_within(SMALL_AT_FIRST).min(KEPT / kept);
+        most.max(least).min(self.small_rings.pool.capacity())
     }
 
     /// How many small rings are ready while no threads appear.
