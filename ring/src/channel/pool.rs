@@ -78,6 +78,13 @@ impl Pool {
         is_put
     }
 
+    /// Puts a ring of the supplier's: the lowest number becomes what it would have been with this ring.
+    pub(super) fn add(&self, ring: *const Ring) -> bool {
+        let is_put = self.put(ring);
+        self.lowest.fetch_add(u32::from(is_put), Ordering::Relaxed);
+        is_put
+    }
+
     /// The number of entries.
     pub(super) fn capacity(&self) -> usize {
         self.entries.len()

@@ -62,9 +62,6 @@ impl OpenChannel {
                 .and_then(|()| self.fill_pool(&self.large_rings, &mut rings, &mut round, at_first - needed, None));
         }
         round.was_filled = at_first >= self.config.spare_rings();
-        for spares in [&self.small_rings, &self.large_rings] {
-            spares.pool.lowest();
-        }
         self.leave(&rings);
         if has_needed { Ok(()) } else { supplied }
     }

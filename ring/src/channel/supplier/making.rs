@@ -57,7 +57,7 @@ impl OpenChannel {
                 return;
             }
             ring.recycle();
-            *wanted -= usize::from(spares.pool.put(Arc::as_ptr(ring)));
+            *wanted -= usize::from(spares.pool.add(Arc::as_ptr(ring)));
             let seen = if ring.is_small { &mut round.small } else { &mut round.large };
             seen.unused_ended = seen.unused_ended.saturating_sub(1);
             failpoint!(RingPooled, ring.buffers()[0].instance());
@@ -80,7 +80,7 @@ impl OpenChannel {
                 return Ok(());
             }
             ring.unpark()?;
-            *wanted -= usize::from(spares.pool.put(Arc::as_ptr(ring)));
+            *wanted -= usize::from(spares.pool.add(Arc::as_ptr(ring)));
         }
         let is_small = std::ptr::eq(spares, &raw const self.small_rings);
         let mut may_make = self.config.max_rings.saturating_sub(rings.iter().filter(|ring| ring.is_whole()).count());
@@ -88,7 +88,7 @@ impl OpenChannel {
             let index = rings.len() as u64;
             let ring = if is_small { self.make_small_ring(index) } else { self.make_ring(index, round) };
             let ring = Arc::new(ring?);
-            *wanted -= usize::from(spares.pool.put(Arc::as_ptr(&ring)));
+            *wanted -= usize::from(spares.pool.add(Arc::as_ptr(&ring)));
             rings.push(ring);
             self.ringless.count_rings(rings.len());
             may_make -= 1;
