@@ -3,6 +3,7 @@
 //! Each row is a process of its own, which makes threads in rounds, so many at once, or one after another at a rate. It has a session of its
 //! own, or `TRACECTL record` takes the packets from outside. The memory is the most that the rings took.
 #![forbid(unsafe_code)]
+#![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
 use std::error::Error;
 use std::fs;
@@ -55,7 +56,9 @@ fn crowd(shape: &str, number: u64) {
                 let barrier = &barrier;
                 scope.spawn(move || {
                     live(thread);
-                    barrier.iter().for_each(|barrier| drop(barrier.wait()));
+                    if let Some(barrier) = barrier {
+                        barrier.wait();
+                    }
                 });
             }
         });

@@ -86,10 +86,10 @@ fn watched(n: u64) {
 
 /// Events of a thread whose ring is full, or that has none.
 fn lose(n: u64, has_ring: bool) {
-    const PACKET: usize = 512;
-    let config = Channel::discard(2 * PACKET).packets(2).spares(1).max_rings(1);
+    const PACKET: u16 = 512;
+    let config = Channel::discard(2 * usize::from(PACKET)).packets(2).spares(1).max_rings(1);
     let recording = Recording::into("bench:small", 1, &config);
-    let fill = || (0..2 * PACKET as i32).for_each(|i| tracepoint::trace!(small(i, 7, i.into())));
+    let fill = || (0..2 * i32::from(PACKET)).for_each(|i| tracepoint::trace!(small(i, 7, i.into())));
     // Another thread keeps the only ring, or this one does.
     let (taken, done) = (Barrier::new(2), Barrier::new(2));
     std::thread::scope(|scope| {

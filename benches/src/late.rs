@@ -5,6 +5,7 @@
 //! `LATE_PREFIX='chrt -f 50 taskset -c 0'` the process begins with that priority and on that processor, and so do the threads that it starts, unless they
 //! leave both.
 #![forbid(unsafe_code)]
+#![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
