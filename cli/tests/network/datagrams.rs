@@ -47,7 +47,7 @@ fn collect(place: &Path, name: &str, at: [&str; 2], gap_time: &str) -> (Collect,
     (collect, addresses)
 }
 
-/// Ends it. Its exit code is 1 if something came late or not at all, as it may where datagrams are lost; what came twice is no failure.
+/// Ends it. Its exit code is 1 if something came late or not at all, as it may where datagrams are lost or changed; what came twice is no failure.
 fn end(collect: Collect, loses: bool) {
     let status = collect.end();
     assert!(status.success() || loses && status.code() == Some(1), "{status}");
@@ -144,7 +144,7 @@ fn sums(test: &str, load: Load, seed: u64, faults: Faults, gap_time: &str, optio
     let proxy = UdpProxy::start(SocketAddr::new(control.ip(), data.port()), data, seed, [faults, Faults::NONE]);
     let told = format!("TRACEPOINT_SEED={seed}, {faults:?}, {gap_time}, {options:?}");
     finish(record(place.path(), control, test, load, options), place.path(), &told);
-    end(collect, faults.loss > 0 || !options.is_empty());
+    end(collect, faults.loss > 0 || faults.corruption > 0 || !options.is_empty());
     balance(place.path(), 2 * load.events, &told, &proxy, faults)
 }
 

@@ -1,7 +1,7 @@
 //! Traced processes that are, or become, something else than when their agent starts: in another time namespace, in a `chroot`, of another user.
 //! These tests need root.
 
-use super::{Outcome, Place, Traced, is_traced, program};
+use super::{Outcome, Place, Traced, is_traced, program, until};
 use std::env;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -127,8 +127,10 @@ fn a_process_that_has_changed_its_user_goes_on_or_says_why() -> Outcome {
         let process = start(in_default, dumpable)?;
         let pid = process.0.id().to_string();
         let err = place.refused(&["record", "-e", "shop:paid", "-p", &pid, "-o", "out"]);
+        // Its agent says so by itself, perhaps a moment later.
+        let left = "the process has become user 65531, who may not use the run directory";
+        until(|| fs::read_to_string(&notices).is_ok_and(|said| said.contains(left)));
         let said = fs::read_to_string(&notices)?;
-        assert!(said.contains("the process has become user 65531, who may not use the run directory"), "{said}");
         if in_default && !dumpable {
             // Its user could not debug it: it may have secrets of root's in its memory.
             assert!(said.contains("it is not dumpable") && said.contains("`prctl(PR_SET_DUMPABLE, 1)`"), "{said}");

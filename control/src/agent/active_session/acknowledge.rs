@@ -74,10 +74,11 @@ impl ActiveSession {
         }
     }
 
-    /// Reports the chunks that were removed from traces of limited size.
+    /// Reports the chunks that were removed from traces of limited size. What was before a sink that was added later counts as a chunk of it,
+    /// without bytes.
     fn removed_chunks(&self) -> impl Iterator<Item = Notice> {
         let chunks = self.last_status.sinks.iter().filter_map(|sink| Some((sink, sink.account.chunk.as_ref()?)));
-        let removed = chunks.filter(|(_, chunk)| chunk.removed.chunks > 0);
+        let removed = chunks.filter(|(_, chunk)| chunk.removed.bytes > 0);
         let describe = |(sink, chunk): (&SinkReport, &Chunk)| {
             let Removed { chunks, events, bytes, .. } = chunk.removed;
             Notice::ChunksRemoved { sink: sink.name.clone(), chunks, events, bytes }

@@ -20,8 +20,10 @@ use std::time::{Duration, Instant};
 const COUNT_INTERVAL: Duration = Duration::from_millis(50);
 /// Small rings are made for so many times as many threads as took one since the last round, because a crowd begins faster than they are made.
 const AHEAD: usize = 2;
-/// The memory of the small rings when recording begins, and at rest, and their largest numbers.
+/// The memory of the small rings when recording begins, and at rest, and their largest numbers. From outside there are fewer at first: a
+/// recorder has a file open for each.
 const SMALL_AT_FIRST: (usize, usize) = (2 << 20, 64);
+const SMALL_FROM_OUTSIDE: (usize, usize) = (512 << 10, 16);
 const SMALL_AT_REST: (usize, usize) = (256 << 10, 8);
 /// What the first small rings keep for good: header and account, which are large in a program with many events.
 const KEPT: usize = 512 << 10;
@@ -31,7 +33,8 @@ impl OpenChannel {
     pub(super) fn small_at_first(&self) -> usize {
         let least = self.config.rings_at_first().unwrap_or(0) + self.small_at_rest();
         let kept = Layout::of_small_ring(&self.config, self.max_events()).map_or(KEPT, |layout| layout.main);
-        let most = self.small_within(SMALL_AT_FIRST).min(KEPT / kept);
+        let is_own = self.config.rings_at_first().is_none();
+        let most = self.small_within(if is_own { SMALL_AT_FIRST } else { SMALL_FROM_OUTSIDE }).min(KEPT / kept);
         most.max(least).min(self.small_rings.pool.capacity())
     }
 
