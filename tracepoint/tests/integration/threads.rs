@@ -85,7 +85,7 @@ fn thread_and_numbers(packet: &Packet<'_>) -> (u32, Vec<u64>) {
 #[test]
 fn rings_are_handed_on_before_they_are_drained() {
     own_process!();
-    for (config, threads) in [(Channel::default().at_first(1), 500), (Channel::discard(1 << 14).spares(4), 4 * 4)] {
+    for (config, threads) in [(Channel::default().at_first(1), 120), (Channel::discard(1 << 14).spares(4), 4 * 4)] {
         let (channel, subscription) = open("threads:short", config);
         for thread in 0..threads {
             thread::spawn(move || (0..3).for_each(|n| trace_short(10 * thread + n))).join().expect("no panic");
