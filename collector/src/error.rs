@@ -1,6 +1,6 @@
 //! Errors of a collector.
 
-use fdguard::shortage_mend;
+use fileguard::shortage_mend;
 use std::io;
 
 /// A collector cannot start or go on.

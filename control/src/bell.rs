@@ -3,7 +3,7 @@
 use crate::app::BELL;
 use crate::group::group;
 use crate::private_dir::PrivateDir;
-use fdguard::Kept;
+use fileguard::Kept;
 use rustix::fs::{AtFlags, Mode, chmodat, chownat, renameat};
 use std::io;
 use std::os::fd::AsRawFd;

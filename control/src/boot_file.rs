@@ -6,11 +6,12 @@
 use crate::group::shared;
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
-use fdguard::Kept;
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, openat, renameat, unlinkat};
+use fileguard::Kept;
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, renameat, unlinkat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -18,7 +19,6 @@ use uuid::Uuid;
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(2);
 
-const WRITE: OFlags = OFlags::WRONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// A file with `N` numbers.
@@ -45,14 +45,16 @@ impl<const N: usize> BootFile<N> {
         let boot = boot_id().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the machine has no boot id"))?;
         let dir = run_dir.dir();
         let name = format!("{}.lock", self.name);
-        let lock = match openat(dir.fd()?, &name, WRITE | OFlags::CREATE | OFlags::EXCL, OWNER) {
-            Ok(made) => shared(File::from(made))?,
-            Err(Errno::EXIST) => File::from(openat(dir.fd()?, &name, WRITE, Mode::empty())?),
-            Err(errno) => return Err(errno.into()),
+        let lock = match dir.open_at(&name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, OWNER) {
+            Ok(made) => shared(&made).map(|()| made)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                dir.open_at(&name, OFlags::WRONLY, Mode::empty())?
+            }
+            Err(error) => return Err(error),
         };
         for again in (0..tries).rev() {
             match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Locked { file: self, dir, boot, lock: Kept::new(lock)? }),
+                Ok(()) => return Ok(Locked { file: self, dir, boot, lock: lock.keep() }),
                 Err(Errno::WOULDBLOCK) if again > 0 => std::thread::sleep(PAUSE),
                 Err(Errno::WOULDBLOCK) => {}
                 Err(errno) => return Err(errno.into()),
@@ -68,16 +70,15 @@ pub(crate) struct Locked<'a, const N: usize> {
     file: &'a BootFile<N>,
     dir: &'a PrivateDir,
     boot: Uuid,
-    lock: Kept<File>,
+    lock: Arc<Kept<File>>,
 }
 
 impl<const N: usize> Locked<'_, N> {
     /// The numbers; `None` if the file is missing, damaged or of another boot, and must be written.
     pub(crate) fn read(&self) -> Option<[i128; N]> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(self.dir.fd().ok()?, self.file.name, flags, Mode::empty()).ok()?;
+        let file = self.dir.open_file(self.file.name).ok()?;
         let mut text = String::new();
-        File::from(file).take(1024).read_to_string(&mut text).ok()?;
+        (&*file).take(1024).read_to_string(&mut text).ok()?;
         let rest = text.strip_prefix(&self.head())?;
         let mut lines = rest.lines();
         let mut numbers = [0; N];
@@ -93,10 +94,10 @@ impl<const N: usize> Locked<'_, N> {
         let temporary = format!(".{name}.new");
         // A killed process may have left its temporary file. It is not in use: this process holds the lock.
         let _ = unlinkat(self.dir.fd()?, &temporary, AtFlags::empty());
-        let mut file =
-            shared(File::from(openat(self.dir.fd()?, &temporary, WRITE | OFlags::CREATE | OFlags::EXCL, OWNER)?))?;
+        let file = self.dir.open_at(&temporary, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, OWNER)?;
+        shared(&file)?;
         let lines = self.file.numbers.iter().zip(numbers).map(|(name, number)| format!("{name} {number}\n"));
-        file.write_all((self.head() + &lines.collect::<String>()).as_bytes())?;
+        (&*file).write_all((self.head() + &lines.collect::<String>()).as_bytes())?;
         Ok(renameat(self.dir.fd()?, &temporary, self.dir.fd()?, name)?)
     }
 

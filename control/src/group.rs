@@ -19,19 +19,15 @@ pub(crate) fn group() -> Option<Gid> {
 }
 
 /// Gives the group read access to a file that this process has just made, if a group is set.
-pub(crate) fn readable(file: File) -> io::Result<File> {
-    if let Some(group) = group() {
-        fchown(&file, None, Some(group))?;
-        fchmod(&file, Mode::RUSR | Mode::WUSR | Mode::RGRP)?;
-    }
-    Ok(file)
+pub(crate) fn readable(file: &File) -> io::Result<()> {
+    let Some(group) = group() else { return Ok(()) };
+    fchown(file, None, Some(group))?;
+    Ok(fchmod(file, Mode::RUSR | Mode::WUSR | Mode::RGRP)?)
 }
 
 /// Gives the group read and write access to a file that this process has just made, if a group is set.
-pub(crate) fn shared(file: File) -> io::Result<File> {
-    if let Some(group) = group() {
-        fchown(&file, None, Some(group))?;
-        fchmod(&file, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP)?;
-    }
-    Ok(file)
+pub(crate) fn shared(file: &File) -> io::Result<()> {
+    let Some(group) = group() else { return Ok(()) };
+    fchown(file, None, Some(group))?;
+    Ok(fchmod(file, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP)?)
 }

@@ -9,7 +9,7 @@
 //! ```
 
 use crate::private_dir::PrivateDir;
-use fdguard::Kept;
+use fileguard::{Checked, Kept};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -52,8 +52,9 @@ pub(crate) fn release(id: &str) {
 }
 
 /// The pipe in the session's directory, to be polled; `None` if the owner has closed it.
-pub(crate) fn watch(dir: &PrivateDir) -> io::Result<Option<OwnedFd>> {
-    let pipe = OwnedFd::from(dir.open_file(OWNER)?);
+pub(crate) fn watch(dir: &PrivateDir) -> io::Result<Option<Checked<OwnedFd>>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let pipe = Checked::of(openat(dir.fd()?, OWNER, flags, Mode::empty())?)?;
     if FileType::from_raw_mode(fstat(&pipe)?.st_mode) != FileType::Fifo {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no pipe"));
     }

@@ -14,12 +14,11 @@ pub use error::DirError;
 pub(crate) use spare::is_no_room;
 
 use crate::group::{group, shared};
-use fdguard::{Checked, Reopened, high};
+use fileguard::{Checked, Reopened};
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, Stat, Timestamps, UTIME_NOW, chmodat, chownat, fchmod, fchown, fstat,
     futimens, mkdirat, mknodat, openat, renameat, statat, unlinkat, utimensat,
 };
-use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use rustix::time::Timespec;
 use std::ffi::OsString;
@@ -176,8 +175,8 @@ impl PrivateDir {
     }
 
     /// Opens the directory again: a `flock` lock belongs to the open file description.
-    pub(crate) fn reopen(&self) -> io::Result<OwnedFd> {
-        Ok(high(openat(self.fd()?, ".", OPEN_DIR, Mode::empty())?))
+    pub(crate) fn reopen(&self) -> io::Result<Checked<File>> {
+        self.open_at(".", OPEN_DIR, Mode::empty())
     }
 
     /// The names of its entries. Names that are not UTF-8 are left out; this program makes none.
@@ -204,13 +203,18 @@ impl PrivateDir {
         u64::try_from(blocks).unwrap_or(0) * 512
     }
 
-    pub(crate) fn open_file(&self, name: &str) -> io::Result<File> {
-        Ok(high(openat(self.fd()?, name, OFlags::RDONLY | OPEN_FILE, Mode::empty())?).into())
+    /// Opens a file, without following a link.
+    pub(crate) fn open_at(&self, name: &str, flags: OFlags, mode: Mode) -> io::Result<Checked<File>> {
+        Checked::of(openat(self.fd()?, name, flags | OPEN_FILE, mode)?.into())
+    }
+
+    pub(crate) fn open_file(&self, name: &str) -> io::Result<Checked<File>> {
+        self.open_at(name, OFlags::RDONLY, Mode::empty())
     }
 
     /// Opens the file `name` for reading and writing; it must belong to the owner or the group of the directory.
-    pub(crate) fn open_to_change(&self, name: &str) -> io::Result<File> {
-        let file = File::from(high(openat(self.fd()?, name, OFlags::RDWR | OPEN_FILE, Mode::empty())?));
+    pub(crate) fn open_to_change(&self, name: &str) -> io::Result<Checked<File>> {
+        let file = self.open_at(name, OFlags::RDWR, Mode::empty())?;
         let (stat, own) = (fstat(&file)?, self.stat()?);
         if stat.st_uid != own.st_uid && stat.st_gid != own.st_gid {
             let text = "it belongs to another user than its directory";
@@ -226,18 +230,19 @@ impl PrivateDir {
     }
 
     /// Makes the file `name`, which must not exist yet, for reading and writing; the caller will write `len` bytes.
-    pub(crate) fn create_file(&self, name: &str, len: u64) -> io::Result<File> {
-        shared(self.create_unshared(name, len)?)
+    pub(crate) fn create_file(&self, name: &str, len: u64) -> io::Result<Checked<File>> {
+        let made = self.create_unshared(name, len)?;
+        shared(&made)?;
+        Ok(made)
     }
 
-    fn create_unshared(&self, name: &str, len: u64) -> io::Result<File> {
+    fn create_unshared(&self, name: &str, len: u64) -> io::Result<Checked<File>> {
         // Exceeding the file-size limit would send SIGXFSZ to the traced program, beyond failing.
         if getrlimit(Resource::Fsize).current.is_some_and(|limit| len > limit) {
             let text = "the limit on file sizes is lower; raise it (`ulimit -f`)";
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
         }
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OPEN_FILE;
-        Ok(high(openat(self.fd()?, name, flags, OWNER)?).into())
+        self.open_at(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, OWNER)
     }
 
     /// Makes the named pipe `name`, which must not exist yet.
@@ -250,10 +255,10 @@ impl PrivateDir {
 
     /// Reads the file `name`; fails if it is longer than `most` bytes.
     pub(crate) fn read_file(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
-        Self::read_open(self.open_file(name)?, most)
+        Self::read_open(&*self.open_file(name)?, most)
     }
 
-    fn read_open(file: File, most: u64) -> io::Result<Vec<u8>> {
+    fn read_open(file: &File, most: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         file.take(most + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > most {
@@ -263,19 +268,18 @@ impl PrivateDir {
     }
 
     /// Opens the file `name` for appending; makes it if it does not exist.
-    pub(crate) fn append_file(&self, name: &str) -> io::Result<File> {
-        let flags = OFlags::WRONLY | OFlags::APPEND | OPEN_FILE;
-        match openat(self.fd()?, name, flags | OFlags::CREATE | OFlags::EXCL, OWNER) {
-            Ok(made) => shared(high(made).into()),
-            Err(Errno::EXIST) => Ok(high(openat(self.fd()?, name, flags, Mode::empty())?).into()),
-            Err(errno) => Err(errno.into()),
+    pub(crate) fn append_file(&self, name: &str) -> io::Result<Checked<File>> {
+        let flags = OFlags::WRONLY | OFlags::APPEND;
+        match self.open_at(name, flags | OFlags::CREATE | OFlags::EXCL, OWNER) {
+            Ok(made) => shared(&made).map(|()| made),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open_at(name, flags, Mode::empty()),
+            Err(error) => Err(error),
         }
     }
 
     /// Appends to the existing file `name`, in one write.
     pub(crate) fn append_if_there(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let flags = OFlags::WRONLY | OFlags::APPEND | OPEN_FILE;
-        File::from(high(openat(self.fd()?, name, flags, Mode::empty())?)).write_all(bytes)
+        (&*self.open_at(name, OFlags::WRONLY | OFlags::APPEND, Mode::empty())?).write_all(bytes)
     }
 
     /// Like [`PrivateDir::put_whole`], for the only writer of this file: first removes a temporary file that a killed predecessor left.
@@ -290,9 +294,14 @@ impl PrivateDir {
     }
 
     /// Does the same with a file that `make` has made.
-    fn put_made(&self, name: &str, bytes: &[u8], make: fn(&Self, &str, u64) -> io::Result<File>) -> io::Result<()> {
+    fn put_made(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        make: fn(&Self, &str, u64) -> io::Result<Checked<File>>,
+    ) -> io::Result<()> {
         let temporary = Self::temporary(name);
-        let written = make(self, &temporary, bytes.len() as u64).and_then(|mut file| file.write_all(bytes));
+        let written = make(self, &temporary, bytes.len() as u64).and_then(|file| (&*file).write_all(bytes));
         let moved = written.and_then(|()| Ok(renameat(self.fd()?, &temporary, self.fd()?, name)?));
         if moved.is_err() {
             self.remove_file(&temporary);

@@ -2,6 +2,7 @@
 
 mod modules;
 
+use fileguard::Checked;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;
@@ -141,7 +142,7 @@ pub(crate) fn started_at(pid: u32) -> Option<u64> {
 
 /// Reads a `stat` file by three system calls: recorders do so in each round.
 fn read_stat<'a>(path: &str, bytes: &'a mut [u8; STAT]) -> Option<&'a [u8]> {
-    let length = File::open(path).and_then(|file| fdguard::high(file).read(bytes)).ok()?;
+    let length = File::open(path).and_then(Checked::of).and_then(|file| (&*file).read(bytes)).ok()?;
     Some(&bytes[..length])
 }
 

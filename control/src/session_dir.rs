@@ -35,8 +35,10 @@ pub(crate) use wake::{WAKE, WAKE_SIZE, open as open_wake_file};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::process::{self, ProcessKey};
 use crate::rundir::RunDir;
+use fileguard::Checked;
 use lock::{Lock, OwnLock, is_turn_to_clean, lock_own};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -197,7 +199,7 @@ impl ProcessDir {
     }
 
     /// The file with the word on which the remote consumer sleeps, if the rings are for one.
-    pub(crate) fn wake_file(&self) -> io::Result<Option<std::fs::File>> {
+    pub(crate) fn wake_file(&self) -> io::Result<Option<Checked<File>>> {
         if self.dir.file_len(CONSUMER).is_err() {
             return Ok(None);
         }
@@ -216,14 +218,14 @@ impl ProcessDir {
     }
 
     /// Makes a ring file of `len` bytes.
-    pub(crate) fn make_ring_file(&self, file: &str, len: u64) -> io::Result<std::fs::File> {
+    pub(crate) fn make_ring_file(&self, file: &str, len: u64) -> io::Result<Checked<File>> {
         let made = self.dir.create_file(file, len)?;
         made.set_len(len).inspect_err(|_| self.dir.remove_file(file))?;
         Ok(made)
     }
 
     /// Opens the file with the sum of what the rings of all processes of the session take.
-    pub(crate) fn open_memory(&self) -> Result<std::fs::File, RingDirError> {
+    pub(crate) fn open_memory(&self) -> Result<Checked<File>, RingDirError> {
         ledger::open(&self.session).map_err(|error| self.session.failed("open", MEMORY, error).into())
     }
 

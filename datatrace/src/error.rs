@@ -103,7 +103,7 @@ impl Error {
 
 /// How to mend the error, where that is known.
 fn mend(error: &io::Error) -> &'static str {
-    if let Some(mend) = fdguard::shortage_mend(error) {
+    if let Some(mend) = fileguard::shortage_mend(error) {
         return mend;
     }
     match error.kind() {

@@ -24,6 +24,7 @@ use crate::record_sizes::RecordSizes;
 use crate::ring::{Ring, Side};
 use crate::take::{Journal, Position, Walker, check_layout};
 pub use end::End;
+use fileguard::Checked;
 use ring::RemoteRing;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -167,7 +168,7 @@ impl RemoteConsumer {
 
     /// Adds a ring file, open for reading and writing. `false` if the process has not completed it yet: the caller may try again. A file
     /// that cannot be used is reported in the account, which is not complete then.
-    pub fn add(&mut self, name: &str, path: &Path, file: File) -> bool {
+    pub fn add(&mut self, name: &str, path: &Path, file: Checked<File>) -> bool {
         let remote = match RemoteRing::open(path, file) {
             Ok(Some(remote)) => remote,
             Ok(None) => return false,

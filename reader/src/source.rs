@@ -2,7 +2,7 @@
 //!
 //! A file is not mapped: another process may cut it short at any time, which must cause an error and no signal.
 
-use fdguard::Kept;
+use fileguard::Kept;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;

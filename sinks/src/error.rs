@@ -30,7 +30,7 @@ impl SinkError {
 
 /// The advice that ends a message about this error; empty if there is none.
 pub(crate) fn mend(error: &io::Error) -> &'static str {
-    if let Some(mend) = fdguard::shortage_mend(error) {
+    if let Some(mend) = fileguard::shortage_mend(error) {
         return mend;
     }
     match error.kind() {

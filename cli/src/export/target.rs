@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output;
-use fdguard::shortage_mend;
+use fileguard::shortage_mend;
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::units;
 use clap::{Args, ValueEnum};
-use fdguard::shortage_mend;
+use fileguard::shortage_mend;
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

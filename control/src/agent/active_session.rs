@@ -23,10 +23,11 @@ use crate::spec::{Do, DrainedBy, RuleError, SessionSpec, State, TriggerSpec};
 use crate::state::Round;
 use crate::statistics::{Home, PlannedStatistic, RunningStatistics};
 use crate::trigger::in_process::InProcessTriggers;
-use fdguard::Kept;
+use fileguard::Kept;
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How many recordings may be ending before no new one starts: each still holds its rings, and the number of channels is limited.
@@ -54,7 +55,7 @@ pub(super) struct ActiveSession {
     ended_counters: Counters,
     ended_channels: ChannelCounters,
     /// Watches the process that owns the session, if one does and the session has not ended.
-    owner: Option<Kept<OwnedFd>>,
+    owner: Option<Arc<Kept<OwnedFd>>>,
     owner_ended: bool,
     errors: CurrentErrors,
     /// The error with which the last recording ended.
@@ -110,7 +111,7 @@ impl ActiveSession {
         deadline: Instant,
     ) -> bool {
         self.deadline = deadline;
-        self.owner_ended |= self.owner.as_ref().is_some_and(has_ended);
+        self.owner_ended |= self.owner.as_ref().is_some_and(|owner| has_ended(owner));
         // `SessionSpec::is_over` also covers an owner that cannot be watched.
         let is_running = self.is_running();
         let is_over = |spec: &SessionSpec| is_running && spec.is_over();
@@ -395,7 +396,7 @@ impl ActiveSession {
 
     /// Whether the program has left the descriptor open that tells when the owner ends, if there is one.
     pub(super) fn watches_owner(&self) -> bool {
-        self.owner.as_ref().is_none_or(Kept::is_open)
+        self.owner.as_ref().is_none_or(|owner| owner.is_open())
     }
 
     /// The descriptor that becomes readable when the owner ends.

@@ -2,7 +2,7 @@
 
 use crate::private_dir::DirError;
 use crate::rundir::RunDirError;
-use fdguard::shortage_mend;
+use fileguard::shortage_mend;
 use std::io;
 
 /// The agent could not be started. The program itself is not affected.

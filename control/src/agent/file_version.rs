@@ -29,6 +29,6 @@ pub(super) fn read_if_changed(
         return Ok(None);
     }
     let (author, mut bytes) = (Author::of(&file)?, Vec::new());
-    file.take(SessionSpec::MAX_SIZE + 1).read_to_end(&mut bytes)?;
+    (&*file).take(SessionSpec::MAX_SIZE + 1).read_to_end(&mut bytes)?;
     Ok(Some((found, bytes, author)))
 }

@@ -1,7 +1,7 @@
 //! Descriptors that the agent keeps, so that it can end sessions in a process that may not open another file.
 
 use crate::private_dir::PrivateDir;
-use fdguard::Kept;
+use fileguard::Kept;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use std::io;
 use std::os::fd::OwnedFd;

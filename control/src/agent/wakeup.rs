@@ -1,6 +1,6 @@
 //! Wakes the agent's thread: because something was registered, or because it is to stop.
 
-use fdguard::Waker;
+use fileguard::Waker;
 use rustix::event::Timespec;
 use std::io;
 use std::sync::Arc;

@@ -4,17 +4,18 @@
 use crate::owner_pipe;
 use crate::private_dir::PrivateDir;
 use crate::spec::Owner;
-use fdguard::Kept;
+use fileguard::{Checked, Kept};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The owner of a session.
 #[derive(Debug)]
 pub(super) enum Watched {
     /// It is alive; the descriptor becomes readable when it ends.
-    Alive(Kept<OwnedFd>),
+    Alive(Arc<Kept<OwnedFd>>),
     Ended,
     /// It cannot be watched.
     Unknown,
@@ -24,20 +25,16 @@ pub(super) enum Watched {
 pub(super) fn watch(owner: Owner, dir: &Path) -> Watched {
     let pipe = || owner_pipe::watch(&PrivateDir::open(dir).ok()?).ok();
     if let Some(pipe) = owner.pipe.then(pipe).flatten() {
-        return pipe.map_or(Watched::Ended, keep);
+        return pipe.map_or(Watched::Ended, |pipe| Watched::Alive(pipe.keep()));
     }
     if !owner.is_comparable() {
         return Watched::Unknown;
     }
     let pid = i32::try_from(owner.process.pid).ok().and_then(Pid::from_raw);
-    let fd = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    // Where a pidfd has no inode of its own (before Linux 6.9), the owner is looked at whenever the agent is awake.
+    let fd = pid.and_then(|pid| Checked::of(pidfd_open(pid, PidfdFlags::empty()).ok()?).ok()).map(Checked::keep);
     // Checked after opening, because the id may have been reused before.
-    if owner.is_gone() { Watched::Ended } else { fd.map_or(Watched::Unknown, keep) }
-}
-
-/// Where a pidfd has no inode of its own (before Linux 6.9), the owner is looked at whenever the agent is awake.
-fn keep(fd: OwnedFd) -> Watched {
-    Kept::new(fd).map_or(Watched::Unknown, Watched::Alive)
+    if owner.is_gone() { Watched::Ended } else { fd.map_or(Watched::Unknown, Watched::Alive) }
 }
 
 /// Whether the owner has ended.

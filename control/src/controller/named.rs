@@ -224,7 +224,7 @@ pub(super) fn put(dir: &PrivateDir, name: &str, spec: &SessionSpec, what: &str) 
     }
     let text = spec.to_toml().map_err(|error| ControlError::Spec { session: name.to_owned(), error })?;
     let line = log_line(spec.generation, what);
-    match dir.append_file(LOG).and_then(|mut log| log.write_all(line.as_bytes())) {
+    match dir.append_file(LOG).and_then(|log| (&*log).write_all(line.as_bytes())) {
         Err(error) if !is_no_room(&error) => return Err(dir.failed("write", LOG, error).into()),
         _ => {}
     }

@@ -2,7 +2,7 @@
 
 use super::names::names;
 use super::space::{Allowance, Space, Watch};
-use fdguard::Reopened;
+use fileguard::Reopened;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -83,7 +83,7 @@ impl Write for BoundedFile {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         let taken =
-            fdguard::retried(|| (&*self.file.get()?).write(bytes)).inspect_err(|error| self.space.fail(error))?;
+            fileguard::retried(|| (&*self.file.get()?).write(bytes)).inspect_err(|error| self.space.fail(error))?;
         self.written += taken as u64;
         self.space.add(taken as u64);
         Ok(taken)

@@ -13,6 +13,7 @@
 use super::{PrivateDir, is_no_room};
 use crate::credentials::Credentials;
 use crate::group::{group, readable};
+use fileguard::Checked;
 use rustix::fs::fstat;
 use std::fs::File;
 use std::io;
@@ -58,7 +59,7 @@ impl PrivateDir {
     pub(crate) fn read_authored(&self, name: &str, most: u64) -> io::Result<(Vec<u8>, Author)> {
         let file = self.open_file(name)?;
         let author = Author::of(&file)?;
-        Ok((Self::read_open(file, most)?, author))
+        Ok((Self::read_open(&file, most)?, author))
     }
 
     /// Writes the file `name` atomically, such that the other members of the group can only read it.
@@ -78,7 +79,9 @@ impl PrivateDir {
         Ok(())
     }
 
-    fn create_readable(&self, name: &str, len: u64) -> io::Result<File> {
-        readable(self.create_unshared(name, len)?)
+    fn create_readable(&self, name: &str, len: u64) -> io::Result<Checked<File>> {
+        let made = self.create_unshared(name, len)?;
+        readable(&made)?;
+        Ok(made)
     }
 }

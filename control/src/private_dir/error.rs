@@ -1,7 +1,7 @@
 //! Why a directory cannot be used or trusted.
 
 use super::is_no_room;
-use fdguard::shortage_mend;
+use fileguard::shortage_mend;
 use std::io;
 use std::path::PathBuf;
 

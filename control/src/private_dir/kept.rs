@@ -6,7 +6,7 @@
 
 use super::{DirError, OPEN_DIR, PrivateDir};
 use crate::group::group;
-use fdguard::Reopened;
+use fileguard::Reopened;
 use rustix::fs::{Mode, openat};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;

@@ -50,8 +50,8 @@ impl PrivateDir {
 
     pub(super) fn use_spare(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let spare = Self::spare(name);
-        let mut file = self.open_to_change(&spare)?;
-        file.write_all(bytes)?;
+        let file = self.open_to_change(&spare)?;
+        (&*file).write_all(bytes)?;
         file.set_len(bytes.len() as u64)?;
         // Readers recognise a version by inode and time. The kernel's time stamps are too coarse for an inode that comes back.
         file.set_modified(SystemTime::now())?;

@@ -1,5 +1,6 @@
 //! What code is mapped where in this process, so that readers of its trace can find the functions of call stacks.
 
+use fileguard::Checked;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -58,7 +59,7 @@ fn mapping(line: &str) -> Option<Mapping<'_>> {
 
 /// The build id of an ELF file of 64 bits, from its notes.
 fn build_id(path: &Path) -> Option<String> {
-    let file = File::open(path).ok()?;
+    let file = File::open(path).and_then(Checked::of).ok()?;
     let read = |at: u64, length: u64| {
         let mut bytes = vec![0; usize::try_from(length.min(MAX_NOTES)).ok()?];
         file.read_exact_at(&mut bytes, at).ok().map(|()| bytes)

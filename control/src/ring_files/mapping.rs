@@ -4,7 +4,7 @@
 use super::allocate;
 use super::process_memory::Reservation;
 use crate::session_dir::{MemorySum, ProcessDir};
-use mapguard::Guarded;
+use fileguard::Guarded;
 use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
 use std::fs::File;
 use std::io;

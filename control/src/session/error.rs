@@ -3,7 +3,7 @@
 use super::status::{SinkFailure, Summary};
 use crate::session_dir::RingDirError;
 use crate::spec::{RuleError, SpecError};
-use fdguard::shortage_mend;
+use fileguard::shortage_mend;
 use std::io;
 use tracepoint_core::SwitchError;
 use tracepoint_core::channel::{ConfigError, TooManyEvents};

@@ -111,7 +111,7 @@ pub(super) fn is_alive(dir: &PrivateDir) -> bool {
 pub(super) fn key_here(dir: &PrivateDir) -> Option<ProcessKey> {
     let key = ProcessKey::of_directory(dir.path().file_name()?.to_str()?)?;
     let ring = ring_names(dir).into_iter().next()?;
-    let namespace = pid_namespace_of(&dir.open_file(&ring).ok()?).ok()?;
+    let namespace = pid_namespace_of(&*dir.open_file(&ring).ok()?).ok()?;
     (namespace != 0 && namespace == process::pid_namespace()).then_some(key)
 }
 

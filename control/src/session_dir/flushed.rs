@@ -4,7 +4,7 @@
 //! meets a writer sees two different times, because both go through the file in the same direction, and keeps what it had.
 
 use crate::private_dir::PrivateDir;
-use fdguard::Reopened;
+use fileguard::Reopened;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
@@ -26,7 +26,7 @@ impl FlushedFile {
     pub(super) fn make(dir: &PrivateDir) -> io::Result<Self> {
         let file = dir.create_file(FLUSHED, SIZE as u64)?;
         file.write_all_at(&[0; SIZE], 0)?;
-        let file = Reopened::new(file, &dir.path().join(FLUSHED), OFlags::RDWR | OFlags::NOFOLLOW)?;
+        let file = Reopened::keeping(file, &dir.path().join(FLUSHED), OFlags::RDWR | OFlags::NOFOLLOW)?;
         Ok(Self { file, last: 0 })
     }
 

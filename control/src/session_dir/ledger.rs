@@ -13,6 +13,7 @@
 use super::RINGS;
 use super::lock::{PAUSE, TIMEOUT};
 use crate::private_dir::PrivateDir;
+use fileguard::Checked;
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, fstat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -33,7 +34,7 @@ pub(crate) struct MemorySum {
 }
 
 /// Opens or makes the file of a session in which this process has a directory. It stays, as long as that directory does.
-pub(super) fn open(session: &PrivateDir) -> io::Result<File> {
+pub(super) fn open(session: &PrivateDir) -> io::Result<Checked<File>> {
     let file = locked(session, FlockOperation::NonBlockingLockShared)?;
     // By each process, because the one that made it may not have come this far. A word without memory behind it would end the program.
     fallocate(&file, FallocateFlags::empty(), 0, MEMORY_SIZE as u64)?;
@@ -55,7 +56,7 @@ pub(super) fn remove_unused(session: &PrivateDir) {
 }
 
 /// Opens or makes the file, and waits for the lock on it, for at most a second.
-fn locked(session: &PrivateDir, lock: FlockOperation) -> io::Result<File> {
+fn locked(session: &PrivateDir, lock: FlockOperation) -> io::Result<Checked<File>> {
     for _ in 0..=TIMEOUT.as_millis() / PAUSE.as_millis() {
         let file = match session.open_to_change(MEMORY) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

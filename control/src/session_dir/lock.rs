@@ -10,12 +10,12 @@
 //! notices, and makes another.
 
 use crate::private_dir::PrivateDir;
-use fdguard::Kept;
+use fileguard::{Checked, Kept};
 use memmap2::{Advice, MmapOptions, MmapRaw};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Default timeout, and the interval between attempts. A stopped process that holds the lock must not stop this one.
@@ -27,7 +27,7 @@ pub(crate) const ALIVE: &str = "alive";
 
 /// A locked directory.
 #[derive(Debug)]
-pub(crate) struct Lock(Kept<OwnedFd>);
+pub(crate) struct Lock(Arc<Kept<File>>);
 
 /// The lock of a process on its own directory.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct OwnLock {
     process: u32,
     map: Option<MmapRaw>,
     /// Without a mapping that holds the lock.
-    file: Option<Kept<File>>,
+    file: Option<Arc<Kept<File>>>,
 }
 
 impl Lock {
@@ -50,7 +50,7 @@ impl Lock {
         let fd = dir.reopen()?;
         for _ in 0..=timeout.as_millis() / PAUSE.as_millis() {
             match flock(&fd, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Self(Kept::new(fd)?)),
+                Ok(()) => return Ok(Self(fd.keep())),
                 Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
                 Err(errno) => return Err(errno.into()),
             }
@@ -89,7 +89,7 @@ pub(crate) fn lock_own(parent: &PrivateDir, name: &str, dir: &PrivateDir) -> io:
 }
 
 /// Opens or makes the file whose lock says that the process of `dir` lives.
-fn alive_file(dir: &PrivateDir) -> io::Result<File> {
+fn alive_file(dir: &PrivateDir) -> io::Result<Checked<File>> {
     loop {
         match dir.create_file(ALIVE, 0) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match dir.open_to_change(ALIVE) {
@@ -103,10 +103,10 @@ fn alive_file(dir: &PrivateDir) -> io::Result<File> {
 
 impl OwnLock {
     /// Keeps the lock on `file`, which is the one of `dir`.
-    fn of(file: File, dir: &PrivateDir) -> io::Result<Self> {
+    fn of(file: Checked<File>, dir: &PrivateDir) -> io::Result<Self> {
         let process = std::process::id();
         // The file stays empty: nothing is accessed through the mapping.
-        let map = MmapOptions::new().len(1).map_raw(&file).ok();
+        let map = MmapOptions::new().len(1).map_raw(&*file).ok();
         let map = map.filter(|map| map.advise(Advice::DontFork).is_ok());
         drop(file);
         if map.is_some() && is_locked(dir)? {
@@ -114,7 +114,7 @@ impl OwnLock {
         }
         let file = alive_file(dir)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Self { process, map: None, file: Some(Kept::new(file)?) })
+        Ok(Self { process, map: None, file: Some(file.keep()) })
     }
 
     /// Takes the lock again if it was on a descriptor that the program has closed.
@@ -122,7 +122,7 @@ impl OwnLock {
         if self.file.as_ref().is_some_and(|file| !file.is_open()) {
             let file = alive_file(dir)?;
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-            self.file = Some(Kept::new(file)?);
+            self.file = Some(file.keep());
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl Drop for OwnLock {
     fn drop(&mut self) {
         if self.process != std::process::id() {
             std::mem::forget(self.map.take());
-        } else if let Some(Ok(file)) = self.file.as_ref().map(Kept::get) {
+        } else if let Some(Ok(file)) = self.file.as_ref().map(|file| file.get()) {
             // A child forked meanwhile shares the lock, so closing alone would not release it. Fails only for a bad descriptor.
             let _ = flock(file, FlockOperation::Unlock);
         }
@@ -165,7 +165,7 @@ pub(crate) fn remove_locked(
 fn lock_alive(dir: &PrivateDir) -> io::Result<Lock> {
     let file = alive_file(dir)?;
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(Lock(Kept::new(file.into())?))
+    Ok(Lock(file.keep()))
 }
 
 impl Drop for Lock {

@@ -8,6 +8,7 @@ use super::lock::{Lock, is_locked};
 use super::{CONSUMER, METADATA, OUTPUTS, RINGS, dead, flushed, lease};
 use crate::private_dir::PrivateDir;
 use crate::process::ProcessKey;
+use fileguard::Checked;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -137,7 +138,7 @@ impl RemoteDir {
     }
 
     /// Opens a ring file for reading and writing: the consumer writes back which packets it has consumed.
-    pub(crate) fn ring(&self, name: &str) -> io::Result<(PathBuf, File)> {
+    pub(crate) fn ring(&self, name: &str) -> io::Result<(PathBuf, Checked<File>)> {
         self.with(|dir| Ok((dir.path().join(name), dir.open_to_change(name)?)))
     }
 

@@ -1,6 +1,7 @@
 //! The file with the word on which the remote consumer of a session sleeps, and by which the processes of the session wake it.
 
 use crate::private_dir::PrivateDir;
+use fileguard::Checked;
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::File;
 use std::io;
@@ -11,7 +12,7 @@ pub(crate) const WAKE: &str = "wake";
 pub(crate) const WAKE_SIZE: usize = 4096;
 
 /// Opens the file in the directory of a session, and makes it if it does not exist: the consumer and the processes come in any order.
-pub(crate) fn open(session: &PrivateDir) -> io::Result<File> {
+pub(crate) fn open(session: &PrivateDir) -> io::Result<Checked<File>> {
     let file = match session.create_file(WAKE, WAKE_SIZE as u64) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => session.open_to_change(WAKE)?,
         made => made?,

@@ -1,7 +1,7 @@
 //! The registered state dumps of the program.
 
 use super::dump::Dump;
-use fdguard::Waker;
+use fileguard::Waker;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -5,6 +5,7 @@ use super::index::{Entry, Index, SUFFIX};
 use crate::private_dir::PrivateDir;
 use crate::process::ProcessKey;
 use crate::spec::Rule;
+use fileguard::Checked;
 use serde::Serialize;
 use std::fs::File;
 use std::io;
@@ -96,7 +97,7 @@ impl SessionStatistics {
         let shift = index.shift_to_here();
         let Index { process, name, statistics, .. } = index;
         let mut results = Vec::new();
-        let mut open: Option<(String, File)> = None;
+        let mut open: Option<(String, Checked<File>)> = None;
         for entry in statistics {
             match read_one(dir, &mut open, &entry) {
                 Ok(mut snapshot) => {
@@ -147,7 +148,7 @@ impl SessionStatistics {
     }
 }
 
-fn read_one(dir: &PrivateDir, open: &mut Option<(String, File)>, entry: &Entry) -> io::Result<Snapshot> {
+fn read_one(dir: &PrivateDir, open: &mut Option<(String, Checked<File>)>, entry: &Entry) -> io::Result<Snapshot> {
     let bad = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
     if open.as_ref().is_none_or(|(name, _)| *name != entry.file) {
         if entry.file.contains('/') {

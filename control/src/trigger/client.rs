@@ -4,7 +4,7 @@ use super::error::TriggerError;
 use super::message::{Decoder, Message, Notification, subscribe};
 use super::socket::{NOTIFY, connect_to};
 use crate::rundir::RunDir;
-use fdguard::Kept;
+use fileguard::Kept;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};

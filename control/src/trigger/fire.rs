@@ -23,7 +23,7 @@ use crate::nearest::nearest_names;
 use crate::process::ProcessKey;
 use crate::rundir::RunDir;
 use crate::spec::{Do, DrainedBy, RuleStatistic, Threshold, TriggerSpec, When};
-use fdguard::Kept;
+use fileguard::Kept;
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::fs;

@@ -14,7 +14,7 @@ use super::error::TriggerError;
 use super::peer::peer_of;
 use crate::group::group;
 use crate::private_dir::PrivateDir;
-use fdguard::Kept;
+use fileguard::Kept;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, chmodat, chownat, flock};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
@@ -22,6 +22,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The name of the socket.
@@ -37,7 +38,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub(super) struct OwnedSocket {
     dir: PrivateDir,
     pub(super) fd: OwnedFd,
-    _lock: File,
+    _lock: Arc<Kept<File>>,
 }
 
 impl OwnedSocket {
@@ -66,7 +67,7 @@ impl OwnedSocket {
             Ok(fd)
         };
         let fd = made().map_err(TriggerError::socket(&path))?;
-        Ok(Self { dir, fd, _lock: lock })
+        Ok(Self { dir, fd, _lock: lock.keep() })
     }
 
     pub(super) fn path(&self) -> PathBuf {

@@ -8,7 +8,7 @@ use super::Storage;
 use super::header_page::HeaderPage;
 use crate::error::Error;
 use crate::header::HEADER_SIZE;
-use fdguard::{Reopened, retried};
+use fileguard::{Reopened, retried};
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock, fstatvfs};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};

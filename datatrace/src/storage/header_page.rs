@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "a raw pointer into a mapping is the only way to store the header as a whole")]
 
 use crate::header::HEADER_SIZE;
-use mapguard::Guarded;
+use fileguard::Guarded;
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::fstatfs;
 use std::fs::File;

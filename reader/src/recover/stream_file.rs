@@ -4,7 +4,7 @@ use super::RecoverError;
 use super::target::Target;
 use crate::account::{Before, StreamAccount};
 use crate::checksum::sealed;
-use fdguard::Kept;
+use fileguard::Kept;
 use std::fs::File;
 use std::io::Write;
 use tracepoint_ring::channel::PacketHeader;

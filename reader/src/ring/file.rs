@@ -1,7 +1,7 @@
 //! A ring file that can be closed while nothing reads it: who reads the rings of a thousand processes may not open that many files.
 
 use super::bytes::Bytes;
-use fdguard::Reopened;
+use fileguard::{Checked, Reopened};
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
@@ -16,8 +16,8 @@ const FLAGS: OFlags = OFlags::RDWR.union(OFlags::NOFOLLOW).union(OFlags::NONBLOC
 pub(crate) struct RingFile(Reopened<File>);
 
 impl RingFile {
-    pub(crate) fn new(path: &Path, file: File) -> io::Result<Self> {
-        Reopened::new(file, path, FLAGS).map(Self)
+    pub(crate) fn new(path: &Path, file: Checked<File>) -> io::Result<Self> {
+        Reopened::keeping(file, path, FLAGS).map(Self)
     }
 
     /// Closes it; the next access opens it again.
@@ -52,7 +52,8 @@ mod tests {
         let temp = tempfile::tempdir()?;
         let path = temp.path().join("0-0.ring");
         fs::write(&path, b"ring")?;
-        let file = Arc::new(RingFile::new(&path, File::options().read(true).write(true).open(&path)?)?);
+        let file = Checked::of(File::options().read(true).write(true).open(&path)?)?;
+        let file = Arc::new(RingFile::new(&path, file)?);
         file.close();
         let mut bytes = [0; 4];
         file.fill(&mut bytes, 0)?;

@@ -2,7 +2,7 @@
 //! closes it between two accesses, and a program may close all descriptors; then it must not be renamed.
 
 use super::CtfError;
-use fdguard::{Checked, Reopened};
+use fileguard::{Checked, Reopened};
 use rustix::fs::{AtFlags, Dir, FallocateFlags, Mode, OFlags, fallocate, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::CString;
@@ -63,19 +63,19 @@ impl Directory {
     }
 
     /// Creates a file, which must not exist, and opens it for appending.
-    pub(super) fn create_file(&self, name: &str) -> io::Result<File> {
+    pub(super) fn create_file(&self, name: &str) -> io::Result<Checked<File>> {
         self.file(name, OFlags::APPEND | OFlags::CREATE | OFlags::EXCL)
     }
 
     /// Opens an existing file for appending.
-    pub(super) fn open_file(&self, name: &str) -> io::Result<File> {
+    pub(super) fn open_file(&self, name: &str) -> io::Result<Checked<File>> {
         self.file(name, OFlags::APPEND)
     }
 
-    fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
+    fn file(&self, name: &str, flags: OFlags) -> io::Result<Checked<File>> {
         let flags = flags | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
-        fdguard::retried(|| Ok(fdguard::high(openat(self.fd()?, name, flags, mode)?).into()))
+        fileguard::retried(|| Checked::of(openat(self.fd()?, name, flags, mode)?.into()))
     }
 
     /// Reserves disk space for a file that [`Directory::put_whole`] will write. If the space cannot be reserved, that call may fail.
@@ -92,8 +92,8 @@ impl Directory {
         self.make_folder(folder)?;
         let temporary = temporary(folder, name);
         // Written from the start, over what an earlier attempt has left, so that the reserved space is used.
-        let mut file = self.file(&temporary, OFlags::CREATE)?;
-        let written = file.write_all(bytes).and_then(|()| file.set_len(bytes.len() as u64));
+        let file = self.file(&temporary, OFlags::CREATE)?;
+        let written = (&*file).write_all(bytes).and_then(|()| file.set_len(bytes.len() as u64));
         let moved =
             written.and_then(|()| Ok(renameat(self.fd()?, &temporary, self.fd()?, format!("{folder}/{name}"))?));
         if moved.is_err() {

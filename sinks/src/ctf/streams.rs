@@ -8,13 +8,14 @@
 //! and reserved where it is not.
 
 use super::directory::Directory;
-use fdguard::Kept;
+use fileguard::Kept;
 use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
+use std::sync::Arc;
 use tracepoint_ring::channel::HEADER_SIZE;
 
 /// The space that is reserved behind the last packet, for the empty packet that ends the stream.
@@ -31,7 +32,7 @@ const PAGE: u64 = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     lengths: HashMap<String, Length>,
-    open: Option<(String, Kept<File>)>,
+    open: Option<(String, Arc<Kept<File>>)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,7 +51,7 @@ impl Streams {
     /// Appends `bytes` to the file `name`, all or nothing; the first call creates the file. Behind a piece larger than a packet's
     /// header, space for another header is reserved.
     pub(super) fn append(&mut self, directory: &Directory, name: &str, bytes: &[u8]) -> io::Result<()> {
-        fdguard::retried(|| self.try_append(directory, name, bytes))
+        fileguard::retried(|| self.try_append(directory, name, bytes))
     }
 
     fn try_append(&mut self, directory: &Directory, name: &str, bytes: &[u8]) -> io::Result<()> {
@@ -64,7 +65,7 @@ impl Streams {
                 self.lengths
                     .entry(name.to_owned())
                     .or_insert_with(|| Length { in_memory: in_memory(), ..Length::default() });
-                &mut other.insert((name.to_owned(), Kept::new(file)?)).1
+                &mut other.insert((name.to_owned(), file.keep())).1
             }
         };
         let mut file = file.get()?;

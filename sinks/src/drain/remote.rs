@@ -11,6 +11,7 @@ use crate::description::{ChannelDescription, EventDescription};
 use crate::error::SinkError;
 use crate::sink::StreamInfo;
 use crate::trace_info::TraceInfo;
+use fileguard::Checked;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -104,7 +105,7 @@ impl Drain<RemoteRings> {
     }
 
     /// Adds a ring file, open for reading and writing; `false` if it is not a ring yet, so that it can be tried again.
-    pub fn add_ring(&mut self, name: &str, path: &Path, file: File) -> bool {
+    pub fn add_ring(&mut self, name: &str, path: &Path, file: Checked<File>) -> bool {
         self.source.consumer.add(name, path, file)
     }
 

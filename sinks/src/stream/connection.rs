@@ -1,7 +1,7 @@
 //! The connections to a peer, which never block: what cannot be sent now waits in memory, and what has come is kept until it is whole.
 
 use crate::destination::Destination;
-use fdguard::Kept;
+use fileguard::Kept;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;

@@ -47,7 +47,7 @@ pub struct Driver {
     datagrams: UdpSocket,
     far: Far,
     /// The near end before the session is opened; then the session.
-    near: Option<fdguard::Kept<TcpStream>>,
+    near: Option<fileguard::Kept<TcpStream>>,
     session: Option<Collector>,
     now: Instant,
     /// The time of the trace, the next number of each stream, and the events of all packets.
@@ -255,13 +255,13 @@ impl Driver {
 }
 
 /// A connection without the pause that follows the end of one, so that many thousands of inputs find ports.
-fn connect(listener: &TcpListener) -> io::Result<(fdguard::Kept<TcpStream>, Far)> {
+fn connect(listener: &TcpListener) -> io::Result<(fileguard::Kept<TcpStream>, Far)> {
     let near = TcpStream::connect(listener.local_addr()?)?;
     let (control, _) = listener.accept()?;
     set_socket_linger(&control, Some(Duration::ZERO))?;
     near.set_nonblocking(true)?;
     control.set_nonblocking(true)?;
-    Ok((fdguard::Kept::new(near)?, Far { control, data: None, said: Vec::new(), data_said: Vec::new() }))
+    Ok((fileguard::Kept::new(near)?, Far { control, data: None, said: Vec::new(), data_said: Vec::new() }))
 }
 
 fn receive(socket: &mut TcpStream, into: &mut Vec<u8>) {

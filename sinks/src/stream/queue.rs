@@ -9,7 +9,7 @@ use super::rate::Rate;
 use crate::account::Account;
 use crate::sink::StreamInfo;
 use crate::stream_stats::{LostPackets, StreamStats};
-use fdguard::Waker;
+use fileguard::Waker;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -35,7 +35,7 @@ use super::session::{Identity, Next, Trouble};
 use super::streams::Streams;
 use super::throttle::{Throttle, Ticket};
 use crate::stream_stats::LostPackets;
-use fdguard::Kept;
+use fileguard::Kept;
 use heartbeat::Heartbeat;
 use replies::Expected;
 use rustix::event::{PollFd, PollFlags};

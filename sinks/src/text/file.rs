@@ -1,6 +1,6 @@
 //! The file of a text sink.
 
-use fdguard::Reopened;
+use fileguard::Reopened;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ impl TextFile {
 
 impl Write for TextFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        fdguard::retried(|| (&*self.0.get()?).write(bytes))
+        fileguard::retried(|| (&*self.0.get()?).write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {

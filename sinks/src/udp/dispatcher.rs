@@ -13,7 +13,7 @@ use super::session::legacy::LegacySession;
 use super::session::{Context, Next};
 use super::split::Splitter;
 use super::stats::Counters;
-use fdguard::Kept;
+use fileguard::Kept;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 use crate::ctf::MetadataText;
 use crate::description::{ChannelDescription, EventDescription};
 use crate::error::SinkError;
-use fdguard::Kept;
+use fileguard::Kept;
 use rustix::fs::{FileType, Mode, OFlags};
 use std::fs::{self, File};
 use std::io::{self, Read};

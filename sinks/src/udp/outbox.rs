@@ -1,6 +1,6 @@
 //! Sends datagrams to a client, many in one system call.
 
-use fdguard::Kept;
+use fileguard::Kept;
 use rustix::net::{
     AddressFamily, MMsgHdr, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, bind, connect, sendmmsg,
     socket_with, sockopt,

@@ -5,7 +5,7 @@
 use super::ingest::Messages;
 use super::losses::{LossReason, LostEvents};
 use super::options::DropPolicy;
-use fdguard::Waker;
+use fileguard::Waker;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -10,7 +10,7 @@ use super::worker::Worker;
 use crate::account::Account;
 use crate::error::SinkError;
 use crate::udp_stats::{UdpStats, UdpWatch};
-use fdguard::Kept;
+use fileguard::Kept;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;

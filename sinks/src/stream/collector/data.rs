@@ -5,7 +5,7 @@ use crate::stream::connection::write_parts;
 use crate::stream::queue::QueuedPacket;
 use crate::stream::streams::SentStream;
 use crate::stream::throttle::{Framing, Ticket};
-use fdguard::Kept;
+use fileguard::Kept;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, TcpStream, UdpSocket};

@@ -171,10 +171,10 @@ impl Greeting {
 /// Attaches a data connection.
 fn open_tcp(
     control: &mut Control,
-    data: fdguard::Kept<TcpStream>,
+    data: fileguard::Kept<TcpStream>,
     welcome: &Greeting,
     deadline: Instant,
-) -> Result<fdguard::Kept<TcpStream>, Trouble> {
+) -> Result<fileguard::Kept<TcpStream>, Trouble> {
     let mut done = 0;
     // 32 bytes fit into the buffer of a new socket.
     if !write_parts(&data, [&Attach { token: welcome.token }.encode(), &[]], &mut done, usize::MAX)? {

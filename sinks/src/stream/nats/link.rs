@@ -8,7 +8,7 @@
 //! A connection that is lost ends the thread, and the worker opens another one.
 
 use crate::stream::session::Trouble;
-use fdguard::{Source, Waker};
+use fileguard::{Source, Waker};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;

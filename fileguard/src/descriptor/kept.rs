@@ -1,5 +1,6 @@
 //! A descriptor that is known by its inode.
 
+use super::closing::close;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{FileType, fstat};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
@@ -61,11 +62,15 @@ impl<T: Descriptor> Kept<T> {
     ///
     /// As [`Kept::new`].
     pub fn with_its_number(held: T) -> io::Result<Self> {
-        let identity = Identity::of(&held)?;
-        if is_shared(identity) {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, "the descriptor has no inode of its own"));
+        let refused = || io::Error::new(io::ErrorKind::Unsupported, "the descriptor has no inode of its own");
+        let found = Identity::of(&held).and_then(|of| if is_shared(of) { Err(refused()) } else { Ok(of) });
+        match found {
+            Ok(identity) => Ok(Self { held: Some(held), identity }),
+            Err(error) => {
+                close(held);
+                Err(error)
+            }
         }
-        Ok(Self { held: Some(held), identity })
     }
 
     /// Whether the descriptor is still the same.
@@ -100,19 +105,25 @@ impl<T: Descriptor> Kept<T> {
 
 impl<T: Descriptor> Drop for Kept<T> {
     fn drop(&mut self) {
-        // The number may be the program's by now.
-        if !self.is_open() {
-            std::mem::forget(self.held.take());
+        let is_open = self.is_open();
+        match self.held.take() {
+            Some(held) if is_open => close(held),
+            // The number may be the program's by now.
+            closed => std::mem::forget(closed),
         }
     }
 }
 
-/// Gives a descriptor a high number, if there is one: for one that is used for a moment. If the program closes it meanwhile, a file that it opens
-/// then does not get its number.
-pub fn high<T: Descriptor>(held: T) -> T {
+/// Gives a descriptor a high number, if there is one.
+fn high<T: Descriptor>(held: T) -> T {
     let low: OwnedFd = held.into();
-    let high = fcntl_dupfd_cloexec(&low, base());
-    high.unwrap_or(low).into()
+    match fcntl_dupfd_cloexec(&low, base()) {
+        Ok(high) => {
+            close(low);
+            high.into()
+        }
+        Err(_) => low.into(),
+    }
 }
 
 /// The program has closed a descriptor.
@@ -156,7 +167,8 @@ fn base() -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nix::unistd::close;
+    use crate::{Checked, Reopened, Waker};
+    use nix::unistd::close as close_number;
     use rustix::io::fcntl_getfd;
     use std::fs::File;
     use std::io::{Read, Write};
@@ -165,7 +177,7 @@ mod tests {
     /// Has the program close the descriptor, and use its number for `other`.
     fn reuse<T: Descriptor>(kept: &Kept<T>, other: &File) -> File {
         let number = kept.held().expect("it is held").as_fd().as_raw_fd();
-        close(number).expect("it is open");
+        close_number(number).expect("it is open");
         let reused = fcntl_dupfd_cloexec(other, number).expect("it is free");
         assert_eq!(reused.as_raw_fd(), number);
         reused.into()
@@ -184,6 +196,22 @@ mod tests {
         let mut contents = Vec::new();
         other.read_to_end(&mut contents)?;
         assert_eq!(contents, b"");
+        Ok(())
+    }
+
+    /// A debug build would end if one of them were dropped as the standard library does it.
+    #[test]
+    fn descriptors_that_the_program_has_closed_are_dropped_in_silence() -> io::Result<()> {
+        let kept = Kept::new(tempfile::tempfile()?)?;
+        let opened = Checked::of(tempfile::tempfile()?)?;
+        for number in [kept.get()?.as_raw_fd(), opened.as_raw_fd()] {
+            close_number(number)?;
+        }
+        drop((kept, opened));
+        // A number that no other test gets.
+        let closed = File::from(fcntl_dupfd_cloexec(&tempfile::tempfile()?, 960)?);
+        close_number(closed.as_raw_fd())?;
+        assert!(Kept::new(closed).is_err_and(|error| is_closed(&error)));
         Ok(())
     }
 
@@ -209,10 +237,10 @@ mod tests {
         let temp = tempfile::tempdir()?;
         let path = temp.path().join("file");
         let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::APPEND;
-        let kept = crate::Reopened::new(File::options().append(true).create(true).open(&path)?, &path, flags)?;
+        let kept = Reopened::new(File::options().append(true).create(true).open(&path)?, &path, flags)?;
         (&*kept.get()?).write_all(b"one ")?;
         let number = kept.get()?.as_raw_fd();
-        close(number)?;
+        close_number(number)?;
         let own = tempfile::tempfile()?;
         let reused = File::from(fcntl_dupfd_cloexec(&own, number)?);
         (&*kept.get()?).write_all(b"two")?;
@@ -230,14 +258,14 @@ mod tests {
     #[test]
     fn closing_the_pipe_wakes_who_sleeps_on_it() -> io::Result<()> {
         use rustix::event::{PollFd, PollFlags, poll};
-        let waker = crate::Waker::new()?;
+        let waker = Waker::new()?;
         let source = waker.source()?;
         let written = waker.written();
         let sleeper = std::thread::spawn(move || {
             let mut fds = [PollFd::new(&source, PollFlags::IN)];
             poll(&mut fds, None).map(|_| fds[0].revents())
         });
-        close(written)?;
+        close_number(written)?;
         let seen = sleeper.join().map_err(|_| io::Error::other("it panicked"))??;
         assert!(seen.contains(PollFlags::HUP), "{seen:?}");
         assert!(!waker.is_open());

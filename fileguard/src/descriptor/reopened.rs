@@ -1,10 +1,9 @@
 //! A file or directory that is opened again if the program has closed it.
 
-use crate::kept::{Descriptor, Identity, Kept};
+use super::checked::Checked;
+use super::kept::{Descriptor, Identity, Kept};
 use rustix::fs::{Mode, OFlags};
 use std::io;
-use std::ops::Deref;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -31,10 +30,19 @@ impl<T: Descriptor> Reopened<T> {
     ///
     /// If the descriptor cannot be looked at, or the working directory is unknown and `path` is relative.
     pub fn new(held: T, path: &Path, flags: OFlags) -> io::Result<Self> {
-        let kept = Kept::new(held)?;
+        Self::keeping(Checked::of(held)?, path, flags)
+    }
+
+    /// The same with a descriptor that is checked already.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reopened::new`].
+    pub fn keeping(opened: Checked<T>, path: &Path, flags: OFlags) -> io::Result<Self> {
+        let kept = opened.keep();
         let (path, identity) = (std::path::absolute(path)?, kept.identity());
         let flags = flags.difference(OFlags::CREATE | OFlags::EXCL | OFlags::TRUNC).union(OFlags::CLOEXEC);
-        Ok(Self { path, flags, identity, prepare: None, open: Mutex::new(Some(Arc::new(kept))) })
+        Ok(Self { path, flags, identity, prepare: None, open: Mutex::new(Some(kept)) })
     }
 
     /// Has `prepare` called each time that it was opened again.
@@ -63,37 +71,18 @@ impl<T: Descriptor> Reopened<T> {
     pub fn get(&self) -> io::Result<Checked<T>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = open.as_ref().filter(|kept| kept.is_open()) {
-            return Ok(Checked(Arc::clone(kept)));
+            return Ok(Checked::compared(Arc::clone(kept)));
         }
-        let fd = rustix::fs::open(&self.path, self.flags, Mode::empty())?;
-        if Identity::of(&fd)? != self.identity {
+        let kept = Kept::new(T::from(rustix::fs::open(&self.path, self.flags, Mode::empty())?))?;
+        if kept.identity() != self.identity {
             return Err(io::Error::new(io::ErrorKind::NotFound, "another file is in its place"));
         }
-        let held = T::from(fd);
-        self.prepare.map_or(Ok(()), |prepare| prepare(&held))?;
-        Ok(Checked(Arc::clone(open.insert(Arc::new(Kept::new(held)?)))))
+        self.prepare.map_or(Ok(()), |prepare| prepare(kept.get()?))?;
+        Ok(Checked::compared(Arc::clone(open.insert(Arc::new(kept)))))
     }
 
     /// Closes it until the next access.
     pub fn close(&self) {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-}
-
-/// An open descriptor that has just been compared.
-#[derive(Debug)]
-pub struct Checked<T: Descriptor>(Arc<Kept<T>>);
-
-impl<T: Descriptor> Deref for Checked<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        self.0.held().expect("taken by drop only")
-    }
-}
-
-impl<T: Descriptor> AsFd for Checked<T> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        (**self).as_fd()
     }
 }

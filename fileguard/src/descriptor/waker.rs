@@ -1,6 +1,6 @@
 //! Wakes a thread that sleeps in `poll`.
 
-use crate::kept::Kept;
+use super::kept::Kept;
 use rustix::io::{read, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;

@@ -8,11 +8,11 @@
 //! * [`Reopened`] has its path, too, and is opened again.
 //! * [`Waker`] wakes a thread in `poll`, and makes it notice that the program has closed the descriptors.
 //!
-//! Descriptors without an inode of their own (eventfd, epoll, inotify, timerfd) cannot be kept in this way. What is used for a moment only, opened,
-//! used and closed by one call, needs no `Kept`, but a [high](high()) number all the same.
+//! Descriptors without an inode of their own (eventfd, epoll, inotify, timerfd) cannot be kept in this way. What is used for a moment only,
+//! opened, used and closed by one call, is [`Checked`]: the standard library ends a debug build that drops a file which the program has closed.
 //!
 //! ```
-//! use fdguard::Kept;
+//! use fileguard::Kept;
 //! use std::fs::File;
 //! use std::io::Write;
 //!
@@ -21,12 +21,15 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod checked;
+mod closing;
 mod kept;
 mod limit;
 mod reopened;
 mod waker;
 
-pub use kept::{Descriptor, Kept, high, is_closed, retried};
+pub use checked::Checked;
+pub use kept::{Descriptor, Kept, is_closed, retried};
 pub use limit::shortage_mend;
-pub use reopened::{Checked, Reopened};
+pub use reopened::Reopened;
 pub use waker::{Source, Waker};
