@@ -3,6 +3,7 @@
 # program built with panic=unwind survives, and says nothing if it has asked for silence. A flight recorder takes a snapshot before a panic ends the program.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+[ $# -eq 0 ] || { echo "usage: scripts/abort.sh" >&2; exit 2; }
 target=${CARGO_TARGET_DIR:-$PWD/target/fixtures}
 # The abort is expected: no core file of it.
 ulimit -c 0

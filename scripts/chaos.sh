@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-case "${1-}" in
+case "$*" in
     "") sizes=("5 3 60") ;;
     --long) sizes=("20 3 10000" "300 3 400") ;;
     *) echo "usage: scripts/chaos.sh [--long]" >&2; exit 2 ;;

@@ -21,7 +21,7 @@ usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; }
 long=
 case "${1-}" in
     -h | --help) usage; exit ;;
-    --list) mode=list ;;
+    --list) shift; no_more "$@"; mode=list ;;
     --long)
         long=--long
         shift
@@ -50,10 +50,10 @@ step --disk 2 portable scripts/portable.sh
 step --disk 3 abort scripts/abort.sh
 step --disk 4 --needs valgrind --needs gdb --needs perf matrix scripts/matrix.sh ${long}
 step --disk 3 kills scripts/kills.sh ${long}
-${long:+step --disk 3 chaos scripts/chaos.sh --long}
-${long:+step --disk 4 soak scripts/soak.sh --long}
-${long:+step --disk 3 service scripts/service.sh}
-${long:+step --disk 4 --needs valgrind peers scripts/peers.sh --quick --no-counts}
+step --long --disk 3 chaos scripts/chaos.sh --long
+step --long --disk 4 soak scripts/soak.sh --long
+step --disk 3 service scripts/service.sh
+step --long --disk 4 --needs valgrind peers scripts/peers.sh --quick --no-counts
 step --disk 3 --needs valgrind budgets scripts/budgets.sh
 step --disk 3 --needs valgrind helgrind scripts/helgrind.sh
 step --disk 2 models scripts/models.sh ${long}

@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 docs=
-case "${1-}" in
+case "$*" in
     "") ;;
     --docs) docs=yes ;;
     *) echo "usage: scripts/costs.sh [--docs]" >&2; exit 2 ;;

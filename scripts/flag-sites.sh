@@ -3,6 +3,7 @@
 # that load a flag, on a platform whose sites are patched otherwise.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+[ $# -eq 0 ] || { echo "usage: scripts/flag-sites.sh" >&2; exit 2; }
 # What the features leave out must not leave unused code, or need something that is left out. The whole workspace has all of them.
 for features in session dt stream udp; do
     cargo clippy -q -p tracepoint --features "$features" -- -D warnings

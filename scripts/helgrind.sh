@@ -6,6 +6,7 @@
 # TRACEPOINT_ROUNDS sets how many registrations each changing thread makes in the first run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+[ $# -eq 0 ] || { echo "usage: scripts/helgrind.sh" >&2; exit 2; }
 root=$PWD
 target=${CARGO_TARGET_DIR:-$root/target}/helgrind
 

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-case "${1-}" in
+case "$*" in
     "") kills=100; profile=() ;;
     --long) kills=10000; profile=(--release) ;;
     *) echo "usage: scripts/kills.sh [--long]" >&2; exit 2 ;;

@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 long=
-case "${1-}" in
+case "$*" in
     "") ;;
     --long) long=yes ;;
     *) echo "usage: scripts/matrix.sh [--long]" >&2; exit 2 ;;

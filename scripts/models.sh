@@ -4,18 +4,18 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+case "$*" in
+    "" | --mutate | --long) ;;
+    *) echo "usage: scripts/models.sh [--mutate|--long]" >&2; exit 2 ;;
+esac
+
 run_models() { # in the current directory; with options for cargo
     RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$target" cargo test -q -p tracepoint-models --release --lib "$@"
 }
 
 target=${CARGO_TARGET_DIR:-$PWD/target}/loom
 run_models
-
-case "${1-}" in
-    "") exit 0 ;;
-    --mutate | --long) ;;
-    *) echo "usage: scripts/models.sh [--mutate|--long]" >&2; exit 2 ;;
-esac
+[ $# -gt 0 ] || exit 0
 
 root=$PWD
 # Its own: cargo may take the artifact of a copy for that of the tree.

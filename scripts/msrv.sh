@@ -3,6 +3,7 @@
 # newer parts of the standard library in any case.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+[ $# -eq 0 ] || { echo "usage: scripts/msrv.sh" >&2; exit 2; }
 
 declared=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 toolchain=$(rustup toolchain list 2>/dev/null | grep -o "^$declared[.0-9]*-[^ ]*" | head -n 1 || true)

@@ -3,6 +3,7 @@
 # the trace that stands below that block.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+[ $# -eq 0 ] || { echo "usage: scripts/new-program.sh" >&2; exit 2; }
 root=$PWD
 # That of the workspace: what it has built of other crates serves here as well.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-case ${1-} in
+case "$*" in
     '' | --picture) ;;
     *) echo "usage: scripts/service.sh [--picture]" >&2; exit 2 ;;
 esac

@@ -33,7 +33,7 @@ of_ci=(
     liblttng-ust-dev # programs that LTTng traces
     openjdk-17-jre-headless # runs Spark
 )
-case "${1-}" in
+case "$*" in
     "") ci=no ;;
     --ci) ci=yes; packages+=("${of_ci[@]}") ;;
     *) sed -n '2,/^set /s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;

@@ -15,7 +15,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-case "${1-}" in
+case "$*" in
     "") size="30 60 3" ;;
     --long) size="200 1800 10" ;;
     -h | --help) sed -n '2,/^set/{/^set/!s/^# \{0,1\}//p}' "$0"; exit ;;

@@ -1,7 +1,7 @@
 # Runs named steps one after the other and prints a table of them: for scripts that begin with `. scripts/steps.sh`.
 #
 #   steps NAME…                                      the steps that are wanted; without a name, all
-#   step [--needs PROGRAM]… [--disk GIB] NAME COMMAND…
+#   step [--long] [--needs PROGRAM]… [--disk GIB] NAME COMMAND…      with --long: only where $long is set
 #   finish                                           prints the table; its status is 0 if every step passed
 #
 # A step that fails does not keep the others from running. One whose programs are missing, or for which the disk has no room, is not run,
@@ -14,6 +14,7 @@ trap 'rm -f "$TRACEPOINT_SKIPPED"' EXIT
 
 wanted=()
 known=()
+long_only=()
 rows=()
 passed=0
 failed=0
@@ -22,7 +23,27 @@ not_run=0
 mode=run
 
 steps() {
+    local word
+    for word in "$@"; do
+        case $word in
+            -*) echo "options stand before the names of steps, and \`$word\` is none that goes with them" >&2; usage >&2; exit 2 ;;
+        esac
+    done
     wanted=("$@")
+}
+
+# For options that choose the steps themselves: no words follow them.
+no_more() {
+    [ $# -eq 0 ] || { echo "names of steps do not go with this option: $*" >&2; usage >&2; exit 2; }
+}
+
+# The directory into which cargo builds, or the nearest one above it that exists.
+build_directory() {
+    local directory=${CARGO_TARGET_DIR:-.}
+    while [ ! -d "$directory" ]; do
+        directory=$(dirname "$directory")
+    done
+    printf '%s\n' "$directory"
 }
 
 # Prints what keeps a step from running, if anything does.
@@ -36,9 +57,10 @@ obstacle() { # GiB, program…
         echo "${missing[*]} missing: scripts/setup.sh --ci installs it"
         return
     fi
-    local free
-    free=$(df --output=avail -BG . | tail -n 1 | tr -dc 0-9)
-    [ "$free" -ge "$disk" ] || echo "needs $disk GiB of disk, and $free are free: remove target/ of other checkouts, or set CARGO_TARGET_DIR"
+    local directory free
+    directory=$(build_directory)
+    free=$(df --output=avail -BG "$directory" | tail -n 1 | tr -dc 0-9)
+    [ "$free" -ge "$disk" ] || echo "needs $disk GiB of disk, and $free are free in $(realpath "$directory"): remove target/ of other checkouts, or set CARGO_TARGET_DIR"
 }
 
 row() { # name, wall, CPU, result
@@ -46,9 +68,10 @@ row() { # name, wall, CPU, result
 }
 
 step() {
-    local needs=() disk=1
+    local needs=() disk=1 only_long=
     while :; do
         case $1 in
+            --long) only_long=yes; shift ;;
             --needs) needs+=("$2"); shift 2 ;;
             --disk) disk=$2; shift 2 ;;
             *) break ;;
@@ -56,11 +79,15 @@ step() {
     done
     local name=$1
     shift
-    known+=("$name")
     if [ "$mode" = list ]; then
-        printf '%-12s %s%s\n' "$name" "$*" "${needs[0]+  (needs ${needs[*]})}"
+        printf '%-12s %s%s%s\n' "$name" "$*" "${needs[0]+  (needs ${needs[*]})}" "${only_long:+  (with --long alone)}"
         return
     fi
+    if [ "$only_long" ] && [ -z "${long-}" ]; then
+        long_only+=("$name")
+        return
+    fi
+    known+=("$name")
     [ ${#wanted[@]} -eq 0 ] || [[ " ${wanted[*]} " == *" $name "* ]] || return 0
     printf '\n== %s: %s\n' "$name" "$*" >&2
     local reason
@@ -89,7 +116,13 @@ finish() {
     [ "$mode" = run ] || return 0
     local name unknown=0
     for name in ${wanted[0]+"${wanted[@]}"}; do
-        [[ " ${known[*]} " == *" $name "* ]] || { echo "there is no step \`$name\`; the steps are: ${known[*]}" >&2; unknown=1; }
+        [[ " ${known[*]} " == *" $name "* ]] && continue
+        unknown=1
+        if [[ " ${long_only[*]-} " == *" $name "* ]]; then
+            echo "NOT RUN: \`$name\` is a step with --long alone: $0 --long $name" >&2
+        else
+            echo "there is no step \`$name\`; the steps are: ${known[*]}" >&2
+        fi
     done
     {
         printf '\n%-12s %9s %9s\n' step time CPU

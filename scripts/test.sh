@@ -31,8 +31,10 @@ documented() { # argument of cargo…
 
 case "${1-}" in
     -h | --help) usage; exit ;;
-    --list) mode=list ;;
+    --list) shift; no_more "$@"; mode=list ;;
     --quick)
+        shift
+        no_more "$@"
         step --needs jq format formatted
         step lint cargo clippy -q --workspace --all-targets -- -D warnings
         step tests scripts/tests.sh --quick
@@ -45,6 +47,7 @@ case "${1-}" in
             crates+=(-p "${2:?-p takes the name of a crate}")
             shift 2
         done
+        no_more "$@"
         step --needs jq format formatted
         step --disk 3 lint cargo clippy -q "${crates[@]}" --all-targets -- -D warnings
         step --disk 6 tests scripts/tests.sh --all "${crates[@]}" -p tracepoint-house -p tracepoint-book

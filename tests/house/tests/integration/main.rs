@@ -7,5 +7,6 @@ mod dependencies;
 mod errors;
 mod facade;
 mod fast_path;
+mod scripts;
 mod size;
 mod test_sets;
