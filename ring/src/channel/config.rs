@@ -195,7 +195,8 @@ impl Channel {
     }
 
     /// Sets the largest number of rings: 8192 by default; under overwrite with rings of a given size, where the rings of ended threads keep
-    /// their history, as many as fit in 128 MiB, but at least 16. A ring takes `ring_size` bytes, 16 KiB for nested events, and 128 bytes for each event of the
+    /// their history, as many as fit in 128 MiB, but at least 16. Of a channel that is [sized by need](Self::sized_by_need) it is also the largest
+    /// number of small rings, which do not count as others: a thread that goes on in a large one leaves its small one to the next. A ring takes `ring_size` bytes, 16 KiB for nested events, and 128 bytes for each event of the
     /// channel.
     #[must_use]
     pub fn max_rings(mut self, max_rings: usize) -> Self {

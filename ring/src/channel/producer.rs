@@ -10,7 +10,7 @@ use crate::context::{ContextValues, with_callers};
 use crate::field::{Both, Fields};
 use crate::thread::ThreadSlot;
 use std::ptr::null_mut;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 impl OpenChannel {
     #[inline(always)]
@@ -48,14 +48,16 @@ impl OpenChannel {
     /// Takes the first ring of a thread: a small one, if the channel has such and one is ready.
     fn take_first(&self) -> Option<&Ring> {
         // Of an empty pool the second one wakes the supplier: events without a ring come in a row.
-        let small = if self.small_rings.pool.count() > 0 { self.take_spare(&self.small_rings) } else { None };
-        small.or_else(|| self.take_spare(&self.large_rings))
+        let can_make = &self.supply.can_make;
+        let small = if self.small_rings.pool.count() > 0 { self.take_spare(&self.small_rings, can_make) } else { None };
+        small.or_else(|| self.take_spare(&self.large_rings, can_make))
     }
 
-    /// Takes a ring of these out of its pool, and wakes the supplier if that has few left.
-    fn take_spare(&self, spares: &Spares) -> Option<&Ring> {
+    /// Takes a ring of these out of its pool, and wakes the supplier if that has few left, or none, and `can_make` such as the thread needs.
+    fn take_spare(&self, spares: &Spares, can_make: &AtomicBool) -> Option<&Ring> {
         let taken = spares.pool.take();
-        if self.config.wakes_for_rings && spares.are_needed(taken.is_some()) {
+        let is_needed = if taken.is_some() { spares.are_few() } else { can_make.load(Ordering::Relaxed) };
+        if self.config.wakes_for_rings && is_needed {
             self.supply_wake_word.wake();
         }
         // SAFETY: pointers in the pool are to rings of this channel, which live as long as it.
@@ -111,7 +113,7 @@ impl OpenChannel {
         if !slot.may_change_ring() || !(full.is_small || self.overflow.take_permit()) {
             return None;
         }
-        let next = self.take_spare(&self.large_rings)?;
+        let next = self.take_spare(&self.large_rings, &self.supply.can_make_large)?;
         next.own(slot.tid());
         next.main.follow(&full.main);
         let entry = self.ring_table.ring(slot);

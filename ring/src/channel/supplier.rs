@@ -11,7 +11,8 @@
 //! ```
 //!
 //! There are rings of two sizes, each with a pool. A thread begins in a *small* one, and goes on in a *large* one when it has filled half of that, or
-//! has a record that does not fit. A channel whose rings have a given size, or keep their history, has large ones alone.
+//! has a record that does not fit. A channel whose rings have a given size, or keep their history, has large ones alone. There may be as many small
+//! rings as large ones: those of a crowd, which are parked for the next one, leave each of its threads a large ring.
 //!
 //! Each round brings the pools to what `demand` says, by what `making` does. A ring is parked and not removed because its streams and its counters
 //! are part of the trace.
@@ -77,7 +78,7 @@ impl OpenChannel {
         let [small, large] = self.demand(&rings, &mut round);
         let deadline = Instant::now() + LONGEST_ROUND;
         let mut supplied = Ok(());
-        let (mut is_behind, mut can_make) = (false, false);
+        let (mut is_behind, mut can_make, mut can_make_large) = (false, false, false);
         for (spares, wanted) in [(&self.small_rings, small), (&self.large_rings, large)] {
             let is_large = std::ptr::eq(spares, &raw const self.large_rings);
             let wanted = wanted.min(spares.pool.capacity());
@@ -90,15 +91,16 @@ impl OpenChannel {
             if is_large {
                 round.was_filled |= left >= wanted || left < count + most;
             }
-            let is_at_limit = left == 0 && rings.len() >= self.config.max_rings;
-            can_make |= spares.pool.capacity() > 0 && filled.is_ok() && !is_at_limit;
+            let is_at_limit = left == 0 && self.rings_left(spares, &rings) == 0;
+            let can_make_these = spares.pool.capacity() > 0 && filled.is_ok() && !is_at_limit;
+            can_make |= can_make_these;
+            can_make_large |= is_large && can_make_these;
             is_behind |= left < wanted && filled.is_ok() && Instant::now() >= deadline;
             supplied = supplied.and(filled);
         }
         self.supply.is_behind.store(is_behind, Ordering::Relaxed);
-        for spares in [&self.small_rings, &self.large_rings] {
-            spares.can_make.store(can_make, Ordering::Relaxed);
-        }
+        self.supply.can_make.store(can_make, Ordering::Relaxed);
+        self.supply.can_make_large.store(can_make_large, Ordering::Relaxed);
         if round.since.elapsed() >= PERIOD {
             self.park_unused(&rings, &mut round);
         }

@@ -18,20 +18,17 @@ pub(super) struct Spares {
     pub(super) pool: Pool,
     /// The rings that the last round left in the pool. Relaxed: it is read for an estimate.
     pub(super) left: AtomicUsize,
-    /// Whether the last round could make rings of one of the sizes. Relaxed: at worst a thread wakes the supplier in vain.
-    pub(super) can_make: AtomicBool,
 }
 
 impl Spares {
     pub(super) fn new(entries: usize) -> Self {
-        Self { pool: Pool::new(entries), left: AtomicUsize::new(0), can_make: AtomicBool::new(true) }
+        Self { pool: Pool::new(entries), left: AtomicUsize::new(0) }
     }
 
-    /// Whether the supplier is to be woken after a thread has `taken` a ring from these, or found none: the last but one is taken, or half of
-    /// those that the last round left.
-    pub(super) fn are_needed(&self, taken: bool) -> bool {
-        let few = FEW.max(self.left.load(Ordering::Relaxed) / 2);
-        if taken { self.pool.count() < few } else { self.can_make.load(Ordering::Relaxed) }
+    /// Whether the supplier is to be woken after a thread has taken a ring from these: the last but one is taken, or half of those that the last
+    /// round left.
+    pub(super) fn are_few(&self) -> bool {
+        self.pool.count() < FEW.max(self.left.load(Ordering::Relaxed) / 2)
     }
 }
 
@@ -40,6 +37,10 @@ impl Spares {
 pub(super) struct Supply {
     /// Whether the last round ended by its deadline, before it had made all rings that it wanted. Relaxed: it is read for an estimate.
     pub(super) is_behind: AtomicBool,
+    /// Whether the last round could make rings, for threads that begin, and large ones, for threads whose ring is full or outgrown. Relaxed: at
+    /// worst a thread wakes the supplier in vain.
+    pub(super) can_make: AtomicBool,
+    pub(super) can_make_large: AtomicBool,
     pub(super) round: Mutex<Round>,
 }
 
@@ -104,6 +105,8 @@ impl Supply {
             since: Instant::now(),
             largest: 0,
         };
-        Self { is_behind: AtomicBool::new(false), round: Mutex::new(round) }
+        let can_make = || AtomicBool::new(true);
+        let (can_make, can_make_large) = (can_make(), can_make());
+        Self { is_behind: AtomicBool::new(false), can_make, can_make_large, round: Mutex::new(round) }
     }
 }

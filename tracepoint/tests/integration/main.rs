@@ -65,6 +65,7 @@ mod signal;
 #[cfg(unix)]
 mod signal_panic;
 mod spans;
+mod supply;
 mod threads;
 mod traced;
 mod traced_functions;

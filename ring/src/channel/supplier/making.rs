@@ -83,7 +83,7 @@ impl OpenChannel {
             *wanted -= usize::from(spares.pool.add(Arc::as_ptr(ring)));
         }
         let is_small = std::ptr::eq(spares, &raw const self.small_rings);
-        let mut may_make = self.config.max_rings.saturating_sub(rings.iter().filter(|ring| ring.is_whole()).count());
+        let mut may_make = self.rings_left(spares, rings);
         while *wanted > 0 && may_make > 0 && !is_late() {
             let index = rings.len() as u64;
             let ring = if is_small { self.make_small_ring(index) } else { self.make_ring(index, round) };
@@ -94,6 +94,12 @@ impl OpenChannel {
             may_make -= 1;
         }
         Ok(())
+    }
+
+    /// How many more rings of this size the channel may have. Those whose memory was lost do not count.
+    pub(super) fn rings_left(&self, spares: &Spares, rings: &[Arc<Ring>]) -> usize {
+        let made = rings.iter().filter(|ring| self.is_of(ring, spares) && ring.is_whole()).count();
+        self.config.max_rings.saturating_sub(made)
     }
 
     fn make_small_ring(&self, index: u64) -> io::Result<Ring> {

@@ -1,0 +1,132 @@
+//! Which rings threads find: after a crowd, and where large ones cannot be had.
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Duration;
+use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint_ring::channel::{
+    AnonymousMemory, Channel, HEADER_SIZE, Loss, MemorySource, OpenChannel, RingMemory, RingRequest,
+};
+
+tracepoint::define_trace! {
+    provider = "supply";
+    beat(n: u64) { n: u64 = n }
+}
+
+/// Anonymous memory.
+#[derive(Clone, Debug, Default)]
+struct Source(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    small: AtomicUsize,
+    large: AtomicUsize,
+    /// How many large rings there is memory for; 0 for all.
+    most_large: AtomicUsize,
+}
+
+impl MemorySource for Source {
+    fn ring_memory(&self, request: RingRequest<'_>) -> io::Result<Box<dyn RingMemory>> {
+        let Self(counts) = self;
+        let is_large = request.len >= 64 << 10;
+        let most = counts.most_large.load(Ordering::Relaxed);
+        if is_large && most > 0 && counts.large.load(Ordering::Relaxed) >= most {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        if request.index.is_some() {
+            let count = if is_large { &counts.large } else { &counts.small };
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        AnonymousMemory.ring_memory(request)
+    }
+}
+
+fn open(config: Channel, source: &Source) -> (Arc<OpenChannel>, Subscription) {
+    let channel = OpenChannel::open(config, [6; 16], 0, 1, Box::new(source.clone())).expect("opens");
+    let marker = tracepoint::find("supply:beat").expect("listed").marker().expect("has fields");
+    let id = channel.add_event().expect("first id");
+    let subscription = marker.subscribe(Subscriber::record(Arc::clone(&channel), id)).expect("switches");
+    (channel, subscription)
+}
+
+/// What fired, was recorded, and was lost for want of a ring.
+fn found(channel: &OpenChannel) -> [u64; 3] {
+    let event = &channel.account().events[0];
+    [event.fired, event.recorded, event.lost(Loss::NoRing)]
+}
+
+fn end(channel: &OpenChannel, subscription: Subscription) {
+    Subscription::end_all(vec![subscription]);
+    channel.close();
+}
+
+/// Records of a number in a small ring: 16 packets of 1 KiB.
+const IN_SMALL: u64 = 16 * ((1024 - HEADER_SIZE as u64) / 16);
+
+/// So many threads begin, one after another, and fire so many events each; they end together. There is a round of the supplier after each.
+fn crowd(channel: &OpenChannel, threads: usize, events: u64) {
+    let all = Barrier::new(threads + 1);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            let (fired, has_fired) = sync_channel(1);
+            let all = &all;
+            let body = move || {
+                (0..events).for_each(trace_beat);
+                fired.send(()).expect("it is waited for");
+                all.wait();
+            };
+            thread::Builder::new().stack_size(64 << 10).spawn_scoped(scope, body).expect("a thread");
+            has_fired.recv().expect("no panic");
+            channel.maintain().expect("memory");
+        }
+        all.wait();
+    });
+}
+
+/// The small rings of the crowd stay, for their counters are a part of the trace. They take no large ring from the threads that come next.
+#[test]
+fn a_crowd_leaves_large_rings_to_busy_threads() {
+    own_process!();
+    const MAX_RINGS: usize = 256;
+    const CROWD: usize = 250;
+    const BUSY: usize = 8;
+    let source = Source::default();
+    let (channel, subscription) = open(Channel::default().at_first(1).max_rings(MAX_RINGS), &source);
+    crowd(&channel, CROWD, 1);
+    assert_eq!(found(&channel), [CROWD as u64, CROWD as u64, 0]);
+    crowd(&channel, BUSY, 2 * IN_SMALL);
+    let fired = CROWD as u64 + BUSY as u64 * 2 * IN_SMALL;
+    assert_eq!(found(&channel), [fired, fired, 0]);
+    let made = [&source.0.small, &source.0.large].map(|count| count.load(Ordering::Relaxed));
+    // One for each busy thread, and the spare ones: no other thread can go on in one.
+    assert_eq!(made, [MAX_RINGS, BUSY + Channel::default().spare_rings()], "small and large rings");
+    end(&channel, subscription);
+}
+
+/// A thread that stays in its small ring fires in a row. Each of its events would wake the supplier in vain, since only small rings can be made.
+#[test]
+fn a_thread_wakes_the_supplier_if_that_can_make_such_a_ring() {
+    own_process!();
+    let source = Source::default();
+    source.0.most_large.store(1, Ordering::Relaxed);
+    let (channel, subscription) = open(Channel::default().at_first(1), &source);
+    (0..2 * IN_SMALL).for_each(trace_beat);
+    channel.maintain().expect_err("there is no memory for another large ring");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            (0..IN_SMALL).for_each(trace_beat);
+            let word = channel.supply_wake_word();
+            word.announce();
+            trace_beat(0);
+            assert!(!word.sleep(Duration::from_millis(1)), "only small rings can be made");
+            source.0.most_large.store(0, Ordering::Relaxed);
+            channel.maintain().expect("memory");
+            trace_beat(0);
+        });
+    });
+    assert_eq!(found(&channel), [3 * IN_SMALL + 2, 3 * IN_SMALL + 1, 1]);
+    end(&channel, subscription);
+}
