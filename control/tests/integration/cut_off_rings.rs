@@ -11,7 +11,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::thread;
-use std::time::Duration;
 use tracepoint_control::{Channel, Session, SessionBuilder, SessionError, sinks::CtfSink};
 use tracepoint_reader::{Item, Trace, Value};
 
@@ -33,6 +32,18 @@ fn cut_off(place: &Path, len: u64) -> Outcome {
         File::options().write(true).open(ring)?.set_len(len)?;
     }
     Ok(())
+}
+
+/// Whether the ring of this thread was made after all were cut off.
+fn owns_whole_ring(place: &Path) -> bool {
+    const SIZE: usize = 64 << 10;
+    let tid = rustix::thread::gettid().as_raw_nonzero().get();
+    let rings = process_dirs(&place.join("session")).into_iter().flat_map(|dir| ring_files(&dir));
+    rings.filter_map(|ring| std::fs::read(ring).ok()).filter(|ring| ring.len() > SIZE).any(|ring| {
+        let word = |at: usize| i32::from_le_bytes([0, 1, 2, 3].map(|n| ring[at + n]));
+        // Its state is "owned": see docs/format-ring.md.
+        (word(256), word(260)) == (1, tid)
+    })
 }
 
 fn fire(phase: u64) {
@@ -61,17 +72,21 @@ fn go_on(place: &Path, channel: Channel, len: u64) -> Outcome {
     let busy = thread::spawn(|| fire(1));
     fire(1);
     busy.join().map_err(|_| "it panicked")?;
-    // This thread gets other rings; what it fires then is recorded.
-    let rings = || process_dirs(&place.join("session")).iter().map(|dir| ring_files(dir).len()).sum::<usize>();
-    while rings() < 6 {
-        fire(1);
-        thread::sleep(Duration::from_millis(10));
-    }
-    thread::sleep(Duration::from_millis(50));
-    // It may get each of the spare rings first that were cut off, too.
-    for n in 1..=8 {
-        tracepoint::trace!(seen(2, n));
-        thread::sleep(Duration::from_millis(10));
+    // This thread gets other rings, at first perhaps spare ones that were cut off, too. What it fires in one that was not is recorded.
+    let recorded = || {
+        let status = session.status();
+        status.events().iter().find(|event| event.name == "cut:seen").map_or(0, |event| event.recorded)
+    };
+    loop {
+        let before = recorded();
+        tracepoint::trace!(seen(2, 0));
+        match owns_whole_ring(place) {
+            // A ring without its end serves until the thread comes there.
+            false => fire(1),
+            true if recorded() > before => break,
+            // Full, until the drain has been there.
+            true => thread::yield_now(),
+        }
     }
     let summary = match session.stop() {
         Ok(summary) => summary,

@@ -1,7 +1,7 @@
 //! The producers' side of a channel: the full path of an event into this thread's ring, or the next one, and the counts of events without a ring.
 
 use super::account::Loss;
-use super::buffer::WAKE_AT;
+use super::buffer::{Buffer, WAKE_AT};
 use super::config::Policy;
 use super::open::{EventId, FilterOutcome, OpenChannel};
 use super::ring::Ring;
@@ -224,7 +224,9 @@ impl OpenChannel {
         let keeps_history = self.config.policy == Policy::Overwrite && pool.count() >= FEW;
         if !keeps_history && ring.close_for_next_owner() {
             ring.main.wake_if_needed();
-            if self.has_room(ring) {
+            // Its memory is asked for behind the accesses above, which may have found it cut off. If that is found out after this, the next round of
+            // the supplier takes the ring out of the pool.
+            if self.has_room(ring) && ring.is_whole() {
                 ring.hand_on();
                 let is_put = pool.put(ring);
                 failpoint!(HandOnPooled, ring.main.instance());
@@ -236,13 +238,40 @@ impl OpenChannel {
         ring.end();
     }
 
-    /// Whether the ring, which has no open packet, has room for another thread.
+    /// Whether the ring, which has no open packet, has room for another thread and for its signal handlers.
     fn has_room(&self, ring: &Ring) -> bool {
-        match self.config.policy {
-            Policy::Overwrite => true,
-            // It is a beginning.
-            _ if ring.is_small => ring.main.has_free_packet(),
-            _ => ring.main.waiting_percent() < WAKE_AT,
+        if self.config.policy == Policy::Overwrite {
+            return true;
+        }
+        // One packet in a small ring is a beginning.
+        let is_half_free = || ring.is_small || ring.main.waiting_percent() < WAKE_AT;
+        ring.buffers().into_iter().all(Buffer::has_free_packet) && is_half_free()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::{AnonymousMemory, Channel};
+    use crate::thread;
+
+    /// The next thread would lose the events of its signal handlers.
+    #[test]
+    fn a_ring_without_room_for_signal_handlers_is_left_to_the_drain() {
+        for config in [Channel::default(), Channel::discard(1 << 16), Channel::overwrite(1 << 16)] {
+            let keeps = config.policy() == Policy::Overwrite;
+            let channel =
+                OpenChannel::open(config.at_first(1), [1; 16], 0, 1, Box::new(AnonymousMemory)).expect("memory");
+            let (slot, id) = (thread::current().expect("a slot"), channel.add_event().expect("an id"));
+            let fire = || channel.serve(slot, id, 0, &(1_u64, ()), || FilterOutcome::Accepted);
+            for is_full in [false, true] {
+                fire();
+                let ring = channel.ring(slot).expect("a spare one");
+                ring.main.interrupted(|| (0..if is_full { 10_000 } else { 1 }).for_each(|_| fire()));
+                channel.thread_exits(slot);
+                assert_eq!(ring.has_ended(), is_full && !keeps, "{:?}, {is_full}", channel.config());
+            }
+            channel.close();
         }
     }
 }

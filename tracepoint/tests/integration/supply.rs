@@ -1,7 +1,8 @@
-//! Which rings threads find: after a crowd, and where large ones cannot be had.
+//! Which rings threads find: after a crowd, where large ones cannot be had, and where the memory of a ring was lost.
 
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -26,7 +27,11 @@ struct Counts {
     large: AtomicUsize,
     /// How many large rings there is memory for; 0 for all.
     most_large: AtomicUsize,
+    /// Whether the memory of the rings that there are was lost.
+    is_lost: Arc<AtomicBool>,
 }
+
+struct Memory(Box<dyn RingMemory>, Arc<AtomicBool>);
 
 impl MemorySource for Source {
     fn ring_memory(&self, request: RingRequest<'_>) -> io::Result<Box<dyn RingMemory>> {
@@ -40,7 +45,23 @@ impl MemorySource for Source {
             let count = if is_large { &counts.large } else { &counts.small };
             count.fetch_add(1, Ordering::Relaxed);
         }
-        AnonymousMemory.ring_memory(request)
+        let memory = AnonymousMemory.ring_memory(request)?;
+        Ok(Box::new(Memory(memory, Arc::clone(&counts.is_lost))))
+    }
+}
+
+// SAFETY: that of AnonymousMemory; when it is lost its bytes are as they were.
+unsafe impl RingMemory for Memory {
+    fn base(&self) -> NonNull<u8> {
+        self.0.base()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn is_whole(&self) -> bool {
+        !self.1.load(Ordering::Relaxed)
     }
 }
 
@@ -128,5 +149,24 @@ fn a_thread_wakes_the_supplier_if_that_can_make_such_a_ring() {
         });
     });
     assert_eq!(found(&channel), [3 * IN_SMALL + 2, 3 * IN_SMALL + 1, 1]);
+    end(&channel, subscription);
+}
+
+/// What the next thread recorded there would be thrown away with the ring.
+#[test]
+fn a_ring_whose_memory_was_lost_is_not_handed_on() {
+    own_process!();
+    let source = Source::default();
+    let (channel, subscription) = open(Channel::discard(1 << 14).spares(1), &source);
+    thread::spawn(|| trace_beat(1)).join().expect("no panic");
+    assert_eq!(found(&channel), [1, 1, 0], "its ring is handed on");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            trace_beat(2);
+            source.0.is_lost.store(true, Ordering::Relaxed);
+        });
+    });
+    thread::spawn(|| trace_beat(3)).join().expect("no panic");
+    assert_eq!(found(&channel), [3, 2, 1], "the third thread has no ring, instead of the lost one");
     end(&channel, subscription);
 }
