@@ -20,9 +20,10 @@
 //!
 //! **Order.** Readers merge streams by time, and the next ring's times are behind the last one of the full ring.
 //!
-//! **Limits.** The supplier gives out permits in each of its rounds: for spare rings that are drained, but one, which a new thread finds; and
-//! for so many that the ended rings whose packets wait stay within [`Channel::overflow`](super::Channel::overflow). Rings are made within the
-//! bounds of the process's memory, as for new threads. Without a permit an event is lost as `ring_full`, after one load more.
+//! **Limits.** The supplier gives out permits in each of its rounds: for the spare rings, but one, which a new thread finds; and for so many that
+//! the ended rings whose packets wait stay within [`Channel::overflow`](super::Channel::overflow). A spare ring is drained, or its last owner has
+//! handed it on while less than half of it waited. Rings are made within the bounds of the process's memory, as for new threads. Without a permit
+//! an event is lost as `ring_full`, after one load more.
 
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering};
 

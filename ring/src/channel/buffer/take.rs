@@ -92,7 +92,7 @@ impl Buffer {
 
     /// Releases the slots of all packets before `end` to the owner.
     pub(in crate::channel) fn release(&self, end: u64) {
-        // R1: pairs with the Acquire load in `has_free_slot`.
+        // R1: pairs with the Acquire load in `released_packets`.
         self.released().store(end, Ordering::Release);
     }
 
