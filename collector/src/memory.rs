@@ -1,4 +1,4 @@
-//! The memory of packets on their way to the disk, of which an address may have half, and a sender three eighths, or one packet.
+//! The memory of packets and metadata on their way to the disk. An address may have half of it, a sender three eighths, and one packet half.
 //!
 //! It is taken before a packet is read, so that a full memory, or a share that is used up, stops the peer by TCP's own flow control.
 
@@ -39,9 +39,10 @@ impl Memory {
             self.addresses.insert(address, Arc::downgrade(&half));
             half
         });
-        let most = u32::try_from(self.bytes / 8 * 3).unwrap_or(u32::MAX);
-        let of_sender = Arc::new(Semaphore::new(most as usize));
-        SenderMemory { all: Arc::clone(&self.all), of_address, of_sender, most }
+        let [most_of_address, most_of_sender] =
+            [self.bytes / 2, self.bytes / 8 * 3].map(|most| u32::try_from(most).unwrap_or(u32::MAX));
+        let of_sender = Arc::new(Semaphore::new(most_of_sender as usize));
+        SenderMemory { all: Arc::clone(&self.all), of_address, of_sender, most_of_address, most_of_sender }
     }
 }
 
@@ -51,8 +52,9 @@ pub(crate) struct SenderMemory {
     all: Arc<Semaphore>,
     of_address: Arc<Semaphore>,
     of_sender: Arc<Semaphore>,
-    /// A larger packet takes all of it.
-    most: u32,
+    /// What the address and the sender have. Something larger takes all of it: a semaphore never grants more than it has, and serves no other request meanwhile.
+    most_of_address: u32,
+    most_of_sender: u32,
 }
 
 /// Bytes that are taken, until it is dropped.
@@ -64,11 +66,17 @@ pub(crate) struct MemoryShare {
 }
 
 impl SenderMemory {
-    /// Takes so many bytes, at most half of all memory; waits until they are free.
-    pub(crate) async fn take(&self, bytes: u32) -> Option<MemoryShare> {
+    /// What is taken for so many bytes: of the address and of all memory, and of the sender.
+    fn parts(&self, bytes: u32) -> (u32, u32) {
         let bytes = bytes.max(LEAST);
+        (bytes.min(self.most_of_address), bytes.min(self.most_of_sender))
+    }
+
+    /// Takes so many bytes, or half of all memory if that is less; waits until they are free.
+    pub(crate) async fn take(&self, bytes: u32) -> Option<MemoryShare> {
+        let (bytes, of_sender) = self.parts(bytes);
         // The smallest part first, so that nothing of a larger one is held meanwhile.
-        let of_sender = Arc::clone(&self.of_sender).acquire_many_owned(bytes.min(self.most)).await.ok()?;
+        let of_sender = Arc::clone(&self.of_sender).acquire_many_owned(of_sender).await.ok()?;
         let of_address = Arc::clone(&self.of_address).acquire_many_owned(bytes).await.ok()?;
         let all = Arc::clone(&self.all).acquire_many_owned(bytes).await.ok()?;
         Some(MemoryShare { _all: all, _of_address: of_address, _of_sender: of_sender })
@@ -76,8 +84,8 @@ impl SenderMemory {
 
     /// The same, if they are free now.
     pub(crate) fn try_take(&self, bytes: u32) -> Option<MemoryShare> {
-        let bytes = bytes.max(LEAST);
-        let of_sender = Arc::clone(&self.of_sender).try_acquire_many_owned(bytes.min(self.most)).ok()?;
+        let (bytes, of_sender) = self.parts(bytes);
+        let of_sender = Arc::clone(&self.of_sender).try_acquire_many_owned(of_sender).ok()?;
         let of_address = Arc::clone(&self.of_address).try_acquire_many_owned(bytes).ok()?;
         let all = Arc::clone(&self.all).try_acquire_many_owned(bytes).ok()?;
         Some(MemoryShare { _all: all, _of_address: of_address, _of_sender: of_sender })
@@ -104,6 +112,10 @@ mod tests {
         drop((packet, second));
         assert!(three.try_take(256 << 10).is_some());
         drop(third);
+        // Metadata may be larger than that.
+        let whole = other.try_take(4 << 20).expect("half of the memory");
+        assert_eq!(memory.used(), 512 << 10);
+        drop(whole);
         assert_eq!(memory.used(), 0);
         drop(senders);
         let _sender = memory.sender(further);
