@@ -125,6 +125,11 @@ fn hello_of(frame: &[u8]) -> Option<Hello<'_>> {
     }
 }
 
+/// What both sides prove to have the key for.
+const fn handshake(hello: &Hello<'_>, nonce: [u8; 32]) -> Handshake {
+    Handshake { session: hello.key, sender: hello.nonce, collector: nonce }
+}
+
 impl StreamControl {
     pub(crate) const fn new(offer: Offer, address: Address) -> Self {
         Self {
@@ -173,9 +178,14 @@ impl StreamControl {
                 Some(opened.session)
             }
             (ToCollector::Hello(hello), None) if self.offer.key.is_none() && hub.known(&hello.key).is_none() => None,
-            (ToCollector::Auth(_), None) => {
-                let (frame, _) = self.challenged.as_ref()?;
-                hello_of(frame).filter(|hello| hub.known(&hello.key).is_none()).map(|_| None)?
+            // None is made for a sender that has another key.
+            (ToCollector::Auth(code), None) => {
+                let ((frame, nonce), key) = (self.challenged.as_ref()?, self.offer.key.as_ref()?);
+                let hello = hello_of(frame)?;
+                if !key.verifies(Side::Sender, &handshake(&hello, *nonce), code) || hub.known(&hello.key).is_some() {
+                    return None;
+                }
+                None
             }
             _ => return None,
         };
@@ -289,7 +299,7 @@ impl StreamControl {
             }
             (ToCollector::Auth(code), Some((frame, nonce)), Some(key)) => {
                 let hello = hello_of(&frame).ok_or_else(|| protocol("there was no HELLO"))?;
-                let handshake = Handshake { session: hello.key, sender: hello.nonce, collector: nonce };
+                let handshake = handshake(&hello, nonce);
                 if !key.verifies(Side::Sender, &handshake, code) {
                     return Err((
                         ErrorCode::Key,
@@ -416,3 +426,6 @@ impl StreamControl {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
