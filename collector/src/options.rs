@@ -34,6 +34,7 @@ pub struct Options {
     pub(crate) quota: Option<u64>,
     pub(crate) rotation: Rotation,
     pub(crate) write_rate: Option<u64>,
+    pub(crate) open_files: Option<usize>,
     pub(crate) key: Option<SharedKey>,
     pub(crate) is_keyless: bool,
     pub(crate) allows_stock: Vec<IpNet>,
@@ -64,6 +65,7 @@ impl Options {
             quota: None,
             rotation: Rotation::default(),
             write_rate: None,
+            open_files: None,
             key: None,
             is_keyless: false,
             allows_stock: Vec::new(),
@@ -124,9 +126,9 @@ impl Options {
         self
     }
 
-    /// The most files that are open for streams: two for each stream, and its metadata. An address has as many as are left for others, at most half of
-    /// them, and a sender as many as are left for the others of its address, at most a quarter. By default, and at most, about three quarters of
-    /// the limit of this process on open files.
+    /// The most files that are open for streams: two for each stream, and its metadata. One address gets at most half of them, the next one half of the
+    /// rest, and so on; a sender gets at most half of what its address may have. By default, and at most, what connections leave of the limit of
+    /// this process on open files: 680 of 1024, and 56,960 of 65,536. Limits above 262,144 count as that, which leaves 253,568.
     pub const fn files(mut self, files: usize) -> Self {
         self.files = Some(files);
         self
@@ -181,6 +183,13 @@ impl Options {
     #[doc(hidden)]
     pub const fn write_rate(mut self, bytes: u64) -> Self {
         self.write_rate = Some(bytes);
+        self
+    }
+
+    /// For tests: bounds connections and files as where this is the limit on open files.
+    #[doc(hidden)]
+    pub const fn open_files(mut self, limit: usize) -> Self {
+        self.open_files = Some(limit);
         self
     }
 

@@ -189,7 +189,7 @@ impl Collector {
     /// [`CollectError`] if the thread that writes cannot be started.
     pub fn run(self, report: impl FnMut(&Report) -> bool) -> Result<Counts, CollectError> {
         let Self { options, runtime, listeners, metrics, datagrams, addresses, found, .. } = self;
-        let bounds = Bounds::of_this_process(options.files);
+        let bounds = Bounds::of_this_process(options.files, options.open_files);
         keep_freed_memory();
         let (sender, done) = tokio::sync::mpsc::unbounded_channel();
         let storage = Storage::start(found.bytes, options.quota, options.write_rate, sender);

@@ -70,8 +70,9 @@ impl State {
         self.holders.get(&holder).copied().unwrap_or_default()
     }
 
-    fn fits(&self, holder: Holder, count: usize) -> bool {
-        let free = self.most.saturating_sub(self.used);
+    /// `more` is what others would give up beside what is free.
+    fn fits(&self, holder: Holder, count: usize, more: usize) -> bool {
+        let free = self.most.saturating_sub(self.used) + more;
         let address = self.has(Holder::address(holder.address)) + count;
         // What the address may have beside this.
         let Some(left) = free.checked_sub(count).and_then(|free| free.checked_sub(address)) else { return false };
@@ -119,13 +120,18 @@ impl Shares {
 
     /// Whether a holder may have so many more.
     pub(crate) fn fits(&self, holder: Holder, count: usize) -> bool {
-        self.state().fits(holder, count)
+        self.state().fits(holder, count, 0)
+    }
+
+    /// The same if other holders gave up so many.
+    pub(crate) fn would_fit(&self, holder: Holder, count: usize, given_up: usize) -> bool {
+        self.state().fits(holder, count, given_up)
     }
 
     /// So many more for a holder, if it may have them.
     pub(crate) fn take(&self, holder: Holder, count: usize) -> Option<Share> {
         let mut state = self.state();
-        state.fits(holder, count).then(|| {
+        state.fits(holder, count, 0).then(|| {
             state.add(holder, count);
             Share { of: self.clone(), holder, count }
         })
@@ -152,10 +158,21 @@ impl Share {
         Self { of: self.of.clone(), ..*self }
     }
 
+    /// Hands it over to another holder.
+    pub(crate) fn hand_over(mut self, to: Holder) -> Self {
+        {
+            let mut state = self.of.state();
+            state.give_back(self.holder, self.count);
+            state.add(to, self.count);
+        }
+        self.holder = to;
+        self
+    }
+
     /// Adds so many more, if the holder may have them.
     pub(crate) fn grow(&mut self, count: usize) -> bool {
         let mut state = self.of.state();
-        let fits = state.fits(self.holder, count);
+        let fits = state.fits(self.holder, count, 0);
         if fits {
             state.add(self.holder, count);
             self.count += count;
@@ -210,6 +227,12 @@ mod tests {
         let mut taken = Vec::new();
         let [one, two, three] = [1, 2, 3].map(|host| Holder { sender: None, ..holder(host, 0) });
         assert_eq!([one, two, three].map(|of| flood(&shares, of, &mut taken)), [50, 24, 12]);
+        // Until an address has half of what it would find free.
+        assert!(!shares.would_fit(three, 2, 1) && shares.would_fit(three, 2, 2) && !shares.would_fit(one, 2, 39));
+        let share = taken.pop().expect("a share").hand_over(two);
+        assert_eq!(shares.used(), 86);
+        assert_eq!([three, two].map(|of| shares.state().has(of)), [10, 26]);
+        taken.push(share);
         drop(taken);
         let mut share = shares.take(one, 40).expect("there is room");
         assert!(share.another().is_none() && !share.grow(20) && share.grow(10));

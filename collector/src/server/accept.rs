@@ -1,15 +1,16 @@
 //! Accepting connections, of which there is a limit for each kind.
 //!
-//! An address has its [share](crate::shares) of them. Where it is used up, a new connection replaces the oldest one of the address that has not shown
-//! yet what it is for; if all addresses together have used up everything, the oldest such one of any address. So half-open connections, however
-//! many, refuse a peer of the same address only if as many more are opened before it has said what it wants, and no other. Connections with a
-//! session are never closed for others.
+//! An address has its [share](crate::shares) of them. A connection is half-open until it has shown what it is for. Half-open connections keep nobody out:
+//! where no place is left for an address, its new connection takes that of the oldest half-open one of the address with the most of these. It does so as far
+//! as the address would have a share if the others had no half-open connection; beyond that, it takes the place of the oldest half-open one of its own
+//! address. So a new connection is closed for others only if its address has as many half-open ones as any other, and as many more are opened
+//! before it has said what it wants. Connections with a session are never closed for others.
 
 use crate::connection::Connection;
 use crate::shared::Shared;
 use crate::shares::{Address, Holder, Share, Shares};
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -23,12 +24,19 @@ use tokio::time::sleep;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection that is open.
+#[derive(Debug)]
 struct Open {
     task: AbortHandle,
     /// Whether it has shown what it is for.
     is_established: Rc<Cell<bool>>,
     address: Address,
-    _share: Share,
+    share: Share,
+}
+
+impl Open {
+    fn is_half_open(&self) -> bool {
+        !self.is_established.get()
+    }
 }
 
 /// Accepts connections, at most `most` at a time. Further ones are closed at once, if no other can be.
@@ -71,25 +79,34 @@ where
                 hub.say(format!("the connection from {peer} was closed: {why}"));
             }
         });
-        open.push_back(Open { task, is_established, address, _share: share });
+        open.push_back(Open { task, is_established, address, share });
     }
 }
 
 /// The share of a connection more from this address; closes another one for it if need be.
 fn make_room(shared: &Shared, open: &mut VecDeque<Open>, all: &Shares, address: Address) -> Option<Share> {
-    let take = || all.take(Holder::address(address), 1);
-    if let Some(share) = take() {
+    let holder = Holder::address(address);
+    if let Some(share) = all.take(holder, 1) {
         return Some(share);
     }
     open.retain(|open| !open.task.is_finished());
-    if let Some(share) = take() {
+    if let Some(share) = all.take(holder, 1) {
         return Some(share);
     }
-    let has_any = open.iter().any(|open| open.address == address);
-    let may_close = |open: &Open| !open.is_established.get() && (!has_any || open.address == address);
-    let oldest = open.iter().position(may_close).and_then(|oldest| open.remove(oldest))?;
+    let mut half_open: HashMap<Address, usize> = HashMap::new();
+    for open in open.iter().filter(|open| open.is_half_open()) {
+        *half_open.entry(open.address).or_default() += 1;
+    }
+    let own = half_open.remove(&address).unwrap_or_default();
+    let of_others = half_open.values().sum();
+    let richest = half_open.into_iter().max_by_key(|(_, count)| *count);
+    let from = match richest {
+        Some((other, count)) if count > own && all.would_fit(holder, 1, of_others) => other,
+        _ => address,
+    };
+    let oldest = open.iter().position(|open| open.is_half_open() && open.address == from)?;
+    let oldest = open.remove(oldest)?;
     oldest.task.abort();
-    drop(oldest);
     shared.hub.borrow_mut().counts.refused += 1;
-    take()
+    Some(oldest.share.hand_over(holder))
 }

@@ -23,12 +23,13 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds of this process, whose soft limit on open files is raised to the hard limit: the default is low. `files` are the most of streams.
-    pub(super) fn of_this_process(files: Option<usize>) -> Self {
+    /// The bounds of this process, whose soft limit on open files is raised to the hard limit: the default is low. `files` are the most of streams;
+    /// `below` is a lower limit on open files.
+    pub(super) fn of_this_process(files: Option<usize>, below: Option<usize>) -> Self {
         let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
         let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
         let limit = getrlimit(Resource::Nofile).current.map_or(MOST, |limit| usize::try_from(limit).unwrap_or(MOST));
-        Self::new(limit, files)
+        Self::new(below.map_or(limit, |below| limit.min(below)), files)
     }
 
     fn new(limit: usize, files: Option<usize>) -> Self {
@@ -57,5 +58,8 @@ mod tests {
         assert_eq!(Bounds::new(20_000, Some(100)).files, 100);
         assert_eq!(Bounds::new(1024, Some(1 << 30)), Bounds::new(1024, None));
         assert_eq!(Bounds::new(1 << 30, None).senders, SENDERS);
+        // As the documentation says.
+        let files = [256, 1024, 65_536, 524_288].map(|limit| Bounds::new(limit, None).files);
+        assert_eq!(files, [120, 680, 56_960, 253_568]);
     }
 }

@@ -1,11 +1,12 @@
 //! Hostile and broken peers do no harm: what follows each of them is an ordinary session, complete on the disk.
 
 use super::running::Running;
-use super::sender::{METADATA, Sender, connect, is_closed, packet, session, stream};
+use super::sender::{METADATA, Sender, connect, connect_from, is_closed, packet, session, stream};
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use tempfile::TempDir;
+use tracepoint_collector::Options;
 use tracepoint_reader::net::live::{
     AttachStatus, Connect, IndexStatus, MetadataStatus, NewStreamsStatus, PacketStatus, Request, Seek, Status,
 };
@@ -218,24 +219,33 @@ fn packets_of_any_order_are_stored_in_the_order_of_indexes() {
 
 #[test]
 fn half_open_connections_do_not_keep_others_out() {
-    let (place, mut collector) = place();
+    let place = TempDir::new_in("/dev/shm").expect("a directory");
+    let output = place.path().join("out");
+    // 32 connections of each kind.
+    let mut collector = Running::with(Options::new(&output).open_files(256));
     let addresses = collector.addresses;
-    let idle: Vec<TcpStream> = (0..2500)
-        .flat_map(|number| {
-            // More than the collector has open at a time.
-            let mut streams = [connect(addresses.control), connect(addresses.data)];
-            if number % 2 == 0 {
-                for stream in &mut streams {
-                    // It may be closed for a newer one.
-                    let _ = stream.write_all(&[0; 7]);
-                }
+    let mut known = Sender::connect(&addresses);
+    known.open(session("known"));
+    let handle = known.add(stream("c_0"));
+    let open = |host, number| {
+        let from = Ipv4Addr::new(127, 0, 0, host);
+        let mut streams = [connect_from(from, addresses.control), connect_from(from, addresses.data)];
+        if number % 2 == 0 {
+            for stream in &mut streams {
+                // It may be closed for a newer one.
+                let _ = stream.write_all(&[0; 7]);
             }
-            streams
-        })
-        .collect();
-    ordinary(&mut collector, &place.path().join("out"), "beside");
+        }
+        streams
+    };
+    let mut idle: Vec<_> = (2..14).flat_map(|host| (0..40).flat_map(move |number| open(host, number))).collect();
+    ordinary(&mut collector, &output, "beside");
+    // All hosts at the same time.
+    idle.extend((0..40).flat_map(|number| (2..14).flat_map(move |host| open(host, number))));
+    ordinary(&mut collector, &output, "further");
+    known.packet(handle, 0);
     drop(idle);
-    ordinary(&mut collector, &place.path().join("out"), "after");
+    ordinary(&mut collector, &output, "after");
 }
 
 #[test]
