@@ -5,11 +5,13 @@ use std::cell::Cell;
 use std::future::Future;
 use std::io;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+/// How long a peer may take, from the start of the connection, until it has shown that it may use it: it has a session, or the shared key.
+pub(crate) const GREETING_TIME: Duration = Duration::from_secs(10);
 /// How long the rest of a message that has begun is waited for.
 pub(crate) const MESSAGE_TIME: Duration = Duration::from_secs(30);
 /// How long a peer may leave an answer unread.
@@ -25,6 +27,7 @@ pub(crate) struct Connection {
     stream: TcpStream,
     input: Vec<u8>,
     taken: usize,
+    began: Instant,
     is_established: Rc<Cell<bool>>,
 }
 
@@ -42,7 +45,12 @@ impl Connection {
         let (idle, interval, retries) = KEEPALIVE;
         let keepalive = TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(retries);
         SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
-        Ok(Self { stream, input: Vec::new(), taken: 0, is_established: Rc::default() })
+        Ok(Self { stream, input: Vec::new(), taken: 0, began: Instant::now(), is_established: Rc::default() })
+    }
+
+    /// When it began.
+    pub(crate) const fn began(&self) -> Instant {
+        self.began
     }
 
     /// Whether the peer has shown what the connection is for: it has a session.
@@ -92,6 +100,16 @@ impl Connection {
         };
         within(Some(MESSAGE_TIME), rest).await?;
         Ok(true)
+    }
+
+    /// The same of a peer that has not shown yet that it may use the connection.
+    ///
+    /// # Errors
+    ///
+    /// As [`fill`](Self::fill); `TimedOut` also when the connection is [`GREETING_TIME`] old, whatever has come.
+    pub(crate) async fn fill_greeting(&mut self, needed: usize) -> io::Result<bool> {
+        let left = GREETING_TIME.saturating_sub(self.began.elapsed());
+        within(Some(left), self.fill(needed, None)).await
     }
 
     async fn read(&mut self) -> io::Result<usize> {

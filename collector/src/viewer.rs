@@ -90,6 +90,11 @@ impl Viewer {
         Self { key: Some((key, nonce)), ..Self::default() }
     }
 
+    /// Whether it has said what it is, and has proved to have the key if it is asked for one.
+    pub(crate) const fn is_admitted(&self) -> bool {
+        self.is_connected && self.key.is_none()
+    }
+
     /// Whether it reads a session.
     pub(crate) fn is_attached(&self) -> bool {
         !self.attached.is_empty()

@@ -7,10 +7,6 @@ use crate::prometheus::{Kind, Metrics};
 use crate::shared::Shared;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Duration;
-
-/// How long a request may take.
-const TIME: Duration = Duration::from_secs(10);
 
 /// Answers one request.
 pub(super) async fn metrics(shared: Rc<Shared>, mut connection: Connection, _: SocketAddr) -> Result<(), String> {
@@ -22,7 +18,7 @@ pub(super) async fn metrics(shared: Rc<Shared>, mut connection: Connection, _: S
         if size > LONGEST_REQUEST {
             return Err("the request is too long".to_owned());
         }
-        match connection.fill(size + 1, Some(TIME)).await {
+        match connection.fill_greeting(size + 1).await {
             Ok(true) => {}
             Ok(false) => return Ok(()),
             Err(error) => return Err(format!("no complete request came: {error}")),

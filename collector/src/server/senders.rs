@@ -1,22 +1,20 @@
 //! Connections of stock senders.
 
 use super::room::room;
-use crate::connection::Connection;
+use crate::connection::{Connection, GREETING_TIME};
 use crate::hub::Hub;
 use crate::relay::{Answer, Control};
 use crate::shared::Shared;
 use crate::storage::Packet;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tracepoint_reader::net::relay::{Command, DataHeader, Reply, ReturnCode};
 use tracepoint_reader::net::stream::{FRAME_HEADER, FrameHeader};
 use tracepoint_reader::net::{Decoded, Malformed};
 
 /// The largest payload of a command.
 const LARGEST_COMMAND: u64 = 4 << 20;
-/// How long a sender may take until it has a session, and a data connection from a host without a session may last.
-const GREETING_TIME: Duration = Duration::from_secs(10);
 
 /// Ends the session of a connection however that ends.
 struct Ending {
@@ -94,8 +92,11 @@ pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, peer
         if let Some(why) = end {
             return Err(why);
         }
-        let first = of.control.session().is_none().then_some(GREETING_TIME);
-        match connection.fill(needed, first).await {
+        let filled = match of.control.session() {
+            None => connection.fill_greeting(needed).await,
+            Some(_) => connection.fill(needed, None).await,
+        };
+        match filled {
             Ok(true) => {}
             Ok(false) if of.control.is_asked_for_key() => {
                 return Err("the sender has no shared key; give it a copy of the key file (`--key-file`)".to_owned());

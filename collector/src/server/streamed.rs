@@ -1,10 +1,13 @@
 //! Connections of senders that speak the stream protocol.
 
+mod deadlines;
+
 use super::room::room;
 use crate::connection::Connection;
 use crate::shared::{Shared, random};
 use crate::shares::Address;
-use crate::stream_control::{Refusal, SILENCE, StreamControl};
+use crate::stream_control::{Refusal, StreamControl};
+use deadlines::Deadlines;
 use std::future::{pending, poll_fn};
 use std::io;
 use std::pin::pin;
@@ -38,9 +41,10 @@ impl Drop for Ending {
 pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, address: Address) -> Result<(), String> {
     let offer = shared.offer.clone();
     let mut of = Ending { shared, control: StreamControl::new(offer, address) };
-    let mut heard = Instant::now();
+    let mut deadlines = Deadlines::new(connection.began(), Instant::now());
     loop {
         let mut out = Vec::new();
+        let unread = connection.bytes().len();
         let result = messages(&mut of, &mut connection, &mut out).await;
         let result = result.and_then(|needed| {
             of.control.tick(&mut of.shared.hub.borrow_mut(), Instant::now(), &mut out)?;
@@ -58,6 +62,7 @@ pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, addr
             return Ok(());
         }
         let before = connection.bytes().len();
+        deadlines.handled(before < unread, before, Instant::now());
         let progress = of.control.progress(&mut of.shared.hub.borrow_mut());
         match unless(progress, timeout(TICK, connection.fill(needed, None))).await {
             Some(Ok(Ok(false))) => return Ok(()),
@@ -65,10 +70,9 @@ pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, addr
             Some(Ok(Ok(true)) | Err(_)) | None => {}
         }
         if connection.bytes().len() > before {
-            heard = Instant::now();
-        } else if heard.elapsed() >= SILENCE {
-            return Err("nothing came from the sender for 10 s".to_owned());
+            deadlines.heard(Instant::now());
         }
+        deadlines.check(of.control.session().is_some(), Instant::now())?;
     }
 }
 
@@ -112,7 +116,10 @@ async fn messages(of: &mut Ending, connection: &mut Connection, out: &mut Vec<u8
         let hub = &mut of.shared.hub.borrow_mut();
         of.control.message(hub, message, memory, random, Instant::now(), out)?;
         connection.take(size);
-        connection.establish();
+        // Not for a HELLO that is answered by CHALLENGE.
+        if of.control.session().is_some() {
+            connection.establish();
+        }
     }
 }
 

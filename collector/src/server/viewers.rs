@@ -16,8 +16,6 @@ use tokio::time::sleep;
 use tracepoint_reader::net::Decoded;
 use tracepoint_reader::net::live::Request;
 
-/// How long a viewer may take to say what it is.
-const GREETING_TIME: Duration = Duration::from_secs(10);
 /// How long a viewer may ask nothing. Stock viewers ask ten times a second.
 const IDLE_TIME: Duration = Duration::from_secs(600);
 
@@ -40,21 +38,26 @@ pub(super) async fn viewer(shared: Rc<Shared>, mut connection: Connection, peer:
         None => Viewer::default(),
     };
     let mut of = Ending { shared, viewer };
-    let mut first = GREETING_TIME;
     loop {
         let request = match Request::decode(connection.bytes()) {
             Err(error) => return Err(error.to_string()),
-            Ok(Decoded::Needs(needed)) => match connection.fill(needed, Some(first)).await {
-                Ok(true) => continue,
-                Ok(false) => return Ok(()),
-                Err(error) => return Err(format!("no complete request came: {error}")),
-            },
+            Ok(Decoded::Needs(needed)) => {
+                let filled = if of.viewer.is_admitted() {
+                    connection.fill(needed, Some(IDLE_TIME)).await
+                } else {
+                    connection.fill_greeting(needed).await
+                };
+                match filled {
+                    Ok(true) => continue,
+                    Ok(false) => return Ok(()),
+                    Err(error) => return Err(format!("no complete request came: {error}")),
+                }
+            }
             Ok(Decoded::Whole(request, size)) => {
                 connection.take(size);
                 request
             }
         };
-        first = IDLE_TIME;
         let answer = of.viewer.request(&mut of.shared.hub.borrow_mut(), request, Instant::now());
         if of.viewer.is_attached() {
             connection.establish();

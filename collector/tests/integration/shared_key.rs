@@ -126,6 +126,27 @@ fn only_who_has_the_key_gets_a_session() {
     assert!(messages.iter().any(|message| message.contains("is not that of the collector")), "{messages:?}");
 }
 
+/// HELLO is no proof: whoever can connect may say it.
+#[test]
+fn senders_without_the_key_do_not_keep_others_out() {
+    let place = TempDir::new_in("/dev/shm").expect("a directory");
+    let key = SharedKey::new(KEY).expect("a key");
+    // 16 connections for control of an address.
+    let collector = Running::with(Options::new(place.path()).key(key.clone()).open_files(256));
+    let idle: Vec<_> = (0..20).map(|_| challenged(&collector.addresses)).collect();
+    let (mut stream, nonce) = challenged(&collector.addresses);
+    let handshake = Handshake { session: [9; 16], sender: NONCE, collector: nonce };
+    say(&mut stream, &ToCollector::Auth(key.code(Side::Sender, &handshake)));
+    assert_eq!(hear(&mut stream), Said::Welcome(key.code(Side::Collector, &handshake)));
+    // One with a session is closed for none without.
+    drop((idle, (0..20).map(|_| challenged(&collector.addresses)).collect::<Vec<_>>()));
+    say(&mut stream, &ToCollector::GiveUp);
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).expect("it ends the session");
+    let (counts, _) = collector.end();
+    assert_eq!(counts.sessions, 1);
+}
+
 #[test]
 fn stock_senders_are_taken_where_they_are_allowed() {
     let place = TempDir::new_in("/dev/shm").expect("a directory");
