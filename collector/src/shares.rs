@@ -1,13 +1,16 @@
 //! How much of what is scarce each address and each sender may have.
 //!
-//! An address may have as much as is left for others, and a sender as much as is left for the other senders of its address. So one address has half of
-//! all at most, and the next one half of the rest, or as much as the first one if that takes less: a sender from another address finds room. Of
-//! its address, one sender has half at most. What is given back is free at once.
+//! An address may have as much as is left for others, and a sender as much as is left for the other senders of its address. So one address has at most half of
+//! all, the next one half of the rest, and so on: a sender from another address finds room. A sender has at most half of what its address may
+//! have. What is given back is free at once.
+//!
+//! What follows something else in its place is there for a while beside it. Where that is beyond the share, it is a loan: each share has one at most, and all
+//! loans together leave as much free as they are.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Where senders are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,6 +64,8 @@ pub(crate) struct Shares(Arc<Mutex<State>>);
 struct State {
     most: usize,
     used: usize,
+    /// What of it was lent.
+    lent: usize,
     /// What addresses have, and what senders have.
     holders: HashMap<Holder, usize>,
 }
@@ -103,7 +108,7 @@ impl State {
 
 impl Shares {
     pub(crate) fn new(most: usize) -> Self {
-        Self(Arc::new(Mutex::new(State { most, used: 0, holders: HashMap::new() })))
+        Self(Arc::new(Mutex::new(State { most, used: 0, lent: 0, holders: HashMap::new() })))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -133,7 +138,7 @@ impl Shares {
         let mut state = self.state();
         state.fits(holder, count, 0).then(|| {
             state.add(holder, count);
-            Share { of: self.clone(), holder, count }
+            Share::new(self, holder, count)
         })
     }
 }
@@ -144,18 +149,52 @@ pub(crate) struct Share {
     of: Shares,
     holder: Holder,
     count: usize,
+    /// What was lent to its successor.
+    loan: OnceLock<Loan>,
+}
+
+/// What is lent, until it is dropped.
+#[derive(Debug)]
+struct Loan {
+    of: Shares,
+    count: usize,
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        self.of.state().lent -= self.count;
+    }
 }
 
 impl Share {
+    fn new(of: &Shares, holder: Holder, count: usize) -> Self {
+        Self { of: of.clone(), holder, count, loan: OnceLock::new() }
+    }
+
     /// Another one of the same size for the same holder, if it may have that.
     pub(crate) fn another(&self) -> Option<Self> {
         self.of.take(self.holder, self.count)
     }
 
-    /// Another one in any case, in place of this one, which is dropped soon.
-    pub(crate) fn successor(&self) -> Self {
+    /// Another one beyond what the holder may have, in place of this one: what is more is lent until this one is dropped. `None`: this one has had a
+    /// successor, or too much is lent.
+    pub(crate) fn successor(&self) -> Option<Self> {
+        let mut state = self.of.state();
+        let free = state.most.saturating_sub(state.used).checked_sub(self.count)?;
+        let lent = state.lent + self.count;
+        if lent > free || self.loan.get().is_some() {
+            return None;
+        }
+        self.loan.get_or_init(|| Loan { of: self.of.clone(), count: self.count });
+        state.lent = lent;
+        state.add(self.holder, self.count);
+        Some(Self::new(&self.of, self.holder, self.count))
+    }
+
+    /// The same in any case: this one is dropped at once.
+    pub(crate) fn replacement(&self) -> Self {
         self.of.state().add(self.holder, self.count);
-        Self { of: self.of.clone(), ..*self }
+        Self::new(&self.of, self.holder, self.count)
     }
 
     /// Hands it over to another holder.
@@ -236,10 +275,32 @@ mod tests {
         drop(taken);
         let mut share = shares.take(one, 40).expect("there is room");
         assert!(share.another().is_none() && !share.grow(20) && share.grow(10));
-        let successor = share.successor();
+        let replacement = share.replacement();
         assert_eq!(shares.used(), 100);
         drop(share);
-        assert_eq!((shares.used(), successor.count), (50, 50));
+        assert_eq!((shares.used(), replacement.count), (50, 50));
+    }
+
+    #[test]
+    fn what_is_lent_leaves_room_for_others() {
+        let (shares, mut taken) = (Shares::new(1000), Vec::new());
+        // An address with its half.
+        (0..100).for_each(|sender| _ = flood(&shares, holder(1, sender), &mut taken));
+        let has = shares.used();
+        assert!(has > 480 && taken[0].another().is_none(), "{has}");
+        let mut successors: Vec<_> = taken.iter().map_while(Share::successor).collect();
+        let lent = 2 * successors.len();
+        assert!(lent >= 240 && lent <= 1000 - has - lent, "{lent} of {}", 1000 - has);
+        assert!(taken[0].successor().is_none() && taken.last().is_some_and(|last| last.successor().is_none()));
+        assert!(flood(&shares, holder(2, 0), &mut Vec::new()) > 50, "another address finds room");
+        // The files before them are closed.
+        taken.drain(..successors.len());
+        assert_eq!(shares.state().lent, 0);
+        assert_eq!(shares.used(), has);
+        assert!(successors[0].successor().is_some(), "that of a successor");
+        successors.clear();
+        taken.clear();
+        assert_eq!((shares.used(), shares.state().holders.len()), (0, 0));
     }
 
     #[test]

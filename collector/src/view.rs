@@ -99,6 +99,11 @@ impl View {
         }
     }
 
+    /// Whether the storage has not opened all segments.
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.upcoming.is_empty()
+    }
+
     /// Whether the storage is far behind with opening segments.
     pub(crate) fn is_far_behind(&self) -> bool {
         self.upcoming.len() >= KEPT

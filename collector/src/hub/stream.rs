@@ -1,5 +1,8 @@
 //! A stream of a stock sender.
 
+#[cfg(test)]
+mod tests;
+
 use super::ordered::Ordered;
 use super::place::Place;
 use crate::pairing::{Paired, Pairing};
@@ -8,6 +11,7 @@ use crate::storage::{Done, Files, Job, Packet, Segment, SequencedPacket};
 use crate::view::View;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracepoint_reader::net::stream::Delivered;
 
@@ -62,6 +66,14 @@ enum End {
     SenderGone,
     /// The storage closes the files.
     Closing,
+}
+
+/// Files with the share that they take, if the sender has one.
+fn with(files: Files, share: Option<Arc<Share>>) -> Files {
+    match share {
+        Some(share) => files.with(share),
+        None => files,
+    }
 }
 
 impl Stream {
@@ -122,18 +134,14 @@ impl Stream {
 
     /// From the packet with this number on, or from now on for metadata, the files are in another directory.
     pub(crate) fn rotate(&mut self, from: u64, directory: PathBuf, give: impl FnMut(Job)) -> io::Result<()> {
-        if self.view.is_far_behind() {
-            return Err(io::Error::new(io::ErrorKind::WouldBlock, "earlier rotations have not been carried out yet"));
-        }
+        // The stream had no packet for the chunk between, whose files stay empty: these take their share.
+        let share = if self.rotation.is_none() { self.next_share()? } else { None };
         let place = Place { directory, ..self.place.clone() };
-        let files = self.successor(place.create(0)?);
-        let rotation = Rotation { from, files, directory: place.directory };
+        let files = place.create(0)?;
+        let share = self.rotation.take().map_or(share, |earlier| earlier.files.into_share());
+        self.rotation = Some(Rotation { from, files: with(files, share), directory: place.directory });
         // All packets before it have come.
         let is_due = self.place.is_metadata() || self.last_number.map_or(0, |last| last.saturating_add(1)) >= from;
-        if let Some(earlier) = self.rotation.replace(rotation) {
-            // The stream had no packet for the chunk between; its files stay empty.
-            drop(earlier);
-        }
         if is_due {
             self.switch(give);
         }
@@ -143,7 +151,10 @@ impl Stream {
     /// The packets that come are stored in these files from now on, in another directory. All before them are stored.
     pub(super) fn go_on(&mut self, directory: PathBuf, files: Files, mut give: impl FnMut(Job)) {
         self.place.directory = directory;
-        let files = self.successor(files);
+        // The storage has nothing to do before these.
+        let replacement = |view: &View| view.current().and_then(Segment::share).map(|share| share.replacement().into());
+        let share = self.next_share().unwrap_or_else(|_| replacement(&self.view));
+        let files = with(files, share);
         self.view.will_open(files.segment());
         if let Some(ordered) = &mut self.ordered {
             ordered.tally.next_file();
@@ -151,17 +162,28 @@ impl Stream {
         give(Job::Open { files, from: None });
     }
 
-    /// The same files with a share, for which old files are closed if need be.
-    fn successor(&mut self, files: Files) -> Files {
-        let (share, is_short) = match self.view.current().and_then(Segment::share) {
-            None => return files,
-            Some(share) => share.another().map_or_else(|| (share.successor(), true), |share| (share, false)),
-        };
-        self.is_short = is_short;
-        if is_short {
-            self.view.forget_old();
+    /// The share of the files that follow, for which old ones are closed if need be. It may be beyond that of the sender, until the storage opens these files;
+    /// the error is that other ones have to be opened before.
+    fn next_share(&mut self) -> io::Result<Option<Arc<Share>>> {
+        let refused = |why| io::Error::new(io::ErrorKind::WouldBlock, why);
+        if self.view.is_far_behind() {
+            return Err(refused("the files before these have not been opened yet"));
         }
-        files.with(share)
+        let Some(share) = self.view.current().and_then(Segment::share) else { return Ok(None) };
+        if let Some(share) = share.another() {
+            // Old files are closed when the storage opens what has followed them.
+            self.is_short &= self.view.is_behind();
+            return Ok(Some(share.into()));
+        }
+        self.is_short = true;
+        self.view.forget_old();
+        let share = self.view.current().and_then(Segment::share);
+        let share = share.and_then(|share| share.another().or_else(|| share.successor()));
+        share.map(|share| Some(share.into())).ok_or_else(|| {
+            refused(
+                "its sender, or its address, has its share of the files of the collector (`--files`), and those before these have not been opened yet",
+            )
+        })
     }
 
     /// Whether its files are open, or will be until the storage has closed them.
@@ -171,8 +193,9 @@ impl Stream {
 
     /// Begins the file anew; of metadata.
     pub(super) fn replace(&mut self, mut give: impl FnMut(Job)) -> io::Result<()> {
+        let share = self.next_share()?;
         Files::remove_metadata(&self.place.directory)?;
-        let files = self.successor(self.place.create(0)?);
+        let files = with(self.place.create(0)?, share);
         self.view.will_open(files.segment());
         give(Job::Open { files, from: None });
         Ok(())
@@ -303,10 +326,7 @@ impl Stream {
                 self.place.directory.join(&self.place.channel).display()
             )
         })?;
-        let files = match share {
-            Some(share) => files.with(share),
-            None => files,
-        };
+        let files = with(files, share.map(Arc::new));
         self.file = (number + 1, size);
         self.view.will_open(files.segment());
         give(Job::Open { files, from: None });

@@ -182,8 +182,13 @@ impl Files {
     }
 
     /// The same files, with the share of their sender that they take, for as long as something has them open.
-    pub(crate) fn with(self, share: Share) -> Self {
-        Self { share: Some(Arc::new(share)), ..self }
+    pub(crate) fn with(self, share: impl Into<Arc<Share>>) -> Self {
+        Self { share: Some(share.into()), ..self }
+    }
+
+    /// Closes them; their share.
+    pub(crate) fn into_share(self) -> Option<Arc<Share>> {
+        self.share
     }
 
     /// The tracer's number of the last packet in them.
