@@ -57,8 +57,8 @@ pub(crate) struct Collect {
     /// Largest number of bytes of packets that wait to be written; senders wait when it is reached. A packet may have half of it
     #[arg(long, help_heading = "Bounds", value_name = "SIZE", value_parser = units::size, default_value_t = DEFAULT_MEMORY)]
     memory: u64,
-    /// Largest number of files that are open for streams, two for each; by default, and at most, three quarters of the limit on open files. One address
-    /// gets half of them at most, and one sender a quarter
+    /// Largest number of files that are open for streams, two for each; by default, and at most, what connections leave of the limit on open files: of
+    /// 1024, 680. One address gets at most half of them, and one sender a quarter
     #[arg(long, help_heading = "Bounds", value_name = "N")]
     files: Option<u32>,
     /// Largest size of the directory; senders wait when it is reached

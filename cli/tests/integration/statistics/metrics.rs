@@ -72,7 +72,7 @@ fn metrics_are_served_until_it_is_interrupted() {
         // A peer that says nothing and one that breaks off do no harm.
         drop(TcpStream::connect(&address).unwrap());
     }
-    // Many more connections than there are places, each with a part of a request, delay nobody, and the newest can go on.
+    // The server has 64 connections at a time. With 100 that have sent a part of a request, it still answers another one, and the newest of the 100.
     let begun = |_| {
         let mut stream = TcpStream::connect(&address).unwrap();
         stream.write_all(b"GET /metrics HTT").unwrap();
