@@ -358,12 +358,18 @@ const fn is_destroyed(spec: &SessionSpec) -> bool {
 }
 
 fn read_spec(dir: &PrivateDir) -> Result<SessionSpec, ControlError> {
-    Ok(read_authored_spec(dir)?.0)
+    Ok(read_described(dir)?.0)
 }
 
-fn read_authored_spec(dir: &PrivateDir) -> Result<(SessionSpec, Author), ControlError> {
+/// The description of the session called `name`, and who has written it.
+fn read_authored_spec(dir: &PrivateDir, name: &str) -> Result<(SessionSpec, Author), ControlError> {
+    let (spec, author, bytes) = read_described(dir)?;
+    Ok((spec, author.for_session(name, || SessionSpec::written_for(&bytes))))
+}
+
+fn read_described(dir: &PrivateDir) -> Result<(SessionSpec, Author, Vec<u8>), ControlError> {
     let read = dir.read_authored(SESSION, SessionSpec::MAX_SIZE).map_err(|error| dir.failed("read", SESSION, error));
     let (bytes, author) = read?;
     let damaged = |error| ControlError::Damaged { path: dir.path().join(SESSION), error };
-    Ok((SessionSpec::parse(&bytes).map_err(damaged)?, author))
+    Ok((SessionSpec::parse(&bytes).map_err(damaged)?, author, bytes))
 }

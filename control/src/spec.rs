@@ -42,6 +42,7 @@ mod drain;
 mod error;
 mod owner;
 mod rule;
+mod shared;
 mod sink;
 mod stream;
 #[cfg(test)]
@@ -69,6 +70,8 @@ use toml::{Table, Value};
 
 const FORMAT: &str = "tracepoint-session";
 const VERSION: i64 = 1;
+/// The key of the session for which a file was written.
+const SESSION: &str = "session";
 /// Maximum number of rules in a file.
 const MAX_RULES: usize = 10_000;
 
@@ -341,11 +344,15 @@ impl SessionSpec {
 
     /// The text of the file, in which sinks may be objects.
     pub(crate) fn text(&self) -> Result<String, SpecError> {
+        toml::to_string(&self.table()?).map_err(SpecError::malformed)
+    }
+
+    fn table(&self) -> Result<Table, SpecError> {
         let mut table = Table::new();
         table.insert("format".to_owned(), FORMAT.into());
         table.insert("version".to_owned(), VERSION.into());
         table.extend(Table::try_from(self).map_err(SpecError::malformed)?);
-        toml::to_string(&table).map_err(SpecError::malformed)
+        Ok(table)
     }
 
     /// Parses a file. A rule that is not understood becomes an entry with an error.
@@ -374,6 +381,8 @@ impl SessionSpec {
             Some(version) if version > VERSION => return Err(SpecError::Newer { version, known: VERSION }),
             _ => return Err(SpecError::malformed("it has no `version`")),
         }
+        // Controllers compare it with the name of the session that they find.
+        table.remove(SESSION);
         let raw: Raw = table.try_into().map_err(SpecError::malformed)?;
         if raw.rules.len() > MAX_RULES {
             return Err(SpecError::TooManyRules { most: MAX_RULES });

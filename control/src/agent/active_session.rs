@@ -152,6 +152,7 @@ impl ActiveSession {
             }
             Ok(Some((version, bytes, author))) => {
                 self.file_version = Some(version);
+                let author = author.for_session(&self.name, || SessionSpec::written_for(&bytes));
                 match SessionSpec::parse(&bytes) {
                     Ok(spec) if !spec.is_for(context.info.tag.as_deref()) => {
                         self.remove_statistics();

@@ -6,21 +6,30 @@ use crate::spec::{Do, SessionSpec, SinkSpec, State, TriggerSpec};
 /// The outputs and triggers of a session that a trusted author has named. Another author may stop and start the session with these.
 #[derive(Debug, Default)]
 pub(super) struct Named {
+    /// The session's id.
+    id: String,
     sinks: Vec<SinkSpec>,
     triggers: Vec<TriggerSpec>,
 }
 
 impl Named {
-    /// Whether this description, by this author, may be applied.
+    /// Whether this description, by this author, may be applied. A stopped one may be started by its triggers.
     pub(super) fn admits(&mut self, spec: &SessionSpec, author: Author) -> bool {
         if author == Author::Trusted {
+            self.id.clone_from(&spec.id);
             self.sinks.clone_from(&spec.sinks);
             self.triggers = spec.triggers().flatten().cloned().collect();
             return true;
         }
-        let opens = |action: &Do| matches!(action, Do::Snapshot(_) | Do::Run(_));
-        let is_known = |trigger: &TriggerSpec| self.triggers.contains(trigger) || !trigger.actions.iter().any(opens);
-        let has_known_outputs = spec.state != State::Active || spec.sinks.iter().all(|sink| self.sinks.contains(sink));
+        // It ends, and opens nothing.
+        if spec.state == State::Destroyed {
+            return true;
+        }
+        let is_same = self.id == spec.id;
+        let is_known = |trigger: &TriggerSpec| {
+            is_same && self.triggers.contains(trigger) || !trigger.actions.iter().any(Do::opens)
+        };
+        let has_known_outputs = spec.sinks.iter().all(|sink| is_same && self.sinks.contains(sink));
         has_known_outputs && spec.triggers().flatten().all(is_known)
     }
 }
@@ -35,10 +44,12 @@ mod tests {
         let (mut named, mut spec) = (Named::default(), SessionSpec::new());
         spec.sinks.push(SinkSpec::text("/a"));
         let other = Author::Other(7);
-        assert!(named.admits(&spec, other), "it is stopped");
-        spec.state = State::Active;
-        assert!(!named.admits(&spec, other));
+        for state in [State::Stopped, State::Active] {
+            spec.state = state;
+            assert!(!named.admits(&spec, other) && !named.admits(&spec, Author::Moved), "{state:?}");
+        }
         assert!(named.admits(&spec, Author::Trusted) && named.admits(&spec, other));
+        assert!(!named.admits(&spec.another(), other), "another session of that name");
         spec.sinks.push(SinkSpec::udp(([127, 0, 0, 1], 9).into()));
         assert!(!named.admits(&spec, other));
         spec.sinks.clear();
@@ -48,6 +59,10 @@ mod tests {
         spec.add_trigger(&TriggerSpec::new(When::Panic, Do::Snapshot("/b".into())))?;
         assert!(!named.admits(&spec, other));
         assert!(named.admits(&spec, Author::Trusted) && named.admits(&spec, other));
+        (spec.state, spec.sinks) = (State::Destroyed, vec![SinkSpec::text("/c")]);
+        assert!(named.admits(&spec, other));
+        spec.state = State::Active;
+        assert!(!named.admits(&spec, other));
         Ok(())
     }
 }

@@ -111,6 +111,17 @@ pub enum ControlError {
         /// The process; the first one if there are several.
         pid: u32,
     },
+    /// Another member of the group that shares the run directory has named outputs or programs of the session.
+    #[error(
+        "the session {name} names outputs or programs, and {reason}: a change would have them opened with your rights; have that user change it \
+         (root: `tracectl --user NAME`), or destroy it (`tracectl destroy {name}`) and create your own"
+    )]
+    NamedByOther {
+        /// The name of the session.
+        name: String,
+        /// Who has written its description.
+        reason: String,
+    },
     /// The session's traces cannot be rotated.
     #[error("the session {name} cannot rotate: {reason}")]
     CannotRotate {

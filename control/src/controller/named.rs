@@ -76,7 +76,7 @@ impl<'a> NamedSession<'a> {
 
     /// The same, and who has written it.
     pub(crate) fn authored_spec(&self) -> Result<(SessionSpec, Author), ControlError> {
-        match read_authored_spec(&self.dir()?) {
+        match read_authored_spec(&self.dir()?, &self.name) {
             Err(ControlError::Dir(error)) => Err(self.control_error(error)),
             spec => spec,
         }
@@ -85,22 +85,32 @@ impl<'a> NamedSession<'a> {
     /// Changes the session's description, wakes all processes, and returns the new generation. `what` is written to the session's log.
     /// Changes are serialized by a lock and replace the file atomically. If nothing changes, nothing is written.
     ///
+    /// The description is that of its last writer. In a run directory that a group shares, outputs and programs that another user than root has
+    /// named can therefore be removed, but not kept; a session that this ends has none.
+    ///
     /// # Errors
     ///
-    /// The error of `change`, in which case nothing is changed; [`ControlError::Spec`] if the result is invalid; and as
-    /// [`NamedSession::spec`].
+    /// The error of `change`, in which case nothing is changed; [`ControlError::NamedByOther`] if another user has named what the session opens;
+    /// [`ControlError::Spec`] if the result is invalid; and as [`NamedSession::spec`].
     pub fn change(
         &self,
         what: &str,
         change: impl FnOnce(&mut SessionSpec) -> Result<(), ControlError>,
     ) -> Result<u64, ControlError> {
         let lock = self.controller.lock()?;
-        let mut spec = self.spec()?;
+        let (mut spec, author) = self.authored_spec()?;
         if super::is_destroyed(&spec) {
             return Err(self.no_session());
         }
         let before = spec.clone();
         change(&mut spec)?;
+        if author != Author::Trusted {
+            if super::is_destroyed(&spec) {
+                spec.open_nothing();
+            } else if spec != before && spec.opens_what_is_named_in(&before) {
+                return Err(ControlError::NamedByOther { name: self.name.clone(), reason: author.distrust() });
+            }
+        }
         if spec != before {
             spec.generation = before.generation + 1;
             put(&self.dir()?, &self.name, &spec, what)?;
@@ -222,7 +232,7 @@ pub(super) fn put(dir: &PrivateDir, name: &str, spec: &SessionSpec, what: &str) 
     if spec.owner.is_some_and(|owner| owner.pipe && owner.is_this_process()) {
         hold(dir, &spec.id).map_err(|error| dir.failed("make", OWNER, error))?;
     }
-    let text = spec.to_toml().map_err(|error| ControlError::Spec { session: name.to_owned(), error })?;
+    let text = spec.to_toml_of(name).map_err(|error| ControlError::Spec { session: name.to_owned(), error })?;
     let line = log_line(spec.generation, what);
     match dir.append_file(LOG).and_then(|log| (&*log).write_all(line.as_bytes())) {
         Err(error) if !is_no_room(&error) => return Err(dir.failed("write", LOG, error).into()),

@@ -8,7 +8,8 @@
 //!   a description is acted on  ─▶ the file that was read: of this user or of root, and nobody else may write to it?
 //! ```
 //!
-//! A process that has more rights than its user acts on what root has written only.
+//! A file also says for which session it was written: a member can move it, and cannot change that. A process that has more rights than its user
+//! acts on what root has written only.
 
 use super::{PrivateDir, is_no_room};
 use crate::credentials::Credentials;
@@ -25,6 +26,8 @@ pub(crate) enum Author {
     Trusted,
     /// It was written, or can be changed, by this other member of the group, or by its own user, who has fewer rights.
     Other(u32),
+    /// It was written for another session, and moved to this one.
+    Moved,
 }
 
 impl Author {
@@ -41,14 +44,31 @@ impl Author {
         let is_trusted = stat.st_mode & 0o022 == 0 && (stat.st_uid == 0 || is_own()?);
         Ok(if is_trusted { Self::Trusted } else { Self::Other(stat.st_uid) })
     }
+
+    /// The same for a file that says that it was written for the session `found`, and is in the place of that of `session`.
+    pub(crate) fn for_session(self, session: &str, found: impl FnOnce() -> Option<String>) -> Self {
+        match self {
+            Self::Trusted if group().is_some() && found().as_deref() != Some(session) => Self::Moved,
+            author => author,
+        }
+    }
+
+    /// Why what the file names is not opened.
+    pub(crate) fn distrust(self) -> String {
+        match self {
+            Self::Trusted => String::new(),
+            Self::Other(author) => format!("user {author} has written or can change its description"),
+            Self::Moved => "its description was written for another session".to_owned(),
+        }
+    }
 }
 
 /// Why nothing is opened that the file names.
 pub(crate) fn refused(author: Author) -> String {
     let user = rustix::process::geteuid().as_raw();
-    let Author::Other(author) = author else { return String::new() };
+    let reason = author.distrust();
     format!(
-        "it names outputs or programs, and user {author} has written or can change it: they would be opened with the rights of user {user}. Record with \
+        "it names outputs or programs, and {reason}: they would be opened with the rights of user {user}. Record with \
          `tracectl record`, which writes with your own rights; or have root create the session, or user {user} if the process has no more rights \
          than that user"
     )

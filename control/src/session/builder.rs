@@ -275,7 +275,7 @@ impl SessionBuilder {
             return Err(error.into());
         }
         spec.check_triggers_in_code().and_then(|()| spec.check_in_process()).map_err(SessionError::Spec)?;
-        let triggers = self.triggers(&spec)?;
+        self.check_place_of_triggers(&spec)?;
         clock::choose(self.clock)?;
         let mut notices = Vec::new();
         let all = all_events(catalog::markers(), &mut notices);
@@ -293,10 +293,13 @@ impl SessionBuilder {
         let most = all.len() + of_dumps + catalog::later_events();
         self.name = in_code::free_name(self.name, &self.place, &mut notices);
         check_name(&self.name)?;
+        let name = self.name.clone();
         let mut recording = self.record(&result.events, most, notices)?;
         let mut statistics = RunningStatistics::default();
         compute(&mut statistics, &recording, &spec, result.statistics)?;
-        if let Some((dir, text)) = recording.ring_dir().zip(triggers) {
+        if let Some(dir) = recording.ring_dir().filter(|_| spec.triggers().next().is_some()) {
+            let process = dir.file_name().unwrap_or_default().to_string_lossy();
+            let text = spec.triggers_to_toml(&format!("{name}/{process}")).map_err(SessionError::Spec)?;
             let written = PrivateDir::open(dir).and_then(|dir| {
                 dir.put_authored(TRIGGERS_FILE, text.as_bytes())
                     .map_err(|error| dir.failed("write", TRIGGERS_FILE, error))
@@ -313,16 +316,13 @@ impl SessionBuilder {
         Session::new(recording, spec, matcher, triggers, statistics)
     }
 
-    /// The file of its triggers, if it has any.
-    fn triggers(&self, spec: &SessionSpec) -> Result<Option<String>, SessionError> {
-        if spec.triggers().next().is_none() {
-            return Ok(None);
-        }
-        if !self.place.is_in_run_dir() {
+    /// Checks that its triggers, if it has any, can be written beside its rings.
+    fn check_place_of_triggers(&self, spec: &SessionSpec) -> Result<(), SessionError> {
+        if spec.triggers().next().is_some() && !self.place.is_in_run_dir() {
             let reason = "a session with triggers must have its rings in the run directory: leave `.dir(path)` and `.in_memory()` out";
             return Err(SessionError::Spec(SpecError::Invalid { reason: reason.to_owned() }));
         }
-        spec.triggers_to_toml().map(Some).map_err(SessionError::Spec)
+        Ok(())
     }
 
     /// Starts recording `events`. Each channel will record at most `most` different events.

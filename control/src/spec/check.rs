@@ -1,6 +1,6 @@
 //! Checks of a session's description.
 
-use super::{BudgetSpec, ChannelSpec, DrainedBy, Rule, SessionSpec, SinkSpec, SpecError};
+use super::{BudgetSpec, ChannelSpec, DrainedBy, Rule, SessionSpec, SinkSpec, SpecError, State};
 
 /// Maximum number of channels of a session; all sessions of a process have at most 32.
 const MAX_CHANNELS: usize = 16;
@@ -31,7 +31,8 @@ impl SessionSpec {
         self.check_triggers()?;
         self.drain.check(self)?;
         for channel in self.all_channels() {
-            let is_used = self.rules.is_empty() || self.rules().any(|rule| rule.map_or(true, Rule::records));
+            let has_rule = self.rules.is_empty() || self.rules().any(|rule| rule.map_or(true, Rule::records));
+            let is_used = has_rule && self.state != State::Destroyed;
             if is_used && self.drain == DrainedBy::Process && self.sinks.is_empty() && !channel.keeps_newest() {
                 return Err(SpecError::NoSink { channel: channel.name.clone(), policy: channel.policy.clone() });
             }

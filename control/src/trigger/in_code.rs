@@ -40,6 +40,7 @@ pub(super) fn all(controller: &Controller) -> impl Iterator<Item = ProcessTrigge
             let process = ProcessKey::of_directory(&name)?;
             let dir = rings.as_ref()?.open_subdir(&name).ok()?;
             let (bytes, author) = dir.read_authored(TRIGGERS_FILE, SessionSpec::MAX_SIZE).ok()?;
+            let author = author.for_session(&format!("{session}/{name}"), || SessionSpec::written_for(&bytes));
             Some(ProcessTriggers {
                 session: session.clone(),
                 process,

@@ -44,6 +44,11 @@ impl Do {
         matches!(self, Self::Start | Self::Stop | Self::Rotate)
     }
 
+    /// Whether it has a process open files, or run programs, that it names.
+    pub(crate) const fn opens(&self) -> bool {
+        matches!(self, Self::Snapshot(_) | Self::Run(_))
+    }
+
     /// Checks what it is given; the error says what was expected.
     pub(super) fn check(&self) -> Result<(), String> {
         match self {

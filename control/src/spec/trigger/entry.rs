@@ -1,6 +1,6 @@
 //! The triggers of a session's description, understood or not.
 
-use super::super::{ChannelSpec, SessionSpec, SpecError};
+use super::super::{ChannelSpec, SESSION, SessionSpec, SpecError};
 use super::{Do, TriggerSpec, When};
 use serde::Serialize;
 use toml::{Table, Value};
@@ -32,6 +32,13 @@ impl TriggerEntry {
         };
         let trigger = table.clone().try_into::<TriggerSpec>().map_err(named);
         Self { table: text, trigger: trigger.and_then(|trigger| trigger.check().map(|()| trigger)) }
+    }
+
+    /// Whether it has something opened that one of `others` has opened. Nothing is known of a trigger that is not understood.
+    pub(in crate::spec) fn opens_as(&self, others: &[Self]) -> bool {
+        let Ok(trigger) = &self.trigger else { return others.contains(self) };
+        let has = |action| others.iter().flat_map(|other| &other.trigger).any(|other| other.actions.contains(action));
+        trigger.actions.iter().filter(|action| action.opens()).any(has)
     }
 
     /// The id, also of a trigger that is not understood.
@@ -140,10 +147,10 @@ impl SessionSpec {
         Ok(())
     }
 
-    /// The triggers as a file of their own.
-    pub(crate) fn triggers_to_toml(&self) -> Result<String, SpecError> {
-        let table =
-            Table::from_iter([(TRIGGER.to_owned(), Value::try_from(&self.triggers).map_err(SpecError::malformed)?)]);
+    /// The triggers as a file of their own, of a session and process: `NAME/PID-START`.
+    pub(crate) fn triggers_to_toml(&self, place: &str) -> Result<String, SpecError> {
+        let triggers = Value::try_from(&self.triggers).map_err(SpecError::malformed)?;
+        let table = Table::from_iter([(SESSION.to_owned(), place.into()), (TRIGGER.to_owned(), triggers)]);
         toml::to_string(&table).map_err(SpecError::malformed)
     }
 

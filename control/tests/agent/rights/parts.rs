@@ -1,6 +1,6 @@
 //! What the processes of these tests do: the target of control, and who tries to control it.
 
-use super::{SHADOW, USER};
+use super::{SHADOW, USER, members};
 use crate::common::part;
 use crate::traced::{PATIENCE, spec};
 use nix::sys::prctl::set_dumpable;
@@ -16,7 +16,7 @@ use tracepoint_control::{
     Agent, Channel, ChannelSpec, ControlError, Controller, NamedSession, Rule, RunDir, Session, SinkSpec, State,
 };
 
-type Said = Result<String, Box<dyn Error>>;
+pub(super) type Said = Result<String, Box<dyn Error>>;
 
 fn answer(text: &str) {
     println!("answer: {}", text.replace('\n', " "));
@@ -78,8 +78,11 @@ fn change(agent: &mut Option<Agent>, line: &str) -> Said {
 }
 
 /// A controller: tries to have the process with this id record into files in this directory, and to read its rings: `PID DIRECTORY`. Or begins such
-/// a session, and leaves it: `begin DIRECTORY`; and removes it: `end`.
+/// a session, and leaves it: `begin DIRECTORY`; and removes it: `end`. Or [what members do](members::act).
 fn control(line: &str) -> Said {
+    if let Some(said) = members::act(line) {
+        return said;
+    }
     let found = || Controller::at(RunDir::at(&own_run_dir())?);
     let mut wanted = spec(&[], &[]);
     wanted.add_rule(&Rule::new("traced:tick").exe("program"))?;
@@ -125,14 +128,14 @@ fn control(line: &str) -> Said {
 }
 
 /// How many processes record for the session, and why others do not.
-fn recording(session: &NamedSession<'_>) -> Said {
+pub(super) fn recording(session: &NamedSession<'_>) -> Said {
     let generation = session.spec()?.generation;
     let acks = session.wait(generation, PATIENCE)?.acks;
     let (failed, recording): (Vec<_>, Vec<_>) = acks.into_iter().map(|ack| ack.error).partition(Option::is_some);
     Ok(format!("{} recording: {}", recording.len(), failed.into_iter().flatten().collect::<Vec<_>>().join("; ")))
 }
 
-fn own_run_dir() -> PathBuf {
+pub(super) fn own_run_dir() -> PathBuf {
     let default = || format!("/dev/shm/tracepoint-{}", rustix::process::geteuid().as_raw()).into();
     env::var_os("TRACEPOINT_RUN_DIR").map_or_else(default, PathBuf::from)
 }
