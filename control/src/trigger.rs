@@ -23,6 +23,7 @@ pub(crate) mod in_process;
 mod listener;
 mod message;
 mod occurrence;
+mod own_snapshots;
 mod peer;
 mod program;
 mod recorder_watch;

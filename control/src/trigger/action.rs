@@ -4,6 +4,7 @@ use super::facilities::Facilities;
 use super::failure::Failure;
 use super::message::Notification;
 use super::occurrence::{Detail, Occurrence};
+use super::own_snapshots::OwnSnapshots;
 use super::program::{HowItEnded, Started};
 use super::result::ActionResult;
 use super::snapshot;
@@ -24,6 +25,8 @@ const MAX_VARIABLE: usize = 4096;
 pub(super) struct Subject<'a> {
     /// The name of the session.
     pub(super) name: String,
+    /// The id of the session; for a session in code, its name and the process.
+    id: String,
     /// The process, for a session in code.
     pub(super) process: Option<ProcessKey>,
     /// The directory of the session, or of the rings of the process.
@@ -36,12 +39,19 @@ pub(super) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    pub(super) fn of_session(session: NamedSession<'a>, dir: PrivateDir, author: Author, is_active: bool) -> Self {
-        Self { name: session.name().to_owned(), process: None, dir, session: Some(session), author, is_active }
+    pub(super) fn of_session(
+        session: NamedSession<'a>,
+        id: String,
+        dir: PrivateDir,
+        author: Author,
+        is_active: bool,
+    ) -> Self {
+        Self { name: session.name().to_owned(), id, process: None, dir, session: Some(session), author, is_active }
     }
 
-    pub(super) const fn of_process(name: String, process: ProcessKey, dir: PrivateDir, author: Author) -> Self {
-        Self { name, process: Some(process), dir, session: None, author, is_active: true }
+    pub(super) fn of_process(name: String, process: ProcessKey, dir: PrivateDir, author: Author) -> Self {
+        let id = format!("{name}/{process}");
+        Self { name, id, process: Some(process), dir, session: None, author, is_active: true }
     }
 
     /// The same for triggers that this author has written.
@@ -97,7 +107,7 @@ impl<'a> Act<'a> {
     pub(super) fn perform(&mut self, action: &Do) {
         let mut result = ActionResult::done(action);
         let performed = match action {
-            Do::Snapshot(_) | Do::Run(_) if self.subject.author != Author::Trusted => {
+            action if action.opens() && self.subject.author != Author::Trusted => {
                 Err(Failure::new(&refused(self.subject.author), Errno::ACCESS.raw_os_error()))
             }
             Do::Snapshot(output) => self.snapshot(output).map(|path| result.output = Some(path)),
@@ -120,9 +130,9 @@ impl<'a> Act<'a> {
     /// Enters the results in the state of the trigger, and has the ends of the programs entered when they come.
     pub(super) fn end(mut self) -> Vec<ActionResult> {
         let Self { subject, trigger, .. } = self;
+        let own = self.own_snapshots();
         // A session that was removed meanwhile has no state either.
-        let _ =
-            state::end(&subject.dir, (trigger, subject.author), &mut self.results, &self.temporaries, self.snapshots);
+        let _ = state::end(&subject.dir, own, &mut self.results, &self.temporaries, self.snapshots);
         for program in self.programs {
             let (pid, id, session) = (program.pid(), trigger.id.clone(), subject.dir.path().to_owned());
             program.watch(move |status| {
@@ -135,16 +145,16 @@ impl<'a> Act<'a> {
         self.results
     }
 
+    fn own_snapshots(&self) -> OwnSnapshots<'a> {
+        OwnSnapshots { trigger: self.trigger, author: self.subject.author, session: &self.subject.id }
+    }
+
     fn snapshot(&mut self, output: &Path) -> Result<PathBuf, Failure> {
-        let reserved = snapshot::reserve(output, self.occurrence, self.now)?;
+        let own = self.own_snapshots();
+        let reserved = snapshot::reserve(own, output, self.occurrence, self.now)?;
         self.temporaries.push(reserved.temporary.clone());
         // If this cannot be entered, the directory stays should this process be killed now.
-        let _ = state::writing(
-            &self.subject.dir,
-            (self.trigger, self.subject.author),
-            reserved.temporary.clone(),
-            self.now,
-        );
+        let _ = state::writing(&self.subject.dir, own, reserved.temporary.clone(), self.now);
         let kept = reserved.write(self.subject.dir.path(), self.occurrence, self.since())?;
         self.snapshots.push(kept.clone());
         Ok(kept.path)

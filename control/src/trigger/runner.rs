@@ -107,7 +107,8 @@ impl TriggerRunner {
     ) -> Vec<FiredTrigger> {
         let Ok(session) = self.controller.session(session) else { return Vec::new() };
         let (Ok((spec, author)), Ok(dir)) = (session.authored_spec(), session.dir()) else { return Vec::new() };
-        let subject = Subject::of_session(session, dir, author, spec.state == State::Active);
+        let is_active = spec.state == State::Active;
+        let subject = Subject::of_session(session, spec.id.clone(), dir, author, is_active);
         let wanted = spec.triggers().flatten().filter(|trigger| is_wanted(trigger));
         wanted.map(|trigger| self.perform(&subject, trigger, occurrence)).collect()
     }
@@ -133,7 +134,7 @@ impl TriggerRunner {
         self.fire_in_session(&seen.session, |trigger| trigger.when == seen.when, &seen.occurrence)
     }
 
-    /// Performs actions that were postponed. `None` if the session is gone.
+    /// Performs actions that were postponed. `None` if the session is gone or damaged.
     pub(super) fn resume(&self, postponed: &Postponed) -> Option<FiredTrigger> {
         let Postponed { session, process, trigger, author, occurrence } = postponed;
         let act = |subject: &Subject<'_>| self.act(subject, trigger, occurrence, SystemTime::now());
@@ -142,8 +143,8 @@ impl TriggerRunner {
             return Some(act(&subject.with_triggers_of(*author)));
         }
         let session = self.controller.session(session).ok()?;
-        let dir = session.dir().ok()?;
-        Some(act(&Subject::of_session(session, dir, *author, true)))
+        let (id, dir) = (session.spec().ok()?.id, session.dir().ok()?);
+        Some(act(&Subject::of_session(session, id, dir, *author, true)))
     }
 
     /// Waits until the programs that it has started have ended, at most for `timeout`; how they ended is in the states by then.

@@ -1,14 +1,18 @@
 //! The action `snapshot`: what the session's rings hold, in a directory that appears when it is complete.
 //!
 //! ```text
-//!   make DIR/.TIME-PID.new ─▶ take a snapshot into it ─▶ add the occurrence to the metadata ─▶ rename to DIR/TIME-PID
+//!   make DIR/.TIME-PID.new, marked ─▶ take a snapshot into a directory in it ─▶ add the occurrence to the metadata ─▶ move its entries up
+//!                                  ─▶ rename to DIR/TIME-PID
 //! ```
+//!
+//! The [mark](OwnSnapshots) tells which trigger takes it.
 //!
 //! The traces are those of `tracectl snapshot`, made by the same function. The temporary directory reserves the name, so that snapshots that
 //! are taken at the same time, by whichever processes, get names of their own.
 
 use super::failure::Failure;
 use super::occurrence::Occurrence;
+use super::own_snapshots::OwnSnapshots;
 use super::state::KeptSnapshot;
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File};
@@ -28,7 +32,12 @@ pub(super) struct Reserved {
 }
 
 /// Makes the directory `output`, for this user only, and a temporary directory in it.
-pub(super) fn reserve(output: &Path, occurrence: &Occurrence, now: SystemTime) -> Result<Reserved, Failure> {
+pub(super) fn reserve(
+    own: OwnSnapshots<'_>,
+    output: &Path,
+    occurrence: &Occurrence,
+    now: SystemTime,
+) -> Result<Reserved, Failure> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(output);
     made.map_err(Failure::of_path("make", output))?;
     let time = humantime::format_rfc3339_millis(now).to_string().replace(':', "");
@@ -37,7 +46,11 @@ pub(super) fn reserve(output: &Path, occurrence: &Occurrence, now: SystemTime) -
         let name = if number == 1 { first.clone() } else { format!("{first}-{number}") };
         let reserved = Reserved { temporary: output.join(format!(".{name}.new")), path: output.join(name) };
         match DirBuilder::new().mode(0o700).create(&reserved.temporary) {
-            Ok(()) if reserved.path.symlink_metadata().is_err() => return Ok(reserved),
+            Ok(()) if reserved.path.symlink_metadata().is_err() => {
+                let marked = own.mark(&reserved.temporary).inspect_err(|_| reserved.abandon());
+                marked.map_err(Failure::of_path("mark", &reserved.temporary))?;
+                return Ok(reserved);
+            }
             Ok(()) => reserved.abandon(),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(Failure::of_path("make", &reserved.temporary)(error)),
@@ -62,13 +75,17 @@ impl Reserved {
     }
 
     fn write_all(&self, session: &Path, occurrence: &Occurrence, since: u64) -> Result<KeptSnapshot, Failure> {
-        let recovered = tracepoint_reader::recover::snapshot_since(session, &self.temporary, since)?;
+        let snapshot = self.temporary.join(".snapshot");
+        let made = DirBuilder::new().mode(0o700).create(&snapshot);
+        made.map_err(Failure::of_path("make", &snapshot))?;
+        let recovered = tracepoint_reader::recover::snapshot_since(session, &snapshot, since)?;
         let environment = occurrence.environment();
         for process in &recovered.processes {
             let path = process.output.join("metadata");
             let append = || File::options().append(true).open(&path)?.write_all(environment.as_bytes());
             append().map_err(Failure::of_path("write", &path))?;
         }
+        move_up(&snapshot, &self.temporary).map_err(Failure::of_path("move", &snapshot))?;
         let bytes = size(&self.temporary).map_err(Failure::of_path("read", &self.temporary))?;
         fs::rename(&self.temporary, &self.path).map_err(Failure::of_path("write", &self.path))?;
         Ok(KeptSnapshot { path: self.path.clone(), bytes })
@@ -78,6 +95,15 @@ impl Reserved {
         // What cannot be removed is in the state of the trigger, and removed later.
         let _ = fs::remove_dir_all(&self.temporary);
     }
+}
+
+/// Moves the entries of a directory to the one that it is in, and removes it.
+fn move_up(directory: &Path, parent: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        fs::rename(entry.path(), parent.join(entry.file_name()))?;
+    }
+    fs::remove_dir(directory)
 }
 
 /// What a directory takes on the disk, in bytes.

@@ -5,18 +5,18 @@
 //! held while the actions are done. The file is replaced atomically, so that readers need no lock, and has a spare, so that a full run
 //! directory does not keep a trigger from acting. A state that cannot be read begins anew.
 //!
-//! In a run directory that a group shares, any member can write a state. So a directory that it names is removed only if it is in the output of a
-//! snapshot that the trigger takes, and only where that output may be [opened](Author) as well.
+//! In a run directory that a group shares, any member can write a state. So a directory that it names is removed only if it is a [snapshot of the
+//! trigger](OwnSnapshots).
 
+use super::own_snapshots::OwnSnapshots;
 use super::result::ActionResult;
 use crate::app::{TRIGGERS, read_json, replace_json_with_spare};
 use crate::controller::NamedSession;
-use crate::private_dir::{Author, DirError, PrivateDir};
+use crate::private_dir::{DirError, PrivateDir};
 use crate::session_dir::lock::Lock;
-use crate::spec::{Do, TriggerSpec};
+use crate::spec::TriggerSpec;
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long to wait for the lock: its holders write a file, and remove old snapshots.
@@ -109,18 +109,18 @@ pub(super) fn begin(
 /// Enters a directory in which a snapshot is being written, so that it is removed later if this process is killed.
 pub(super) fn writing(
     session: &PrivateDir,
-    (trigger, author): (&TriggerSpec, Author),
+    own: OwnSnapshots<'_>,
     path: PathBuf,
     now: SystemTime,
 ) -> Result<(), DirError> {
-    change(session, &trigger.id, |state| {
+    change(session, &own.trigger.id, |state| {
         let since_ns = ns(now);
         let (abandoned, others) = std::mem::take(&mut state.writing)
             .into_iter()
             .partition(|old| since_ns.saturating_sub(old.since_ns) > ABANDONED);
         state.writing = others;
         for Writing { path, .. } in abandoned {
-            remove_output((trigger, author), &path);
+            own.remove(&path);
         }
         state.writing.push(Writing { path, since_ns });
     })
@@ -130,11 +130,12 @@ pub(super) fn writing(
 /// removed as well, and its result becomes a failure.
 pub(super) fn end(
     session: &PrivateDir,
-    (trigger, author): (&TriggerSpec, Author),
+    own: OwnSnapshots<'_>,
     results: &mut [ActionResult],
     temporaries: &[PathBuf],
     snapshots: Vec<KeptSnapshot>,
 ) -> Result<(), DirError> {
+    let trigger = own.trigger;
     change(session, &trigger.id, |state| {
         state.writing.retain(|writing| !temporaries.contains(&writing.path));
         state.snapshots.extend(snapshots);
@@ -147,19 +148,11 @@ pub(super) fn end(
                 ));
                 (result.output, result.errno) = (None, Some(rustix::io::Errno::FBIG.raw_os_error()));
             }
-            remove_output((trigger, author), &gone.path);
+            own.remove(&gone.path);
         }
         state.failed += results.iter().filter(|result| result.error.is_some()).count() as u64;
         state.last = results.to_vec();
     })
-}
-
-/// Removes a directory that the state names, if it is in the output of a snapshot that this trigger takes. Ignores errors.
-fn remove_output((trigger, author): (&TriggerSpec, Author), path: &Path) {
-    let is_in = |action: &Do| matches!(action, Do::Snapshot(output) if path.parent() == Some(output));
-    if author == Author::Trusted && path.file_name().is_some() && trigger.actions.iter().any(is_in) {
-        let _ = fs::remove_dir_all(path);
-    }
 }
 
 /// Enters how a program ended that the action `run` has started. One that fails counts as an action that failed.
@@ -258,7 +251,11 @@ impl TriggerState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private_dir::Author;
     use crate::spec::{Do, When};
+    use std::fs::DirBuilder;
+    use std::os::unix::fs::DirBuilderExt;
+    use std::path::Path;
 
     fn trigger() -> TriggerSpec {
         TriggerSpec::new(When::CoreDump, Do::Stop).named("t1")
@@ -334,25 +331,28 @@ mod tests {
 
     /// A state that somebody else has written names directories that are no snapshots of the trigger.
     #[test]
-    fn only_snapshots_of_the_trigger_are_removed() -> Result<(), Box<dyn std::error::Error>> {
+    fn directories_that_are_no_snapshots_stay() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;
         let session = PrivateDir::at(&temp.path().join("session"))?;
-        let output = temp.path().join("output");
-        let trigger = TriggerSpec::new(When::CoreDump, Do::Snapshot(output.clone())).named("t1").keep(1);
-        let (own, other) = (output.join("one"), temp.path().join("other"));
-        let named =
-            [&own, &other, &output, &output.join("..")].map(|path| KeptSnapshot { path: path.clone(), bytes: 1 });
-        let old = Writing { path: other.clone(), since_ns: 1 };
-        let forged = TriggerState { snapshots: named.to_vec(), writing: vec![old], ..TriggerState::default() };
-        for (author, is_there) in [(Author::Other(7), true), (Author::Trusted, false)] {
-            fs::create_dir_all(&own)?;
-            fs::create_dir_all(&other)?;
-            change(&session, "t1", |state| state.clone_from(&forged))?;
-            writing(&session, (&trigger, author), output.join("two"), SystemTime::now())?;
-            end(&session, (&trigger, author), &mut [], &[], vec![KeptSnapshot { path: output.join("two"), bytes: 1 }])?;
-            assert_eq!(own.exists(), is_there, "{author:?}");
-            assert!(other.exists() && output.exists(), "{author:?}");
+        let trigger = TriggerSpec::new(When::CoreDump, Do::Snapshot(temp.path().into())).named("t1").keep(1);
+        let own = OwnSnapshots { trigger: &trigger, author: Author::Trusted, session: "id" };
+        let [forged, abandoned, first] =
+            ["2026-11-23T005317.123Z-1", ".2026-11-23T005317.123Z-2.new", "2026-11-23T005317.123Z-3"]
+                .map(|name| temp.path().join(name));
+        for path in [&forged, &abandoned, &first] {
+            DirBuilder::new().mode(0o700).create(path)?;
         }
+        own.mark(&first)?;
+        let kept = |path: &Path| KeptSnapshot { path: path.to_owned(), bytes: 1 };
+        change(&session, "t1", |state| {
+            state.snapshots = vec![kept(&forged), kept(&first)];
+            state.writing = vec![Writing { path: abandoned.clone(), since_ns: 1 }];
+        })?;
+        let second = temp.path().join("2026-11-23T005317.123Z-4");
+        writing(&session, own, second.clone(), SystemTime::now())?;
+        end(&session, own, &mut [], &[], vec![kept(&second)])?;
+        assert_eq!(read(&session, "t1").snapshots, [kept(&second)]);
+        assert!(forged.exists() && abandoned.exists() && !first.exists());
         Ok(())
     }
 

@@ -1,0 +1,175 @@
+//! Which snapshots a trigger may remove: those that it has taken itself, with the rights of this user.
+//!
+//! The [state](super::state) of a trigger lists its snapshots. In a run directory that a group shares, any member can write a state, and so name any
+//! directory. Therefore each snapshot, from before its first file, has a file `.trigger` with the ids of the session and the trigger, and only a
+//! directory is removed that
+//!
+//! * is directly in the output of a snapshot that the trigger takes, and has a name that snapshots get;
+//! * belongs to this user, and nobody else may write to it;
+//! * has that file, which belongs to this user as well.
+//!
+//! The directory is open meanwhile, and no link is followed: another one in its place stays.
+
+use crate::private_dir::Author;
+use crate::spec::{Do, TriggerSpec};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat, fstat, openat, unlinkat};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// The file that tells which trigger has taken a snapshot.
+const MARK: &str = ".trigger";
+const OPEN_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// The snapshots of a trigger.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OwnSnapshots<'a> {
+    pub(super) trigger: &'a TriggerSpec,
+    /// Who has written the trigger.
+    pub(super) author: Author,
+    /// The id of its session; the name and the process of one in code.
+    pub(super) session: &'a str,
+}
+
+impl OwnSnapshots<'_> {
+    /// Marks a new directory as a snapshot of the trigger.
+    pub(super) fn mark(&self, directory: &Path) -> io::Result<()> {
+        let mut file = File::options().write(true).create_new(true).mode(0o600).open(directory.join(MARK))?;
+        file.write_all(self.text().as_bytes())
+    }
+
+    /// Removes a directory that the state names, if it is a snapshot of the trigger. Ignores errors.
+    pub(super) fn remove(&self, path: &Path) {
+        let (Some(output), Some(name)) = (path.parent(), path.file_name()) else { return };
+        let is_in = |action: &Do| matches!(action, Do::Snapshot(directory) if directory == output);
+        if self.author == Author::Trusted && self.trigger.actions.iter().any(is_in) && is_name(name) {
+            let _ = self.remove_from(output, name);
+        }
+    }
+
+    fn remove_from(&self, output: &Path, name: &OsStr) -> io::Result<()> {
+        let output = rustix::fs::open(output, OPEN_DIR, Mode::empty())?;
+        let snapshot = openat(&output, name, OPEN_DIR | OFlags::NOFOLLOW, Mode::empty())?;
+        if self.has_made(&snapshot)? {
+            remove_contents(&snapshot)?;
+            unlinkat(&output, name, AtFlags::REMOVEDIR)?;
+        }
+        Ok(())
+    }
+
+    fn has_made(&self, snapshot: &OwnedFd) -> io::Result<bool> {
+        if !is_own(&fstat(snapshot)?) {
+            return Ok(false);
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let (mark, own) = (File::from(openat(snapshot, MARK, flags, Mode::empty())?), self.text());
+        let mut text = Vec::new();
+        (&mark).take(own.len() as u64 + 1).read_to_end(&mut text)?;
+        Ok(is_own(&fstat(&mark)?) && text == own.as_bytes())
+    }
+
+    fn text(&self) -> String {
+        format!("{}/{}\n", self.session, self.trigger.id)
+    }
+}
+
+/// Whether it belongs to this user, and nobody else may write to it.
+fn is_own(stat: &Stat) -> bool {
+    stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o022 == 0
+}
+
+/// Whether snapshots get such names: `TIME`, `TIME-PID`, `TIME-PID-NUMBER`, and `.NAME.new` while they are written.
+fn is_name(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    let name = name.strip_prefix(b".").and_then(|name| name.strip_suffix(b".new")).unwrap_or(name);
+    let is_part = |byte: &u8| byte.is_ascii_digit() || b"-TZ.".contains(byte);
+    name.first().is_some_and(u8::is_ascii_digit) && name.iter().all(is_part)
+}
+
+fn remove_contents(directory: &OwnedFd) -> io::Result<()> {
+    for name in names(directory)? {
+        match unlinkat(directory, &name, AtFlags::empty()) {
+            Err(Errno::ISDIR | Errno::PERM) => {
+                let inner = openat(directory, &name, OPEN_DIR | OFlags::NOFOLLOW, Mode::empty())?;
+                remove_contents(&inner)?;
+                unlinkat(directory, &name, AtFlags::REMOVEDIR)?;
+            }
+            removed => removed?,
+        }
+    }
+    Ok(())
+}
+
+fn names(directory: impl AsFd) -> io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        let name = entry?.file_name().to_bytes().to_vec();
+        names.extend((name != b"." && name != b"..").then(|| OsString::from_vec(name)));
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::When;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
+
+    /// A state that somebody else has written names directories that are no snapshots of the trigger.
+    #[test]
+    fn only_snapshots_of_the_trigger_are_removed() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir()?;
+        let output = temp.path().join("output");
+        let trigger = |id: &str| TriggerSpec::new(When::CoreDump, Do::Snapshot(output.clone())).named(id);
+        let (first, second) = (trigger("t1"), trigger("t2"));
+        let of = |trigger, session| OwnSnapshots { trigger, author: Author::Trusted, session };
+        let (own, by_other) = (of(&first, "a"), OwnSnapshots { author: Author::Other(7), ..of(&first, "a") });
+        let make = |path: PathBuf| -> io::Result<PathBuf> {
+            fs::create_dir_all(path.join("inner"))?;
+            fs::set_permissions(&path, Permissions::from_mode(0o700))?;
+            fs::write(path.join("inner/metadata"), b"text")?;
+            Ok(path)
+        };
+        let marked = |path: PathBuf, by: &OwnSnapshots<'_>| -> io::Result<PathBuf> {
+            let path = make(path)?;
+            by.mark(&path)?;
+            Ok(path)
+        };
+        let name = |number: u32| output.join(format!("2026-11-23T005317.123Z-{number}"));
+        let kept = [
+            make(name(1))?,
+            marked(name(2), &of(&second, "a"))?,
+            marked(name(3), &of(&first, "b"))?,
+            marked(output.join("important"), &own)?,
+            marked(temp.path().join("2026-11-23T005317.123Z"), &own)?,
+            marked(name(4), &own)?,
+            output.clone(),
+            output.join(".."),
+        ];
+        fs::set_permissions(&kept[5], Permissions::from_mode(0o770))?;
+        symlink(&kept[3], name(5))?;
+        let linked = make(name(6))?;
+        symlink(kept[3].join(MARK), linked.join(MARK))?;
+        for path in kept.iter().chain([&name(5), &linked]) {
+            own.remove(path);
+            assert!(path.symlink_metadata().is_ok(), "{}", path.display());
+            assert!(path.join("inner/metadata").exists() || path.join("important").exists() || path.ends_with(".."));
+        }
+        for path in [name(7), output.join(".2026-11-23T005317.123Z.new")] {
+            let path = marked(path, &own)?;
+            symlink(&kept[0], path.join("inner/link"))?;
+            by_other.remove(&path);
+            assert!(path.exists());
+            own.remove(&path);
+            assert!(!path.exists() && kept[0].join("inner/metadata").exists(), "{}", path.display());
+        }
+        Ok(())
+    }
+}
