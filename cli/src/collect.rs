@@ -1,20 +1,22 @@
 //! `tracectl collect`: receives traces over a network.
 
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+mod keyed;
+
+#[cfg(feature = "nats")]
+use crate::failure::Failure;
+use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::interrupt::Interrupt;
 use crate::progress::LiveLine;
-use crate::shared_key::key_of_collector;
 use crate::{message, output, units};
 use clap::Args;
-use nix::sys::utsname::uname;
+use keyed::{Bound, Key};
 use serde_json::json;
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
-use tracepoint_collector::{Addresses, Collector, Counts, DEFAULT_GAP_PACKETS, DEFAULT_MEMORY, IpNet, Options, Report};
+use tracepoint_collector::{Addresses, Counts, DEFAULT_GAP_PACKETS, DEFAULT_MEMORY, IpNet, Options, Report};
 #[cfg(feature = "nats")]
 use tracepoint_reader::net::nats::Broker;
-use tracepoint_reader::net::stream::SharedKey;
 
 /// Examples with a broker.
 #[cfg(feature = "nats")]
@@ -29,7 +31,7 @@ const BROKER_EXAMPLES: &str = "";
 ///
 /// Takes the place of `lttng-relayd`, on the same ports: LTTng's senders and live viewers connect to it. Each session gets a directory
 /// HOST/SESSION-TIME. It listens on the loopback interface unless addresses are given. On others it asks senders and viewers for a key, which is made
-/// and printed at the first start.
+/// at the first start, and printed on a terminal.
 /// Ctrl-C ends it. Files that a killed collector left incomplete are repaired by the next collector with the same directory.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
@@ -82,7 +84,7 @@ pub(crate) struct Collect {
     gap_time: Duration,
     /// Take only senders and viewers that have the key in FILE (`tracectl record --key-file`, `tracectl view --key-file`), and prove to them to have
     /// it; LTTng's senders and babeltrace2, which have none, are refused [default: on loopback addresses none; on others
-    /// `$XDG_STATE_HOME/tracepoint/collector.key`, or below `~/.local/state`, which is made and printed at the first start]
+    /// `$XDG_STATE_HOME/tracepoint/collector.key`, or below `~/.local/state`, which is made at the first start, and printed on a terminal]
     #[arg(long, help_heading = "Shared key", value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// Ask for no key: everybody who can connect can store and read traces
@@ -141,11 +143,6 @@ impl Collect {
         if let Some(keep) = self.keep {
             options = options.keep(keep as usize);
         }
-        let (key_file, made) = self.key()?;
-        match &key_file {
-            Some(path) => options = options.key(SharedKey::read(path)?),
-            None => options = options.without_key(),
-        }
         if let Some(Networks(networks)) = &self.allow_stock {
             options = options.allow_stock(networks.iter().copied());
         }
@@ -167,15 +164,15 @@ impl Collect {
         if let Some(broker) = &self.publish {
             options = options.publish(self.publishes_to(broker)?, self.flush);
         }
-        let collector = Collector::bind(options)?;
+        let bound = Bound::new(options, self.key())?;
         let interrupt = Interrupt::once()?;
-        let Addresses { control, data, live, metrics, .. } = collector.addresses();
+        let Addresses { control, data, live, metrics, .. } = bound.collector.addresses();
         if self.json {
             let (control, data, live) = (control.to_string(), data.to_string(), live.to_string());
             let metrics = metrics.map(|address| address.to_string());
             output::json(&json!({
                 "type": "listening", "control": control, "data": data, "live": live, "metrics": metrics,
-                "key_file": key_file,
+                "key_file": bound.key_file,
             }))?;
         } else {
             message::note(&format!(
@@ -183,13 +180,11 @@ impl Collect {
                 self.output.display()
             ));
         }
-        match (&key_file, made) {
-            (Some(path), Some(key)) => message::note(&how_to_connect(collector.addresses(), path, &key)),
-            (Some(path), None) => message::note(&format!("asks senders and viewers for the key in {}", path.display())),
-            (None, _) => {}
+        if let Some(text) = bound.about_key() {
+            message::note(&text);
         }
         let mut line = LiveLine::new();
-        let counts = collector.run(|report| {
+        let counts = bound.collector.run(|report| {
             report.messages.iter().for_each(|text| message::note(text));
             line.show_packets(report.counts.stored, || status(report));
             !interrupt.is_requested()
@@ -223,14 +218,15 @@ impl Collect {
         Ok(outcome)
     }
 
-    /// The file with the key that is asked for, and the key if it was made now.
-    fn key(&self) -> Result<(Option<PathBuf>, Option<String>), Failure> {
+    /// The key that is asked for.
+    fn key(&self) -> Key {
         let is_local =
             [self.control, self.data, self.live].iter().all(|address| address.ip().to_canonical().is_loopback());
-        if self.key_file.is_some() || self.no_key || is_local {
-            return Ok((self.key_file.clone(), None));
+        match &self.key_file {
+            Some(path) => Key::In(path.clone()),
+            None if self.no_key || is_local => Key::None,
+            None => Key::OfCollector,
         }
-        key_of_collector().map(|(path, made)| (Some(path), made))
     }
 
     /// The broker to which is published.
@@ -262,25 +258,6 @@ fn networks(text: &str) -> Result<Networks, String> {
         address.or_else(|_| text.parse::<IpNet>()).map_err(|_| expected())
     };
     text.split(',').map(network).collect::<Result<_, _>>().map(Networks)
-}
-
-/// What is done with a key that was made.
-fn how_to_connect(addresses: Addresses, path: &Path, key: &str) -> String {
-    let host = match addresses.control.ip() {
-        ip if !ip.is_unspecified() => SocketAddr::new(ip, 0).to_string().trim_end_matches(":0").to_owned(),
-        _ => uname().map_or_else(|_| "HOST".to_owned(), |it| it.nodename().to_string_lossy().into()),
-    };
-    let Addresses { control, data, live, .. } = addresses;
-    format!(
-        "made a key for senders and viewers, in {}; it is printed this once. On their hosts:\n  \
-         (umask 77; echo {key} >collector.key)\n  \
-         tracectl record --stream {host}:{}:{} --key-file collector.key -e 'PROVIDER:*'\n  \
-         tracectl view net://{host}:{} --key-file collector.key",
-        path.display(),
-        control.port(),
-        data.port(),
-        live.port()
-    )
 }
 
 /// The rest of the status line.

@@ -1,7 +1,8 @@
 //! Shared keys that this program makes: the one of a collector to which other machines can connect, and those of `record --on`.
 
 use crate::failure::Failure;
-use crate::state_dir::{absolute, state_dir};
+use crate::state_dir::state_dir;
+use std::env;
 use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -24,36 +25,41 @@ pub(crate) fn random_key() -> io::Result<String> {
     Ok(text)
 }
 
-/// The file with the key of this user's collectors, which is made if there is none; then its text, too.
-pub(crate) fn key_of_collector() -> Result<(PathBuf, Option<String>), Failure> {
-    // That of a unit of systemd, which may have no home.
-    let directory = match absolute("STATE_DIRECTORY") {
+/// The file with the key of this user's collectors, which need not exist.
+pub(crate) fn path_of_collector() -> Result<PathBuf, Failure> {
+    let directory = match unit_state() {
         Some(directory) => Some(directory),
         None => state_dir(MEND)?.map(|state| state.join("tracepoint")),
     };
-    let directory = directory
-        .ok_or_else(|| Failure::Refused(format!("there is no home directory for the key of the collector; {MEND}")))?;
-    let path = directory.join(NAME);
-    let made = make(&directory, &path).map_err(|error| {
-        Failure::Refused(format!("cannot make the key of the collector, {}: {error}; {MEND}", path.display()))
-    })?;
-    Ok((path, made))
+    let none = || Failure::Refused(format!("there is no home directory for the key of the collector; {MEND}"));
+    directory.map(|directory| directory.join(NAME)).ok_or_else(none)
 }
 
-/// Makes the file, whole or not at all; the text of the key, unless there is one.
-fn make(directory: &Path, path: &Path) -> io::Result<Option<String>> {
-    if path.symlink_metadata().is_ok() {
-        return Ok(None);
+/// The first state directory of a unit of systemd, which may have no home, and several of these.
+fn unit_state() -> Option<PathBuf> {
+    let all = env::var_os("STATE_DIRECTORY")?;
+    env::split_paths(&all).next().filter(|first| first.is_absolute())
+}
+
+/// Makes a file with this key, whole or not at all. `false`: there is one.
+pub(crate) fn make(path: &Path, key: &str) -> Result<bool, Failure> {
+    write(path, key).map_err(|error| not_made(path, &error))
+}
+
+pub(crate) fn not_made(path: &Path, error: &io::Error) -> Failure {
+    Failure::Refused(format!("cannot make the key of the collector, {}: {error}; {MEND}", path.display()))
+}
+
+fn write(path: &Path, key: &str) -> io::Result<bool> {
+    if let Some(directory) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let new = path.with_extension(format!("key.{}", std::process::id()));
-    let text = random_key()?;
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-    let written = writeln!(file, "{text}").and_then(|()| fs::hard_link(&new, path));
+    let written = writeln!(file, "{key}").and_then(|()| fs::hard_link(&new, path));
     fs::remove_file(&new)?;
     match written {
-        // Another collector of this user has made one meanwhile.
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
-        written => written.map(|()| Some(text)),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        written => written.map(|()| true),
     }
 }

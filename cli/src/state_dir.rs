@@ -20,7 +20,7 @@ pub(crate) fn state_dir(mend: &str) -> Result<Option<PathBuf>, Failure> {
 }
 
 /// A variable with an absolute path.
-pub(crate) fn absolute(name: &str) -> Option<PathBuf> {
+fn absolute(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value: &OsString| Path::new(value).is_absolute()).map(PathBuf::from)
 }
 

@@ -93,19 +93,27 @@ fn a_collector_for_other_machines_makes_a_key_once() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("state/tracepoint/collector.key");
     let file = path.to_str().unwrap();
+    // Not by a start that fails, which could not tell of it.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut busy = collect(&place.path().join("out"), &["--live", "0.0.0.0:0"]);
+    busy.args(["--control", &taken.local_addr().unwrap().to_string()]);
+    let state = place.path().join("state");
+    let output = busy.env("XDG_STATE_HOME", &state).env_remove("STATE_DIRECTORY").output().unwrap();
+    assert!(output.status.code() == Some(3) && !path.exists(), "{}", String::from_utf8_lossy(&output.stderr));
     let started = start(place.path(), "0.0.0.0:0", &[]);
     let key = std::fs::read_to_string(&path).unwrap();
     let key = key.trim_end();
     assert!(key.len() == 64 && key.bytes().all(|digit| digit.is_ascii_hexdigit()), "{key}");
     assert_eq!((started.first["key_file"].as_str(), path.metadata().unwrap().mode() & 0o777), (Some(file), 0o600));
     for told in [
-        format!("made a key for senders and viewers, in {file}"),
-        format!("(umask 77; echo {key} >collector.key)"),
+        format!("made a key for senders and viewers, in {file}; which `cat {file}` shows"),
+        "(umask 77; echo KEY >collector.key)".to_owned(),
         "tracectl record --stream ".to_owned(),
         " --key-file collector.key".to_owned(),
     ] {
         assert!(started.said.contains(&told), "{told}: {}", started.said);
     }
+    assert!(!started.said.contains(key), "what is no terminal may be a log: {}", started.said);
     let (code, said) = started.view(&[]);
     assert!(
         code == Some(3) && said.contains("it asks for a shared key: copy the file that `tracectl collect` names"),
@@ -133,6 +141,32 @@ fn a_collector_for_other_machines_makes_a_key_once() {
     let output = collect(place.path(), &["--allow-stock=10.0.0.0/8,home"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("`home` is no address and no network"), "{said}");
+}
+
+#[test]
+fn a_key_that_was_made_is_printed_on_a_terminal() {
+    let place = tempfile::tempdir().unwrap();
+    let collect = collect(&place.path().join("out"), &FREE[2..]);
+    let words = [collect.get_program()].into_iter().chain(collect.get_args());
+    let words: Vec<_> = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
+    let mut terminal = Command::new("script");
+    let command = format!("echo $$; exec {} --control 0.0.0.0:0", words.join(" "));
+    // As of a unit with two state directories.
+    let directories = ["state", "other"].map(|name| place.path().join(name));
+    terminal
+        .args(["-q", "-c", &command, "/dev/null"])
+        .env("STATE_DIRECTORY", std::env::join_paths(&directories).unwrap());
+    let mut terminal = terminal.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(terminal.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let process = lines.next().unwrap();
+    let said: Vec<_> = lines.by_ref().take_while(|line| !line.contains("tracectl view net://")).collect();
+    Command::new("kill").args(["-INT", process.trim()]).status().unwrap();
+    let rest = lines.collect::<Vec<_>>();
+    assert!(terminal.wait().unwrap().success(), "{said:?} {rest:?}");
+    let key = std::fs::read_to_string(directories[0].join("collector.key")).unwrap();
+    let told = format!("(umask 77; echo {} >collector.key)", key.trim_end());
+    assert!(said.iter().any(|line| line.contains(&told)), "{said:?}");
+    assert!(!directories[1].exists());
 }
 
 #[test]

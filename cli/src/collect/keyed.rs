@@ -1,0 +1,87 @@
+//! The key that a collector asks for: it is made when the collector listens, so that its user is told of each key that was made.
+
+use crate::failure::Failure;
+use crate::shared_key::{make, not_made, path_of_collector, random_key};
+use nix::sys::utsname::uname;
+use std::io::{ErrorKind, IsTerminal, stderr};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use tracepoint_collector::{Addresses, Collector, Options};
+use tracepoint_reader::net::stream::SharedKey;
+
+/// The key that is asked for.
+pub(super) enum Key {
+    None,
+    /// That in a file of the user.
+    In(PathBuf),
+    /// That of this user's collectors.
+    OfCollector,
+}
+
+/// A collector that listens.
+pub(super) struct Bound {
+    pub(super) collector: Collector,
+    pub(super) key_file: Option<PathBuf>,
+    /// The key, if it was made now.
+    made: Option<String>,
+}
+
+impl Bound {
+    pub(super) fn new(options: Options, key: Key) -> Result<Self, Failure> {
+        let path = match key {
+            Key::None => {
+                return Ok(Self { collector: Collector::bind(options.without_key())?, key_file: None, made: None });
+            }
+            Key::In(path) => path,
+            Key::OfCollector => {
+                let path = path_of_collector()?;
+                if path.symlink_metadata().is_err() {
+                    let text = random_key().map_err(|error| not_made(&path, &error))?;
+                    let key = SharedKey::new(text.as_bytes());
+                    let key = key.ok_or_else(|| not_made(&path, &ErrorKind::InvalidData.into()))?;
+                    let collector = Collector::bind(options.clone().key(key))?;
+                    if make(&path, &text)? {
+                        return Ok(Self { collector, key_file: Some(path), made: Some(text) });
+                    }
+                    // Another collector of this user has made one meanwhile.
+                }
+                path
+            }
+        };
+        let collector = Collector::bind(options.key(SharedKey::read(&path)?))?;
+        Ok(Self { collector, key_file: Some(path), made: None })
+    }
+
+    /// What its user is told of the key.
+    pub(super) fn about_key(&self) -> Option<String> {
+        let path = self.key_file.as_ref()?;
+        Some(match &self.made {
+            None => format!("asks senders and viewers for the key in {}", path.display()),
+            // What is no terminal may be a log that others read.
+            Some(key) => how_to_connect(self.collector.addresses(), path, stderr().is_terminal().then_some(key)),
+        })
+    }
+}
+
+/// What is done with a key that was made, and is shown.
+fn how_to_connect(addresses: Addresses, path: &Path, shown: Option<&String>) -> String {
+    let host = match addresses.control.ip() {
+        ip if !ip.is_unspecified() => SocketAddr::new(ip, 0).to_string().trim_end_matches(":0").to_owned(),
+        _ => uname().map_or_else(|_| "HOST".to_owned(), |it| it.nodename().to_string_lossy().into()),
+    };
+    let Addresses { control, data, live, .. } = addresses;
+    let path = path.display();
+    let (where_it_is, key) = match shown {
+        Some(key) => ("it is printed this once. On their hosts:".to_owned(), key.as_str()),
+        None => (format!("which `cat {path}` shows. On their hosts, with that in place of KEY:"), "KEY"),
+    };
+    format!(
+        "made a key for senders and viewers, in {path}; {where_it_is}\n  \
+         (umask 77; echo {key} >collector.key)\n  \
+         tracectl record --stream {host}:{}:{} --key-file collector.key -e 'PROVIDER:*'\n  \
+         tracectl view net://{host}:{} --key-file collector.key",
+        control.port(),
+        data.port(),
+        live.port()
+    )
+}
