@@ -3,8 +3,9 @@
 use crate::app::BELL;
 use crate::group::group;
 use crate::private_dir::PrivateDir;
-use fileguard::Kept;
+use fileguard::{Checked, Kept};
 use rustix::fs::{AtFlags, Mode, chmodat, chownat, renameat};
+use rustix::io::Errno;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
@@ -12,9 +13,12 @@ use std::os::unix::net::UnixDatagram;
 /// The maximum length of a token, in bytes.
 pub(crate) const MAX_TOKEN: usize = 64;
 
-/// The socket's path through the open directory, so that it fits a socket address however long the directory's path is.
-fn address(dir: &PrivateDir, name: &str) -> io::Result<String> {
-    Ok(format!("/proc/self/fd/{}/{name}", dir.fd()?.as_raw_fd()))
+/// Makes a call with the socket's path through the open directory, so that it fits a socket address however long the directory's path is.
+fn with_address<T>(dir: &PrivateDir, name: &str, call: impl Fn(&str) -> io::Result<T>) -> io::Result<T> {
+    let fd = dir.fd()?;
+    // If the program has closed the directory, there is no such file.
+    let or_closed = |error| if fd.is_open() { error } else { Errno::BADF.into() };
+    call(&format!("/proc/self/fd/{}/{name}", fd.as_raw_fd())).map_err(or_closed)
 }
 
 /// This process's bell.
@@ -28,14 +32,14 @@ impl Bell {
     }
 
     fn bind(dir: &PrivateDir, name: &str) -> io::Result<Self> {
-        let socket = UnixDatagram::bind(address(dir, name)?)?;
-        socket.set_nonblocking(true)?;
+        let socket = Kept::new(with_address(dir, name, |address| UnixDatagram::bind(address))?)?;
+        socket.get()?.set_nonblocking(true)?;
         if let Some(group) = group() {
             // Set after the bind: other users cannot enter the directory.
             chownat(dir.fd()?, name, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
             chmodat(dir.fd()?, name, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP, AtFlags::empty())?;
         }
-        Ok(Self(Kept::new(socket)?))
+        Ok(Self(socket))
     }
 
     /// Whether the program has left its descriptor open.
@@ -46,10 +50,12 @@ impl Bell {
     /// Puts another socket in its place. Those who ring meanwhile find one of the two.
     pub(crate) fn renew(&mut self, dir: &PrivateDir) -> io::Result<()> {
         let name = PrivateDir::temporary(BELL);
-        dir.remove_file(&name);
-        let made = Self::bind(dir, &name)?;
-        renameat(dir.fd()?, &name, dir.fd()?, BELL)?;
-        *self = made;
+        *self = fileguard::retried(|| {
+            dir.remove_file(&name);
+            let made = Self::bind(dir, &name)?;
+            renameat(dir.fd()?, &name, dir.fd()?, BELL)?;
+            Ok(made)
+        })?;
         Ok(())
     }
 
@@ -85,9 +91,9 @@ pub(crate) enum RingResult {
 
 /// Rings the bell of another process.
 pub(crate) fn ring(dir: &PrivateDir, token: &str) -> io::Result<RingResult> {
-    let socket = UnixDatagram::unbound()?;
+    let socket = Checked::of(UnixDatagram::unbound()?)?;
     socket.set_nonblocking(true)?;
-    match socket.send_to(token.as_bytes(), address(dir, BELL)?) {
+    match with_address(dir, BELL, |address| socket.send_to(token.as_bytes(), address)) {
         Ok(_) => Ok(RingResult::Queued),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(RingResult::QueueFull),
         Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {

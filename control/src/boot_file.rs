@@ -7,7 +7,7 @@ use crate::group::shared;
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
 use fileguard::Kept;
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, renameat, unlinkat};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, renameat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -92,13 +92,18 @@ impl<const N: usize> Locked<'_, N> {
     pub(crate) fn write(&self, numbers: [i128; N]) -> io::Result<()> {
         let name = self.file.name;
         let temporary = format!(".{name}.new");
-        // A killed process may have left its temporary file. It is not in use: this process holds the lock.
-        let _ = unlinkat(self.dir.fd()?, &temporary, AtFlags::empty());
-        let file = self.dir.open_at(&temporary, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, OWNER)?;
-        shared(&file)?;
         let lines = self.file.numbers.iter().zip(numbers).map(|(name, number)| format!("{name} {number}\n"));
-        (&*file).write_all((self.head() + &lines.collect::<String>()).as_bytes())?;
-        Ok(renameat(self.dir.fd()?, &temporary, self.dir.fd()?, name)?)
+        let text = self.head() + &lines.collect::<String>();
+        fileguard::retried(|| self.put(name, &temporary, &text))
+    }
+
+    fn put(&self, name: &str, temporary: &str, text: &str) -> io::Result<()> {
+        // A killed process may have left its temporary file. It is not in use: this process holds the lock.
+        self.dir.remove_file(temporary);
+        let file = self.dir.open_at(temporary, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, OWNER)?;
+        shared(&file)?;
+        (&*file).write_all(text.as_bytes())?;
+        Ok(renameat(self.dir.fd()?, temporary, self.dir.fd()?, name)?)
     }
 
     fn head(&self) -> String {

@@ -92,7 +92,7 @@ impl Credentials {
     ///
     /// If its `status` file cannot be read.
     pub(crate) fn of_process(proc: &Path) -> io::Result<Self> {
-        let status = fs::read_to_string(proc.join("status"))?;
+        let status = fileguard::read_to_string(proc.join("status"))?;
         let incomplete = || io::Error::other("its status file is incomplete");
         let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).ok_or_else(incomplete);
         let ids = |name: &str| {

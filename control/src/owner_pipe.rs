@@ -15,15 +15,15 @@ use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The name of the pipe.
 pub(crate) const OWNER: &str = "owner";
 
 /// The pipes that this process holds, by the ids of its sessions.
-static HELD: Mutex<BTreeMap<String, Kept<OwnedFd>>> = Mutex::new(BTreeMap::new());
+static HELD: Mutex<BTreeMap<String, Arc<Kept<OwnedFd>>>> = Mutex::new(BTreeMap::new());
 
-fn held() -> MutexGuard<'static, BTreeMap<String, Kept<OwnedFd>>> {
+fn held() -> MutexGuard<'static, BTreeMap<String, Arc<Kept<OwnedFd>>>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -35,13 +35,7 @@ pub(crate) fn hold(dir: &PrivateDir, id: &str) -> io::Result<()> {
         dir.remove_file(OWNER);
         dir.make_pipe(OWNER)?;
         // Open for reading as well, because a pipe without a reader cannot be opened for writing without blocking.
-        let pipe = openat(
-            dir.fd()?,
-            OWNER,
-            OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-            Mode::empty(),
-        )?;
-        held.insert(id.to_owned(), Kept::new(pipe)?);
+        held.insert(id.to_owned(), open(dir, OFlags::RDWR)?.keep());
     }
     Ok(())
 }
@@ -51,10 +45,14 @@ pub(crate) fn release(id: &str) {
     held().remove(id);
 }
 
+fn open(dir: &PrivateDir, access: OFlags) -> io::Result<Checked<OwnedFd>> {
+    let flags = access | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    fileguard::retried(|| Checked::of(openat(dir.fd()?, OWNER, flags, Mode::empty())?))
+}
+
 /// The pipe in the session's directory, to be polled; `None` if the owner has closed it.
 pub(crate) fn watch(dir: &PrivateDir) -> io::Result<Option<Checked<OwnedFd>>> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let pipe = Checked::of(openat(dir.fd()?, OWNER, flags, Mode::empty())?)?;
+    let pipe = open(dir, OFlags::RDONLY)?;
     if FileType::from_raw_mode(fstat(&pipe)?.st_mode) != FileType::Fifo {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no pipe"));
     }

@@ -16,16 +16,14 @@ pub(crate) use spare::is_no_room;
 use crate::group::{group, shared};
 use fileguard::{Checked, Reopened};
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, Stat, Timestamps, UTIME_NOW, chmodat, chownat, fchmod, fchown, fstat,
-    futimens, mkdirat, mknodat, openat, renameat, statat, unlinkat, utimensat,
+    AtFlags, FileType, Mode, OFlags, Stat, Timestamps, UTIME_NOW, chmodat, chownat, fchmod, fchown, fstat, futimens,
+    mkdirat, mknodat, renameat, statat, unlinkat, utimensat,
 };
 use rustix::process::{Resource, getrlimit};
 use rustix::time::Timespec;
-use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -56,11 +54,11 @@ impl PrivateDir {
         let existed = path.symlink_metadata().is_ok();
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| failed("make", error))?;
         // The last component is not followed: in a directory like /dev/shm another user could have put a link there.
-        let fd = rustix::fs::open(path, OPEN_DIR, Mode::empty()).map_err(|errno| failed("open", errno.into()))?;
+        let made = Self::open_path(path)?;
         if !existed {
-            open_to_group(&fd).map_err(|error| failed("open to the group", error))?;
+            made.open.get().and_then(|fd| open_to_group(&fd)).map_err(|error| failed("open to the group", error))?;
         }
-        Self::of(path.to_owned(), fd).map_err(|error| failed("open", error))?.checked()
+        made.checked()
     }
 
     /// Opens the directory at `path`, which must exist.
@@ -68,13 +66,16 @@ impl PrivateDir {
         if let Some(kept) = Self::kept(path, Self::open_subdir) {
             return kept;
         }
-        let opened = rustix::fs::open(path, OPEN_DIR, Mode::empty()).map_err(io::Error::from);
-        let dir = opened.and_then(|fd| Self::of(path.to_owned(), fd));
-        dir.map_err(|source| DirError::Io { action: "open", path: path.to_owned(), source })?.checked()
+        Self::open_path(path)?.checked()
     }
 
-    fn of(path: PathBuf, fd: OwnedFd) -> io::Result<Self> {
-        let open = Reopened::new(fd, &path, OPEN_DIR)?;
+    fn open_path(path: &Path) -> Result<Self, DirError> {
+        let failed = |source| DirError::Io { action: "open", path: path.to_owned(), source };
+        Ok(Self { path: path.to_owned(), open: Reopened::open(path, OPEN_DIR).map_err(failed)? })
+    }
+
+    fn of(path: PathBuf, opened: Checked<OwnedFd>) -> io::Result<Self> {
+        let open = Reopened::keeping(opened, &path, OPEN_DIR)?;
         Ok(Self { path, open })
     }
 
@@ -91,21 +92,14 @@ impl PrivateDir {
         if group().is_some() {
             return self.make_shared_subdir(name);
         }
-        let made = || -> io::Result<OwnedFd> {
-            mkdirat(self.fd()?, name, Mode::RWXU)?;
-            self.open_dir(name)
-        };
-        let dir = made().and_then(|fd| Self::of(self.path.join(name), fd));
+        let made = self.open.at(|fd| mkdirat(fd, name, Mode::RWXU)).and_then(|()| self.open.directory(name));
+        let dir = made.and_then(|opened| Self::of(self.path.join(name), opened));
         dir.map_err(|error| self.failed("make", name, error))?.checked()
-    }
-
-    fn open_dir(&self, name: &str) -> io::Result<OwnedFd> {
-        Ok(openat(self.fd()?, name, OPEN_DIR, Mode::empty())?)
     }
 
     /// Opens the directory `name` in this one, which must exist.
     pub(crate) fn open_subdir(&self, name: &str) -> Result<Self, DirError> {
-        let opened = self.open_dir(name).and_then(|fd| Self::of(self.path.join(name), fd));
+        let opened = self.open.directory(name).and_then(|opened| Self::of(self.path.join(name), opened));
         opened.map_err(|error| self.failed("open", name, error))?.checked()
     }
 
@@ -151,7 +145,7 @@ impl PrivateDir {
     }
 
     pub(crate) fn stat(&self) -> io::Result<Stat> {
-        Ok(fstat(self.fd()?)?)
+        self.open.at(|fd| fstat(fd))
     }
 
     /// When the directory was changed or [touched](Self::touch) last; the beginning of time if that is unknown.
@@ -166,12 +160,12 @@ impl PrivateDir {
     /// Sets the directory's time of change to now. Stores into mapped files change no time stamp: a process that maps files of this directory
     /// shows in this way that it is alive. Ignores errors.
     pub(crate) fn touch(&self) {
-        let _ = self.fd().map(|fd| futimens(fd, &NOW));
+        let _ = self.open.at(|fd| futimens(fd, &NOW));
     }
 
     /// Does the same for the file `name`.
     pub(crate) fn touch_file(&self, name: &str) {
-        let _ = self.fd().map(|fd| utimensat(fd, name, &NOW, AtFlags::SYMLINK_NOFOLLOW));
+        let _ = self.open.at(|fd| utimensat(fd, name, &NOW, AtFlags::SYMLINK_NOFOLLOW));
     }
 
     /// Opens the directory again: a `flock` lock belongs to the open file description.
@@ -181,31 +175,25 @@ impl PrivateDir {
 
     /// The names of its entries. Names that are not UTF-8 are left out; this program makes none.
     pub(crate) fn names(&self) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in Dir::read_from(self.fd()?)? {
-            let name = OsString::from_vec(entry?.file_name().to_bytes().to_vec());
-            names.extend(name.into_string().ok().filter(|name| name != "." && name != ".."));
-        }
-        Ok(names)
+        Ok(self.open.names()?.into_iter().filter_map(|name| name.into_string().ok()).collect())
     }
 
     /// Length of the file `name`, in bytes.
     pub(crate) fn file_len(&self, name: &str) -> io::Result<u64> {
-        Ok(u64::try_from(statat(self.fd()?, name, AtFlags::SYMLINK_NOFOLLOW)?.st_size).unwrap_or(0))
+        Ok(self.stamp(name)?.1)
     }
 
     /// What its files take in the file system, in bytes.
     pub(crate) fn allocated(&self) -> u64 {
         // The field counts units of 512 bytes, whatever the file system's blocks are.
-        let Ok(fd) = self.fd() else { return 0 };
-        let allocated = |name: &String| statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW).map_or(0, |stat| stat.st_blocks);
+        let allocated = |name: &String| self.stat_of(name).map_or(0, |stat| stat.st_blocks);
         let blocks: i64 = self.names().unwrap_or_default().iter().map(allocated).sum();
         u64::try_from(blocks).unwrap_or(0) * 512
     }
 
     /// Opens a file, without following a link.
     pub(crate) fn open_at(&self, name: &str, flags: OFlags, mode: Mode) -> io::Result<Checked<File>> {
-        Checked::of(openat(self.fd()?, name, flags | OPEN_FILE, mode)?.into())
+        self.open.file(name, flags | OPEN_FILE, mode)
     }
 
     pub(crate) fn open_file(&self, name: &str) -> io::Result<Checked<File>> {
@@ -225,8 +213,12 @@ impl PrivateDir {
 
     /// Inode and length of the file `name`: changes when the file is replaced or grows.
     pub(crate) fn stamp(&self, name: &str) -> io::Result<(u64, u64)> {
-        let stat = statat(self.fd()?, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let stat = self.stat_of(name)?;
         Ok((stat.st_ino, u64::try_from(stat.st_size).unwrap_or(0)))
+    }
+
+    fn stat_of(&self, name: &str) -> io::Result<Stat> {
+        self.open.at(|fd| statat(fd, name, AtFlags::SYMLINK_NOFOLLOW))
     }
 
     /// Makes the file `name`, which must not exist yet, for reading and writing; the caller will write `len` bytes.
@@ -247,15 +239,15 @@ impl PrivateDir {
 
     /// Makes the named pipe `name`, which must not exist yet.
     pub(crate) fn make_pipe(&self, name: &str) -> io::Result<()> {
-        mknodat(self.fd()?, name, FileType::Fifo, OWNER, 0)?;
+        self.open.at(|fd| mknodat(fd, name, FileType::Fifo, OWNER, 0))?;
         let Some(group) = group() else { return Ok(()) };
-        chownat(self.fd()?, name, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(chmodat(self.fd()?, name, OWNER | Mode::RGRP | Mode::WGRP, AtFlags::empty())?)
+        self.open.at(|fd| chownat(fd, name, None, Some(group), AtFlags::SYMLINK_NOFOLLOW))?;
+        self.open.at(|fd| chmodat(fd, name, OWNER | Mode::RGRP | Mode::WGRP, AtFlags::empty()))
     }
 
     /// Reads the file `name`; fails if it is longer than `most` bytes.
     pub(crate) fn read_file(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
-        Self::read_open(&*self.open_file(name)?, most)
+        fileguard::retried(|| Self::read_open(&*self.open_file(name)?, most))
     }
 
     fn read_open(file: &File, most: u64) -> io::Result<Vec<u8>> {
@@ -301,12 +293,14 @@ impl PrivateDir {
         make: fn(&Self, &str, u64) -> io::Result<Checked<File>>,
     ) -> io::Result<()> {
         let temporary = Self::temporary(name);
-        let written = make(self, &temporary, bytes.len() as u64).and_then(|file| (&*file).write_all(bytes));
-        let moved = written.and_then(|()| Ok(renameat(self.fd()?, &temporary, self.fd()?, name)?));
-        if moved.is_err() {
-            self.remove_file(&temporary);
-        }
-        moved
+        fileguard::retried(|| {
+            let written = make(self, &temporary, bytes.len() as u64).and_then(|file| (&*file).write_all(bytes));
+            let moved = written.and_then(|()| self.open.at(|fd| renameat(fd, &temporary, fd, name)));
+            if moved.is_err() {
+                self.remove_file(&temporary);
+            }
+            moved
+        })
     }
 
     /// Name of a file until it is complete.
@@ -316,12 +310,12 @@ impl PrivateDir {
 
     /// Removes the file `name`; ignores errors.
     pub(crate) fn remove_file(&self, name: &str) {
-        let _ = self.fd().map(|fd| unlinkat(fd, name, AtFlags::empty()));
+        let _ = self.open.at(|fd| unlinkat(fd, name, AtFlags::empty()));
     }
 
     /// Removes the directory `name` if it is empty; ignores errors.
     pub(crate) fn remove_empty(&self, name: &str) {
-        let _ = self.fd().map(|fd| unlinkat(fd, name, AtFlags::REMOVEDIR));
+        let _ = self.open.at(|fd| unlinkat(fd, name, AtFlags::REMOVEDIR));
     }
 
     /// Removes the directory `name` with its files, if it exists.
@@ -341,7 +335,7 @@ impl PrivateDir {
 }
 
 /// Gives access to the group that `TRACEPOINT_GROUP` names, if set. Does nothing if another user made the directory first.
-fn open_to_group(fd: &OwnedFd) -> io::Result<()> {
+fn open_to_group(fd: impl AsFd + Copy) -> io::Result<()> {
     let Some(group) = group() else { return Ok(()) };
     if fstat(fd)?.st_uid != rustix::process::geteuid().as_raw() {
         return Ok(());

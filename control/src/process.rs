@@ -102,7 +102,7 @@ pub(crate) fn trace_name(program: &str, entry: &str) -> String {
 pub(crate) fn this_process() -> ProcessInfo {
     // Never waited for: a child that was forked while another thread wrote finds it locked for ever.
     static FIRST: RwLock<Option<ProcessInfo>> = RwLock::new(None);
-    let Ok(name) = std::fs::read_to_string("/proc/self/comm") else {
+    let Ok(name) = fileguard::read_to_string("/proc/self/comm") else {
         let first = FIRST.try_read().ok().and_then(|first| first.clone());
         let first = first.filter(|first| first.pid == std::process::id());
         return first.unwrap_or_else(|| ProcessInfo { pid: std::process::id(), ..ProcessInfo::default() });
@@ -130,7 +130,7 @@ pub(crate) fn hostname() -> Vec<u8> {
 /// Start time of this process, in clock ticks after boot; 0 if unknown.
 pub(crate) fn started() -> u64 {
     static LAST: Remembered = Remembered::new();
-    LAST.or_last(std::fs::read("/proc/self/stat").ok().and_then(|stat| start_time(&stat)))
+    LAST.or_last(fileguard::read("/proc/self/stat").ok().and_then(|stat| start_time(&stat)))
 }
 
 /// Start time of the process with this pid; `None` if there is none, or if it is a zombie.

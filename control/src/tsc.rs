@@ -59,7 +59,7 @@ enum SourceError {
 }
 
 fn kernel_trusts_it() -> Result<(), SourceError> {
-    match std::fs::read_to_string(CLOCK_SOURCE) {
+    match fileguard::read_to_string(CLOCK_SOURCE) {
         Ok(name) if name.trim_end() == "tsc" => Ok(()),
         Ok(name) => Err(SourceError::Other(format!("the kernel's own clock is {}", name.trim_end()))),
         Err(error) => {

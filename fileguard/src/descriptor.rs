@@ -26,10 +26,14 @@ mod closing;
 mod kept;
 mod limit;
 mod reopened;
+mod retry;
 mod waker;
+mod whole;
 
 pub use checked::Checked;
-pub use kept::{Descriptor, Kept, is_closed, retried};
+pub use kept::{Descriptor, Kept};
 pub use limit::shortage_mend;
 pub use reopened::Reopened;
+pub use retry::{is_closed, retried};
 pub use waker::{Source, Waker};
+pub use whole::{names, read, read_to_string};

@@ -1,6 +1,5 @@
 //! The boot id of this machine, which changes with each boot.
 
-use std::fs;
 use std::sync::OnceLock;
 
 /// The boot id; `None` if it is unknown. A process that can read it once knows it for good, also when it has no `/proc` any more.
@@ -9,7 +8,7 @@ pub fn boot_id() -> Option<[u8; 16]> {
     if let Some(known) = KNOWN.get() {
         return Some(*known);
     }
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().replace('-', "");
+    let text = fileguard::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().replace('-', "");
     let boot = u128::from_str_radix(&text, 16).ok()?;
     Some(*KNOWN.get_or_init(|| boot.to_be_bytes()))
 }

@@ -47,7 +47,7 @@ impl TimeNamespace {
             return Some(known);
         }
         inode("time_for_children").ok().filter(|children| *children == own)?;
-        let found = Self::parse(&fs::read_to_string("/proc/self/timens_offsets").ok()?)?;
+        let found = Self::parse(&fileguard::read_to_string("/proc/self/timens_offsets").ok()?)?;
         KNOWN.set(Some((own, found)));
         if let Ok(mut first) = FIRST.try_write() {
             first.get_or_insert(found);

@@ -2,7 +2,7 @@
 
 use super::names::names;
 use super::space::{Allowance, Space, Watch};
-use fileguard::Reopened;
+use fileguard::{Checked, Reopened};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -39,13 +39,14 @@ pub(crate) fn shared_text(path: &Path, name: &str, most: u64) -> Result<BoundedF
         let failed = |error: io::Error| format!("cannot open {}: {error}", path.display());
         // O_NONBLOCK: a FIFO without a reader, or a full one, must not block.
         let flags = OFlags::NONBLOCK.bits().cast_signed();
-        let file = File::options().append(true).create(true).custom_flags(flags).open(&path).map_err(failed)?;
+        let opened = File::options().append(true).create(true).custom_flags(flags).open(&path);
+        let file = opened.and_then(Checked::of).map_err(failed)?;
         // Held while the file is open, here or in a forked child without an agent.
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             continue;
         }
         let written = file.metadata().map_err(failed)?.len();
-        let file = Reopened::new(file, &path, APPEND).map_err(failed)?.prepared(lock);
+        let file = Reopened::keeping(file, &path, APPEND).map_err(failed)?.prepared(lock);
         return Ok(BoundedFile::new(file, written, &path, Allowance::of(most)));
     }
     unreachable!("no directory has that many entries")

@@ -7,7 +7,6 @@
 use super::{DirError, OPEN_DIR, PrivateDir};
 use crate::group::group;
 use fileguard::Reopened;
-use rustix::fs::{Mode, openat};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
@@ -36,7 +35,7 @@ impl PrivateDir {
     }
 
     fn again(&self) -> std::io::Result<Reopened<OwnedFd>> {
-        Reopened::new(self.fd()?.try_clone()?, &self.path, OPEN_DIR)
+        Reopened::keeping(self.open.directory(".")?, &self.path, OPEN_DIR)
     }
 
     /// Opens the kept directory again if the program has closed its descriptor, while the path still leads there.
@@ -49,7 +48,7 @@ impl PrivateDir {
     pub(super) fn kept(path: &Path, step: fn(&Self, &str) -> Result<Self, DirError>) -> Option<Result<Self, DirError>> {
         let kept = KEPT.get()?;
         let below = path.strip_prefix(&kept.path).ok().filter(|_| group().is_some() || root() != Some(kept.root))?;
-        let open = || Self::of(kept.path.clone(), openat(kept.fd.get()?, ".", OPEN_DIR, Mode::empty())?);
+        let open = || Self::of(kept.path.clone(), kept.fd.directory(".")?);
         let failed = |source| DirError::Io { action: "open", path: kept.path.clone(), source };
         let first = open().map_err(failed).and_then(Self::checked);
         let names = below.components().filter_map(|part| match part {

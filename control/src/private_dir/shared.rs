@@ -1,7 +1,7 @@
 //! Directories in a run directory that a group shares.
 
-use super::{DirError, OPEN_DIR, PrivateDir, open_to_group};
-use rustix::fs::{Mode, RenameFlags, mkdirat, openat, renameat_with};
+use super::{DirError, PrivateDir, open_to_group};
+use rustix::fs::{Mode, RenameFlags, mkdirat, renameat_with};
 use std::io;
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,12 +13,11 @@ impl PrivateDir {
         // Relaxed: the numbers of this process differ.
         let temporary = format!(".{name}.{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let attempt = || -> io::Result<Self> {
-            let own = self.fd()?;
-            mkdirat(&own, &temporary, Mode::RWXU)?;
-            let fd = openat(&own, &temporary, OPEN_DIR, Mode::empty())?;
-            open_to_group(&fd)?;
-            renameat_with(&own, &temporary, &own, name, RenameFlags::NOREPLACE)?;
-            Self::of(self.path.join(name), fd)
+            self.open.at(|fd| mkdirat(fd, &temporary, Mode::RWXU))?;
+            let opened = self.open.directory(&temporary)?;
+            open_to_group(&*opened)?;
+            self.open.at(|fd| renameat_with(fd, &temporary, fd, name, RenameFlags::NOREPLACE))?;
+            Self::of(self.path.join(name), opened)
         };
         let made = attempt().inspect_err(|_| {
             self.remove_empty(&temporary);

@@ -55,7 +55,7 @@ impl PrivateDir {
         file.set_len(bytes.len() as u64)?;
         // Readers recognise a version by inode and time. The kernel's time stamps are too coarse for an inode that comes back.
         file.set_modified(SystemTime::now())?;
-        Ok(renameat_with(self.fd()?, &spare, self.fd()?, name, RenameFlags::EXCHANGE)?)
+        self.open.at(|fd| renameat_with(fd, &spare, fd, name, RenameFlags::EXCHANGE))
     }
 
     /// Name of the spare of the file `name`.

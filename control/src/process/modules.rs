@@ -1,7 +1,7 @@
 //! What code is mapped where in this process, so that readers of its trace can find the functions of call stacks.
 
 use fileguard::Checked;
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -24,7 +24,7 @@ struct Mapping<'a> {
 /// The mapped code as the metadata has it: `START-END OFFSET BUILD-ID PATH`, numbers in base 16, `-` for a file without a build id.
 pub(crate) fn modules() -> Vec<String> {
     // Without it, call stacks have addresses only.
-    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let maps = fileguard::read_to_string("/proc/self/maps").unwrap_or_default();
     let describe = |Mapping { start, end, offset, path }: &Mapping<'_>| {
         let id = build_id(Path::new(path)).unwrap_or_else(|| "-".to_owned());
         format!("{start:x}-{end:x} {offset:x} {id} {path}")

@@ -5,7 +5,6 @@
 //! sixteenth of the whole.
 
 use rustix::fs::fstatvfs;
-use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -54,7 +53,7 @@ impl Place {
 pub(super) fn places(dir: Option<impl AsFd>) -> Vec<Place> {
     let mut places = cgroups();
     places.extend(dir.and_then(file_system));
-    places.extend(fs::read_to_string("/proc/meminfo").ok().and_then(|info| machine(&info)));
+    places.extend(fileguard::read_to_string("/proc/meminfo").ok().and_then(|info| machine(&info)));
     places
 }
 
@@ -79,7 +78,7 @@ fn file_system(dir: impl AsFd) -> Option<Place> {
 
 /// The cgroups with a limit on memory that this process is in.
 fn cgroups() -> Vec<Place> {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let read = |path: &str| fileguard::read_to_string(path).unwrap_or_default();
     let (own, mounts) = (read("/proc/self/cgroup"), read("/proc/self/mountinfo"));
     Version::ALL.iter().flat_map(|version| limits(*version, &own, &mounts)).collect()
 }
@@ -132,7 +131,7 @@ impl Version {
 
     /// The limit of the cgroup at `path`, if it has one.
     fn place(self, path: &Path) -> Option<Place> {
-        let read = |name: &str| fs::read_to_string(path.join(name)).ok();
+        let read = |name: &str| fileguard::read_to_string(path.join(name)).ok();
         let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
         let (limits, usage, reclaimable) = match self {
             Self::V1 => (&["memory.limit_in_bytes"][..], "memory.usage_in_bytes", "total_inactive_file "),
@@ -203,7 +202,7 @@ mod tests {
     #[test]
     fn limits_are_read_with_what_can_be_reclaimed() -> io::Result<()> {
         let temp = tempfile::tempdir()?;
-        let put = |name: &str, text: &str| fs::write(temp.path().join(name), text);
+        let put = |name: &str, text: &str| std::fs::write(temp.path().join(name), text);
         for (name, text) in [("memory.max", "1000\n"), ("memory.high", "max\n"), ("memory.current", "900\n")] {
             put(name, text)?;
         }

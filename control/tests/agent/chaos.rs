@@ -1,13 +1,14 @@
-//! Processes that start, end, close all descriptors and are killed, and sessions that are made, changed and destroyed, at random; at the end nothing is on,
-//! and every account balances.
+//! Processes that start, end, close all descriptors and are killed, and sessions that are made, changed and destroyed, at random; at the end
+//! nothing is on, and every account balances.
 
 use crate::common::{Other, Outcome, again, assert_balances, names, part, until_ready};
 use crate::seed;
-use crate::traced::{PATIENCE, PAUSE, Place, fire, is_traced, spec, traces};
+use crate::traced::{PATIENCE, PAUSE, Place, fire_until, is_traced, spec, traces};
 use std::env;
 use std::fs::File;
+use std::io::stdin;
 use std::path::{Path, PathBuf};
-use std::thread::{self, sleep};
+use std::thread::sleep;
 use std::time::Duration;
 use tracepoint_control::{ControlError, Rule, SinkSpec, State};
 
@@ -16,19 +17,20 @@ const RULES: [&str; 5] = ["traced:tick", "traced:tock", "traced:*", "!traced:toc
 /// A process that closes all descriptors above 2 after its start, as daemons and sandboxes do, and opens files of its own in their place.
 fn daemon() -> Outcome {
     let own = tempfile::tempdir()?;
-    let closing = thread::spawn(move || -> std::io::Result<_> {
+    let files = fire_until(|| {
+        println!("ready");
         sleep(Duration::from_millis(100));
         for number in 3..1024 {
             let _ = nix::unistd::close(number);
         }
-        let path = |number: u32| own.path().join(number.to_string());
-        let files = (0..16).map(|number| File::options().append(true).create_new(true).open(path(number)));
-        Ok((files.collect::<Result<Vec<_>, _>>()?, own))
-    });
-    fire();
-    let (files, _own) = closing.join().map_err(|_| "it panicked")??;
+        let create =
+            |number: u32| File::options().append(true).create_new(true).open(own.path().join(number.to_string()));
+        let files: Result<Vec<_>, _> = (0..16).map(create).collect();
+        let _ = stdin().lines().count();
+        files
+    })?;
     for file in files {
-        let length = file.metadata().map_err(|error| format!("a file of the program was closed: {error}"))?.len();
+        let length = file.metadata().expect("a file of the program was closed").len();
         assert_eq!(length, 0, "something was written into a file of the program");
     }
     Ok(())

@@ -51,6 +51,11 @@ pub(crate) fn is_traced() -> bool {
 
 /// Fires events until the process is asked to end.
 pub(crate) fn fire() {
+    fire_until(ready);
+}
+
+/// Fires events, beside an agent, until `end` has returned.
+pub(crate) fn fire_until<T>(end: impl FnOnce() -> T) -> T {
     let agent = Agent::start();
     if let Err(error) = &agent {
         println!("{error}");
@@ -70,9 +75,10 @@ pub(crate) fn fire() {
                 sleep(pause);
             }
         });
-        ready();
+        let ended = end();
         stop.store(true, Ordering::Relaxed);
-    });
+        ended
+    })
 }
 
 /// A run directory of a test's own, and a controller.

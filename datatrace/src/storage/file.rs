@@ -8,7 +8,7 @@ use super::Storage;
 use super::header_page::HeaderPage;
 use crate::error::Error;
 use crate::header::HEADER_SIZE;
-use fileguard::{Reopened, retried};
+use fileguard::{Checked, Reopened, retried};
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock, fstatvfs};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -61,10 +61,11 @@ impl FileStorage {
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(directory);
         let (file, unnamed) = made.map_err(|error| not_created(directory, error))?.into_parts();
+        let keep = |error| Error::io(path, "keep the trace file", error);
+        let file = Checked::of(file).map_err(keep)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|error| Error::io(path, "lock the trace file", error.into()))?;
-        let kept = Reopened::new(file, &unnamed, OFlags::RDWR)
-            .map_err(|error| Error::io(path, "keep the trace file", error))?;
+        let kept = Reopened::keeping(file, &unnamed, OFlags::RDWR).map_err(keep)?;
         let (path, process, file) = (path.to_owned(), process::id(), kept.prepared(lock));
         Ok(Self { file, path, unnamed: Some(unnamed), process, header: HeaderWrites::Positional })
     }

@@ -1,6 +1,7 @@
 //! A descriptor that was opened or compared just now.
 
 use super::kept::{Descriptor, Kept};
+use rustix::fs::OFlags;
 use std::io;
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -20,9 +21,19 @@ impl<T: Descriptor> Checked<T> {
         Kept::new(held).map(|kept| Self(Arc::new(kept)))
     }
 
+    /// What was opened with these flags, to be used at once, and then closed.
+    pub(super) fn opened(held: T, flags: OFlags) -> io::Result<Self> {
+        Kept::opened(held, flags).map(|kept| Self(Arc::new(kept)))
+    }
+
     /// One that was compared just now.
     pub(super) const fn compared(kept: Arc<Kept<T>>) -> Self {
         Self(kept)
+    }
+
+    /// Whether the descriptor is still the same.
+    pub fn is_open(&self) -> bool {
+        self.0.is_open()
     }
 
     /// Keeps it for longer: it is then compared before each use.

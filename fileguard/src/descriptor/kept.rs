@@ -1,9 +1,10 @@
 //! A descriptor that is known by its inode.
 
 use super::closing::close;
+use super::retry::{Closed, is_closed};
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fs::{FileType, fstat};
-use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -11,8 +12,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 /// The lowest number that is asked for, unless the limit of the process is low. The kernel's table of descriptors grows with the highest
 /// number, and `fork` copies it.
 const HIGH: u64 = 768;
-/// How often a call is made that meets a closed descriptor.
-const TRIES: u32 = 100;
+
+/// The flags of files that the library opens, which programs rarely use together.
+const MARKS: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
 
 /// A type that owns a descriptor and nothing else, such as `File` or `UdpSocket`.
 pub trait Descriptor: AsFd + From<OwnedFd> + Into<OwnedFd> {}
@@ -52,7 +54,7 @@ impl<T: Descriptor> Kept<T> {
     ///
     /// If it has no inode of its own, as an eventfd, an epoll or an inotify descriptor: it could not be told from one of the program.
     pub fn new(held: T) -> io::Result<Self> {
-        Self::with_its_number(high(held))
+        Self::with_its_number(held)?.high()
     }
 
     /// Keeps the descriptor of `held` under the number that it has: for one that is closed so that another can be opened within the limit,
@@ -62,12 +64,47 @@ impl<T: Descriptor> Kept<T> {
     ///
     /// As [`Kept::new`].
     pub fn with_its_number(held: T) -> io::Result<Self> {
+        Self::checked(held, OFlags::empty())
+    }
+
+    /// Keeps what was opened with these flags, under a high number if there is one.
+    pub(super) fn opened(held: T, flags: OFlags) -> io::Result<Self> {
+        Self::checked(held, flags & MARKS)?.high()
+    }
+
+    /// The flags are compared behind the inode. If the program has closed the number since it was opened, and has used it itself, they differ.
+    fn checked(held: T, marks: OFlags) -> io::Result<Self> {
         let refused = || io::Error::new(io::ErrorKind::Unsupported, "the descriptor has no inode of its own");
+        let closed = || io::Error::other(Closed(held.as_fd().as_raw_fd()));
+        let is_marked = || Ok::<_, io::Error>(marks.is_empty() || fcntl_getfl(&held)?.contains(marks));
         let found = Identity::of(&held).and_then(|of| if is_shared(of) { Err(refused()) } else { Ok(of) });
-        match found {
+        match found.and_then(|of| if is_marked()? { Ok(of) } else { Err(closed()) }) {
             Ok(identity) => Ok(Self { held: Some(held), identity }),
+            // The number may be the program's by now.
+            Err(error) if is_closed(&error) => {
+                std::mem::forget(held);
+                Err(error)
+            }
             Err(error) => {
                 close(held);
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives it a high number, if there is one.
+    fn high(self) -> io::Result<Self> {
+        let held = self.get()?;
+        let Ok(high) = fcntl_dupfd_cloexec(held, base()) else { return Ok(self) };
+        match Identity::of(&high) {
+            Ok(found) if found == self.identity => Ok(Self { held: Some(T::from(high)), identity: found }),
+            // Meanwhile the program has closed the low number, and used it for a file of its own.
+            Ok(_) => {
+                close(high);
+                Err(io::Error::other(Closed(held.as_fd().as_raw_fd())))
+            }
+            Err(error) => {
+                std::mem::forget(high);
                 Err(error)
             }
         }
@@ -112,44 +149,6 @@ impl<T: Descriptor> Drop for Kept<T> {
             closed => std::mem::forget(closed),
         }
     }
-}
-
-/// Gives a descriptor a high number, if there is one.
-fn high<T: Descriptor>(held: T) -> T {
-    let low: OwnedFd = held.into();
-    match fcntl_dupfd_cloexec(&low, base()) {
-        Ok(high) => {
-            close(low);
-            high.into()
-        }
-        Err(_) => low.into(),
-    }
-}
-
-/// The program has closed a descriptor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the program has closed the tracer's file descriptor {0}")]
-struct Closed(i32);
-
-/// Calls this until the program does not close a descriptor meanwhile, a bounded number of times: a program that closes all takes a while.
-///
-/// # Errors
-///
-/// Those of the call.
-pub fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
-    for _ in 1..TRIES {
-        match call() {
-            Err(error) if is_closed(&error) => {}
-            outcome => return outcome,
-        }
-    }
-    call()
-}
-
-/// Whether an error says that the program has closed a descriptor, before its check or behind it.
-pub fn is_closed(error: &io::Error) -> bool {
-    error.get_ref().and_then(|inner| inner.downcast_ref::<Closed>()).is_some()
-        || error.raw_os_error() == Some(Errno::BADF.raw_os_error())
 }
 
 /// Whether this is the inode that all eventfds share, with other descriptors that have no file.
@@ -236,7 +235,7 @@ mod tests {
     fn a_closed_file_is_opened_again() -> io::Result<()> {
         let temp = tempfile::tempdir()?;
         let path = temp.path().join("file");
-        let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::APPEND;
+        let flags = OFlags::WRONLY | OFlags::APPEND;
         let kept = Reopened::new(File::options().append(true).create(true).open(&path)?, &path, flags)?;
         (&*kept.get()?).write_all(b"one ")?;
         let number = kept.get()?.as_raw_fd();

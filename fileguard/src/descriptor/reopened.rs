@@ -2,8 +2,12 @@
 
 use super::checked::Checked;
 use super::kept::{Descriptor, Identity, Kept};
-use rustix::fs::{Mode, OFlags};
+use super::retry::{is_closed, pause, retried};
+use rustix::fs::{Mode, OFlags, openat};
+use std::ffi::OsString;
+use std::fs::File;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -45,6 +49,16 @@ impl<T: Descriptor> Reopened<T> {
         Ok(Self { path, flags, identity, prepare: None, open: Mutex::new(Some(kept)) })
     }
 
+    /// Opens the file or directory at `path`.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened, or the working directory is unknown and `path` is relative.
+    pub fn open(path: &Path, flags: OFlags) -> io::Result<Self> {
+        let open = || rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty());
+        Self::keeping(retried(|| Checked::opened(T::from(open()?), flags))?, path, flags)
+    }
+
     /// Has `prepare` called each time that it was opened again.
     #[must_use]
     pub fn prepared(mut self, prepare: Prepare<T>) -> Self {
@@ -73,7 +87,11 @@ impl<T: Descriptor> Reopened<T> {
         if let Some(kept) = open.as_ref().filter(|kept| kept.is_open()) {
             return Ok(Checked::compared(Arc::clone(kept)));
         }
-        let kept = Kept::new(T::from(rustix::fs::open(&self.path, self.flags, Mode::empty())?))?;
+        if open.is_some() {
+            pause();
+        }
+        let opened = rustix::fs::open(&self.path, self.flags, Mode::empty())?;
+        let kept = Kept::opened(T::from(opened), self.flags)?;
         if kept.identity() != self.identity {
             return Err(io::Error::new(io::ErrorKind::NotFound, "another file is in its place"));
         }
@@ -84,5 +102,57 @@ impl<T: Descriptor> Reopened<T> {
     /// Closes it until the next access.
     pub fn close(&self) {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// An open directory.
+impl Reopened<OwnedFd> {
+    /// Makes a system call with the open directory, again if the program closes that meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Those of the call and of [`Reopened::get`].
+    pub fn at<R>(&self, call: impl Fn(BorrowedFd<'_>) -> rustix::io::Result<R>) -> io::Result<R> {
+        retried(|| Ok(call(self.get()?.as_fd())?))
+    }
+
+    /// Opens a file in the directory, without following a symbolic link.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened.
+    pub fn file(&self, name: &str, flags: OFlags, mode: Mode) -> io::Result<Checked<File>> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let open = |flags, mode| {
+            let opened = self.at(|fd| openat(fd, name, flags, mode))?;
+            Checked::opened(File::from(opened), flags)
+        };
+        match open(flags, mode) {
+            // The file exists by now.
+            Err(error) if is_closed(&error) => {
+                pause();
+                retried(|| open(flags.difference(OFlags::CREATE | OFlags::EXCL), Mode::empty()))
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens a directory in the directory.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened.
+    pub fn directory(&self, name: &str) -> io::Result<Checked<OwnedFd>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        retried(|| Checked::opened(self.at(|fd| openat(fd, name, flags, Mode::empty()))?, flags))
+    }
+
+    /// The names of its entries, without `.` and `..`, in any order.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub fn names(&self) -> io::Result<Vec<OsString>> {
+        retried(|| super::whole::names(&*self.get()?))
     }
 }

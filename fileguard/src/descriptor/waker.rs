@@ -1,6 +1,8 @@
 //! Wakes a thread that sleeps in `poll`.
 
 use super::kept::Kept;
+use super::retry::{pause, retried};
+use rustix::fs::OFlags;
 use rustix::io::{read, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
@@ -25,7 +27,8 @@ struct Ends {
 impl Ends {
     fn new() -> io::Result<Arc<Self>> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        Ok(Arc::new(Self { read: Kept::new(read)?, write: Kept::new(write)? }))
+        let (read, write) = (Kept::opened(read, OFlags::NONBLOCK), Kept::opened(write, OFlags::NONBLOCK));
+        Ok(Arc::new(Self { read: read?, write: write? }))
     }
 
     fn are_open(&self) -> bool {
@@ -56,7 +59,7 @@ impl Waker {
         ends.wake();
         if !ends.are_open() {
             // Without a descriptor for another pipe, the thread looks when its time is over.
-            if let Ok(made) = Ends::new() {
+            if let Ok(made) = retried(Ends::new) {
                 made.wake();
                 *ends = made;
             }
@@ -71,7 +74,8 @@ impl Waker {
     pub fn source(&self) -> io::Result<Source> {
         let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !ends.are_open() {
-            *ends = Ends::new()?;
+            pause();
+            *ends = retried(Ends::new)?;
             // What the former pipe was written for is unknown.
             ends.wake();
         }

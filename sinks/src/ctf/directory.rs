@@ -3,9 +3,8 @@
 
 use super::CtfError;
 use fileguard::{Checked, Reopened};
-use rustix::fs::{AtFlags, Dir, FallocateFlags, Mode, OFlags, fallocate, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, mkdirat, renameat, unlinkat};
 use rustix::io::Errno;
-use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -30,26 +29,21 @@ impl Directory {
             io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => not_a_directory(),
             _ => failed("make")(source),
         })?;
-        if let Some(entry) = std::fs::read_dir(path).map_err(failed("read"))?.next() {
-            let found = entry.map_err(failed("read"))?.file_name().to_string_lossy().into_owned();
-            return Err(CtfError::NotEmpty { path: path.to_owned(), found });
+        let opened = Self::open(path).map_err(failed("open"))?;
+        if let Some(found) = opened.open.names().map_err(failed("read"))?.first() {
+            return Err(CtfError::NotEmpty { path: path.to_owned(), found: found.to_string_lossy().into_owned() });
         }
-        Self::open(path).map_err(failed("open"))
+        Ok(opened)
     }
 
     /// Opens an existing directory.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let fd = rustix::fs::open(path, FLAGS, Mode::empty())?;
-        Ok(Self { path: path.to_owned(), open: Reopened::new(fd, path, FLAGS)? })
+        Ok(Self { path: path.to_owned(), open: Reopened::open(path, FLAGS)? })
     }
 
     /// Closes it until the next access.
     pub(super) fn close(&self) {
         self.open.close();
-    }
-
-    fn fd(&self) -> io::Result<Checked<OwnedFd>> {
-        self.open.get()
     }
 
     /// The path that was given.
@@ -73,9 +67,8 @@ impl Directory {
     }
 
     fn file(&self, name: &str, flags: OFlags) -> io::Result<Checked<File>> {
-        let flags = flags | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
-        fileguard::retried(|| Checked::of(openat(self.fd()?, name, flags, mode)?.into()))
+        self.open.file(name, flags | OFlags::WRONLY | OFlags::NOFOLLOW, mode)
     }
 
     /// Reserves disk space for a file that [`Directory::put_whole`] will write. If the space cannot be reserved, that call may fail.
@@ -91,35 +84,35 @@ impl Directory {
     pub(super) fn put_whole(&self, folder: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.make_folder(folder)?;
         let temporary = temporary(folder, name);
-        // Written from the start, over what an earlier attempt has left, so that the reserved space is used.
-        let file = self.file(&temporary, OFlags::CREATE)?;
-        let written = (&*file).write_all(bytes).and_then(|()| file.set_len(bytes.len() as u64));
-        let moved =
-            written.and_then(|()| Ok(renameat(self.fd()?, &temporary, self.fd()?, format!("{folder}/{name}"))?));
+        let written = fileguard::retried(|| {
+            // Written from the start, over what an earlier attempt has left, so that the reserved space is used.
+            let file = self.file(&temporary, OFlags::CREATE)?;
+            (&*file).write_all(bytes).and_then(|()| file.set_len(bytes.len() as u64))
+        });
+        let moved = written.and_then(|()| self.open.at(|fd| renameat(fd, &temporary, fd, format!("{folder}/{name}"))));
         if moved.is_err() {
             // The partial file is useless; nothing more can be done if it cannot be removed.
-            let _ = unlinkat(self.fd()?, &temporary, AtFlags::empty());
+            let _ = self.remove_file(&temporary);
         }
         moved
     }
 
     /// Creates a subdirectory, which must not exist.
     pub(super) fn create_subdirectory(&self, name: &str) -> io::Result<Self> {
-        mkdirat(self.fd()?, name, FOLDER)?;
+        self.open.at(|fd| mkdirat(fd, name, FOLDER))?;
         self.open_subdirectory(name)
     }
 
     /// Opens a subdirectory.
     pub(super) fn open_subdirectory(&self, name: &str) -> io::Result<Self> {
-        let flags = FLAGS | OFlags::NOFOLLOW;
-        let fd = openat(self.fd()?, name, flags, Mode::empty())?;
-        let open = Reopened::new(fd, &self.absolute_path().join(name), flags)?;
+        let opened = self.open.directory(name)?;
+        let open = Reopened::keeping(opened, &self.absolute_path().join(name), FLAGS | OFlags::NOFOLLOW)?;
         Ok(Self { path: self.path.join(name), open })
     }
 
     /// Moves a file to another directory.
     pub(super) fn move_file(&self, name: &str, to: &Self) -> io::Result<()> {
-        Ok(renameat(self.fd()?, name, to.fd()?, name)?)
+        fileguard::retried(|| Ok(renameat(self.open.get()?, name, to.open.get()?, name)?))
     }
 
     /// Removes the files of a trace in which nothing was recorded.
@@ -128,7 +121,7 @@ impl Directory {
         for name in [".account.json.new", "account.json"] {
             self.remove_file(&format!(".account/{name}"))?;
         }
-        unless(Errno::NOENT, unlinkat(self.fd()?, ".account", AtFlags::REMOVEDIR))
+        unless(Errno::NOENT, self.remove_directory(".account"))
     }
 
     /// The same, and the directory itself; nothing if it contains anything else.
@@ -139,14 +132,14 @@ impl Directory {
     /// The same for the subdirectory `name`, which is open as `directory`.
     pub(super) fn remove_begun_subdirectory(&self, name: &str, directory: &Self) -> io::Result<()> {
         if directory.remove_if_begun()? {
-            unlinkat(self.fd()?, name, AtFlags::REMOVEDIR)?;
+            self.remove_directory(name)?;
         }
         Ok(())
     }
 
     /// Removes the files of a trace in which nothing was recorded, unless the directory contains anything else: whether they were removed.
     fn remove_if_begun(&self) -> io::Result<bool> {
-        let is_begun = self.names()?.iter().all(|name| matches!(name.to_bytes(), b"metadata" | b".account"));
+        let is_begun = self.open.names()?.iter().all(|name| name == "metadata" || name == ".account");
         if is_begun {
             self.remove_contents_begun()?;
         }
@@ -164,45 +157,42 @@ impl Directory {
                 trace.remove_contents()?;
             }
         }
-        Ok(unlinkat(self.fd()?, name, AtFlags::REMOVEDIR)?)
+        self.remove_directory(name)
     }
 
     /// Removes all that it contains.
     fn remove_contents(&self) -> io::Result<()> {
-        for name in self.names()? {
-            match unlinkat(self.fd()?, name.as_c_str(), AtFlags::empty()) {
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(Errno::ISDIR | Errno::PERM) => {
-                    let text = name.to_str().map_err(|_| io::Error::from(io::ErrorKind::InvalidFilename))?;
-                    self.open_subdirectory(text)?.remove_contents()?;
-                    unlinkat(self.fd()?, text, AtFlags::REMOVEDIR)?;
+        for name in self.open.names()? {
+            let name = name.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
+            let removed = self.remove_file(name);
+            match removed.as_ref().err().and_then(Errno::from_io_error) {
+                Some(Errno::ISDIR | Errno::PERM) => {
+                    self.open_subdirectory(name)?.remove_contents()?;
+                    self.remove_directory(name)?;
                 }
-                Err(errno) => return Err(errno.into()),
+                _ => removed?,
             }
         }
         Ok(())
     }
 
-    /// The names of its entries.
-    fn names(&self) -> io::Result<Vec<CString>> {
-        let names = Dir::read_from(self.fd()?)?.map(|entry| Ok(entry?.file_name().to_owned()));
-        let names = names.collect::<io::Result<Vec<CString>>>()?;
-        Ok(names.into_iter().filter(|name| !matches!(name.to_bytes(), b"." | b"..")).collect())
-    }
-
     /// Removes a file, if it exists.
     fn remove_file(&self, name: &str) -> io::Result<()> {
-        unless(Errno::NOENT, unlinkat(self.fd()?, name, AtFlags::empty()))
+        unless(Errno::NOENT, self.open.at(|fd| unlinkat(fd, name, AtFlags::empty())))
+    }
+
+    fn remove_directory(&self, name: &str) -> io::Result<()> {
+        self.open.at(|fd| unlinkat(fd, name, AtFlags::REMOVEDIR))
     }
 
     fn make_folder(&self, folder: &str) -> io::Result<()> {
-        unless(Errno::EXIST, mkdirat(self.fd()?, folder, FOLDER))
+        unless(Errno::EXIST, self.open.at(|fd| mkdirat(fd, folder, FOLDER)))
     }
 }
 
 /// The outcome of a call, where this error means that nothing was left to do.
-fn unless(done: Errno, outcome: rustix::io::Result<()>) -> io::Result<()> {
-    outcome.or_else(|errno| if errno == done { Ok(()) } else { Err(errno.into()) })
+fn unless(done: Errno, outcome: io::Result<()>) -> io::Result<()> {
+    outcome.or_else(|error| if Errno::from_io_error(&error) == Some(done) { Ok(()) } else { Err(error) })
 }
 
 /// The name of a file until it is complete.

@@ -101,7 +101,7 @@ impl ProcMem {
 impl ProcMem {
     /// Another thread may close all descriptors of the program, and open files of its own: they are neither written to nor closed.
     fn forget_closed(&mut self) {
-        if self.file.as_ref().is_some_and(|file| self.inode != inode(file)) {
+        if self.file.as_ref().is_some_and(|file| self.inode.is_none() || self.inode != inode(file)) {
             std::mem::forget(self.file.take());
         }
     }

@@ -1,0 +1,56 @@
+//! Calls that meet a closed descriptor are made again.
+
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How often a call is made that meets a closed descriptor.
+const TRIES: u32 = 100;
+/// How long a thread that has met a closed descriptor waits before it opens another one, in milliseconds.
+const PAUSE: u64 = 10;
+/// For how long no thread waits again, in milliseconds.
+const REST: u64 = 100;
+
+/// The program has closed a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the program has closed the tracer's file descriptor {0}")]
+pub(super) struct Closed(pub(super) i32);
+
+/// Calls this until the program does not close a descriptor meanwhile, a bounded number of times: a program that closes all takes a while.
+///
+/// # Errors
+///
+/// Those of the call.
+pub fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+    for _ in 1..TRIES {
+        match call() {
+            Err(error) if is_closed(&error) => pause(),
+            outcome => return outcome,
+        }
+    }
+    call()
+}
+
+/// Whether an error says that the program has closed a descriptor, before its check or behind it.
+pub fn is_closed(error: &io::Error) -> bool {
+    error.get_ref().and_then(|inner| inner.downcast_ref::<Closed>()).is_some()
+        || error.raw_os_error() == Some(Errno::BADF.raw_os_error())
+}
+
+/// Waits until the program has probably closed all descriptors, and opened its own: a file that is opened meanwhile has a low number for a moment,
+/// which the program could close and use in that moment.
+pub(super) fn pause() {
+    static FIRST: AtomicU64 = AtomicU64::new(0);
+    let time = clock_gettime(ClockId::Monotonic);
+    let now = u64::try_from(time.tv_sec).unwrap_or(0) * 1000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000;
+    // Relaxed: threads that disagree on the first one wait a little longer.
+    let mut first = FIRST.load(Ordering::Relaxed);
+    if now.saturating_sub(first) > REST {
+        first = now;
+        FIRST.store(now, Ordering::Relaxed);
+    }
+    sleep(Duration::from_millis((first + PAUSE).saturating_sub(now)));
+}
