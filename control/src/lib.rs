@@ -46,6 +46,7 @@ mod bell;
 mod boot_file;
 mod budget;
 mod catalog;
+mod channel_room;
 mod clock;
 mod consumer_loop;
 mod controller;

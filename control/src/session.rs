@@ -21,7 +21,6 @@ mod status;
 
 pub use builder::SessionBuilder;
 pub(crate) use changes::Changed;
-pub(crate) use channels::has_room;
 pub(crate) use ending::Ending;
 pub use error::SessionError;
 pub(crate) use handle::RecordingHandle;

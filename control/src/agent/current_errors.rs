@@ -1,6 +1,6 @@
 //! Why a session is not applied as requested, and when the agent retries.
 
-use crate::session::has_room;
+use crate::channel_room::has_room;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -72,11 +72,16 @@ impl CurrentErrors {
             }
     }
 
-    /// When the agent is to retry by itself, if the session failed, and time may help.
+    /// When the agent is to retry by itself, if the session failed: when the interval is over, or at once if it waited for channels, and there
+    /// are so many now. If there are not, the next channel that is closed wakes the agent. A session whose file cannot be read is not tried.
     pub(super) fn retry_in(&self) -> Option<Duration> {
+        self.apply_error.as_ref().filter(|_| self.read_error.is_none())?;
         let elapsed = self.last_attempt.map_or(Duration::MAX, |time| time.elapsed());
-        let waits_for_time = self.apply_error.is_some() && matches!(self.retry, Retry::WhenAwake | Retry::Later);
-        waits_for_time.then(|| self.timer.saturating_sub(elapsed))
+        match self.retry {
+            Retry::WhenAwake | Retry::Later => Some(self.timer.saturating_sub(elapsed)),
+            Retry::WithChannels(channels) => has_room(channels).then_some(Duration::ZERO),
+            Retry::Never => None,
+        }
     }
 
     /// The error to acknowledge.
@@ -106,9 +111,10 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracepoint_core::channel::MAX_OPEN;
 
     #[test]
-    fn what_a_program_was_built_without_is_not_tried_again() {
+    fn a_failed_session_is_tried_again_when_that_may_help() {
         let mut errors = CurrentErrors::default();
         errors.fail("no thread".to_owned(), Retry::WhenAwake);
         assert!(errors.is_retry_due() && errors.retry_in().is_some());
@@ -117,6 +123,12 @@ mod tests {
         errors.fail("no such sink".to_owned(), Retry::Never);
         assert!(!errors.is_retry_due() && errors.retry_in().is_none());
         assert_eq!(errors.error().map(String::as_str), Some("no such sink"));
+        // One that there is room for by now waits for nothing but a pause of all attempts.
+        errors.fail("no channel".to_owned(), Retry::WithChannels(1));
+        assert!(errors.is_retry_due() && errors.retry_in() == Some(Duration::ZERO));
+        errors.fail("no channel".to_owned(), Retry::WithChannels(MAX_OPEN + 1));
+        assert!(!errors.is_retry_due() && errors.retry_in().is_none());
+        errors.fail("no such sink".to_owned(), Retry::Never);
         errors.clear_apply_error();
         errors.fail("no thread".to_owned(), Retry::WhenAwake);
         assert!(errors.is_retry_due(), "another version of the session may fail otherwise");

@@ -1,6 +1,7 @@
 //! The cost of one event at its site, on this machine and in this build: measured once, when it is first needed.
 
 use crate::catalog::OWN;
+use crate::channel_room;
 use crate::own_thread;
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -41,7 +42,7 @@ fn measure() -> Option<Duration> {
             drop(subscription);
             taken
         });
-        channel.close();
+        channel_room::close(&channel);
         taken
     });
     thread.ok()?.join().ok()?

@@ -5,6 +5,7 @@ use super::active_sink::ActiveSink;
 use super::output_list;
 use super::recording::{Recording, Running};
 use super::sink_source::SinkSource;
+use crate::channel_room;
 use crate::drain_thread::shared::will_complete_later;
 use crate::event::PlannedEvent;
 use crate::notice::Notice;
@@ -158,7 +159,7 @@ impl Running {
         let class = channel.class();
         let remove = move |drain: &mut Drain| {
             drain.remove_channel(class);
-            channel.close();
+            channel_room::close(&channel);
             Ok(())
         };
         self.drain.act(remove).map(drop).map_err(SessionError::Change)

@@ -1,9 +1,8 @@
 //! The channels of a running session. The first is the default one. A channel's number is its stream class, which is never reused.
 
 use super::SessionError;
-use crate::state::wake_agent;
+use crate::channel_room;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use tracepoint_core::channel::{Channel, ConfigError, MemorySource, OpenChannel};
 use tracepoint_sinks::ChannelDescription;
 
@@ -64,7 +63,7 @@ impl Channels {
             }
             other => {
                 if let Some(other) = other {
-                    other.close();
+                    channel_room::close(&other);
                 }
                 let channel = self.open_beside(config, source)?;
                 self.pending = Some(Arc::clone(&channel));
@@ -80,7 +79,7 @@ impl Channels {
 
     /// Closes the opened channel.
     pub(super) fn abort_add(&mut self) {
-        self.pending.take().iter().for_each(|channel| channel.close());
+        self.pending.take().iter().for_each(|channel| channel_room::close(channel));
     }
 
     /// Takes out the channel called `name`, unless it is the default one.
@@ -116,23 +115,6 @@ impl Channels {
 
     /// Closes all channels. Their subscriptions must have ended.
     pub(super) fn close(&self) {
-        self.open.iter().chain(&self.pending).for_each(|channel| channel.close());
-        // Relaxed: the agent takes a lock before it counts the open channels, as does `close`.
-        if IS_AWAITED.swap(false, Ordering::Relaxed) {
-            wake_agent();
-        }
+        self.open.iter().chain(&self.pending).for_each(|channel| channel_room::close(channel));
     }
-}
-
-/// Whether the agent waits for room.
-static IS_AWAITED: AtomicBool = AtomicBool::new(false);
-
-/// Whether this process can open so many channels. If it cannot, the agent is woken when a session has closed some.
-pub(crate) fn has_room(channels: usize) -> bool {
-    IS_AWAITED.store(true, Ordering::Relaxed);
-    let has_room = OpenChannel::room() >= channels;
-    if has_room {
-        IS_AWAITED.store(false, Ordering::Relaxed);
-    }
-    has_room
 }

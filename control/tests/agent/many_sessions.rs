@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::env;
 use std::fs;
 use std::time::{Duration, Instant};
-use tracepoint_control::{AckState, SessionSpec, SinkSpec};
+use tracepoint_control::{AckState, ChannelSpec, NamedSession, SessionSpec, SinkSpec};
 
 /// How many channels a process may have.
 const CHANNELS: usize = 32;
@@ -108,9 +108,60 @@ fn a_session_beyond_the_bound_is_refused_until_another_one_ends() -> Outcome {
     assert_eq!(changed()?, before, "it was tried again");
     assert!(!last.path().join("rings").exists() && crate::common::names(&place.out("all")).len() == CHANNELS);
     assert!(sessions[0].destroy(PATIENCE, false)?.silent.is_empty());
+    until_recording(last)?;
+    assert!(child.end());
+    Ok(())
+}
+
+/// Looks at what the process has written, and does not wake it.
+fn until_recording(session: &NamedSession<'_>) -> Outcome {
     let patience = Instant::now() + PATIENCE;
-    while place.acks(last)[0].state != AckState::Recording {
-        assert!(Instant::now() < patience, "{:?}", last.acks()?);
+    while session.acks()?.iter().any(|ack| ack.state != AckState::Recording) {
+        assert!(Instant::now() < patience, "{:?}", session.acks()?);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Two sessions wait, and are tried before the channels are removed that make room for them. The second one waits until the first has been tried.
+#[test]
+fn sessions_wait_for_channels_that_another_one_gives_up() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let child = place.start("many_sessions::sessions_wait_for_channels_that_another_one_gives_up");
+    let small = |mut channel: ChannelSpec| {
+        (channel.ring_size, channel.spares) = (Some(32 << 10), Some(1));
+        channel
+    };
+    let wanted = |name: &str| {
+        let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out(name))]);
+        wanted.channel = small(wanted.channel);
+        wanted
+    };
+    // As many as two sessions may have.
+    let mut holding = Vec::new();
+    for name in ["y", "z"] {
+        let mut many = wanted(name);
+        many.channels = (1..CHANNELS / 2)
+            .map(|number| small(ChannelSpec::overwrite(32 << 10).named(format!("c{number}"))))
+            .collect();
+        holding.push(place.controller.create(name, &many)?);
+    }
+    for session in &holding {
+        assert_eq!(place.acks(session)[0].state, AckState::Recording);
+    }
+    let waiting = ["a", "b"].map(|name| place.controller.create(name, &wanted(name)));
+    for session in &waiting {
+        assert_eq!(place.acks(session.as_ref().expect("a session"))[0].state, AckState::Refused);
+    }
+    holding[1].change("two channels less", |spec| {
+        spec.channels.truncate(CHANNELS / 2 - 3);
+        Ok(())
+    })?;
+    for session in waiting {
+        until_recording(&session?)?;
     }
     assert!(child.end());
     Ok(())
