@@ -48,6 +48,12 @@ fn missing_rings_are_made_later_or_reported() -> Outcome {
     let is_enough = |(small, large)| small > threads && large >= threads;
     assert!(until(|| is_enough(sizes())), "{:?}", sizes());
     assert_eq!(place.acks(&all)[0].notices, []);
+    // One thread records; what the others might need is made once.
+    let (small, large) = sizes();
+    assert!(
+        small <= 16.max(threads + 8) + 1 && large <= threads,
+        "{small} small and {large} large ones for {threads} threads"
+    );
     all.destroy(PATIENCE, false)?;
 
     // Room for those that the threads need, and not for all.

@@ -1,6 +1,6 @@
 //! Threads that begin while a session runs are recorded, and the rings of those that ended serve others.
 
-use crate::common::{Outcome, assert_balances, event, lost, place, view};
+use crate::common::{Outcome, assert_balances, event, lost, memory_place, place, process_dirs, ring_files, view};
 use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
@@ -11,23 +11,25 @@ tracepoint::define_trace! {
     pub job(number: u64) { number: u64 = number }
 }
 
-/// As many as there are rings before the first thread begins.
-const CROWD: u64 = 48;
-
-/// The default channel, whose small rings are there at once. Threads of the second crowd find those that the first has handed on.
+/// The default channel. Each crowd is as large as there are rings before the first thread begins, and threads of the second one find those that the
+/// first has handed on.
 #[test]
 fn crowds_that_begin_together_lose_nothing() -> Outcome {
     own_process!();
-    let place = place();
+    let (place, rings) = (place(), memory_place());
     let dir = place.path().join("trace");
-    let session = Session::builder("crowds").events("pool:*").sink(CtfSink::create(&dir)?).start()?;
-    for crowd in 0..2 {
-        let barrier = Barrier::new(CROWD as usize);
+    let session = Session::builder("crowds").events("pool:*").dir(rings.path()).sink(CtfSink::create(&dir)?).start()?;
+    let files: Vec<_> = process_dirs(rings.path()).iter().flat_map(|dir| ring_files(dir)).collect();
+    // One file has the counters of threads without a ring.
+    let crowd = files.len() as u64 - 1;
+    assert!(crowd > 16, "{crowd}: half of the first small ones, and large ones");
+    for first in [0, crowd] {
+        let barrier = Barrier::new(crowd as usize);
         thread::scope(|scope| {
-            for number in 0..CROWD {
+            for number in first..first + crowd {
                 let barrier = &barrier;
                 scope.spawn(move || {
-                    (0..3).for_each(|_| tracepoint::trace!(job(crowd * CROWD + number)));
+                    (0..3).for_each(|_| tracepoint::trace!(job(number)));
                     barrier.wait();
                 });
             }
@@ -35,7 +37,7 @@ fn crowds_that_begin_together_lose_nothing() -> Outcome {
     }
     let summary = session.stop()?;
     let job = event(&summary, "pool:job");
-    assert_eq!((job.fired, job.recorded), (6 * CROWD, 6 * CROWD), "{job:?}");
+    assert_eq!((job.fired, job.recorded), (6 * crowd, 6 * crowd), "{job:?}");
     assert_balances(&dir);
     Ok(())
 }

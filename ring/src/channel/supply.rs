@@ -89,6 +89,13 @@ pub(super) struct Round {
     pub(super) largest: usize,
 }
 
+impl Round {
+    /// Whether no period has ended yet.
+    pub(super) fn is_first_period(&self) -> bool {
+        self.idle == usize::MAX
+    }
+}
+
 impl Supply {
     pub(super) fn new(wanted: usize) -> Self {
         let round = Round {

@@ -27,13 +27,26 @@ struct Counts {
     large: AtomicUsize,
     /// How many large rings there is memory for; 0 for all.
     most_large: AtomicUsize,
+    /// How many threads the process has; 0 if that is not known.
+    threads: AtomicUsize,
     /// Whether the memory of the rings that there are was lost.
     is_lost: Arc<AtomicBool>,
+}
+
+impl Source {
+    /// How many small and large rings it has had to make.
+    fn made(&self) -> [usize; 2] {
+        [&self.0.small, &self.0.large].map(|count| count.load(Ordering::Relaxed))
+    }
 }
 
 struct Memory(Box<dyn RingMemory>, Arc<AtomicBool>);
 
 impl MemorySource for Source {
+    fn thread_count(&self) -> Option<usize> {
+        Some(self.0.threads.load(Ordering::Relaxed)).filter(|threads| *threads > 0)
+    }
+
     fn ring_memory(&self, request: RingRequest<'_>) -> io::Result<Box<dyn RingMemory>> {
         let Self(counts) = self;
         let is_large = request.len >= 64 << 10;
@@ -107,6 +120,22 @@ fn crowd(channel: &OpenChannel, threads: usize, events: u64) {
     });
 }
 
+/// Half of them when the channel is opened, the others in the first round, whatever has happened until then, and how many threads there are.
+#[test]
+fn a_channel_begins_with_so_many_small_rings() {
+    own_process!();
+    let source = Source::default();
+    source.0.threads.store(1, Ordering::Relaxed);
+    let (channel, subscription) = open(Channel::default(), &source);
+    assert_eq!(source.made(), [32, 16]);
+    trace_beat(0);
+    for _ in 0..3 {
+        channel.maintain().expect("memory");
+        assert_eq!(source.made(), [64 + 1, 16], "this thread has one, and 64 are spare");
+    }
+    end(&channel, subscription);
+}
+
 /// The small rings of the crowd stay, for their counters are a part of the trace. They take no large ring from the threads that come next.
 #[test]
 fn a_crowd_leaves_large_rings_to_busy_threads() {
@@ -121,9 +150,8 @@ fn a_crowd_leaves_large_rings_to_busy_threads() {
     crowd(&channel, BUSY, 2 * IN_SMALL);
     let fired = CROWD as u64 + BUSY as u64 * 2 * IN_SMALL;
     assert_eq!(found(&channel), [fired, fired, 0]);
-    let made = [&source.0.small, &source.0.large].map(|count| count.load(Ordering::Relaxed));
     // One for each busy thread, and the spare ones: no other thread can go on in one.
-    assert_eq!(made, [MAX_RINGS, BUSY + Channel::default().spare_rings()], "small and large rings");
+    assert_eq!(source.made(), [MAX_RINGS, BUSY + Channel::default().spare_rings()], "small and large rings");
     end(&channel, subscription);
 }
 

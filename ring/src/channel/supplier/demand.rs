@@ -1,8 +1,9 @@
 //! How many spare rings there are to be.
 //!
 //! Rings in which threads begin: those that the channel is configured with; one for each thread that has started in this
-//! period or the last and has none; and in a round in which threads took rings, or found none, twice as many as took one, and four times as many if they are
-//! small. What was unused for a whole period is not wanted any more, but those of small size that the largest crowd of the last minute has used at once are.
+//! period or the last and has none; and in a round in which threads took rings, or found none, twice as many as took one, and four times as many if
+//! they are small, though not for more threads than have none. The small rings with which a channel begins are made whatever threads there are.
+//! What was unused for a whole period is not wanted any more, but those of small size that the largest crowd of the last minute has used at once are.
 //!
 //! Large rings of a channel that has small ones: those that it is configured with, and twice as many as threads went on in since the last round.
 //! For the overflow, twice as many more as were taken for it, within its limit.
@@ -81,7 +82,8 @@ impl OpenChannel {
         let [seen, started, most] = self.births(rings, round, taken);
         let small = self.small_at_rest();
         round.small.wanted = round.small.wanted.max(small + AHEAD * seen);
-        let small = round.small.wanted.max(small + started).min(most.saturating_add(small));
+        let most = most.saturating_add(small).max(if round.is_first_period() { self.small_at_first() } else { 0 });
+        let small = round.small.wanted.max(small + started).min(most);
         round.large.wanted = round.large.wanted.max(spares + 2 * grown);
         // As many as there are threads that can grow.
         let most = rings.iter().filter(|ring| ring.is_small && ring.is_owned()).count() + spares;
