@@ -8,7 +8,7 @@ use crate::spec::SessionSpec;
 use std::fmt;
 
 /// The most processes that a message names.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 /// A cargo feature that a session needs for a sink, and the processes that were built without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,12 +27,12 @@ pub struct Unbuilt {
 impl fmt::Display for Unbuilt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { feature, what, processes, .. } = self;
-        let named = processes.iter().take(MOST_NAMED).map(|(key, name)| format!("{} ({name})", key.pid));
+        let named = processes.iter().take(MAX_NAMED).map(|(key, name)| format!("{} ({name})", key.pid));
         let named = named.collect::<Vec<_>>().join(", ");
         match processes.len() {
             1 => write!(f, "process {named} was")?,
-            count if count <= MOST_NAMED => write!(f, "processes {named} were")?,
-            count => write!(f, "processes {named} and {} others were", count - MOST_NAMED)?,
+            count if count <= MAX_NAMED => write!(f, "processes {named} were")?,
+            count => write!(f, "processes {named} and {} others were", count - MAX_NAMED)?,
         }
         let them = if processes.len() == 1 { "it" } else { "them" };
         write!(f, " built without {what}: build {them} with the cargo feature `{feature}` of tracepoint")

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The size of the first rings of a channel that is [sized by need](Channel::sized_by_need), in bytes.
 const FULL_SIZE: usize = 1 << 20;
 /// The largest number of rings by default: as many threads can record.
-const MOST_RINGS: usize = crate::thread::MAX_THREADS;
+const MAX_RINGS: usize = crate::thread::MAX_THREADS;
 
 /// The memory of the spare rings at rest, by default.
 const SPARE_BYTES: usize = 2 << 20;
@@ -100,7 +100,7 @@ impl Channel {
     pub fn overwrite(ring_size: usize) -> Self {
         let config = Self::new(Policy::Overwrite, ring_size);
         // Rings of ended threads keep their history, so the number of rings bounds the memory.
-        config.max_rings(((128 << 20) / ring_size.max(1)).clamp(16, MOST_RINGS))
+        config.max_rings(((128 << 20) / ring_size.max(1)).clamp(16, MAX_RINGS))
     }
 
     /// A channel in which an event that finds its ring of `ring_size` bytes full waits for the consumer, for up to `max_wait` (at most 10 s),
@@ -131,7 +131,7 @@ impl Channel {
             packets: 8,
             spares: None,
             at_first: None,
-            max_rings: MOST_RINGS,
+            max_rings: MAX_RINGS,
             max_wait: Duration::ZERO,
             contexts: Contexts::NONE,
             wakes: policy != Policy::Overwrite,
@@ -166,7 +166,7 @@ impl Channel {
     /// that is given to [`discard`](Self::discard), [`overwrite`](Self::overwrite) or [`wait`](Self::wait) is kept otherwise.
     #[must_use]
     pub fn sized_by_need(mut self) -> Self {
-        (self.ring_size, self.by_need, self.max_rings) = (FULL_SIZE, true, MOST_RINGS);
+        (self.ring_size, self.by_need, self.max_rings) = (FULL_SIZE, true, MAX_RINGS);
         self
     }
 

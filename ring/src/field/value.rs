@@ -122,7 +122,7 @@ pub trait Fields: Sealed + Copy {
     const COUNT: usize;
     /// Whether the sum of the sizes may overflow; `encoded_size` then returns `usize::MAX`. Otherwise the sum is below a quarter of that.
     #[doc(hidden)]
-    const MAY_SATURATE: bool = !IS_BOUNDED || Self::COUNT > MOST_FIELDS;
+    const MAY_SATURATE: bool = !IS_BOUNDED || Self::COUNT > MAX_FIELDS;
     /// The size of all fields in bytes.
     #[doc(hidden)]
     fn encoded_size(&self) -> usize;
@@ -145,7 +145,7 @@ pub trait Fields: Sealed + Copy {
 }
 
 /// The number of fields of at most [`MAX_SIZE`] bytes whose sizes are added without an overflow check.
-const MOST_FIELDS: usize = 31;
+const MAX_FIELDS: usize = 31;
 
 /// The sum of two sizes.
 #[inline(always)]
@@ -215,7 +215,7 @@ impl<Front: Fields, Back: Fields> Sealed for Both<Front, Back> {}
 
 impl<Front: Fields, Back: Fields> Fields for Both<Front, Back> {
     const COUNT: usize = Front::COUNT + Back::COUNT;
-    const MAY_SATURATE: bool = Front::MAY_SATURATE || Back::MAY_SATURATE || Self::COUNT > MOST_FIELDS;
+    const MAY_SATURATE: bool = Front::MAY_SATURATE || Back::MAY_SATURATE || Self::COUNT > MAX_FIELDS;
 
     #[inline(always)]
     fn encoded_size(&self) -> usize {
