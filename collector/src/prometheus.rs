@@ -2,6 +2,7 @@
 
 pub mod http;
 
+use std::borrow::Cow;
 use std::fmt::{Display, Write};
 use tracepoint_reader::text::escape_controls;
 
@@ -61,15 +62,16 @@ impl Metrics {
 }
 
 impl Family<'_> {
-    /// Adds a sample. Values of labels may be any text, whose control characters are shown as `\u{1b}`; in their names, all but letters, digits and `_` becomes `_`.
+    /// Adds a sample. Names and values of labels may be any text, and are written as [`label_name`] and [`label_value`] have them. The format wants
+    /// each name once in a sample, and one sample of the same labels.
     pub fn sample(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) {
         self.text.push_str(self.name);
         self.text.push_str(suffix);
         for (index, (name, value)) in labels.iter().enumerate() {
             self.text.push(if index == 0 { '{' } else { ',' });
-            label_name(self.text, name);
+            self.text.push_str(&label_name(name));
             self.text.push_str("=\"");
-            for c in escape_controls(value, &['\n', '\t']).chars() {
+            for c in label_value(value).chars() {
                 match c {
                     '\\' => self.text.push_str("\\\\"),
                     '"' => self.text.push_str("\\\""),
@@ -83,9 +85,14 @@ impl Family<'_> {
     }
 }
 
-fn label_name(text: &mut String, name: &str) {
-    if name.starts_with("__") || !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-        text.push_str("label_");
-    }
-    text.extend(name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }));
+/// The name of a label: all but letters, digits and `_` becomes `_`. Different names can become the same.
+pub fn label_name(name: &str) -> String {
+    let is_reserved = name.starts_with("__") || !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let legal = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
+    if is_reserved { "label_" } else { "" }.chars().chain(legal).collect()
+}
+
+/// The value of a label as it reads: control characters are shown as `\u{1b}`, so that different texts can become the same.
+pub fn label_value(text: &str) -> Cow<'_, str> {
+    escape_controls(text, &['\n', '\t'])
 }

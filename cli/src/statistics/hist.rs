@@ -130,7 +130,8 @@ impl Hist {
         for (snapshot, statistic) in snapshots.into_iter().zip(&statistics) {
             if self.prometheus {
                 let (statistic, results) = (&snapshot.statistic, &snapshot.results);
-                let source = Source { event: "", statistic, filter: None, results };
+                let fields = if self.by.is_empty() { prometheus::fields_of(statistic) } else { self.by.clone() };
+                let source = Source { event: "", statistic, fields, filter: None, results };
                 let metrics = prometheus::metrics(&[source], Some(seen.lost));
                 write!(output::raw(), "{}", metrics.into_text())?;
             } else {

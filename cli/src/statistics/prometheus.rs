@@ -12,59 +12,52 @@
 //! What running programs compute has the label `filter` where a rule has one, and that of an event the label `event`. The bounds of buckets are powers of two (of a nanosecond for latencies), so that they are the same at each scrape. `_sum` is
 //! exact.
 
-use std::collections::HashMap;
-use tracepoint_collector::prometheus::{Family, Kind, Metrics};
+mod samples;
+
+pub(super) use samples::Source;
+use samples::{Labels, Samples, label};
+use tracepoint_collector::prometheus::{Family, Kind, Metrics, label_name, label_value};
 use tracepoint_probes::StatisticSpec;
 use tracepoint_probes::snapshot::{Distribution, Operations, Results, Rows};
 
-/// The results of a statistic.
-pub(super) struct Source<'a> {
-    /// The event that it is of; empty: of several.
-    pub(super) event: &'a str,
-    /// As rules of sessions name it.
-    pub(super) statistic: &'a str,
-    /// That of its rule.
-    pub(super) filter: Option<&'a str>,
-    pub(super) results: &'a Results,
+/// The fields that group the events of a statistic of a rule.
+pub(super) fn fields_of(statistic: &str) -> Vec<String> {
+    statistic.parse::<StatisticSpec>().map(|spec| spec.group_fields().to_vec()).unwrap_or_default()
 }
 
 /// The metrics of statistics, and how many events are missing in their source.
 pub(super) fn metrics(sources: &[Source<'_>], lost: Option<u64>) -> Metrics {
     let mut metrics = Metrics::default();
-    let merge = |own: &mut Distribution, other: &Distribution| own.merge(other.clone());
-    let distributions = |is_latency: bool| {
-        sources.iter().filter_map(move |source| match &source.results {
-            Results::Histogram(rows) if !is_latency => Some((source, rows)),
-            Results::Latency { durations, .. } if is_latency => Some((source, durations)),
-            _ => None,
-        })
-    };
+    let mut counts = Samples::default();
+    let mut distributions = [Samples::default(), Samples::default()];
+    for source in sources {
+        let [values, durations] = &mut distributions;
+        match &source.results {
+            Results::Count(rows) => source.each(rows, false, |labels, count| counts.add(source, labels, *count, add)),
+            Results::Rate(rate) => counts.add(source, source.labels(false), rate.events, add),
+            Results::Histogram(rows) => {
+                source.each(rows, true, |labels, row| values.add(source, labels, row.clone(), Distribution::merge));
+            }
+            Results::Latency { durations: rows, .. } => {
+                source.each(rows, true, |labels, row| durations.add(source, labels, row.clone(), Distribution::merge));
+            }
+            _ => {}
+        }
+    }
+    let [values, durations] = distributions;
     if sources.iter().any(|source| matches!(source.results, Results::Count(_) | Results::Rate(_))) {
         let mut family = metrics.family(Kind::Counter, "tracepoint_events_total", "Events that were counted.");
-        for source in sources {
-            match &source.results {
-                Results::Count(rows) => {
-                    let add = |own: &mut u64, other: &u64| *own = own.saturating_add(*other);
-                    source.each(rows, false, add, |labels, count| family.sample("", labels, count));
-                }
-                Results::Rate(rate) => family.sample("", &source.labels(false), rate.events),
-                _ => {}
-            }
-        }
+        counts.each(|labels, count| family.sample("", labels, count));
     }
-    if distributions(false).next().is_some() {
+    if sources.iter().any(|source| matches!(source.results, Results::Histogram(_))) {
         let help = "How the values of a field are distributed.";
         let mut family = metrics.family(Kind::Histogram, "tracepoint_values", help);
-        for (source, rows) in distributions(false) {
-            source.each(rows, true, merge, |labels, values| histogram(&mut family, labels, values, false));
-        }
+        values.each(|labels, values| histogram(&mut family, labels, values, false));
     }
-    if distributions(true).next().is_some() {
+    if sources.iter().any(|source| matches!(source.results, Results::Latency { .. })) {
         let help = "The time from one event to the other one.";
         let mut family = metrics.family(Kind::Histogram, "tracepoint_latency_seconds", help);
-        for (source, rows) in distributions(true) {
-            source.each(rows, true, merge, |labels, values| histogram(&mut family, labels, values, true));
-        }
+        durations.each(|labels, values| histogram(&mut family, labels, values, true));
         operations(sources, &mut metrics);
     }
     if let Some(lost) = lost {
@@ -74,78 +67,74 @@ pub(super) fn metrics(sources: &[Source<'_>], lost: Option<u64>) -> Metrics {
     metrics
 }
 
-fn operations(sources: &[Source<'_>], metrics: &mut Metrics) {
-    let all = || {
-        sources.iter().filter_map(|source| match &source.results {
-            Results::Latency { operations, .. } => Some((source.labels(true), operations)),
-            _ => None,
-        })
-    };
-    let help = "Beginnings that were forgotten or found no room, and ends without a beginning.";
-    let mut family = metrics.family(Kind::Counter, "tracepoint_operations_total", help);
-    for (labels, Operations { replaced, no_room, unmatched, .. }) in all() {
-        for (result, count) in [("replaced", replaced), ("no_room", no_room), ("unmatched", unmatched)] {
-            family.sample("", &[labels.as_slice(), &[("result", result)]].concat(), count);
-        }
-    }
-    let help = "Operations that have begun and not ended.";
-    let mut family = metrics.family(Kind::Gauge, "tracepoint_operations_in_flight", help);
-    for (labels, operations) in all() {
-        family.sample("", &labels, operations.in_flight);
-    }
+fn add(own: &mut u64, other: u64) {
+    *own = own.saturating_add(other);
 }
 
-impl<'a> Source<'a> {
+fn operations(sources: &[Source<'_>], metrics: &mut Metrics) {
+    let (mut ended, mut in_flight) = (Samples::default(), Samples::default());
+    for source in sources {
+        let Results::Latency { operations, .. } = &source.results else { continue };
+        let Operations { replaced, no_room, unmatched, .. } = operations;
+        for (result, count) in [("replaced", replaced), ("no_room", no_room), ("unmatched", unmatched)] {
+            let labels = source.labels(true).into_iter().chain([label("result", result)]).collect();
+            ended.add(source, labels, *count, add);
+        }
+        in_flight.add(source, source.labels(true), operations.in_flight, add);
+    }
+    let help = "Beginnings that were forgotten or found no room, and ends without a beginning.";
+    let mut family = metrics.family(Kind::Counter, "tracepoint_operations_total", help);
+    ended.each(|labels, count| family.sample("", labels, count));
+    let help = "Operations that have begun and not ended.";
+    let mut family = metrics.family(Kind::Gauge, "tracepoint_operations_in_flight", help);
+    in_flight.each(|labels, count| family.sample("", labels, count));
+}
+
+impl Source<'_> {
     /// The labels of all its samples.
-    fn labels(&self, is_named: bool) -> Vec<(&'a str, &'a str)> {
+    fn labels(&self, is_named: bool) -> Labels {
         let event = (!self.event.is_empty()).then_some(("event", self.event));
         let statistic = is_named.then_some(("statistic", self.statistic));
-        event.into_iter().chain(statistic).chain(self.filter.map(|filter| ("filter", filter))).collect()
+        let labels = event.into_iter().chain(statistic).chain(self.filter.map(|filter| ("filter", filter)));
+        labels.map(|(name, text)| label(name, text)).collect()
     }
 
     /// Gives each row with its labels: the event, the statistic if it `is_named`, and the fields of the group. What found no room as a group, and
-    /// what has no group, are rows with a label of their own. Groups whose values read alike, such as a number and its text, are one sample.
-    fn each<T: Clone>(
-        &self,
-        rows: &Rows<T>,
-        is_named: bool,
-        merge: impl Fn(&mut T, &T),
-        mut add: impl FnMut(&[(&str, &str)], &T),
-    ) {
+    /// what has no group, are rows with a label of their own.
+    fn each<T>(&self, rows: &Rows<T>, is_named: bool, mut add: impl FnMut(Labels, &T)) {
         let common = self.labels(is_named);
-        let spec = self.statistic.parse::<StatisticSpec>();
-        let fields: Vec<String> = spec.map(|spec| spec.group_fields().to_vec()).unwrap_or_default();
-        // A field may have the name of a label.
-        let is_taken = |name: &str| ["group", "le"].contains(&name) || common.iter().any(|(label, _)| *label == name);
-        let label = |index: usize| match fields.get(index) {
-            Some(name) if is_taken(name) => format!("field_{name}"),
-            Some(name) => name.clone(),
-            None => format!("key{index}"),
-        };
-        let mut places: HashMap<Vec<String>, usize> = HashMap::new();
-        let mut groups: Vec<(Vec<String>, T)> = Vec::new();
+        let names = field_labels(&self.fields, &common);
         for row in &rows.groups {
-            let texts: Vec<_> = row.keys.iter().map(ToString::to_string).collect();
-            let place = *places.entry(texts.clone()).or_insert(groups.len());
-            match groups.get_mut(place) {
-                Some((_, value)) => merge(value, &row.value),
-                None => groups.push((texts, row.value.clone())),
-            }
-        }
-        for (texts, value) in &groups {
-            let keys: Vec<_> = texts.iter().enumerate().map(|(index, text)| (label(index), text)).collect();
-            let keys = keys.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-            add(&common.iter().copied().chain(keys).collect::<Vec<_>>(), value);
+            let name = |index: usize| names.get(index).cloned().unwrap_or_else(|| format!("key{index}"));
+            let keys = row.keys.iter().enumerate();
+            let keys = keys.map(|(index, key)| (name(index), label_value(&key.to_string()).into_owned()));
+            add(common.iter().cloned().chain(keys).collect(), &row.value);
         }
         if let Some(all) = &rows.all {
-            add(&common, all);
+            add(common.clone(), all);
         }
         for (group, value) in [("further", &rows.overflow), ("none", &rows.ungrouped)] {
             if let Some(value) = value {
-                add(&[common.as_slice(), &[("group", group)]].concat(), value);
+                add(common.iter().cloned().chain([label("group", group)]).collect(), value);
             }
         }
     }
+}
+
+/// The labels of fields: a field may have the name of another label, and names of several fields may be written alike, as `a.b` and `a_b` are.
+fn field_labels(fields: &[String], common: &Labels) -> Vec<String> {
+    let mut names: Vec<String> = Vec::with_capacity(fields.len());
+    for field in fields {
+        let mut name = label_name(field);
+        while ["group", "le"].contains(&&*name)
+            || common.iter().any(|(known, _)| *known == name)
+            || names.contains(&name)
+        {
+            name.insert_str(0, "field_");
+        }
+        names.push(name);
+    }
+    names
 }
 
 /// The samples of a histogram: cumulative counts at powers of two, from the one below all values that are not 0 to the one above all.
@@ -169,4 +158,67 @@ fn histogram(family: &mut Family<'_>, labels: &[(&str, &str)], values: &Distribu
         None => family.sample("_sum", labels, values.sum() / per_unit),
     }
     family.sample("_count", labels, values.count());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Source, metrics};
+    use tracepoint_probes::GroupKey;
+    use tracepoint_probes::snapshot::{Results, Rows};
+
+    fn source<'a>(event: &'a str, by: &[&str], results: &'a Results) -> Source<'a> {
+        let fields = by.iter().map(ToString::to_string).collect();
+        Source { event, statistic: "count", fields, filter: None, results }
+    }
+
+    fn counts(keys: &[&[&str]]) -> Results {
+        let mut rows = Rows::counted(keys.iter().map(|_| (text(""), 1)));
+        for (row, keys) in rows.groups.iter_mut().zip(keys) {
+            row.keys = keys.iter().map(|key| text(key)).collect();
+        }
+        Results::Count(rows)
+    }
+
+    fn text(text: &str) -> GroupKey {
+        GroupKey::Text { text: text.to_owned(), whole: true }
+    }
+
+    /// The samples, without what is about them.
+    fn samples(sources: &[Source<'_>]) -> Vec<String> {
+        let text = metrics(sources, None).into_text();
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn texts_that_are_written_alike_are_one_sample() {
+        let results = counts(&[&["\u{1b}"], &["\\u{1b}"], &["b"]]);
+        let of = |event| source(event, &["v"], &results);
+        let counted = samples(&[of("")]);
+        assert_eq!(counted, [r#"tracepoint_events_total{v="\\u{1b}"} 2"#, r#"tracepoint_events_total{v="b"} 1"#]);
+        let of_events = samples(&[of("e\u{7f}"), of("e\\u{7f}")]);
+        assert_eq!(of_events[0], r#"tracepoint_events_total{event="e\\u{7f}",v="\\u{1b}"} 4"#);
+        assert_eq!(of_events.len(), 2);
+    }
+
+    #[test]
+    fn the_same_events_are_counted_once() {
+        let (one, other) = (counts(&[&["x", "y"]]), counts(&[&["y", "x"]]));
+        let counted = samples(&[source("e", &["a", "b"], &one), source("e", &["b", "a"], &other)]);
+        assert_eq!(counted, [r#"tracepoint_events_total{event="e",a="x",b="y"} 1"#]);
+    }
+
+    #[test]
+    fn names_of_labels_are_unique() {
+        let results = counts(&[&["1", "2"]]);
+        for (by, expected) in [
+            (["a.b", "a_b"], ["event", "a_b", "field_a_b"]),
+            (["field_event", "event"], ["event", "field_event", "field_field_event"]),
+            (["le", "group"], ["event", "field_le", "field_group"]),
+        ] {
+            let counted = samples(&[source("e", &by, &results)]);
+            let labels = counted[0].split('{').nth(1).unwrap_or_default();
+            let names: Vec<_> = labels.split(',').filter_map(|label| label.split('=').next()).collect();
+            assert_eq!(names, expected);
+        }
+    }
 }

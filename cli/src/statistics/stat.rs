@@ -213,7 +213,8 @@ impl Stat {
         let by_name = ["event".to_owned()];
         let spec = self.spec(if self.by.is_empty() { &by_name } else { &self.by });
         let (statistic, results) = (spec.to_string(), Results::Count(counted.rows.clone()));
-        let source = Source { event: "", statistic: &statistic, filter: None, results: &results };
+        let fields = spec.group_fields().to_vec();
+        let source = Source { event: "", statistic: &statistic, fields, filter: None, results: &results };
         prometheus::metrics(&[source], Some(counted.seen.lost))
     }
 

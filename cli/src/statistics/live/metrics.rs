@@ -41,6 +41,7 @@ impl Scope {
         Source {
             event: if is_whole { "" } else { &result.event },
             statistic: &result.snapshot.statistic,
+            fields: prometheus::fields_of(&result.snapshot.statistic),
             filter: result.rule.filter.as_deref().filter(|_| !is_whole),
             results: &result.snapshot.results,
         }
