@@ -34,7 +34,16 @@ impl Count {
         }
     }
 
-    const fn without(self, other: Self) -> Self {
+    /// As many of these packets, with an equal share of the events.
+    pub(super) const fn share(self, packets: u64) -> Self {
+        if packets >= self.packets {
+            return self;
+        }
+        let events = (self.events as u128 * packets as u128).div_ceil(self.packets as u128);
+        Self { packets, events: events as u64 }
+    }
+
+    pub(super) const fn without(self, other: Self) -> Self {
         Self { packets: self.packets.saturating_sub(other.packets), events: self.events.saturating_sub(other.events) }
     }
 }

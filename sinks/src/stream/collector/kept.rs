@@ -50,6 +50,9 @@ struct KeptStream {
     /// The packets that can be sent again.
     packets: VecDeque<Arc<SentPacket>>,
     unacknowledged: VecDeque<Unacknowledged>,
+    /// The number behind the last packet that was given up of those that are counted together: a collector gives packets up in the order of their
+    /// numbers, and a new connection may tell it again.
+    given_up: u64,
 }
 
 /// A packet, or the oldest ones together.
@@ -60,7 +63,7 @@ struct Unacknowledged {
     count: Count,
 }
 
-/// The most entries for a stream. Beyond them the oldest ones are one, which is acknowledged, or given up, as a whole.
+/// The most entries for a stream. Beyond them the oldest ones are one, which is acknowledged as a whole.
 const MOST_UNACKNOWLEDGED: usize = 8192;
 /// The most packets without an event that are kept for a stream where no others are. A collector asks for the last one, mostly.
 const MOST_EMPTY: usize = 64;
@@ -95,6 +98,7 @@ impl Kept {
             id: packet.packet.stream.id,
             packets: VecDeque::new(),
             unacknowledged: VecDeque::new(),
+            given_up: 0,
         });
         let (seq, count) = (packet.seq(), Count::packet(packet.packet.events()));
         stream.unacknowledged.push_back(Unacknowledged { first: seq, last: seq, count });
@@ -135,7 +139,9 @@ impl Kept {
 
     /// The collector has given up these packets of a stream.
     pub(super) fn lose(&mut self, stream: usize, first: u64, last: u64, queue: &Queue) {
-        if let Some((id, lost)) = self.take(stream, first, last, queue) {
+        let counted_together = self.take_of_oldest(stream, first, last);
+        if let Some((id, mut lost)) = self.take(stream, first, last, queue) {
+            lost.add(counted_together);
             queue.change(|state| state.deliveries.lose(id, lost, LostPackets::Network));
         }
     }
@@ -145,9 +151,34 @@ impl Kept {
         self.take(stream, 0, u64::MAX, queue);
     }
 
+    /// Takes packets with these numbers from those that are counted together, unless they are all of them, which [`take`](Self::take) does. If they
+    /// are kept, their events are known; else they are an equal share of all, until the collector tells at the end how many it has.
+    fn take_of_oldest(&mut self, stream: usize, first: u64, last: u64) -> Count {
+        let Some(KeptStream { packets, unacknowledged, given_up, .. }) = self.streams.get_mut(&stream) else {
+            return Count::default();
+        };
+        let is_part = |oldest: &&mut Unacknowledged| first > oldest.first || last < oldest.last;
+        let Some(oldest) = unacknowledged.front_mut().filter(is_part) else { return Count::default() };
+        let (first, last) = (first.max(oldest.first).max(*given_up), last.min(oldest.last));
+        if first > last {
+            return Count::default();
+        }
+        *given_up = last.saturating_add(1);
+        let count = if self.takes_room {
+            let mut known = Count::default();
+            let within = packets.iter().filter(|packet| (first..=last).contains(&packet.seq()));
+            within.for_each(|packet| known.add(Count::packet(packet.packet.events())));
+            known
+        } else {
+            oldest.count.share((last - first).saturating_add(1))
+        };
+        oldest.count = oldest.count.without(count);
+        count
+    }
+
     /// Removes packets with these numbers: their stream, and how many they were.
     fn take(&mut self, stream: usize, first: u64, last: u64, queue: &Queue) -> Option<(StreamId, Count)> {
-        let KeptStream { id, packets, unacknowledged } = self.streams.get_mut(&stream)?;
+        let KeptStream { id, packets, unacknowledged, .. } = self.streams.get_mut(&stream)?;
         // Packets that are counted together are taken when the last of them is.
         let begin = unacknowledged.partition_point(|entry| entry.first < first);
         let end = unacknowledged.partition_point(|entry| entry.last <= last);
@@ -227,6 +258,35 @@ mod tests {
         kept.acknowledge(0, packets, &queue);
         assert_eq!(stored_and_lost(&queue), (packets * 6 / 4 - 4, 4));
         assert_eq!((kept.bytes(), kept.streams[&0].unacknowledged.len()), (0, 0));
+        Ok(())
+    }
+
+    /// With packets that are kept, and with others, of which a part of the oldest is given up.
+    #[test]
+    fn what_is_given_up_of_the_oldest_packets_is_lost_once() -> io::Result<()> {
+        for keeps in [true, false] {
+            let queue = Queue::new(1 << 30, Duration::ZERO)?;
+            let mut kept = Kept::new()?;
+            kept.takes_room = keeps;
+            let packets = 2 * MOST_UNACKNOWLEDGED as u64;
+            for seq in 0..packets {
+                let events = if seq % 4 == 0 { 0 } else { 2 };
+                queue.change(|state| state.deliveries.give(ID, events));
+                kept.add(0, &packet(seq, events), keeps);
+            }
+            let last_of_oldest = packets - MOST_UNACKNOWLEDGED as u64;
+            kept.lose(0, 100, 199, &queue);
+            assert_eq!(stored_and_lost(&queue), (0, 150), "{keeps}");
+            // A new connection tells it again.
+            kept.lose(0, 100, 199, &queue);
+            assert_eq!(stored_and_lost(&queue), (0, 150), "{keeps}");
+            // The last of the oldest ones, and some that are counted alone.
+            kept.lose(0, last_of_oldest - 3, last_of_oldest + 4, &queue);
+            assert_eq!(stored_and_lost(&queue), (0, 150 + 12), "{keeps}");
+            kept.acknowledge(0, packets, &queue);
+            assert_eq!(stored_and_lost(&queue), (packets * 6 / 4 - 162, 162), "{keeps}");
+            assert_eq!((kept.bytes(), kept.streams[&0].unacknowledged.len()), (0, 0));
+        }
         Ok(())
     }
 }
