@@ -28,7 +28,7 @@ use crate::text::PACKET_MEMBERS;
 use crate::value::{Int, StructValue, Value};
 
 pub use text::Text;
-pub use writer::{to_string, to_writer};
+pub use writer::{copy, to_string, to_writer};
 
 /// Writes one item and a line feed.
 ///

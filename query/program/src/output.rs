@@ -3,22 +3,33 @@
 use std::io::{self, IsTerminal, Write, stderr, stdout};
 
 use serde::Serialize;
+use tracepoint_reader::text::escape_controls;
 
 /// Prints a message, with control characters escaped.
 pub(crate) fn message(kind: &str, text: &str) {
-    let text = tracepoint_reader::text::escape_controls(&text.replace('\n', "\\n"), &[]).into_owned();
     // A failed write to the standard error is ignored: there is no other place to report it.
-    _ = writeln!(stderr(), "{kind}: {text}");
+    _ = writeln!(stderr(), "{kind}: {}", in_line(text));
 }
 
-/// Prints one line of data.
+/// Prints one line of text, with control characters escaped: text of a trace must not control the user's terminal.
 pub(crate) fn line(text: &str) -> io::Result<()> {
-    writeln!(stdout(), "{text}")
+    writeln!(stdout(), "{}", in_line(text))
+}
+
+/// The text in one line, with control characters escaped.
+pub(crate) fn in_line(text: &str) -> String {
+    escape_controls(&text.replace('\n', "\\n"), &[]).into_owned()
 }
 
 /// Prints one object.
 pub(crate) fn json(object: &impl Serialize) -> io::Result<()> {
-    line(&tracepoint_reader::json::to_string(object)?)
+    writeln!(stdout(), "{}", tracepoint_reader::json::to_string(object)?)
+}
+
+/// Prints lines of data unchanged, but without control characters on a terminal.
+pub(crate) fn data(lines: &str) -> io::Result<()> {
+    let is_terminal = stdout().is_terminal();
+    stdout().write_all(if is_terminal { escape_controls(lines, &['\n', '\t']) } else { lines.into() }.as_bytes())
 }
 
 /// A number and its noun.

@@ -36,6 +36,9 @@ pub(crate) struct Select {
     /// Write CSV, with a header
     #[arg(long, conflicts_with = "json")]
     csv: bool,
+    /// With `--csv`, put `'` in front of texts that a spreadsheet would take for formulas
+    #[arg(long, requires = "csv")]
+    guard_formulas: bool,
     /// Run the query on the cluster of a scheduler, of which `tracectl query scheduler` tells
     #[cfg(feature = "cluster")]
     #[arg(long, value_name = "HOST:PORT")]
@@ -129,7 +132,7 @@ impl Select {
         let mut answer = engine.query(sql).await?;
         let format = match (self.json, self.csv) {
             (true, _) => Format::Json,
-            (_, true) => Format::Csv,
+            (_, true) => Format::Csv { guards_formulas: self.guard_formulas },
             _ => Format::Table,
         };
         let written = write(&mut answer, format).await;

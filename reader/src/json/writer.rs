@@ -5,6 +5,14 @@ use serde::Serialize;
 use serde_json::ser::Formatter;
 use std::io::{self, Write};
 
+/// Writes JSON that another library has made, with the characters escaped that [`to_writer`] escapes. Line feeds between values stay.
+///
+/// # Errors
+/// Those of `out`.
+pub fn copy(mut out: impl Write, json: &str) -> io::Result<()> {
+    write_escaped(&mut out, json)
+}
+
 /// Writes a value in one line, without a line feed. Besides what JSON demands, control characters (DEL and C1) and those that change the
 /// direction of text are escaped, which every reader of JSON undoes.
 ///
@@ -28,19 +36,23 @@ struct Escaping;
 
 impl Formatter for Escaping {
     fn write_string_fragment<W: Write + ?Sized>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
-        if fragment.bytes().all(|byte| byte < 0x7F) {
-            return out.write_all(fragment.as_bytes());
-        }
-        let mut rest = fragment;
-        while let Some((before, c)) =
-            rest.find(is_control).and_then(|at| Some((&rest[..at], rest[at..].chars().next()?)))
-        {
-            // All of them are below U+10000: one unit of UTF-16.
-            write!(out, "{before}\\u{:04x}", u32::from(c))?;
-            rest = &rest[before.len() + c.len_utf8()..];
-        }
-        out.write_all(rest.as_bytes())
+        write_escaped(out, fragment)
     }
+}
+
+/// Escapes control characters beyond ASCII's C0, which are only in strings. In strings C0 is escaped by any writer of JSON.
+fn write_escaped<W: Write + ?Sized>(out: &mut W, json: &str) -> io::Result<()> {
+    if json.bytes().all(|byte| byte < 0x7F) {
+        return out.write_all(json.as_bytes());
+    }
+    let is_escaped = |c: char| c >= '\u{7f}' && is_control(c);
+    let mut rest = json;
+    while let Some((before, c)) = rest.find(is_escaped).and_then(|at| Some((&rest[..at], rest[at..].chars().next()?))) {
+        // All of them are below U+10000: one unit of UTF-16.
+        write!(out, "{before}\\u{:04x}", u32::from(c))?;
+        rest = &rest[before.len() + c.len_utf8()..];
+    }
+    out.write_all(rest.as_bytes())
 }
 
 #[cfg(test)]
@@ -52,6 +64,9 @@ mod tests {
         let text: String = (0..0x3000_u32).filter_map(char::from_u32).chain("\"\\é𝄞".chars()).collect();
         let json = to_string(&[&text]).expect("is JSON");
         assert!(!json.contains(is_control), "{json}");
+        let mut copied = Vec::new();
+        copy(&mut copied, &format!("{}\n", serde_json::json!([&text]))).expect("memory takes it");
+        assert_eq!(String::from_utf8(copied).expect("UTF-8"), format!("{json}\n"));
         assert_eq!(serde_json::from_str::<[String; 1]>(&json).expect("is JSON"), [text]);
         assert_eq!(to_string("a\u{9b}\u{7f}é\u{202e}").expect("is JSON"), r#""a\u009b\u007fé\u202e""#);
     }
