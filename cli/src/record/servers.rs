@@ -54,7 +54,7 @@ impl Served {
         self.stats.batch_events + self.stats.legacy_events
     }
 
-    /// To whom it has sent what, and what it has sent to nobody.
+    /// How many events it has sent to how many clients, and how many it could not send because there was no client.
     pub(super) fn text(&self) -> String {
         let Self { pid, address, stats } = self;
         let (sent, clients) = (counted(self.sent(), "event"), counted(stats.sessions, "client"));

@@ -6,6 +6,7 @@ use crate::{TRACED, is_traced, wait_for};
 use serde_json::Value;
 use std::env;
 use std::fs;
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -25,13 +26,17 @@ fn record(hosts: &Hosts, place: &Path, test: &str, events: u64, options: &[&str]
     Running::start(&mut command, &place.join("record"))
 }
 
-/// The number of events in `view --json`, which are in the order of time.
-fn viewed(stored: &Path) -> u64 {
-    let view = Command::new(TRACECTL).args(["view", "--json"]).arg(stored).output().unwrap();
+/// The objects of `view --json`.
+fn view(options: &[&str], stored: &Path) -> impl Iterator<Item = Value> + use<> {
+    let view = Command::new(TRACECTL).args(["view", "--json"]).args(options).arg(stored).output().unwrap();
     assert!(view.status.success(), "{}", String::from_utf8_lossy(&view.stderr));
+    serde_json::Deserializer::from_reader(Cursor::new(view.stdout)).into_iter().map(Result::unwrap)
+}
+
+/// The number of events, which are in the order of time.
+fn viewed(stored: &Path) -> u64 {
     let (mut last, mut count) = (i64::MIN, 0);
-    for line in String::from_utf8(view.stdout).unwrap().lines() {
-        let event: Value = serde_json::from_str(line).unwrap();
+    for event in view(&[], stored) {
         if event["type"] == "event" {
             let time = event["time_ns"].as_i64().unwrap();
             assert!(time >= last, "time goes back: {event}");
@@ -84,13 +89,6 @@ fn one_command_records_on_two_hosts_and_one_view_merges_them() {
     assert_eq!(viewed(&stored), 2000, "one view merges both");
 }
 
-/// `view --json --clocks`.
-fn clocks(stored: &Path) -> Vec<Value> {
-    let view = Command::new(TRACECTL).args(["view", "--json", "--clocks"]).arg(stored).output().unwrap();
-    assert!(view.status.success(), "{}", String::from_utf8_lossy(&view.stderr));
-    String::from_utf8(view.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 #[test]
 fn a_host_with_another_time_of_day_is_put_right() {
     const OFF: i64 = 5_000_000_000;
@@ -103,7 +101,7 @@ fn a_host_with_another_time_of_day_is_put_right() {
     let mut record = record(&hosts, place.path(), test, 200, &[]);
     assert!(wait_for(|| record.0.try_wait().unwrap()).success());
     let stored = place.path().join("stored");
-    for clock in clocks(&stored) {
+    for clock in view(&["--clocks"], &stored) {
         let [correction, bound] = ["correction_ns", "bound_ns"].map(|name| clock[name].as_i64().unwrap());
         // Both are on this machine. The offset in the metadata was measured by reading one clock after the other.
         assert!(correction.abs() <= bound + 1_000_000 && bound < 1_000_000_000, "{clock}");
@@ -117,21 +115,20 @@ fn a_host_with_another_time_of_day_is_put_right() {
     let changed = metadata.replace(&format!("offset = {offset};"), &format!("offset = {};", offset - OFF));
     fs::write(&other, changed.replace(uuid, "11111111-2222-3333-4444-555555555555")).unwrap();
     assert_eq!(viewed(&stored), 800);
-    let [first, second] = &clocks(&stored)[..] else { panic!("two clocks") };
+    let [first, second] = &view(&["--clocks"], &stored).collect::<Vec<_>>()[..] else { panic!("two clocks") };
     let far = second["correction_ns"].as_i64().unwrap() - first["correction_ns"].as_i64().unwrap();
     assert!((far - OFF).abs() < 1_000_000_000, "{first} {second}");
-    let view = |options: &[&str]| Command::new(TRACECTL).arg("view").args(options).arg(&stored).output().unwrap();
-    let errors = String::from_utf8(view(&[]).stderr).unwrap();
+    let output = |options: &[&str]| Command::new(TRACECTL).arg("view").args(options).arg(&stored).output().unwrap();
+    let errors = String::from_utf8(output(&[]).stderr).unwrap();
     assert!(errors.contains("the clock of host0 is ") && errors.contains("behind that of the collector"), "{errors}");
-    let table = String::from_utf8(view(&["--clocks"]).stdout).unwrap();
+    let table = String::from_utf8(output(&["--clocks"]).stdout).unwrap();
     let lines: Vec<_> = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
     assert_eq!(lines[0], ["HOST", "CORRECTION", "ERROR", "AT", "MOST", "TRACE"]);
     assert!(lines.len() == 3 && lines[1..].iter().all(|line| line[0] == "host0"), "{table}");
     // The events of both hosts were at the same time, and are shown so.
-    let first_times = traces(&stored).into_iter().map(|trace| {
-        let events = Command::new(TRACECTL).args(["view", "--json", "--head", "1"]).arg(trace).output().unwrap();
-        serde_json::from_slice::<Value>(&events.stdout).unwrap()["time_ns"].as_i64().unwrap()
-    });
+    let first_times = traces(&stored)
+        .into_iter()
+        .map(|trace| view(&["--head", "1"], &trace).next().unwrap()["time_ns"].as_i64().unwrap());
     let first_times: Vec<_> = first_times.collect();
     assert!(first_times[0].abs_diff(first_times[1]) < OFF.unsigned_abs() / 2, "{first_times:?}");
 }
