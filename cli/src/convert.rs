@@ -62,7 +62,7 @@ impl Convert {
             ));
         }
         for damage in &converted.damage {
-            message::error(&format!("{damage}; not converted"));
+            message::error(damage);
         }
         Ok(if converted.damage.is_empty() { Outcome::Success } else { Outcome::Incomplete })
     }

@@ -90,7 +90,11 @@ impl Serve {
         if self.path.is_some() && !replay.has_batches() && !self.no_batches {
             message::note("this trace has the packet layout of another tracer, and is served event by event");
         }
-        let damaged = AtomicBool::new(false);
+        let metadata_damage = self.path.as_deref().and_then(|path| replay.metadata_damage(path));
+        if let Some(damage) = &metadata_damage {
+            message::error(&format!("{damage}; it is served as it is"));
+        }
+        let damaged = AtomicBool::new(metadata_damage.is_some());
         let incomplete = AtomicBool::new(false);
         thread::scope(|scope| {
             let feed = scope.spawn(|| {

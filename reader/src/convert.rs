@@ -9,6 +9,7 @@ mod error;
 mod to_ctf;
 mod to_dt;
 
+use std::fmt::Display;
 use std::path::Path;
 
 use serde::Serialize;
@@ -39,7 +40,7 @@ pub struct Converted {
     pub bytes: u64,
     /// The oldest packets of the source, for which the dt file has no slot.
     pub dropped: u64,
-    /// Parts of the source that could not be read, and are not in the target.
+    /// What is damaged in the source: metadata, which is converted as it is, and parts that could not be read, and are not in the target.
     pub damage: Vec<String>,
     /// Whether the source was written during the conversion, so that packets may be missing.
     pub changed: bool,
@@ -76,18 +77,35 @@ pub fn convert(
     mut report: impl FnMut(Progress),
 ) -> Result<Converted, ConvertError> {
     let trace = Trace::open(path)?;
+    let mut converted = convert_trace(&trace, path, out, options, &mut report)?;
+    converted.damage.splice(0..0, trace.metadata_damage().map(|damage| format!("{damage}; it is converted as it is")));
+    Ok(converted)
+}
+
+fn convert_trace(
+    trace: &Trace,
+    path: &Path,
+    out: &Path,
+    options: ConvertOptions,
+    report: &mut dyn FnMut(Progress),
+) -> Result<Converted, ConvertError> {
     if let Some(dt) = trace.dt() {
         if options != ConvertOptions::default() {
             return Err(ConvertError::NoSlots { path: path.to_owned() });
         }
-        return to_ctf::convert(dt, out, &mut report);
+        return to_ctf::convert(dt, out, report);
     }
     let mut parts = trace.metadata().zip(trace.alignments());
     match (parts.next(), parts.count()) {
         (Some(((directory, metadata), (_, alignment))), 0) => {
             let offset = alignment.map(|alignment| alignment.offset);
-            to_dt::convert(directory, (metadata, offset), out, options, &mut report)
+            to_dt::convert(directory, (metadata, offset), out, options, report)
         }
         (_, more) => Err(ConvertError::Several { path: path.to_owned(), traces: more + 1 }),
     }
+}
+
+/// The text about a part of the source that is not in the target.
+fn not_converted(damage: impl Display) -> String {
+    format!("{damage}; not converted")
 }

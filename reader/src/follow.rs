@@ -13,7 +13,7 @@
 //! A file is known by its inode, because a rotation moves a trace into its first chunk. The files of a stream in all chunks are one stream. A
 //! trace has ended when each of its directories has an account. Accounts are looked for before directories are: the other way round, a rotation
 //! between the two would look like the end. Metadata that cannot be read for some seconds is reported as damage; what it describes so far is
-//! still shown.
+//! still shown. Metadata that is read, and is not what was written by its checksums, is told beside the items.
 
 mod directory;
 mod files;
@@ -64,6 +64,8 @@ pub struct Follow {
     first_newest: Option<i64>,
     looked: Option<Instant>,
     damage: VecDeque<Damage>,
+    /// That of metadata that is read all the same.
+    metadata_damage: Vec<Damage>,
 }
 
 impl Follow {
@@ -100,6 +102,7 @@ impl Follow {
             first_newest: None,
             looked: None,
             damage: VecDeque::new(),
+            metadata_damage: Vec::new(),
         })
     }
 
@@ -149,6 +152,12 @@ impl Follow {
     /// How many packets so far have no checksum, although the tracer's packets have a place for it.
     pub fn unchecked(&self) -> u64 {
         self.merge.unchecked()
+    }
+
+    /// Metadata that is not what was written, by its checksums, of which this was not returned before. Events are read with it all the same. While a
+    /// trace is being written, it is told after five seconds.
+    pub fn take_metadata_damage(&mut self) -> Vec<Damage> {
+        std::mem::take(&mut self.metadata_damage)
     }
 
     /// Whether all traces have ended, and all of them was returned.
@@ -258,6 +267,7 @@ impl Follow {
             }
             Renewed::Damaged(damage) => self.damage.extend(damage),
         }
+        self.metadata_damage.extend(directory.metadata_damage());
         for file in files {
             let (Some(key), Some(metadata)) = (directory.key(&file), &directory.metadata) else { continue };
             let number = self.numbers.len() as u64;

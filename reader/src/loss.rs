@@ -1,12 +1,13 @@
 //! Losses that the tracer counted, and damage that the reader found.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
 use thiserror::Error;
 
 use crate::event::Stream;
+use crate::metadata::Metadata;
 
 /// Events or packets that the tracer could not keep, in one stream, between two times.
 #[derive(Clone, Debug)]
@@ -63,5 +64,12 @@ impl Damage {
     /// Damage at this byte of a file.
     pub fn new(file: impl Into<PathBuf>, offset: u64, reason: impl Into<String>) -> Self {
         Self { file: file.into(), offset, reason: reason.into() }
+    }
+
+    /// That of metadata that was read from `file`, if it is not what was written, by its checksums.
+    pub fn of_metadata(file: &Path, metadata: &Metadata) -> Option<Self> {
+        let reason = metadata.damage()?;
+        let effect = "what it describes, such as names, types and times, may be wrong";
+        Some(Self::new(file, 0, format!("the metadata is damaged: {reason}; {effect}")))
     }
 }

@@ -140,6 +140,14 @@ impl Trace {
         })
     }
 
+    /// Metadata that is not what was written, by its checksums. Events are read with it all the same.
+    pub fn metadata_damage(&self) -> impl Iterator<Item = Damage> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Directory(directory) => Damage::of_metadata(&directory.path.join("metadata"), &directory.metadata),
+            Part::Dt(trace) => Damage::of_metadata(trace.path(), trace.metadata()),
+        })
+    }
+
     /// The dt file that was opened; `None` if it was a directory.
     pub fn dt(&self) -> Option<&DtTrace> {
         self.dt_files().next()

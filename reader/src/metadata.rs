@@ -193,7 +193,7 @@ impl Metadata {
         self.body.checked != Checked::Unknown
     }
 
-    /// Why it is not what was written, if its checksums say so. What it describes may be shown wrongly.
+    /// Why it is not what was written, if its checksums say so. What it describes may be wrong.
     pub fn damage(&self) -> Option<&str> {
         match &self.body.checked {
             Checked::Wrong(reason) => Some(reason),

@@ -204,14 +204,17 @@ fn packets_alone(
     Balance::new(subject, metadata, &nothing, (report, reading)).packets_alone(files);
 }
 
+/// What rule S demands of metadata.
+const AS_WRITTEN: &str = "as it was written";
+
 /// Rule S, if there are checksums.
 fn unchanged(subject: &Path, metadata: &Metadata) -> Option<Check> {
     metadata.is_checked().then(|| Check {
         rule: 'S',
         subject: subject.display().to_string(),
-        compares: "changes of the metadata = none",
-        left: metadata.damage().unwrap_or("none").to_owned(),
-        right: "none".to_owned(),
+        compares: "the metadata = as it was written",
+        left: metadata.damage().unwrap_or(AS_WRITTEN).to_owned(),
+        right: AS_WRITTEN.to_owned(),
         pass: metadata.damage().is_none(),
     })
 }

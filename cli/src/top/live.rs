@@ -37,6 +37,8 @@ pub(super) struct Live<'a> {
     /// The fields of the known events.
     fields: HashMap<String, Vec<String>>,
     inspected: Option<Inspected>,
+    /// Whether the metadata of the events that were shown last is not what was written.
+    metadata_damage: Option<String>,
 }
 
 /// What is looked into.
@@ -71,7 +73,16 @@ impl<'a> Live<'a> {
         let rules = programs.with_statistic(controller, rules, &StatisticSpec::new(Measure::Count))?;
         let own = OwnSession::start(controller, "top", &rules, programs.timeout)?;
         let (counts, fields) = (Counts::default(), HashMap::new());
-        Ok(Self { controller, own, named, interval: programs.interval, counts, fields, inspected: None })
+        Ok(Self {
+            controller,
+            own,
+            named,
+            interval: programs.interval,
+            counts,
+            fields,
+            inspected: None,
+            metadata_damage: None,
+        })
     }
 
     /// Reads the fields of events that are not known yet.
@@ -153,7 +164,7 @@ impl<'a> Live<'a> {
     }
 
     /// The last of the recorded events.
-    fn last(&self, event: &str) -> Result<Vec<Event>, Failure> {
+    fn last(&mut self, event: &str) -> Result<Vec<Event>, Failure> {
         let place = tempfile::tempdir()?;
         let out = place.path().join("events");
         // There are no rings before the first event.
@@ -162,7 +173,9 @@ impl<'a> Live<'a> {
         }
         let paths: Vec<PathBuf> = vec![out];
         let mut last = Vec::new();
-        for item in Trace::open_all(&paths)?.items() {
+        let trace = Trace::open_all(&paths)?;
+        self.metadata_damage = trace.metadata_damage().next().map(|damage| damage.reason);
+        for item in trace.items() {
             if let Item::Event(item) = item
                 && item.class.name == event
             {
@@ -196,8 +209,9 @@ impl Source for Live<'_> {
         let processes_text = if alive == 1 { "1 process".to_owned() } else { format!("{alive} processes") };
         let heading = format!("{session}{processes_text}, {}, {on} on", counted(events.len() as u64, "tracepoint"));
         let unreadable = statistics.unreadable.first().cloned();
-        let note =
-            unreadable.or_else(|| (alive == 0).then(|| "no process is left; those that start are shown".to_owned()));
+        let note = unreadable
+            .or_else(|| self.metadata_damage.clone())
+            .or_else(|| (alive == 0).then(|| "no process is left; those that start are shown".to_owned()));
         Ok(Overview { heading, processes, events, note })
     }
 

@@ -15,9 +15,9 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::thread::sleep;
 use std::time::Duration;
-use tracepoint_reader::Polled;
 use tracepoint_reader::live::{LiveError, LiveOptions, LiveUrl, LiveView, list_sessions};
 use tracepoint_reader::net::stream::SharedKey;
+use tracepoint_reader::{Damage, Polled};
 
 /// The pause before a relay is asked again that had nothing.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -77,6 +77,10 @@ impl View {
         };
         drop(line);
         tell_far_off(&view, &mut notes);
+        let place = url.to_string();
+        for damage in view.clocks().filter_map(|(metadata, _)| Damage::of_metadata(place.as_ref(), metadata)) {
+            message::note(&damage.to_string());
+        }
         let (unchecked, late) = (view.unchecked(), view.late());
         view.close();
         let outcome = printer.finish(unchecked, late)?;

@@ -9,6 +9,7 @@ use crate::message::{self, counted};
 use crate::open::open;
 use crate::time_point::Context;
 use std::collections::{HashSet, VecDeque};
+use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 use tracepoint_control::{RunDir, check_fields};
@@ -41,7 +42,8 @@ impl View {
         let tail = self.tail.filter(|_| !is_anywhere).and_then(|count| trace.tail(count));
         let begin = printer.selection.times.since.max(tail).unwrap_or(i64::MIN);
         if self.follow {
-            return self.follow(begin, printer);
+            let noted = trace.metadata_damage().map(|damage| damage.file).collect();
+            return self.follow(begin, printer, noted);
         }
         let mut tail = self.tail.map(Tail::new);
         let mut items = trace.items_since(begin);
@@ -61,8 +63,8 @@ impl View {
         Ok(outcome.max(unfinished::report(&trace)))
     }
 
-    /// Goes on with what is still written.
-    fn follow(&self, begin: i64, mut printer: Printer) -> VerbResult {
+    /// Goes on with what is still written. Damage to the metadata in these files is `noted` already.
+    fn follow(&self, begin: i64, mut printer: Printer, mut noted: HashSet<PathBuf>) -> VerbResult {
         let stop = Interrupt::once()?;
         let mut tail = self.tail.map(Tail::new);
         let mut follow = Follow::open(&self.paths, begin)?;
@@ -73,7 +75,13 @@ impl View {
             if follow.has_caught_up() {
                 tail.take().map_or(Ok(()), |tail| tail.print(&mut printer))?;
             }
-            let wanted = match (follow.poll()?, &mut tail) {
+            let polled = follow.poll()?;
+            for damage in follow.take_metadata_damage() {
+                if noted.insert(damage.file.clone()) {
+                    message::note(&damage.to_string());
+                }
+            }
+            let wanted = match (polled, &mut tail) {
                 (Polled::Item(item), Some(tail)) if printer.selection.includes(&item) => tail.add(item),
                 (Polled::Item(item), Some(_)) => printer.selection.wanted_after(&item),
                 (Polled::Item(item), None) => printer.item(&item)?,

@@ -343,3 +343,18 @@ fn failures_are_reported_with_a_hint() {
     let error = refused(&tracectl(place.path().join("none").as_path(), &[]).output().unwrap());
     assert!(error.contains("there is no such directory"), "{error}");
 }
+
+#[test]
+fn damaged_metadata_is_told_and_served() {
+    let (_place, path) = trace();
+    let metadata = path.join("metadata");
+    let text = std::fs::read_to_string(&metadata).unwrap();
+    std::fs::write(&metadata, text.replacen("kiosk:paid", "kiosk:qaid", 1)).unwrap();
+    let mut server = started(tracectl(&path, &[]).stderr(Stdio::piped()));
+    let mut line = String::new();
+    BufReader::new(server.child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    let begin = format!("error: {}: byte 0: the metadata is damaged: its bytes have changed", path.display());
+    assert!(line.starts_with(&begin) && line.ends_with("; it is served as it is\n"), "{line}");
+}

@@ -319,10 +319,21 @@ fn metadata_that_has_changed_is_noted_and_fails_to_verify() {
         assert!(err.starts_with("note: ") && err.contains("the metadata is damaged: its bytes have changed"), "{err}");
     }
     let (code, out, _) = result_of(&tracectl(&["verify".as_ref(), directory.as_os_str()]));
-    assert!(
-        code == Some(1) && out.contains("/metadata: changes of the metadata = none: its bytes have changed"),
-        "{out}"
-    );
+    let told = "/metadata: the metadata = as it was written: its bytes have changed since they were written: ";
+    assert!(code == Some(1) && out.contains(told) && out.contains(", as it was written"), "{out}");
+    let (code, out, err) = result_of(&tracectl(&["view".as_ref(), "--follow".as_ref(), directory.as_os_str()]));
+    assert!(code == Some(0) && out.contains("shop:qaid"), "{out}");
+    assert_eq!(err.matches("the metadata is damaged").count(), 1, "{err}");
+    // What hands it on counts it as damage.
+    let dt = place.path().join("trace.dt");
+    let arguments = ["convert".as_ref(), "--json".as_ref(), directory.as_os_str(), "-o".as_ref(), dt.as_os_str()];
+    let (code, out, err) = result_of(&tracectl(&arguments));
+    let damage = &serde_json::from_str::<serde_json::Value>(&out).unwrap()["damage"];
+    assert!(code == Some(1) && err.contains("it is converted as it is"), "{err}");
+    assert!(damage[0].as_str().is_some_and(|damage| damage.contains("the metadata is damaged")), "{damage}");
+    let back = place.path().join("back");
+    let (code, _, err) = result_of(&tracectl(&["convert".as_ref(), dt.as_os_str(), "-o".as_ref(), back.as_os_str()]));
+    assert!(code == Some(1) && err.starts_with(&format!("error: {}: ", dt.display())), "{err}");
 }
 
 #[test]

@@ -119,7 +119,7 @@ async fn channels(planner: &Planner) -> Result<Channels, QueryError> {
 pub struct Missing {
     /// Sentences about it; none if nothing is known to be missing.
     pub notes: Vec<String>,
-    /// How many parts of the traces cannot be read, of those that the query may have needed.
+    /// How many parts of the traces are damaged, of those that the query may have needed.
     pub damage: u64,
 }
 

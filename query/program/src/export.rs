@@ -59,9 +59,12 @@ impl Export {
             let packets = counted(unchecked, "packet");
             output::message("note", &format!("{packets} without a checksum: changes of their bytes cannot be noticed"));
         }
+        for damage in trace.metadata_damage() {
+            output::message("note", &damage.to_string());
+        }
         if damage > 0 {
-            let parts = counted(damage, "part");
-            let text = format!("{parts} of the trace cannot be read: see the rows `damage` of the table `losses`");
+            let (parts, are) = (counted(damage, "part"), if damage == 1 { "is" } else { "are" });
+            let text = format!("{parts} of the trace {are} damaged: see the rows `damage` of the table `losses`");
             output::message("error", &text);
         }
         let gone: u64 = trace.dt_files().filter_map(|file| Some(file.summary().ok()?.gone_events)).sum();

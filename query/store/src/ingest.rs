@@ -54,7 +54,7 @@ pub struct Ingested {
     pub lost_events: u64,
     /// Losses whose number of events is not known.
     pub losses_of_unknown_size: u64,
-    /// Parts of the trace that cannot be read.
+    /// Parts of the trace that cannot be read; and metadata that is not what was written, of which the rest is read all the same.
     pub damage: u64,
     /// Packets without a checksum.
     pub unchecked: u64,
@@ -79,6 +79,7 @@ pub fn ingest(
     let identities = identities(trace).map_err(StoreError::GivenTwice)?;
     identities.iter().try_for_each(|(identity, _)| store.refuse_known(identity))?;
     let mut ingest = Ingest::new(store, store.backend.begin()?, options);
+    trace.metadata_damage().for_each(|damage| ingest.damage(&damage));
     let unchecked = trace.visit_packets(&mut ingest, progress);
     let finished = match ingest.failed.take() {
         Some(error) => Err(error),

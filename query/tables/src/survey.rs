@@ -20,7 +20,7 @@ use crate::streams::StreamState;
 pub(crate) struct Survey {
     pub(crate) losses: RecordBatch,
     pub(crate) account: RecordBatch,
-    /// How many parts of the trace cannot be read.
+    /// How many parts of the trace are damaged.
     pub(crate) damage: u64,
 }
 
@@ -30,6 +30,7 @@ impl Survey {
         name: &dyn Fn(&Arc<EventClass>, &Arc<StreamClass>) -> String,
     ) -> Result<Self, ArrowError> {
         let mut surveyor = Surveyor::default();
+        trace.metadata_damage().for_each(|damage| surveyor.damage(&damage));
         trace.visit_packets(&mut surveyor, &mut |_, _| {});
         let Surveyor { streams, losses, damage, .. } = surveyor;
         let named = |(state, counts): &(StreamState, HashMap<u64, u64>)| -> Vec<(String, u64)> {

@@ -184,7 +184,7 @@ impl TraceTables {
         Ok(self.survey()?.account.clone())
     }
 
-    /// How many parts of the trace cannot be read. It costs what [`losses`](Self::losses) does.
+    /// How many parts of the trace are damaged: packets that cannot be read, and metadata. It costs what [`losses`](Self::losses) does.
     ///
     /// # Errors
     /// None that is known.

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::{ConvertError, Converted, Progress};
+use super::{ConvertError, Converted, Progress, not_converted};
 use crate::dt::DtTrace;
 use crate::loss::Damage;
 use crate::packet::PacketDecoder;
@@ -17,7 +17,7 @@ pub(super) fn convert(
     let account = trace.account()?;
     let target = Target::create(out)?;
     let mut converted = Converted { streams: trace.streams().len() as u64, ..Converted::default() };
-    converted.damage = trace.damage().iter().map(ToString::to_string).collect();
+    converted.damage = trace.damage().iter().map(not_converted).collect();
     let total = trace.streams().iter().flat_map(|stream| stream.parts.iter()).map(|part| part.length).sum();
     target.describe(trace.metadata_text())?;
     let mut readable = true;
@@ -31,13 +31,14 @@ pub(super) fn convert(
                 Ok(None) => break,
                 Err(damage) => {
                     readable = false;
-                    converted.damage.push(damage.to_string());
+                    converted.damage.push(not_converted(damage));
                     continue;
                 }
             };
             if let Err(Damage { reason, .. }) = PacketDecoder::new(trace.metadata(), packet) {
                 readable = false;
-                converted.damage.push(format!("{}: {}, packet {next}: {reason}", trace.path().display(), stream.name));
+                let path = trace.path().display();
+                converted.damage.push(not_converted(format_args!("{path}: {}, packet {next}: {reason}", stream.name)));
                 continue;
             }
             file.write_all(packet).map_err(RecoverError::write(&path))?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use datatrace::{FileStorage, MAX_LOGSIZE};
 
 use super::aligned::aligned;
-use super::{ConvertError, ConvertOptions, Converted, Progress};
+use super::{ConvertError, ConvertOptions, Converted, Progress, not_converted};
 use crate::account::Account;
 use crate::directories::stream_files;
 use crate::dt::{DtTraceWriter, stream_name};
@@ -56,7 +56,7 @@ pub(super) fn convert(
     let account = Account::find(directory)?;
     let mut listing = Listing::of(directory, metadata)?;
     if aligned == Some(None) {
-        listing.damage.push("the alignment of its clock with that of the collector".to_owned());
+        listing.damage.push(not_converted("the alignment of its clock with that of the collector"));
     }
     let largest = listing.packets.iter().filter(|packet| !packet.edge).map(|packet| packet.size).max().unwrap_or(0);
     let needed = DtTraceWriter::slot_size(largest as usize).max(DtTraceWriter::SLOT_LEAST);
@@ -107,7 +107,7 @@ impl Listing {
                 let packet = match packet {
                     Ok(packet) => packet,
                     Err(damage) => {
-                        listing.damage.push(damage.to_string());
+                        listing.damage.push(not_converted(damage));
                         continue;
                     }
                 };
@@ -185,11 +185,10 @@ impl Listing {
             let (_, window) = open.insert((packet.file, window));
             let bytes = window.bytes(packet.offset, packet.size as usize).map_err(failed)?;
             let Some(bytes) = bytes.get(..packet.size as usize) else {
-                converted.damage.push(format!(
-                    "{}: byte {}: the file ends within a packet",
-                    path.display(),
-                    packet.offset
-                ));
+                let (path, offset) = (path.display(), packet.offset);
+                converted
+                    .damage
+                    .push(not_converted(format_args!("{path}: byte {offset}: the file ends within a packet")));
                 continue;
             };
             streams.insert((packet.class, packet.instance));

@@ -30,6 +30,9 @@ pub(super) struct Directory {
     /// Since when the metadata, or what was added to it, cannot be read.
     unreadable: Option<Instant>,
     is_reported: bool,
+    /// Since when the metadata has not been what its checksums say, and whether that was told.
+    damaged: Option<Instant>,
+    is_damage_told: bool,
     /// The offset of its clock, if that was aligned when the metadata was first read.
     offset: Option<i64>,
     path: PathBuf,
@@ -58,6 +61,8 @@ impl Directory {
             has_ended: false,
             unreadable: None,
             is_reported: false,
+            damaged: None,
+            is_damage_told: false,
             offset: None,
             path: path.to_owned(),
             length: 0,
@@ -111,6 +116,18 @@ impl Directory {
         self.metadata = Some(offset.map(|offset| metadata.with_offset(offset)).unwrap_or(metadata));
         self.length = length;
         Ok(())
+    }
+
+    /// Whether the metadata is not what was written, once: it may be just being written, unless the trace has ended or it stays so.
+    pub(super) fn metadata_damage(&mut self) -> Option<Damage> {
+        let damage = Damage::of_metadata(&self.path.join("metadata"), self.metadata.as_ref()?);
+        if damage.is_none() {
+            self.damaged = None;
+        }
+        let damage = damage.filter(|_| !self.is_damage_told)?;
+        let lasts = self.damaged.get_or_insert_with(Instant::now).elapsed() >= METADATA_DELAY;
+        self.is_damage_told = lasts || self.has_ended;
+        self.is_damage_told.then_some(damage)
     }
 
     /// The stream of a file; `None` before it has a whole packet that the metadata describes.

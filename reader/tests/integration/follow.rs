@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use tracepoint_reader::metadata::with_checksum;
 use tracepoint_reader::{Follow, Item, Polled};
 
 /// How long to wait for what takes a moment.
@@ -223,4 +224,39 @@ fn metadata_that_stays_unreadable_is_reported_once_and_not_waited_for() {
     }
     damaged.sort();
     assert_eq!((events, damaged), (3, vec![torn, unread]));
+}
+
+#[test]
+fn metadata_that_has_changed_is_told_once_beside_the_events() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut tracer = tracer(0);
+    tracer.fire(8);
+    tracer.flush();
+    tracer.drain(Consumer::Keeps);
+    for number in 1..=2 {
+        let chunk = directory.path().join(format!("chunk-{number:06}"));
+        fs::create_dir_all(&chunk).unwrap();
+        let text = with_checksum(metadata());
+        // One bit, in a comment.
+        let text = if number == 2 { text.replacen("CTF 1.8 */", "CTF 1.8 */ ", 1) } else { text };
+        fs::write(chunk.join("metadata"), text).unwrap();
+        end(&chunk);
+    }
+    let changed = directory.path().join("chunk-000002/metadata");
+    fs::write(changed.with_file_name("channel0_0"), tracer.output(0)).unwrap();
+    let mut follow = Follow::open(&[directory.path().to_owned()], i64::MIN).unwrap();
+    let (mut events, mut told, began) = (0, Vec::new(), Instant::now());
+    loop {
+        match follow.poll().unwrap() {
+            Polled::Item(Item::Event(_)) => events += 1,
+            Polled::Ended => break,
+            polled => assert!(began.elapsed() < DEADLINE, "{polled:?} after {events} events"),
+        }
+        told.extend(follow.take_metadata_damage());
+        sleep(Duration::from_millis(1));
+    }
+    told.extend(follow.take_metadata_damage());
+    assert_eq!(events, 1);
+    assert_eq!(told.iter().map(|damage| &damage.file).collect::<Vec<_>>(), [&changed], "{told:?}");
+    assert!(told[0].reason.starts_with("the metadata is damaged: its bytes have changed"), "{told:?}");
 }

@@ -105,6 +105,11 @@ impl Replay {
         self.description.sizes.is_some()
     }
 
+    /// Whether the metadata, which was read from `file`, is not what was written. It is served as it is.
+    pub fn metadata_damage(&self, file: &Path) -> Option<Damage> {
+        Damage::of_metadata(file, &self.description.metadata)
+    }
+
     /// Describes the trace to `server`, and starts it.
     ///
     /// # Errors

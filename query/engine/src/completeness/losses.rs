@@ -14,7 +14,7 @@ pub(super) struct Lost {
     events: u64,
     /// Losses of events and packets whose number of events is not known.
     unknown: u64,
-    /// Parts of traces that cannot be read.
+    /// Parts of traces that are damaged.
     pub(super) damage: u64,
 }
 
@@ -57,7 +57,8 @@ impl Lost {
             (_, 0) => Some(format!("{events} events were lost")),
             _ => Some(format!("{} or more were lost", counted(events, "event"))),
         };
-        let damaged = (damage > 0).then(|| format!("{} of the traces cannot be read", counted(damage, "part")));
+        let are = if damage == 1 { "is" } else { "are" };
+        let damaged = (damage > 0).then(|| format!("{} of the traces {are} damaged", counted(damage, "part")));
         let what = match (lost, damaged) {
             (None, None) => return None,
             (Some(lost), Some(damaged)) => format!("{lost} and {damaged}"),

@@ -62,7 +62,7 @@ async fn damage_and_counts_that_are_not_final_are_told() {
     let engine = open(&store).await;
     let told = missing(&engine, "SELECT count(*) FROM \"shop:asked\"").await;
     assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].starts_with("1 part of the traces cannot be read in the channels of \"shop:asked\""), "{told:?}");
+    assert!(told[0].starts_with("1 part of the traces is damaged in the channels of \"shop:asked\""), "{told:?}");
     assert!(told[1].starts_with("the counts of 1 trace of this time are not final"), "{told:?}");
     assert_eq!(missing(&engine, "SELECT count(*) FROM \"shop:asked\" WHERE session = 'whole'").await, [""; 0]);
     assert_eq!(missing(&engine, "SELECT count(*) FROM \"shop:asked\" WHERE day < '2020-01-01'").await, [""; 0]);

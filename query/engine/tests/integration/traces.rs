@@ -164,7 +164,7 @@ async fn damage_is_told_and_the_rest_is_read() {
     stores::record(&trace, "shop", 1 << 20, 60_000);
     let count = async |sql: &str| asked(&of_trace(&trace, 2).await, sql).await;
     let (whole, notes) = count("SELECT count(*) FROM \"shop:answered\"").await;
-    assert!(notes.iter().all(|note| !note.contains("cannot be read")), "{notes:?}");
+    assert!(notes.iter().all(|note| !note.contains("damaged")), "{notes:?}");
     let stream = tracepoint_reader::stream_files(&trace).expect("streams").remove(0);
     let mut bytes = fs::read(&stream).expect("a file");
     // The middle of one of its packets.
@@ -180,7 +180,7 @@ async fn damage_is_told_and_the_rest_is_read() {
     let answer = of_trace.query("SELECT count(*) FROM \"shop:answered\"").await.expect("a query");
     let missing = of_trace.missing(&answer).await.expect("losses can be read");
     assert_eq!(missing.damage, 1);
-    assert!(missing.notes[0].contains("1 part of the traces cannot be read"), "{missing:?}");
+    assert!(missing.notes[0].contains("1 part of the traces is damaged"), "{missing:?}");
     let (rest, _) = count("SELECT count(*) FROM \"shop:answered\"").await;
     assert_ne!(rest, whole);
 }

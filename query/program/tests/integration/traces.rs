@@ -75,7 +75,7 @@ fn a_damaged_trace_ends_with_1_and_no_trace_with_3() {
     let (code, found, errors) = rows(&trace, sql);
     assert_eq!(code, Some(1), "{errors}");
     assert!(found[0]["n"].as_u64() < Some(30_000));
-    assert!(errors.contains("1 part of the traces cannot be read"), "{errors}");
+    assert!(errors.contains("1 part of the traces is damaged"), "{errors}");
     fs::write(trace.join("metadata"), "nonsense").expect("a file");
     let (code, _, errors) = rows(&trace, sql);
     assert_eq!(code, Some(3));

@@ -49,4 +49,17 @@ fn damage_is_incomplete() {
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(summary["damage"], 1);
+    // The metadata is as the packet is.
+    let (other, metadata) = (place.path().join("other"), trace.join("metadata"));
+    let changed = fs::read_to_string(&metadata).expect("metadata").replacen("shop:tick", "shop:tack", 1);
+    fs::write(&metadata, changed).expect("a file");
+    let output = run(&["export", "--json", text(&other), text(&trace)]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("note: ") && errors.contains("/metadata: byte 0: the metadata is damaged"), "{errors}");
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(summary["damage"], 2);
+    let output = run(&["SELECT count(*) FROM \"shop:answered\"", text(&trace)]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && errors.contains("2 parts of the traces are damaged"), "{errors}");
 }

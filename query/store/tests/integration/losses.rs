@@ -127,3 +127,18 @@ fn statistics_of_row_groups_tell_where_an_id_is() {
     let time: i64 = cell(&rows(file)[50_000], "ts").parse().expect("a time");
     assert!(with("ts", time) <= 2, "row groups have times of their own");
 }
+
+#[test]
+fn damaged_metadata_is_counted_and_in_the_table_of_losses() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (trace, store) = (place.path().join("trace"), place.path().join("store"));
+    record(&trace, 8 << 20, 100);
+    let metadata = trace.join("metadata");
+    let text = std::fs::read_to_string(&metadata).expect("metadata");
+    std::fs::write(&metadata, text.replacen("losses:silent", "losses:tilent", 1)).expect("a file");
+    let summary = stored(&store, &trace, IngestOptions::default()).expect("it is written");
+    assert_eq!((summary.events, summary.damage), (100, 1));
+    let losses = table(&store, "losses");
+    let told: Vec<_> = losses.iter().map(|row| (cell(row, "what"), cell(row, "reason"))).collect();
+    assert!(told.len() == 1 && told[0].0 == "damage" && told[0].1.contains("the metadata is damaged: "), "{told:?}");
+}

@@ -1,6 +1,7 @@
 //! The scripts take no words that they do not act on, look at the disk that cargo uses, and are described.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use tracepoint_house::root;
@@ -64,7 +65,10 @@ fn the_page_has_all_scripts_and_says_which_are_no_ordinary_steps() {
     let page = fs::read_to_string(root().join("scripts/README.md")).expect("the page");
     let files =
         fs::read_dir(root().join("scripts")).expect("the scripts").map(|entry| entry.expect("an entry").file_name());
-    for name in files.map(|name| name.into_string().expect("UTF-8")).filter(|name| name.ends_with(".sh")) {
+    for name in files
+        .map(|name| name.into_string().expect("UTF-8"))
+        .filter(|name| Path::new(name).extension().is_some_and(|end| end == "sh"))
+    {
         assert!(page.contains(&format!("`{name}`")), "{name} is not in scripts/README.md");
     }
     for line in text(&bash(&["scripts/ci.sh", "--list"], None).stdout)
