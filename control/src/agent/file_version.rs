@@ -22,13 +22,15 @@ pub(super) fn read_if_changed(
     dir: &PrivateDir,
     version: Option<FileVersion>,
 ) -> io::Result<Option<(FileVersion, Vec<u8>, Author)>> {
-    let file = dir.open_file(SESSION)?;
-    let found = file.metadata()?;
-    let found = (found.ino(), found.mtime(), found.mtime_nsec(), found.size());
-    if version == Some(found) {
-        return Ok(None);
-    }
-    let (author, mut bytes) = (Author::of(&file)?, Vec::new());
-    (&*file).take(SessionSpec::MAX_SIZE + 1).read_to_end(&mut bytes)?;
-    Ok(Some((found, bytes, author)))
+    fileguard::retried(|| {
+        let file = dir.open_file(SESSION)?;
+        let found = file.metadata()?;
+        let found = (found.ino(), found.mtime(), found.mtime_nsec(), found.size());
+        if version == Some(found) {
+            return Ok(None);
+        }
+        let (author, mut bytes) = (Author::of(&file)?, Vec::new());
+        (&*file).take(SessionSpec::MAX_SIZE + 1).read_to_end(&mut bytes)?;
+        Ok(Some((found, bytes, author)))
+    })
 }

@@ -365,8 +365,8 @@ impl Worker {
                     self.remove_session(&name, deadline);
                     continue;
                 }
-                Err(_) => {
-                    all &= !self.active.contains_key(&name);
+                Err(error) => {
+                    all &= !self.active.contains_key(&name) && !error.is_closed();
                     continue;
                 }
             };
@@ -376,8 +376,9 @@ impl Worker {
             let is_for_this_process = active.update(&dir, context, tracepoints.is_some(), deadline);
             all &= !active.lacks_descriptors();
             if is_for_this_process {
-                // If the acknowledgement cannot be written, the controller sees a process that does not answer.
-                let _ = active.acknowledge(&self.sessions, &dir, self.entry.name());
+                // If the acknowledgement cannot be written otherwise, the controller sees a process that does not answer.
+                let written = active.acknowledge(&self.sessions, &dir, self.entry.name());
+                all &= !written.is_err_and(|error| error.is_closed());
                 self.removed_endings.extend(active.take_abandoned().into_iter().map(|ending| (name.clone(), ending)));
             } else {
                 self.remove_session(&name, deadline);

@@ -64,6 +64,11 @@ impl DirError {
         }
     }
 
+    /// Whether the program has closed a descriptor meanwhile.
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if fileguard::is_closed(source))
+    }
+
     /// Whether the directory or file does not exist.
     pub(crate) fn is_missing(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 use tracepoint_control::{ControlError, Rule, SinkSpec, State};
+use tracepoint_reader::RecoverError;
 
 const RULES: [&str; 5] = ["traced:tick", "traced:tock", "traced:*", "!traced:tock", "nothing:*"];
 
@@ -153,6 +154,12 @@ impl Chaos {
         Ok(())
     }
 
+    /// Whether all processes that have left something in the directory of a session were killed.
+    fn are_killed(&self, session: &Path) -> bool {
+        let pid = |entry: &String| entry.split('-').next().and_then(|pid| pid.parse().ok());
+        names(&session.join("rings")).iter().all(|entry| pid(entry).is_some_and(|pid| self.killed.contains(&pid)))
+    }
+
     /// Ends everything, and looks at what is left; how many traces.
     fn finish(mut self) -> Result<[usize; 2], Box<dyn std::error::Error>> {
         while let Some(name) = self.any_session()? {
@@ -183,8 +190,11 @@ impl Chaos {
         for name in names(&sessions) {
             let out = self.place.temp.path().join("recovered").join(&name);
             let left = sessions.join(&name);
-            let recovered =
-                tracepoint_reader::recover(&left, &out).map_err(|error| format!("{error}: {:?}", tree(&left)))?;
+            let recovered = match tracepoint_reader::recover(&left, &out) {
+                // A process was killed while it made its rings.
+                Err(RecoverError::NoRings { .. } | RecoverError::NotBegun { .. }) if self.are_killed(&left) => continue,
+                recovered => recovered.map_err(|error| format!("{error}: {:?}", tree(&left)))?,
+            };
             assert!(recovered.is_complete(), "{recovered:?}");
             for process in recovered.processes {
                 assert!(self.killed.contains(&process.pid), "{process:?}");
