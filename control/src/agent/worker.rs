@@ -181,8 +181,7 @@ impl Worker {
     fn wait(&self) -> Wakeup {
         let budget = self.active.values().any(ActiveSession::has_budget).then_some(budget::TICK);
         let is_ending = !self.removed_endings.is_empty() || self.active.values().any(ActiveSession::is_ending);
-        let retry = self.active.values().filter_map(ActiveSession::retry_in).min();
-        let retry = retry.map(|time| time.max(self.context.attempts.pause()));
+        let retry = self.retry_in().filter(|_| self.scan_complete);
         let tick = if self.scan_complete { budget.or(is_ending.then_some(ENDING_POLL)) } else { Some(RETRY_INTERVAL) };
         let tools = usdt::IS_ENABLED.then_some(TOOLS_INTERVAL);
         let is_for_user = !self.trusted.is_root() && self.active.values().any(ActiveSession::is_running);
@@ -191,10 +190,6 @@ impl Worker {
         let (Ok(woken), Ok(bell), true) = (self.stop.waker.source(), self.bell.source(), self.is_open()) else {
             return if self.stop.is_requested() { Wakeup::Stopped } else { Wakeup::Closed };
         };
-        // A scan may have taken what the request has written to the pipe.
-        if self.stop.is_requested() {
-            return Wakeup::Stopped;
-        }
         let owners = self.active.values().filter_map(ActiveSession::owner).filter(|_| self.scan_complete);
         let own = [woken.as_fd(), bell.as_fd()];
         let mut fds: Vec<_> = own.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into();
@@ -251,7 +246,14 @@ impl Worker {
 
     /// Whether a session that could not be applied is to be tried again.
     fn is_retry_due(&self) -> bool {
-        self.active.values().filter_map(ActiveSession::retry_in).any(|time| time.is_zero())
+        self.retry_in().is_some_and(|time| time.is_zero())
+    }
+
+    /// When that is so.
+    fn retry_in(&self) -> Option<Duration> {
+        // Each is asked: those that wait for channels say so.
+        let retry = self.active.values().filter_map(ActiveSession::retry_in).min();
+        retry.map(|time| time.max(self.context.attempts.pause()))
     }
 
     fn scan_catching_panics(&mut self) {
