@@ -17,11 +17,11 @@ use std::path::PathBuf;
     name = "treehash",
     after_help = "\
 Examples:
-  cargo run --release -p tracepoint-treehash --example treehash
-  cargo run --release -p tracepoint-treehash --example treehash -- --out /tmp/trace ~/src
-  cargo run --release -p tracepoint-treehash --example treehash -- --dt /tmp/newest.dt --dt-slots 8 ~/src
-  cargo run --release -p tracepoint-treehash --example treehash -- --off ~/src
-  cargo run --release -p tracepoint-treehash --example treehash -- --off --repeat 1000 ~/src   # and from outside: tracectl record -e 'treehash:*'
+  cargo run -p tracepoint-treehash --example treehash
+  cargo run -p tracepoint-treehash --example treehash -- --out /tmp/trace ~/src
+  cargo run -p tracepoint-treehash --example treehash -- --dt /tmp/newest.dt --dt-slots 8 ~/src
+  cargo run -p tracepoint-treehash --example treehash -- --off ~/src
+  cargo run -p tracepoint-treehash --example treehash -- --off --repeat 1000 ~/src   # and from outside: tracectl record -e 'treehash:*'
 
 Memory of the recording: one ring of 4 MiB for each thread, and for two more: 40 MiB for 8 threads.
 

@@ -96,12 +96,12 @@ impl Report {
             excerpt.last.iter().try_for_each(|line| writeln!(out, "{line}"))?;
         }
         let trace = quoted(&recorded.out);
-        let view = format!("cargo run --release -p tracectl -- view {trace}");
+        let view = format!("cargo run -p tracectl -- view {trace}");
         if recorded.is_file {
             return writeln!(
                 out,
                 "\nThe newest packets are in {trace}. To open it:\n  {view}\n  \
-                 cargo run --release -p tracectl -- convert {trace} -o DIR && babeltrace2 DIR"
+                 cargo run -p tracectl -- convert {trace} -o DIR && babeltrace2 DIR"
             );
         }
         writeln!(out, "\nThe trace is in {trace}. To open it:\n  babeltrace2 {trace}\n  {view}")

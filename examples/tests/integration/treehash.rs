@@ -212,7 +212,7 @@ fn the_report_shows_the_trace_and_how_to_open_it() {
     let report = text(&output.stdout);
     let out = report.lines().find_map(|line| line.strip_prefix("  babeltrace2 ")).expect("how to open it");
     assert!(out.starts_with(place.path().to_str().unwrap()), "a new directory for temporary files: {out}");
-    assert!(report.contains(&format!("  cargo run --release -p tracectl -- view {out}\n")));
+    assert!(report.contains(&format!("  cargo run -p tracectl -- view {out}\n")));
     assert_eq!(babeltrace::events(out.as_ref()).len(), 1 + 3 * 50);
     let row = |name: &str| report.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
     let words = |row: &str| row.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>();

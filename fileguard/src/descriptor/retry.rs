@@ -11,7 +11,7 @@ use std::time::Duration;
 const TRIES: u32 = 100;
 /// How long a thread that has met a closed descriptor waits before it opens another one, in milliseconds.
 const PAUSE: u64 = 10;
-/// For how long no thread waits again, in milliseconds.
+/// For how long threads wait no longer than a millisecond after that, in milliseconds.
 const REST: u64 = 100;
 
 /// The program has closed a descriptor.
@@ -52,5 +52,5 @@ pub(super) fn pause() {
         first = now;
         FIRST.store(now, Ordering::Relaxed);
     }
-    sleep(Duration::from_millis((first + PAUSE).saturating_sub(now)));
+    sleep(Duration::from_millis((first + PAUSE).saturating_sub(now).max(1)));
 }
