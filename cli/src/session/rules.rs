@@ -168,7 +168,9 @@ pub(crate) fn require_matches(
 ) -> Result<(), Failure> {
     let unmatched = controller.unmatched(spec)?;
     let ours = unmatched.iter().filter(|unmatched| rules.iter().any(|rule| rule.event == unmatched.rule));
-    let messages: Vec<_> = ours.map(ToString::to_string).collect();
+    let mut messages: Vec<_> = ours.map(ToString::to_string).collect();
+    // Rules that differ in what they compute have the same message.
+    messages.dedup();
     if messages.is_empty() {
         return Ok(());
     }

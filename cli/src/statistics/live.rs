@@ -26,7 +26,7 @@ use own::OwnSession;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tracepoint_control::{Application, Controller, Rule, RuleStatistic, SessionStatistics};
+use tracepoint_control::{Application, Controller, Rule, RuleStatistic, SessionStatistics, State};
 use tracepoint_probes::StatisticSpec;
 
 /// Running programs in place of traces.
@@ -148,23 +148,23 @@ impl LiveArguments {
         self.watch || self.count.is_some()
     }
 
-    /// Has `statistic` of rules computed. Returns the session that computes, and its name.
+    /// Has `statistic` of rules computed, or looks at the session that computes.
     fn start<'a>(
         &self,
         controller: &'a Controller,
         target: Target,
         statistic: &StatisticSpec,
-    ) -> Result<(Option<OwnSession<'a>>, String), Failure> {
+    ) -> Result<Computed<'a>, Failure> {
         match target {
             Target::Session(name) => {
-                require_statistic(controller, &name)?;
-                Ok((None, name))
+                let is_partial = require_statistic(controller, &name, self.programs.timeout)?;
+                Ok(Computed { own: None, name, is_partial })
             }
             Target::Rules(rules) => {
                 let rules = self.programs.with_statistic(controller, rules, statistic)?;
                 let own = OwnSession::start(controller, "stat", &rules, self.programs.timeout)?;
-                let name = own.name().to_owned();
-                Ok((Some(own), name))
+                let (name, is_partial) = (own.name().to_owned(), own.is_partial());
+                Ok(Computed { own: Some(own), name, is_partial })
             }
         }
     }
@@ -178,7 +178,7 @@ impl LiveArguments {
         scope: &Scope,
     ) -> VerbResult {
         let controller = controller(self.programs.pid)?;
-        let (own, name) = self.start(&controller, target, statistic)?;
+        let Computed { own, name, .. } = self.start(&controller, target, statistic)?;
         let served = listen::serve(address, || Ok(scope.metrics(&controller.statistics(&name)?)));
         drop(own);
         served
@@ -189,7 +189,7 @@ impl LiveArguments {
         let controller = controller(self.programs.pid)?;
         let mut ends = Ends::new(self, &controller)?;
         let is_named = matches!(target, Target::Session(_));
-        let (own, name) = self.start(&controller, target, statistic)?;
+        let Computed { own, name, is_partial } = self.start(&controller, target, statistic)?;
         // Those of a session are shown at once; the first numbers of one of our own, and those of an interval, would all be 0.
         let mut began = Instant::now();
         if own.is_some() || view.is_of_intervals() {
@@ -199,37 +199,57 @@ impl LiveArguments {
             ends.wait(self.programs.interval)?;
         }
         let mut shown = 0;
-        let mut outcome = Outcome::Success;
-        loop {
+        let mut outcome = if is_partial { Outcome::Incomplete } else { Outcome::Success };
+        let mut is_told = false;
+        let is_computed = loop {
             let statistics = controller.statistics(&name)?;
             for unreadable in &statistics.unreadable {
                 message::error(unreadable);
                 outcome = Outcome::Incomplete;
             }
-            view.show(&statistics)?;
+            let is_computed = statistics.processes.iter().any(|process| !process.statistics.is_empty());
+            if is_computed || view.shows_nothing() {
+                view.show(&statistics)?;
+            }
+            if !is_computed && !std::mem::replace(&mut is_told, true) {
+                let state = controller.session(&name)?.spec()?.state;
+                let mend = if state == State::Active { "" } else { "; it is not started: `tracectl start` starts it" };
+                message::note(&format!("no process computes anything for the session {name}{mend}"));
+            }
             shown += 1;
             let is_once =
                 self.once || view.is_shown_once() || (is_named && !self.is_repeated() && !view.is_of_intervals());
             let most = if is_once { Some(1) } else { self.count };
             began += self.programs.interval;
             if most.is_some_and(|most| shown >= most) || ends.wait(began.saturating_duration_since(Instant::now()))? {
-                break;
+                break is_computed;
             }
-        }
+        };
         drop(own);
-        Ok(outcome)
+        Ok(if is_computed { outcome } else { outcome.max(Outcome::Incomplete) })
     }
 }
 
-/// Fails if no rule of the session computes anything.
-fn require_statistic(controller: &Controller, name: &str) -> Result<(), Failure> {
-    let spec = controller.session(name)?.spec()?;
+/// What computes the numbers.
+struct Computed<'a> {
+    own: Option<OwnSession<'a>>,
+    /// The name of the session.
+    name: String,
+    /// Whether a process that takes part has not applied the session.
+    is_partial: bool,
+}
+
+/// Whether a process that takes part has not applied the session within `timeout`. Fails if no rule of the session computes anything, or if
+/// every process says that it cannot.
+fn require_statistic(controller: &Controller, name: &str, timeout: Duration) -> Result<bool, Failure> {
+    let session = controller.session(name)?;
+    let spec = session.spec()?;
     let computes = |rule: &Rule| {
         let statistic = rule.statistic.as_ref().and_then(|text| text.parse().ok());
         matches!(statistic, Some(RuleStatistic::Compute(_)))
     };
     if spec.rules().flatten().any(computes) {
-        return Ok(());
+        return own::require_computed(&session.wait(spec.generation, timeout)?);
     }
     Err(Failure::Refused(format!(
         "the session {name} computes no statistic; add one with `tracectl enable {name} -e RULE --statistic count`, or \
@@ -253,6 +273,11 @@ pub(super) trait View {
 
     /// Whether it shows what was added in each interval.
     fn is_of_intervals(&self) -> bool {
+        false
+    }
+
+    /// Whether it also shows that nothing is computed.
+    fn shows_nothing(&self) -> bool {
         false
     }
 

@@ -562,13 +562,51 @@ fn a_stopped_process_is_named_and_does_not_hang_the_command() -> Outcome {
     }
     let place = Place::new();
     let traced = place.start("a_stopped_process_is_named_and_does_not_hang_the_command");
+    let alive = place.start("a_stopped_process_is_named_and_does_not_hang_the_command");
+    let [stopped, other] = [&traced, &alive].map(|process| process.0.id().to_string());
+    // A session that no process can compute, or that is not started, has no numbers.
+    let sizes = ["-e", "shop:paid", "--statistic", "hist(sizze)"];
+    assert_eq!(place.tracectl(&[&["create", "sizes", "--start"], &sizes[..]].concat()).0, Some(1));
+    let refused = place.refused(&["stat", "-s", "sizes"]);
+    assert!(refused.contains("does not support rule 1") && refused.contains("sizze"), "{refused}");
+    place.well(&["destroy", "sizes"]);
+    place.well(&["create", "later", "-e", "shop:paid", "--statistic", "count"]);
+    let (code, out, err) = place.tracectl(&["stat", "-s", "later"]);
+    assert!(code == Some(1) && out.is_empty() && err.contains("`tracectl start`"), "{out}{err}");
+    let twice = ["create", "none", "-e", "nix:*", "--statistic", "count", "--statistic", "rate", "--start"];
+    assert_eq!(place.refused(&twice).matches("nix:*").count(), 1);
     kill(&traced.0, "STOP")?;
     let (code, _, err) = place.tracectl(&["create", "s", "-e", "shop:paid", "--start", "--timeout", "100ms"]);
     assert_eq!(code, Some(1));
     let expected = format!("process {} ", traced.0.id());
     assert!(err.contains(&expected) && err.contains("has not acknowledged"), "{err}");
+    // So do the verbs that show numbers: none are computed, or only those of the other process.
+    place.well(&["create", "numbers", "-e", "shop:paid", "--statistic", "hist(cents)", "--start", "--pid", &other]);
+    place.well(&["destroy", "numbers"]);
+    let numbers = ["create", "numbers", "-e", "shop:paid", "--statistic", "hist(cents)", "--start"];
+    assert_eq!(place.tracectl(&[&numbers[..], &["--timeout", "10ms", "--pid", &stopped]].concat()).0, Some(1));
+    let once = ["--once", "--interval", "10ms", "--timeout", "10ms"];
+    for (arguments, is_shown) in [
+        (&["stat", "-p", &stopped, "shop:*"][..], false),
+        (&["stat", "-p", &stopped, "--csv"], true),
+        (&["stat", "-p", &stopped, "--json"], true),
+        (&["stat", "-p", &stopped, "--prometheus"], false),
+        (&["hist", "cents", "shop:paid", "-p", &stopped], false),
+        (&["hist", "cents", "shop:paid", "-p", &stopped, "--json"], false),
+        (&["stat", "-s", "numbers"], false),
+        (&["stat", "-s", "numbers", "--prometheus"], false),
+        (&["hist", "-s", "numbers"], false),
+        (&["stat", "shop:*"], true),
+        (&["hist", "cents", "shop:paid"], true),
+    ] {
+        let (code, out, err) = place.tracectl(&[arguments, &once].concat());
+        assert_eq!((code, !out.is_empty()), (Some(1), is_shown), "{arguments:?}: {out}{err}");
+        assert!(err.contains(&expected) && err.contains("has not acknowledged: it is stopped"), "{arguments:?}: {err}");
+        let is_computed = !arguments.contains(&stopped.as_str()) && !arguments.contains(&"numbers");
+        assert_eq!(err.contains("no process computes anything"), !is_computed, "{arguments:?}: {err}");
+    }
     kill(&traced.0, "CONT")?;
-    until(|| place.on() == ["shop:paid"]);
+    until(|| place.on() == ["shop:paid", "shop:paid"]);
     Ok(())
 }
 

@@ -6,12 +6,14 @@ use crate::session::acks::{of_process, report_notices, report_silent, unsupporte
 use crate::session::rules::{Waiting, add, require_matches};
 use std::path::Path;
 use std::time::Duration;
-use tracepoint_control::{Ack, ControlError, Controller, NamedSession, Rule, SessionSpec, State};
+use tracepoint_control::{Ack, Acknowledged, ControlError, Controller, NamedSession, Rule, SessionSpec, State};
 
 /// The session. Dropping it removes it; if this program is killed, the processes end it by themselves, and the next command removes its files.
 pub(crate) struct OwnSession<'a> {
     session: NamedSession<'a>,
     timeout: Duration,
+    /// Whether a process that takes part has not applied it.
+    is_partial: bool,
 }
 
 impl<'a> OwnSession<'a> {
@@ -33,21 +35,16 @@ impl<'a> OwnSession<'a> {
         spec.end_with_this_process();
         add(&mut spec, &name, rules)?;
         require_matches(controller, &spec, rules, Waiting::Session)?;
-        let own = Self { session: controller.create(&name, &spec)?, timeout };
+        let mut own = Self { session: controller.create(&name, &spec)?, timeout, is_partial: false };
         let waited = own.session.wait(spec.generation, timeout)?;
-        report_silent(&waited.silent);
-        let mut problems: Vec<_> = waited.acks.iter().flat_map(unsupported_rules).collect();
-        problems.extend(waited.acks.iter().filter_map(|ack| Some(of_process(ack, ack.error.as_ref()?))));
         waited.acks.iter().for_each(report_notices);
-        let computes = waited.acks.iter().any(|ack| ack.statistics > 0);
-        if !computes && waited.silent.is_empty() && !problems.is_empty() {
-            problems.dedup();
-            return Err(Failure::Refused(problems.join("\n")));
-        }
-        for problem in &problems {
-            message::note(problem);
-        }
+        own.is_partial = require_computed(&waited)?;
         Ok(own)
+    }
+
+    /// Whether a process that takes part had not applied the session when it started.
+    pub(crate) const fn is_partial(&self) -> bool {
+        self.is_partial
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -82,6 +79,26 @@ impl<'a> OwnSession<'a> {
         self.session.snapshot(out)?;
         Ok(())
     }
+}
+
+/// Notes which processes have not applied a session that computes, and what they cannot compute. Returns whether one has not applied it.
+///
+/// # Errors
+///
+/// If all have, and none computes anything for these reasons.
+pub(super) fn require_computed(waited: &Acknowledged) -> Result<bool, Failure> {
+    report_silent(&waited.silent);
+    let mut problems: Vec<_> = waited.acks.iter().flat_map(unsupported_rules).collect();
+    problems.extend(waited.acks.iter().filter_map(|ack| Some(of_process(ack, ack.error.as_ref()?))));
+    problems.dedup();
+    let computes = waited.acks.iter().any(|ack| ack.statistics > 0);
+    if !computes && waited.silent.is_empty() && !problems.is_empty() {
+        return Err(Failure::Refused(problems.join("\n")));
+    }
+    for problem in &problems {
+        message::note(problem);
+    }
+    Ok(!waited.silent.is_empty())
 }
 
 impl Drop for OwnSession<'_> {

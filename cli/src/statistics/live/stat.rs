@@ -102,6 +102,11 @@ impl View for StatView {
         self.rate(&mut lines, statistics.time);
     }
 
+    /// An object of JSON says so, with its time; CSV has its heading.
+    fn shows_nothing(&self) -> bool {
+        self.form != Form::Text
+    }
+
     fn show(&mut self, statistics: &SessionStatistics) -> Result<(), Failure> {
         let mut lines = self.lines(statistics);
         let seconds = self.rate(&mut lines, statistics.time);
@@ -136,7 +141,7 @@ impl View for StatView {
             }
             Form::Csv(cells) => self.csv(cells, &lines, statistics.time_ns)?,
             Form::Text => {
-                let text = self.text(&lines, statistics)?;
+                let text = self.text(&lines)?;
                 self.screen.show(&text)?;
             }
         }
@@ -179,11 +184,8 @@ impl StatView {
         Ok(out.flush()?)
     }
 
-    fn text(&self, lines: &[Line], statistics: &SessionStatistics) -> Result<String, Failure> {
+    fn text(&self, lines: &[Line]) -> Result<String, Failure> {
         let mut text = Vec::new();
-        if lines.is_empty() {
-            writeln!(text, "nothing is computed in {} processes", statistics.processes.len())?;
-        }
         let has = |has: fn(&Line) -> bool| lines.iter().any(has);
         let (groups, rates, values, notes) = (
             has(|line| !line.names[2].is_empty()),
