@@ -111,10 +111,10 @@ impl Account {
         Ok(account)
     }
 
-    /// Events of a stream that were discarded before this chunk; `None` if that is not known.
-    pub(crate) fn discarded_before(&self, class: u64, instance: u64) -> Option<u64> {
+    /// The counts of a stream; `None` if they are not known.
+    pub(crate) fn stream(&self, class: u64, instance: u64) -> Option<&StreamAccount> {
         let channel = self.channels.iter().find(|channel| channel.id == class)?;
-        Some(channel.streams.iter().find(|stream| stream.instance == instance)?.before.discarded)
+        channel.streams.iter().find(|stream| stream.instance == instance)
     }
 
     /// The bytes of the account file.

@@ -277,7 +277,7 @@ impl Follow {
             let stream = self.streams.entry(number).or_insert_with(|| Files::new(root.clone()));
             stream.grow(metadata, path, &file, self.since);
             if is_new {
-                self.merge.add(number, metadata, file.path, stream.discarded_before);
+                self.merge.add(number, metadata, file.path, stream.before);
             }
         }
     }

@@ -29,7 +29,7 @@ pub(crate) use directory::traces;
 pub(crate) use incremental::IncrementalMerge;
 pub use incremental::Polled;
 pub use index::{IndexedPacket, PacketRun, StreamIndex, TraceIndex};
-pub(crate) use losses::LossFinder;
+pub(crate) use losses::{KnownCounters, LossFinder};
 pub(crate) use streams::{Streams, TraceStream};
 
 /// One or several traces that were recorded into one directory tree.
@@ -186,9 +186,9 @@ impl Trace {
     pub fn items_since(&self, since: i64) -> Items {
         let Streams { all, damage, .. } = Streams::of(&self.parts, since);
         let mut items = Items { cursors: Vec::new(), heap: BinaryHeap::new(), damage: damage.into() };
-        for (index, TraceStream { reader, begin, discarded_before }) in all.into_iter().enumerate() {
+        for (index, TraceStream { reader, begin, before }) in all.into_iter().enumerate() {
             items.heap.push(Reverse((begin, index)));
-            items.cursors.push(StreamCursor::new(reader, begin, discarded_before));
+            items.cursors.push(StreamCursor::new(reader, begin, before));
         }
         items
     }

@@ -92,17 +92,17 @@ impl Trace {
         progress: &mut dyn FnMut(u64, u64),
     ) -> (Vec<V>, Visited) {
         let Streams { all, mut damage, .. } = self.streams_since(since.unwrap_or(i64::MIN));
-        let stream = |TraceStream { mut reader, begin, discarded_before }| {
+        let stream = |TraceStream { mut reader, begin, before }| {
             reader.set_until(until);
-            let losses = LossFinder::new(begin, discarded_before);
-            (reader, Findings { finder: losses, found: Visited::default() })
+            let losses = LossFinder::new(begin, before);
+            (reader, Findings { finder: losses, found: Visited::default(), stream: None })
         };
         let streams: Vec<_> = all.into_iter().map(stream).collect();
         let mut start = start;
         let start = |threads| start(threads).into_iter().map(Events).collect();
         let (visitors, folds) = read(&streams, parallelism, start, progress);
         let mut all = Visited::default();
-        for Visited { losses, damage: found, unchecked } in folds.into_iter().map(|fold| fold.found) {
+        for Visited { losses, damage: found, unchecked } in folds.into_iter().map(|fold| fold.finish(until.is_none())) {
             all.losses.extend(losses);
             damage.extend(found);
             all.unchecked += unchecked;
@@ -296,6 +296,17 @@ impl<V: Visitor> PacketVisitor for Events<V> {
 struct Findings {
     finder: LossFinder,
     found: Visited,
+    stream: Option<Arc<Stream>>,
+}
+
+impl Findings {
+    /// What was found, with the losses behind the last packet if it was read to its end.
+    fn finish(mut self, is_whole: bool) -> Visited {
+        if let Some(stream) = self.stream.filter(|_| is_whole) {
+            self.found.losses.extend(self.finder.finish(&stream));
+        }
+        self.found
+    }
 }
 
 impl Fold for Findings {
@@ -304,6 +315,7 @@ impl Fold for Findings {
     fn packet(&mut self, stream: &Arc<Stream>, packet: Arc<Packet>, (): (), end: Option<PacketEnd>) {
         self.found.losses.extend(self.finder.before(stream, &packet));
         self.finder.ended(packet, end);
+        self.stream.get_or_insert_with(|| Arc::clone(stream));
     }
 
     fn damage(&mut self, damage: Damage) {

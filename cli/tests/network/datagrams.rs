@@ -161,9 +161,17 @@ fn balance(place: &Path, events: u64, told: &str, proxy: &UdpProxy, faults: Faul
     assert_eq!(delivered, sums.written, "{told}");
     assert_eq!(sums.written + sums.network + sums.other, events, "{told}");
     assert_eq!(reported(place), [sums.written, sums.network + sums.other], "{told}");
+    assert_eq!(read_as_lost(&trace), (sums.network + sums.other, false), "{told}");
     // Of 200 datagrams, one in a hundred may be none.
     assert!(proxy.lost() > 0 || faults.loss < 50, "{told}: the network loses datagrams");
     sums
+}
+
+/// How many events of a trace were lost, to its readers, and whether perhaps more were.
+fn read_as_lost(trace: &Path) -> (u64, bool) {
+    let output = Command::new(TRACECTL).args(["stat", "--json"]).arg(trace).output().unwrap();
+    let counts: Value = serde_json::from_slice(&output.stdout).unwrap();
+    (counts["lost"].as_u64().unwrap(), counts["lost_more"].as_bool().unwrap())
 }
 
 /// The same with small packets; how many events are not stored.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::headers::Headers;
 use crate::loss::Damage;
+use crate::merge::KnownCounters;
 use crate::metadata::Metadata;
 use crate::source;
 
@@ -55,8 +56,8 @@ pub(super) struct Files {
     pub(super) has_ended: bool,
     /// The end of the newest packet, in nanoseconds since the epoch.
     pub(super) newest: i64,
-    /// The counter of discarded events before the first packet that is not left out.
-    pub(super) discarded_before: Option<u64>,
+    /// The counters before the first packet that is not left out.
+    pub(super) before: KnownCounters,
     known: HashMap<(u64, u64), Known>,
     unread: VecDeque<Place>,
 }
@@ -65,7 +66,7 @@ impl Files {
     /// A stream of the trace in `root`.
     pub(super) fn new(root: PathBuf) -> Self {
         let (known, unread) = (HashMap::new(), VecDeque::new());
-        Self { root, has_ended: false, newest: i64::MIN, discarded_before: None, known, unread }
+        Self { root, has_ended: false, newest: i64::MIN, before: KnownCounters::default(), known, unread }
     }
 
     /// Finds the packets that a file has got since, but those that end before `since`.
@@ -91,7 +92,7 @@ impl Files {
             let end = metadata.nanoseconds(&packet.class, end);
             self.newest = self.newest.max(end);
             if end < since && self.unread.is_empty() {
-                self.discarded_before = packet.discarded;
+                self.before.discarded = packet.discarded;
             } else {
                 self.unread.push_back(Place { file: file.id, offset: packet.offset, size: packet.size() });
             }

@@ -8,7 +8,7 @@ use super::{LiveError, LiveUrl};
 use crate::clock_alignment::ClockAlignment;
 use crate::item::Item;
 use crate::loss::Damage;
-use crate::merge::{IncrementalMerge, Polled};
+use crate::merge::{IncrementalMerge, KnownCounters, Polled};
 use crate::metadata::Metadata;
 use crate::net::live::{
     AttachStatus, Created, Index, IndexStatus, NEW_METADATA, NEW_STREAM, NewStreamsStatus, Request, Seek,
@@ -247,7 +247,7 @@ impl<S: Read + Write> LiveView<S> {
         let mut has_gained = false;
         for (id, stream) in self.streams.iter_mut().filter(|(_, stream)| !stream.is_merged) {
             if let Some(metadata) = self.traces.get(&stream.trace).and_then(|trace| trace.metadata.as_ref()) {
-                self.merge.add(*id, metadata, stream.name.clone(), None);
+                self.merge.add(*id, metadata, stream.name.clone(), KnownCounters::default());
                 (stream.is_merged, has_gained) = (true, true);
             }
         }

@@ -20,7 +20,7 @@ use crate::view::EventView;
 
 /// Sees a trace, packet by packet.
 pub trait TraceVisitor {
-    /// What is missing before the packet of the same stream that comes next.
+    /// What is missing before the packet of the same stream that comes next, or at its end.
     fn loss(&mut self, loss: &Loss);
 
     /// A packet begins; its events follow. With [`ControlFlow::Break`] the visit ends here.
@@ -44,7 +44,12 @@ impl Cursor {
     /// Goes on to the next packet; returns when it begins, in nanoseconds since the epoch, or `None` at the end of the stream.
     fn advance(&mut self, visitor: &mut impl TraceVisitor) -> Option<i64> {
         loop {
-            match self.reader.next()? {
+            let Some(step) = self.reader.next() else {
+                let losses = self.reader.stream().map(|stream| self.losses.finish(stream));
+                losses.into_iter().flatten().for_each(|loss| visitor.loss(&loss));
+                return None;
+            };
+            match step {
                 Step::Begin(packet) => {
                     let stream = self.reader.stream()?;
                     // Packets need not have times.
@@ -113,9 +118,9 @@ impl Trace {
         }
         let (mut done, total) = (0, all.iter().map(|stream| stream.reader.size()).sum());
         let (mut cursors, mut heap, mut layouts) = (Vec::new(), BinaryHeap::new(), Layouts::default());
-        for (index, TraceStream { reader, begin, discarded_before }) in all.into_iter().enumerate() {
+        for (index, TraceStream { reader, begin, before }) in all.into_iter().enumerate() {
             heap.push(Reverse((begin, index)));
-            cursors.push(Cursor { reader, losses: LossFinder::new(begin, discarded_before), next: None });
+            cursors.push(Cursor { reader, losses: LossFinder::new(begin, before), next: None });
         }
         while let Some(Reverse((_, index))) = heap.pop() {
             let cursor = &mut cursors[index];

@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use super::losses::KnownCounters;
 use crate::metadata::Metadata;
 use crate::packet::Packet;
 use crate::stream::StreamReader;
@@ -43,9 +44,9 @@ impl Beginning {
         })
     }
 
-    /// Events that were discarded before it, by the last packet of the one among `all` that it continues; `None` if there is none.
-    pub(super) fn discarded_before<'a>(&self, all: impl Iterator<Item = &'a Self>) -> Option<u64> {
-        if self.discarded.is_none_or(|discarded| discarded == 0) {
+    /// The counters before it, by the last packet of the one among `all` that it continues; `None` if there is none.
+    pub(super) fn before<'a>(&self, all: impl Iterator<Item = &'a Self>) -> Option<KnownCounters> {
+        if self.discarded.is_none_or(|discarded| discarded == 0) && self.sequence.is_none_or(|number| number == 0) {
             return None;
         }
         let earlier = all.filter(|other| other.key == self.key && other.begin < self.begin);
@@ -53,6 +54,8 @@ impl Beginning {
         let last = previous.reader.clone().pass_before(i64::MAX)?;
         let is_over = previous.metadata.nanoseconds(&last.class, last.end?) <= self.begin;
         let rises = last.sequence.zip(self.sequence).is_none_or(|(last, first)| last < first);
-        last.discarded.filter(|_| is_over && rises)
+        // The last packet's events are not counted here. Other tracers may begin with any packet number.
+        let sequence = last.events_before.and(last.sequence).map(|number| number.saturating_add(1));
+        (is_over && rises).then_some(KnownCounters { sequence, discarded: last.discarded, ..KnownCounters::default() })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::losses::LossFinder;
+use super::losses::{KnownCounters, LossFinder};
 use crate::event::Event;
 use crate::item::Item;
 use crate::metadata::Metadata;
@@ -25,8 +25,8 @@ pub(super) struct StreamCursor {
 
 impl StreamCursor {
     /// `begin` is the time of the first packet, in nanoseconds since the epoch.
-    pub(super) fn new(reader: StreamReader, begin: i64, discarded_before: Option<u64>) -> Self {
-        let losses = LossFinder::new(begin, discarded_before);
+    pub(super) fn new(reader: StreamReader, begin: i64, before: KnownCounters) -> Self {
+        let losses = LossFinder::new(begin, before);
         Self { reader, event: None, ready: VecDeque::new(), packet: None, losses, last: begin }
     }
 
@@ -57,7 +57,12 @@ impl StreamCursor {
             return Some(event.time_ns);
         }
         while self.ready.is_empty() {
-            match self.reader.next()? {
+            let Some(step) = self.reader.next() else {
+                let losses = self.reader.stream().map(|stream| self.losses.finish(stream));
+                self.ready.extend(losses.into_iter().flatten().map(|loss| (loss.from_ns, Item::Loss(loss))));
+                break;
+            };
+            match step {
                 Step::Begin(packet) => {
                     if let Some(stream) = self.reader.stream() {
                         let losses = self.losses.before(stream, &packet);

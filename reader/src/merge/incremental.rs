@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::path::PathBuf;
 
 use super::cursor::StreamCursor;
+use super::losses::KnownCounters;
 use crate::item::Item;
 use crate::metadata::Metadata;
 use crate::stream::StreamReader;
@@ -59,10 +60,10 @@ struct Fed {
 }
 
 impl IncrementalMerge {
-    /// Adds a stream, which messages call `name`. `discarded_before` is its counter of discarded events before its first packet, if known.
-    pub(crate) fn add(&mut self, stream: u64, metadata: &Metadata, name: PathBuf, discarded_before: Option<u64>) {
+    /// Adds a stream, which messages call `name`. `before` are its counters before its first packet.
+    pub(crate) fn add(&mut self, stream: u64, metadata: &Metadata, name: PathBuf, before: KnownCounters) {
         let (reader, bound) = (StreamReader::fed(metadata, name), i64::MIN);
-        let cursor = StreamCursor::new(reader, self.last.unwrap_or(bound), discarded_before);
+        let cursor = StreamCursor::new(reader, self.last.unwrap_or(bound), before);
         self.streams.insert(stream, Fed { cursor, bound, ended: false });
         self.bounds.insert((bound, stream));
     }

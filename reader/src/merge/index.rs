@@ -54,10 +54,10 @@ impl Trace {
     pub fn index(&self) -> TraceIndex {
         let Streams { all, mut damage, .. } = self.streams_since(i64::MIN);
         let mut streams = Vec::new();
-        for TraceStream { reader, begin, discarded_before } in all {
+        for TraceStream { reader, begin, before } in all {
             match reader.identify() {
                 Some(stream) => {
-                    let losses = LossFinder::new(begin, discarded_before);
+                    let losses = LossFinder::new(begin, before);
                     streams.push(Arc::new(StreamIndex { stream, reader, losses, units: OnceLock::new() }));
                 }
                 None => damage.extend(reader.filter_map(|step| match step {
@@ -110,12 +110,13 @@ impl StreamIndex {
     }
 
     /// Reads these packets, in their order. The events that `is_wanted` selects by their ids are ready for [`EventView::value`] and
-    /// [`EventView::decoded`]; of others only the time and the class are. With `losses`, the visitor is shown what was lost before each packet.
+    /// [`EventView::decoded`]; of others only the time and the class are. With `losses`, the visitor is shown what was lost before each packet, and
+    /// behind the last one of the stream.
     pub fn read(self: &Arc<Self>, packets: Range<usize>, is_wanted: impl Fn(u64) -> bool, losses: bool) -> PacketRun {
         let count = self.units().len();
         let packets = packets.start.min(count)..packets.end.min(count);
         let layouts = ClassLayouts::of_wanted(&self.stream.class, is_wanted);
-        let losses = losses.then(|| self.losses_before(packets.start, &layouts));
+        let losses = (losses && !packets.is_empty()).then(|| self.losses_before(packets.start, &layouts));
         PacketRun {
             index: Arc::clone(self),
             packets,
@@ -187,7 +188,13 @@ impl PacketRun {
     pub fn read<V: TraceVisitor>(&mut self, visitor: &mut V, is_full: impl Fn(&V) -> bool) -> bool {
         loop {
             if !self.is_reading {
-                let Some(number) = self.packets.next() else { return false };
+                let Some(number) = self.packets.next() else {
+                    let is_end = self.packets.end == self.index.units().len();
+                    if let Some(losses) = self.losses.as_mut().filter(|_| is_end) {
+                        losses.finish(&self.index.stream).for_each(|loss| visitor.loss(&loss));
+                    }
+                    return false;
+                };
                 let unit = &self.index.units()[number];
                 self.index.reader.go_to(&mut self.reader, &self.index.stream, unit);
                 (self.is_reading, self.is_packet) = (true, unit.is_packet());

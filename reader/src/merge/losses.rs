@@ -7,12 +7,42 @@ use crate::loss::{Loss, LossKind};
 use crate::packet::Packet;
 use crate::stream::PacketEnd;
 
+/// What is known of the counters of a stream besides its packets: those before its first packet; `None` where they are not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KnownCounters {
+    /// The number that the next packet has.
+    pub(crate) sequence: Option<u64>,
+    /// Events written to the ring.
+    pub(crate) events: Option<u64>,
+    /// Discarded events.
+    pub(crate) discarded: Option<u64>,
+    /// Those at its end, if its last packets may be missing.
+    pub(crate) at_end: Option<CountersAtEnd>,
+}
+
+/// The counters of a stream at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CountersAtEnd {
+    /// Events written to the ring.
+    pub(crate) events: u64,
+    /// Discarded events.
+    pub(crate) discarded: u64,
+}
+
+impl KnownCounters {
+    /// Those of a stream that begins with this packet or an earlier one that is missing. Streams of other tracers, which do not count the events before
+    /// a packet, may begin with any counters.
+    pub(crate) fn of_beginning(first: &Packet) -> Self {
+        let zero = first.events_before.map(|_| 0);
+        Self { sequence: zero, events: zero, discarded: zero, at_end: None }
+    }
+}
+
 /// Compares each packet of a stream with the previous one.
 #[derive(Clone, Debug)]
 pub(crate) struct LossFinder {
     previous: Option<Previous>,
-    /// Events that were discarded before the first packet, if known.
-    discarded_before: Option<u64>,
+    first: KnownCounters,
     /// Time of the first packet, in nanoseconds since the epoch.
     begin: i64,
 }
@@ -25,8 +55,8 @@ struct Previous {
 }
 
 impl LossFinder {
-    pub(crate) fn new(begin: i64, discarded_before: Option<u64>) -> Self {
-        Self { previous: None, discarded_before, begin }
+    pub(crate) fn new(begin: i64, first: KnownCounters) -> Self {
+        Self { previous: None, first, begin }
     }
 
     /// Where the last packet ended, in cycles.
@@ -49,8 +79,11 @@ impl LossFinder {
         // A packet that was never closed has no end yet.
         let end = packet.end.map_or(begin, |end| stream.nanoseconds(end)).max(begin);
         let from = previous.unwrap_or(begin);
-        let packets = self.previous.as_ref().and_then(|previous| missing_packets(previous, packet));
-        let before = self.previous.as_ref().map_or(self.discarded_before, |previous| previous.packet.discarded);
+        let packets = match &self.previous {
+            Some(previous) => missing_packets(previous, packet),
+            None => missing_before(self.first, packet),
+        };
+        let before = self.previous.as_ref().map_or(self.first.discarded, |previous| previous.packet.discarded);
         let events = discarded_events(before, packet);
         let stream = Arc::clone(stream);
         let losses = [(packets, begin), (events, end)].into_iter();
@@ -58,6 +91,34 @@ impl LossFinder {
             Some(Loss { stream: Arc::clone(&stream), kind: kind?, from_ns: from, to_ns })
         })
     }
+}
+
+impl LossFinder {
+    /// The losses behind the last packet, once.
+    pub(crate) fn finish(&mut self, stream: &Arc<Stream>) -> impl Iterator<Item = Loss> + use<> {
+        let known = self.first.at_end.and_then(|at_end| Some((at_end, self.previous.take()?)));
+        let losses = known.map(|(at_end, Previous { packet, end })| {
+            let total = packet.events_before.and_then(|before| before.checked_add(end.events));
+            let missing = total.map_or(0, |total| at_end.events.saturating_sub(total));
+            let discarded = packet.discarded.map_or(0, |discarded| at_end.discarded.saturating_sub(discarded));
+            let packets = (missing > 0).then_some(LossKind::Packets { packets: None, events: Some(missing) });
+            let events = (discarded > 0).then_some(LossKind::Events(Some(discarded)));
+            let time = stream.nanoseconds(end.end);
+            let loss = |kind| Loss { stream: Arc::clone(stream), kind, from_ns: time, to_ns: time };
+            [packets.map(loss), events.map(loss)]
+        });
+        losses.into_iter().flatten().flatten()
+    }
+}
+
+/// What is missing before the first packet.
+fn missing_before(before: KnownCounters, first: &Packet) -> Option<LossKind> {
+    let missing =
+        |now: Option<u64>, before: Option<u64>| now.zip(before).map(|(now, before)| now.saturating_sub(before));
+    let packets = missing(first.sequence, before.sequence);
+    let events = missing(first.events_before, before.events);
+    let any = packets.is_some_and(|n| n > 0) || events.is_some_and(|n| n > 0);
+    any.then_some(LossKind::Packets { packets, events })
 }
 
 fn missing_packets(previous: &Previous, packet: &Packet) -> Option<LossKind> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::continued::Beginning;
+use super::losses::{CountersAtEnd, KnownCounters};
 use super::whole::{self, Whole};
 use super::{Directory, Part};
 use crate::account::Account;
@@ -33,8 +34,8 @@ pub(crate) struct TraceStream {
     pub(crate) reader: StreamReader,
     /// Time of its first packet, in nanoseconds since the epoch.
     pub(crate) begin: i64,
-    /// Events that were discarded before that, if known.
-    pub(crate) discarded_before: Option<u64>,
+    /// Its counters before that.
+    pub(crate) before: KnownCounters,
 }
 
 /// The streams of traces, in the order of the merge.
@@ -69,9 +70,9 @@ impl Streams {
     /// Finds the counters of streams that go on in another directory.
     fn continue_counters(&mut self) {
         for (index, beginning) in &self.beginnings {
-            let stream = &mut self.all[*index];
-            if stream.discarded_before.is_none() {
-                stream.discarded_before = beginning.discarded_before(self.beginnings.iter().map(|(_, other)| other));
+            if let Some(before) = beginning.before(self.beginnings.iter().map(|(_, other)| other)) {
+                let known = &mut self.all[*index].before;
+                *known = KnownCounters { at_end: known.at_end, ..before };
             }
         }
     }
@@ -80,7 +81,7 @@ impl Streams {
         self.damage.extend(trace.damage().iter().cloned());
         for stream in trace.streams() {
             let (reader, begin) = trace.read(stream);
-            self.stream(reader, begin, None);
+            self.stream(reader, begin, KnownCounters::default());
         }
     }
 
@@ -110,11 +111,8 @@ impl Streams {
                 }
             }
         }
-        // The account of a part tells how much was recorded before it and is not here.
-        let goes_on = |part: &&Directory| chunk_number(&part.path).is_none_or(|number| number > 1);
-        let account = |part: &&Directory| goes_on(part).then(|| Account::open(&part.path).ok()).flatten();
-        let account = |part: &&Directory| account(part).filter(|account| account.chunk.is_some());
-        let accounts: Vec<_> = parts.iter().map(account).collect();
+        // The account of a part tells how much was recorded before it, and how much at its end.
+        let accounts: Vec<_> = parts.iter().map(|part| Account::open(&part.path).ok()).collect();
         for mut files in streams.into_values() {
             files.sort_by(|a, b| (a.part, a.packet.begin, &a.file).cmp(&(b.part, b.packet.begin, &b.file)));
             // The metadata grows from chunk to chunk.
@@ -128,20 +126,44 @@ impl Streams {
             };
             let begin = stream.nanoseconds(packet.begin.unwrap_or(0));
             let stream = (packet.class.id, packet.instance);
-            let before = accounts[files[0].part].as_ref();
-            let before = before.and_then(|account| account.discarded_before(stream.0, stream.1?));
+            let of = |account: &'_ Account| account.stream(stream.0, stream.1?).cloned();
+            let (first, last) = (files[0].part, files[files.len() - 1].part);
+            // Without an account, a sink may have been added when the stream had begun.
+            let of_chunk = accounts[first].as_ref().filter(|account| account.chunk.is_some());
+            let of_account = of_chunk.and_then(of).map(|stream| stream.before);
+            let mut before = match (&of_account, &accounts[first]) {
+                (Some(before), _) => KnownCounters {
+                    events: packet.events_before.map(|_| before.recorded),
+                    discarded: Some(before.discarded),
+                    ..KnownCounters::default()
+                },
+                (None, Some(account)) if account.chunk.is_none() => KnownCounters::of_beginning(packet),
+                _ => KnownCounters::default(),
+            };
+            // Only packets that a sink has lost may be missing at the end.
+            let ended = accounts[last].as_ref().filter(|account| account.complete || account.snapshot).and_then(of);
+            before.at_end = ended
+                .filter(|stream| stream.sink_packets > 0)
+                .map(|stream| CountersAtEnd { events: stream.recorded, discarded: stream.discarded });
             let paths = files.iter().map(|first| first.file.clone()).collect();
             let reader = StreamReader::of_files(metadata, paths);
             let beginning = Beginning::new(metadata, &reader, &files[0].file, begin, &files[0].packet);
+            // An account knows better than the other directories.
+            let beginning = beginning.filter(|_| of_account.is_none());
             self.beginnings.extend(beginning.map(|beginning| (self.all.len(), beginning)));
             self.stream(reader, begin, before);
         }
     }
 
-    fn stream(&mut self, mut reader: StreamReader, begin: i64, discarded_before: Option<u64>) {
+    fn stream(&mut self, mut reader: StreamReader, begin: i64, before: KnownCounters) {
         let passed = if self.since > begin { reader.pass_before(self.since) } else { None };
-        let discarded_before = passed.map_or(discarded_before, |packet| packet.discarded);
-        self.all.push(TraceStream { reader, begin, discarded_before });
+        let of_passed = |packet: Packet| KnownCounters {
+            discarded: packet.discarded,
+            at_end: before.at_end,
+            ..KnownCounters::default()
+        };
+        let before = passed.map_or(before, of_passed);
+        self.all.push(TraceStream { reader, begin, before });
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use crate::hand::{PREAMBLE, Packet, one_event, stream, trace};
+use crate::hand::{PREAMBLE, Packet, UUID, one_event, stream, trace};
+use tracepoint_reader::account::{Account, ChannelAccount, StreamAccount};
 use tracepoint_reader::{Item, LossKind, Metadata, PacketDecoder, Packets, ReadError, Trace, json};
 
 const EPOCH: i64 = 1_700_000_000_000_000_000;
@@ -47,6 +48,32 @@ fn losses_are_reported_between_their_packets() {
         "event 3000",
     ];
     assert_eq!(outline(directory.path()), expected);
+}
+
+/// With an account it is known where a stream begins and ends.
+#[test]
+fn losses_before_the_first_and_behind_the_last_packet_are_reported() {
+    let packet = Packet { number: 3, discarded: 2, before: 10, ..Packet::of(&[(0, 1000, &[1])]) };
+    let directory = trace(&one_event("u8 a;"), &[("s_0", &[packet.bytes()])]);
+    let (mut channel, mut stream) = (ChannelAccount::default(), StreamAccount::default());
+    (stream.instance, stream.recorded, stream.sink_packets, stream.discarded) = (packet.instance, 31, 5, 4);
+    channel.id = packet.stream.into();
+    channel.streams.push(stream);
+    let mut account = Account::new(UUID, "s", 1);
+    account.complete = true;
+    account.channels.push(channel);
+    let path = directory.path().join(".account");
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("account.json"), account.to_json()).unwrap();
+    let expected = [
+        "packets Some(3) with Some(10) from 1000 to 1000",
+        "events Some(2) from 1000 to 1000",
+        "event 1000",
+        "packets None with Some(20) from 1000 to 1000",
+        "events Some(2) from 1000 to 1000",
+    ];
+    assert_eq!(outline(directory.path()), expected);
+    crate::hand::assert_same(directory.path());
 }
 
 /// The chunks of a rotated session of LTTng, which are traces of the same UUID: their counters run on.
