@@ -8,6 +8,7 @@ use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::message::{self, counted};
 use crate::open::open;
 use crate::output;
+use crate::output_file;
 use crate::progress::LiveLine;
 use crate::query;
 use crate::selection::{EventSelection, TimeSelection};
@@ -109,7 +110,7 @@ impl Export {
         let Some(path) = self.path() else {
             return Err(Failure::Usage("name a format, such as `--perfetto OUT`".to_owned()));
         };
-        if self.json && target::is_standard_output(path) {
+        if self.json && output_file::is_standard(path) {
             return Err(Failure::Usage(
                 "`--json` and the exported trace cannot both be written to `-`: name a file".to_owned(),
             ));
@@ -146,7 +147,7 @@ impl Export {
 
     /// Another program writes the store.
     fn run_parquet(&self, store: &Path) -> VerbResult {
-        if target::is_standard_output(store) {
+        if output_file::is_standard(store) {
             return Err(Failure::Usage(
                 "a store of Parquet files is a directory: name one, in place of `-`".to_owned(),
             ));
@@ -195,7 +196,7 @@ impl Export {
             output::json(&object)?;
         } else {
             let line = format!("{}: {}{}", path.display(), counted(*events, "event"), spans(summary));
-            if target::is_standard_output(path) {
+            if output_file::is_standard(path) {
                 message::summary(&line);
             } else {
                 let mut out = output::styled();

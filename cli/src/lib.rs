@@ -22,6 +22,7 @@ mod man;
 mod message;
 mod open;
 mod output;
+mod output_file;
 mod progress;
 mod query;
 mod read;

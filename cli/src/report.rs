@@ -22,6 +22,7 @@ mod tracks;
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use crate::message::counted;
 use crate::output;
+use crate::output_file;
 use crate::selection::{EventSelection, TimeSelection};
 use crate::statistics::Input;
 use clap::Args;
@@ -46,7 +47,7 @@ pub(crate) struct Report {
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// The file, which is replaced if it exists
+    /// The file, which is replaced if it exists; `-` is the standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Write one JSON object: `output`, `bytes`, `events`, `lost` and `lost_more`
@@ -68,6 +69,11 @@ const SCRIPT: [&str; 3] = [
 
 impl Report {
     pub(crate) fn run(&self) -> VerbResult {
+        let is_standard = output_file::is_standard(&self.output);
+        if is_standard && self.json {
+            let text = "with `-o -`, the standard output is the page: leave out `--json`";
+            return Err(Failure::Usage(text.to_owned()));
+        }
         let input = Input { paths: &self.paths, selection: &self.selection, times: self.times };
         let trace = input.open()?;
         let (mut data, seen) = gather::gather(&input, &trace)?;
@@ -78,8 +84,7 @@ impl Report {
         // In a script, nothing but `<` can end it.
         let json = tracepoint_reader::json::to_string(&data).map_err(std::io::Error::from)?.replace('<', "\\u003c");
         let page = page(&json);
-        std::fs::write(&self.output, &page)
-            .map_err(|error| Failure::Refused(format!("cannot write {}: {error}", self.output.display())))?;
+        output_file::write(&self.output, page.as_bytes())?;
         if self.json {
             output::json(&json!({
                 "output": self.output.to_string_lossy(),
@@ -88,7 +93,7 @@ impl Report {
                 "lost": seen.lost,
                 "lost_more": seen.lost_more,
             }))?;
-        } else {
+        } else if !is_standard {
             let (file, size) = (self.output.display(), bytesize::ByteSize(page.len() as u64));
             let mut out = output::styled();
             writeln!(out, "{file}: {}, {size}", counted(data.count, "event"))?;

@@ -60,6 +60,11 @@ impl Verify {
         let verdict = if passed {
             let goes_on = if report.snapshots() > 0 { "; snapshot, the session goes on" } else { "" };
             format!("the account balances: {all} checks{goes_on}")
+        } else if report.has_no_account() {
+            format!(
+                "{path}: there is no account to balance, because the trace is of another tracer; {} other checks passed",
+                all - failed
+            )
         } else {
             format!("{path}: the account does not balance: {failed} of {all} checks failed")
         };

@@ -44,7 +44,7 @@ use crate::directories::stream_files;
 use crate::dt::{DtStream, DtTrace};
 use crate::error::ReadError;
 use crate::merge::Trace;
-use crate::metadata::Metadata;
+use crate::metadata::{EnvValue, Metadata};
 use crate::parallel::Parallelism;
 use crate::stream::StreamReader;
 use balance::{Balance, StreamFile};
@@ -89,6 +89,11 @@ impl Report {
     /// How many of the traces are snapshots of sessions that went on.
     pub fn snapshots(&self) -> usize {
         self.checks.iter().filter(|check| check.rule == 'A' && check.left == SNAPSHOT).count()
+    }
+
+    /// Whether all that is missing are the accounts of traces of other tracers, which write none.
+    pub fn has_no_account(&self) -> bool {
+        !self.passed() && self.failures().all(|check| check.rule == 'A' && check.left.starts_with(OF_ANOTHER_TRACER))
     }
 
     /// The checks that did not pass.
@@ -144,7 +149,7 @@ fn verify_directory(
     reading: &mut Reading<'_>,
 ) -> Result<Option<Part>, ReadError> {
     let account = Account::find(directory)?;
-    report.checks.push(completeness(&directory.join(ACCOUNT_PATH), account.as_ref()));
+    report.checks.push(completeness(&directory.join(ACCOUNT_PATH), account.as_ref(), metadata));
     report.checks.extend(unchanged(&directory.join("metadata"), metadata));
     let files = stream_files(directory).map_err(|error| ReadError::io(directory, error))?;
     let file = |path: PathBuf| StreamFile {
@@ -165,7 +170,7 @@ fn verify_directory(
 /// can be checked.
 fn verify_dt(trace: &DtTrace, report: &mut Report, reading: &mut Reading<'_>) -> Result<(), ReadError> {
     let account = trace.account()?;
-    report.checks.push(completeness(trace.path(), account.as_ref()));
+    report.checks.push(completeness(trace.path(), account.as_ref(), trace.metadata()));
     report.checks.extend(unchanged(&trace.path().join("metadata"), trace.metadata()));
     for damage in trace.damage() {
         report.checks.push(Check {
@@ -222,21 +227,38 @@ fn unchanged(subject: &Path, metadata: &Metadata) -> Option<Check> {
 /// What rule A says of a snapshot.
 const SNAPSHOT: &str = "snapshot, the session goes on";
 
+/// What rule A says of the trace of another tracer.
+const OF_ANOTHER_TRACER: &str = "none: the trace is of another tracer";
+
+/// The name of the tracer, if it is not this one.
+fn other_tracer(metadata: &Metadata) -> Option<String> {
+    match metadata.env_value("tracer_name") {
+        Some(EnvValue::String(name)) if name == "tracepoint" => None,
+        Some(EnvValue::String(name)) => Some(name.clone()),
+        // Not known.
+        _ => None,
+    }
+}
+
 /// Rule A.
-fn completeness(subject: &Path, account: Option<&Account>) -> Check {
-    let found = match account {
-        Some(account) if account.complete => "complete",
-        Some(account) if account.snapshot => SNAPSHOT,
-        Some(_) => "not complete: the session had not ended when it was written",
-        None => {
+fn completeness(subject: &Path, account: Option<&Account>, metadata: &Metadata) -> Check {
+    let found = match (account, other_tracer(metadata)) {
+        (Some(account), _) if account.complete => "complete".to_owned(),
+        (Some(account), _) if account.snapshot => SNAPSHOT.to_owned(),
+        (Some(_), _) => "not complete: the session had not ended when it was written".to_owned(),
+        (None, Some(tracer)) => {
+            format!("{OF_ANOTHER_TRACER} ({tracer}), which writes none; only the packets themselves were checked")
+        }
+        (None, None) => {
             "missing: the process ended before writing its account; `tracectl recover` completes the trace of a process from its rings"
+                .to_owned()
         }
     };
     Check {
         rule: 'A',
         subject: subject.display().to_string(),
         compares: "the account = complete",
-        left: found.to_owned(),
+        left: found,
         right: "complete".to_owned(),
         pass: account.is_some_and(|account| account.complete || account.snapshot),
     }

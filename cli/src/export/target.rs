@@ -2,15 +2,11 @@
 
 use crate::failure::Failure;
 use crate::output;
+use crate::output_file;
 use fileguard::shortage_mend;
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-
-/// Stands for the standard output.
-pub(super) fn is_standard_output(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
 
 /// A new file, which has its name when it is written to its end, and `NAME.partial` before; a pipe or a device, as it is; or the standard output.
 pub(super) struct Target {
@@ -22,7 +18,7 @@ impl Target {
     /// Creates the file; what is written goes through the second value.
     pub(super) fn create(path: &Path) -> Result<(Self, Box<dyn Write>), Failure> {
         let path = path.to_owned();
-        if is_standard_output(&path) {
+        if output_file::is_standard(&path) {
             return Ok((Self { path, partial: None }, output::plain()));
         }
         let is_special = fs::metadata(&path).is_ok_and(|found| !found.is_file() && !found.is_dir());
@@ -60,7 +56,7 @@ impl Target {
                 // If it cannot be removed either, the error below still says that it was not written.
                 drop(fs::remove_file(partial));
             }
-            if is_standard_output(&self.path) || error.kind() == io::ErrorKind::BrokenPipe {
+            if output_file::is_standard(&self.path) || error.kind() == io::ErrorKind::BrokenPipe {
                 return Failure::Write(error);
             }
             let advice = match error.kind() {

@@ -4,7 +4,7 @@ use super::recorded::RecordedProcesses;
 use super::servers::Served;
 use super::unrecorded::Unrecorded;
 use crate::failure::{Failure, Outcome};
-use crate::session::acks::{report_silent, unsupported_rules_by_index};
+use crate::session::acks::{counters_json, recorded_json, report_silent, unsupported_rules_by_index};
 use crate::table::{Table, number, text};
 use crate::{message, output, units};
 use anstyle::Style;
@@ -61,9 +61,16 @@ pub(super) fn finish(
     // Rings that could not be read to the end are kept.
     let is_whole = all.iter().all(|recorded| recorded.complete || is_silent(&keys, recorded));
     // Processes that have not answered once are not waited for again.
-    session.destroy(if keys.is_empty() { timeout } else { Duration::ZERO }, is_whole)?;
-    let mut failures: Vec<_> = waited.acks.iter().filter_map(super::refusal).collect();
-    let (notes, unsupported) = unsupported_rules(&waited.acks);
+    let removed = session.destroy(if keys.is_empty() { timeout } else { Duration::ZERO }, is_whole)?;
+    let mut failures = Vec::new();
+    let (mut notes, unsupported) = unsupported_rules(&waited.acks);
+    if !removed.dead.is_empty() {
+        let rings = message::counted(removed.dead.len() as u64, "process");
+        notes.push(format!(
+            "the rings of {rings} are kept: events that are called lost may be in them; `tracectl recover {} -o OUT` reads them",
+            session.name()
+        ));
+    }
     failures.extend(unsupported);
     // A process may have begun and ended since the last look at the refused ones.
     for (process, reason) in
@@ -104,6 +111,9 @@ pub(super) fn finish(
     }
     let is_recorded = |process| by_process.get(process).is_some_and(|recorded| !is_unrecorded(recorded));
     let unrecorded = unrecorded.without(is_recorded);
+    // The others are named with the same reason as processes that were not recorded.
+    let refused = acks.iter().filter(|ack| !unrecorded.has(ack.process)).filter_map(super::refusal);
+    failures.splice(0..0, refused);
     let died = !died.is_empty() || !recovered.is_empty();
     let is_full = all.iter().any(|recorded| recorded.is_full);
     let served = Served::of(&all);
@@ -208,6 +218,8 @@ impl Report {
         let counters = self.counters();
         let mut text_out = output::styled();
         let outputs = self.outputs(out);
+        // Nothing was written there.
+        let outputs: Vec<_> = outputs.into_iter().filter(|output| size(output) > 0).collect();
         let (events, lost, processes) = (counters.kept(), counters.total_lost(), self.processes());
         let plural = if processes == 1 { "process" } else { "processes" };
         match &self.kernel {
@@ -249,7 +261,7 @@ impl Report {
             writeln!(text_out, "  process {} died; {} of its events were recovered", process.pid, process.records)?;
         }
         let traces: Vec<_> = outputs.iter().filter(|output| output.exists() && !is_text(output)).collect();
-        if counters.recorded > 0 && !traces.is_empty() {
+        if events > 0 && !traces.is_empty() {
             let paths: Vec<_> = traces.iter().map(|path| path.display().to_string()).collect();
             writeln!(text_out, "view them with: tracectl view {}", paths.join(" "))?;
             if let Some(out) = out.filter(|out| out.exists()) {
@@ -266,7 +278,10 @@ impl Report {
     fn outputs(&self, out: Option<&Path>) -> Vec<PathBuf> {
         let own = self.acks.iter().flat_map(|ack| &ack.outputs);
         let of_kernel = self.kernel.iter().flat_map(|kernel| &kernel.outputs);
-        let recovered = self.recovered.iter().map(|process| &process.output).chain(of_kernel);
+        // What was streamed is in no output here.
+        let recovered =
+            self.recovered.iter().map(|process| &process.output).filter(|output| !output.as_os_str().is_empty());
+        let recovered = recovered.chain(of_kernel);
         let mut outputs: Vec<PathBuf> = out.map(Path::to_owned).into_iter().collect();
         for output in own.chain(recovered) {
             if !outputs.contains(output) && out.is_none_or(|out| !output.starts_with(out)) {
@@ -282,10 +297,10 @@ impl Report {
         output::json(&json!({
             "path": out.map(Path::to_string_lossy),
             "outputs": self.outputs(out).iter().map(|output| output.to_string_lossy()).collect::<Vec<_>>(),
-            "counters": counters,
+            "counters": counters_json(&counters),
             "recorded": counters.kept(),
             "lost": counters.total_lost(),
-            "processes": self.acks,
+            "processes": self.acks.iter().map(recorded_json).collect::<Vec<_>>(),
             "recovered": self.recovered,
             "kernel": self.kernel.as_ref().map(kernel_json),
             "served": self.served.iter().map(Served::json).collect::<Vec<_>>(),
@@ -302,7 +317,7 @@ impl Report {
 fn kernel_json(kernel: &KernelRecorded) -> Value {
     let event = |(name, [fired, recorded, lost]): &(String, [u64; 3])| json!({ "name": name, "fired": fired, "recorded": recorded, "lost": lost });
     json!({
-        "counters": kernel.counters,
+        "counters": counters_json(&kernel.counters),
         "events": kernel.events.iter().map(event).collect::<Vec<_>>(),
         "lost_by_cpu": kernel.lost_by_cpu.iter().map(|(cpu, lost)| json!({ "cpu": cpu, "lost": lost })).collect::<Vec<_>>(),
         "outputs": kernel.outputs.iter().map(|output| output.to_string_lossy()).collect::<Vec<_>>(),
@@ -341,6 +356,13 @@ fn size(dir: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_streamed_process_that_died_has_no_output_here() {
+        let report = Report { recovered: vec![RecoveredProcess::default()], ..Report::default() };
+        assert!(report.outputs(None).is_empty());
+        assert_eq!(report.outputs(Some(Path::new("out"))), [Path::new("out")]);
+    }
 
     #[test]
     fn a_filter_that_fits_one_program_is_no_failure() -> Result<(), serde_json::Error> {

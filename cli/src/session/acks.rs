@@ -3,9 +3,9 @@
 use super::ChangeArguments;
 use crate::failure::{Failure, Outcome};
 use crate::{message, output};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io;
-use tracepoint_control::{Ack, AckState, Application, NamedSession, RuleAck};
+use tracepoint_control::{Ack, AckState, Application, Counters, NamedSession, RuleAck};
 
 /// Waits until the processes have applied a generation of a session, and reports their failures.
 pub(crate) fn wait(session: &NamedSession<'_>, generation: u64, change: &ChangeArguments) -> Result<Outcome, Failure> {
@@ -24,9 +24,40 @@ pub(crate) fn write_json(session: &str, complete: bool, acks: &[Ack], silent: &[
     output::json(&json!({
         "session": session,
         "complete": complete,
-        "processes": acks,
+        "processes": acks.iter().map(as_json).collect::<Vec<_>>(),
         "silent": silent.iter().map(|process| process.info().pid).collect::<Vec<_>>(),
     }))
+}
+
+/// Counters as JSON, in which `recorded` are the events that are kept, as in tables: with all that were lost, filtered and suppressed, they are those
+/// that fired.
+pub(crate) fn counters_json(counters: &Counters) -> Value {
+    let mut object = json!(counters);
+    object["recorded"] = json!(counters.kept());
+    object
+}
+
+/// An acknowledgement as JSON, with these counters.
+pub(crate) fn recorded_json(ack: &Ack) -> Value {
+    let mut object = json!(ack);
+    object["counters"] = counters_json(&ack.counters);
+    let channels = ack.channels.iter().map(|(channel, counters)| (channel.clone(), counters_json(counters)));
+    if !ack.channels.is_empty() {
+        object["channels"] = Value::Object(channels.collect());
+    }
+    object
+}
+
+/// The same of a session that goes on. The counters of a process that died are those of its last answer, which may be old: they are not its
+/// `counters`.
+pub(crate) fn as_json(ack: &Ack) -> Value {
+    let mut object = recorded_json(ack);
+    if ack.state == AckState::Dead {
+        let last = std::mem::take(&mut object["counters"]);
+        object["last_counters"] = last;
+        object["channels"] = Value::Null;
+    }
+    object
 }
 
 /// Reports the processes that have not answered.

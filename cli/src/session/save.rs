@@ -1,11 +1,10 @@
 //! `tracectl save`: writes the description of a session to a file.
 
 use super::SessionArguments;
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
-use crate::output;
+use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::{output, output_file};
 use clap::Args;
-use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tracepoint_control::ControlError;
 
 /// Writes the description of a session to a file, for `tracectl load`
@@ -19,7 +18,7 @@ Examples:
 pub(crate) struct Save {
     #[command(flatten)]
     session: SessionArguments,
-    /// The file [default: the standard output]
+    /// The file; `-` is the standard output, which is the default
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Write the description as one JSON object, which `tracectl load` does not read
@@ -36,14 +35,7 @@ impl Save {
             return Ok(Outcome::Success);
         }
         let text = spec.to_toml().map_err(|error| ControlError::Spec { session: name.clone(), error })?;
-        if let Some(file) = &self.file {
-            let failed = |error| Failure::Refused(format!("cannot write {}: {error}", file.display()));
-            std::fs::write(file, text).map_err(failed)?;
-        } else {
-            let mut out = output::raw();
-            out.write_all(text.as_bytes())?;
-            out.flush()?;
-        }
+        output_file::write(self.file.as_deref().unwrap_or(Path::new("-")), text.as_bytes())?;
         Ok(Outcome::Success)
     }
 }

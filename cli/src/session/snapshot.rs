@@ -1,11 +1,12 @@
 //! `tracectl snapshot`: writes the current contents of a session's rings.
 
 use super::SessionArguments;
-use crate::failure::{EXIT_CODES, VerbResult};
+use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use crate::recover::Recover;
 use clap::Args;
 use std::path::PathBuf;
-use tracepoint_control::ControlError;
+use tracepoint_control::{ControlError, RuleStatistic, SessionSpec};
+use tracepoint_reader::RecoverError;
 
 /// Writes the current contents of a session's rings, of running processes and of those that died
 ///
@@ -32,12 +33,34 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     pub(crate) fn run(&self) -> VerbResult {
         let controller = self.session.controller()?;
+        let mut computes = false;
         let path = match controller.session(&self.session.name) {
             Err(error @ ControlError::InCode { .. }) => {
                 controller.session_directory(&self.session.name).ok_or(error)?
             }
-            session => session?.path(),
+            session => {
+                let session = session?;
+                // A damaged session may have rings.
+                computes = session.spec().is_ok_and(|spec| computes_only(&spec));
+                session.path()
+            }
         };
-        Recover::snapshot(path, self.output.clone(), self.json).run()
+        match Recover::snapshot(path, self.output.clone(), self.json).run() {
+            Err(Failure::Recover(RecoverError::NoRings { .. } | RecoverError::NotBegun { .. })) if computes => {
+                let name = &self.session.name;
+                Err(Failure::Refused(format!(
+                    "the session {name} has no rings: its rules only compute; `tracectl stat -s {name}` shows the numbers, and \
+                     `tracectl enable {name} -e RULE` records events"
+                )))
+            }
+            other => other,
+        }
     }
+}
+
+/// Whether the rules of a session compute statistics, and record nothing.
+fn computes_only(spec: &SessionSpec) -> bool {
+    let mut rules = spec.rules().flatten().filter(|rule| !rule.excludes()).peekable();
+    let computes = |text: &String| matches!(text.parse(), Ok(RuleStatistic::Compute(_)));
+    rules.peek().is_some() && rules.all(|rule| !rule.record && rule.statistic.as_ref().is_some_and(computes))
 }

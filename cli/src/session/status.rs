@@ -1,6 +1,6 @@
 //! `tracectl status`: the state and counters of sessions.
 
-use super::acks::report_silent;
+use super::acks::{self, report_silent};
 use super::outputs::describe;
 use super::{WaitArguments, channels, controller, in_code, leftover};
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
@@ -148,11 +148,15 @@ fn write_counters(out: &mut impl Write, acks: &[Ack], generation: u64) -> io::Re
         [counters.kept(), counters.filtered, counters.suppressed, counters.total_lost()].map(number)
     };
     for ack in acks {
+        // Its last answer may be old, and none of its numbers is that of now.
+        let is_known = ack.state != AckState::Dead;
+        let known = |cell| if is_known { cell } else { number("-") };
         let process =
             [text(format!("{} {}", ack.process.pid, ack.name)), text(state(ack, generation)), number(ack.events)];
         let size = number(units::bytes(ack.counters.bytes));
-        table.row(Style::new(), process.into_iter().chain(counts(&ack.counters)).chain([size]));
-        for (channel, counters) in &ack.channels {
+        let counted = counts(&ack.counters).into_iter().chain([size]).map(known);
+        table.row(Style::new(), process.into_iter().chain(counted));
+        for (channel, counters) in ack.channels.iter().filter(|_| is_known) {
             let channel = [text(format!("  channel {channel}")), text(""), text("")];
             table.row(Style::new(), channel.into_iter().chain(counts(counters)));
         }
@@ -176,10 +180,11 @@ fn state(ack: &Ack, generation: u64) -> &'static str {
 fn details(ack: &Ack, generation: u64, memory: u64) -> Vec<String> {
     let mut lines = Vec::new();
     if ack.state == AckState::Dead {
-        lines.push(
-            "it died while it recorded; `tracectl snapshot` and `tracectl recover` read what is in its rings"
-                .to_owned(),
-        );
+        lines.push(format!(
+            "it died while it recorded; `tracectl snapshot` and `tracectl recover` read what is in its rings and count it; its last \
+             answer was: {}",
+            ack.counters
+        ));
     } else if ack.generation < generation && ack.state != AckState::Ended {
         lines.push(format!("it has acknowledged generation {}, and not the newer ones yet", ack.generation));
     }
@@ -197,7 +202,8 @@ fn details(ack: &Ack, generation: u64, memory: u64) -> Vec<String> {
             ack.overflowed
         ));
     }
-    let lost: Vec<_> = ack.counters.lost.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+    let lost = ack.counters.lost.iter().filter(|_| ack.state != AckState::Dead);
+    let lost: Vec<_> = lost.map(|(reason, count)| format!("{reason} {count}")).collect();
     if !lost.is_empty() {
         lines.push(format!("lost: {}", lost.join(", ")));
     }
@@ -265,7 +271,7 @@ fn as_json(session: &NamedSession<'_>) -> Result<Value, Failure> {
         "budget": spec.budget,
         "limits": spec.limits,
         "rules": rules,
-        "processes": session.acks()?,
+        "processes": session.acks()?.iter().map(acks::as_json).collect::<Vec<_>>(),
         "rings_of_dead": session.rings_of_dead()?.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
     }))
 }

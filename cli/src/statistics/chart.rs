@@ -14,7 +14,7 @@ const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 /// A value for people: of a duration, with its unit.
 pub(crate) fn value(value: f64, is_duration: bool) -> String {
     if !is_duration {
-        return if value.fract() == 0.0 && value.abs() < 1e15 { format!("{value:.0}") } else { format!("{value:.4e}") };
+        return plain(value);
     }
     let (unit, scale) =
         [("s", 1e9), ("ms", 1e6), ("us", 1e3)].into_iter().find(|(_, scale)| value >= *scale).unwrap_or(("ns", 1.0));
@@ -27,6 +27,20 @@ pub(crate) fn value(value: f64, is_duration: bool) -> String {
         2
     };
     format!("{scaled:.digits$}{unit}")
+}
+
+/// A number with five significant digits, those of integers all; with an exponent only if it is very small or large.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most nine")]
+fn plain(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        return format!("{value:.0}");
+    }
+    if !(1e-5..1e15).contains(&value.abs()) {
+        return format!("{value:.4e}");
+    }
+    let digits = (4.0 - value.abs().log10().floor()).max(0.0) as usize;
+    let text = format!("{value:.digits$}");
+    if digits == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
 }
 
 /// A percentile for people, 0 being the minimum and 100 the maximum: integers in full, and both ends of fractional numbers; `None` without values.
@@ -87,6 +101,18 @@ mod tests {
         {
             assert_eq!(value(ns, true), text);
         }
-        assert_eq!((value(512.0, false).as_str(), value(0.25, false).as_str()), ("512", "2.5000e-1"));
+        for (number, text) in [
+            (512.0, "512"),
+            (0.25, "0.25"),
+            (0.5, "0.5"),
+            (1004.1234, "1004.1"),
+            (123_456.7, "123457"),
+            (0.000_123_456, "0.00012346"),
+            (-2.5, "-2.5"),
+            (1.25e-7, "1.2500e-7"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(value(number, false), text);
+        }
     }
 }

@@ -7,6 +7,7 @@ use super::svg::{Anchor, Axis, Picture, WIDTH};
 use super::text::named;
 use crate::failure::Failure;
 use crate::message;
+use crate::output_file;
 use std::path::Path;
 use tracepoint_probes::Snapshot;
 use tracepoint_probes::snapshot::{Bucket, Distribution, Results, Rows};
@@ -40,7 +41,7 @@ pub(super) fn draw(
     let note = format!("{source}: {}{more}", message::counted(count, "value"));
     let subject = Subject { title: &snapshot.statistic, note: &note, is_duration };
     let picture = map.map_or_else(|| subject.histograms(&rows), |map| subject.heat_map(map));
-    std::fs::write(file, picture).map_err(|error| Failure::Refused(format!("cannot write {}: {error}", file.display())))
+    output_file::write(file, picture.as_bytes())
 }
 
 /// What a picture is of.

@@ -112,6 +112,7 @@ fn a_browser_shows_what_the_account_has() {
     let written = json_of(&["report", "--json", directory, "-o", page.to_str().unwrap()]);
     let text = std::fs::read_to_string(&page).unwrap();
     assert!(text.len() < 16 << 20 && written["bytes"] == text.len(), "{written}");
+    assert!(tracectl(&["report", directory, "-o", "-"]).starts_with("<!"));
     // The only address is the name of SVG's namespace: it loads nothing.
     assert_eq!(text.matches("://").count(), 1);
 

@@ -46,6 +46,15 @@ fn a_name_that_is_too_long_and_a_refused_port_are_told() {
         // The events of its two threads.
         assert!(told.contains("\n0 events of 1 process, 20 lost (100.0 %)\n"), "{told}");
     }
+    // Nothing is kept, and the rings still have the events.
+    let mut command = Command::new(TRACECTL);
+    command.args(["record", "-e", "network:*", "--retry", "200ms", "-o", "both", "--stream", &free.to_string(), "--"]);
+    command.arg(own).args([test, "--exact"]).current_dir(place).env("TRACEPOINT_RUN_DIR", place.join("run"));
+    let output = command.env(TRACED, "10 100").output().unwrap();
+    let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    println!("{told}");
+    assert!(told.contains("0 events of 1 process, 20 lost") && !told.contains("view them with"), "{told}");
+    assert!(told.contains("tracectl recover record-"), "{told}");
 }
 
 /// A collector on a file system of its own, which is full but for a little room.

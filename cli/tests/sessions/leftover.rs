@@ -78,16 +78,27 @@ fn a_killed_process_is_shown_as_dead() -> Outcome {
     let (_stays, dies) = (place.start(test), place.start(test));
     place.well(&["create", "flight", "-e", "shop:paid", "--start"]);
     let pid = dies.0.id();
+    // The last answer of the process; it goes on recording.
+    place.well(&["status"]);
     drop(dies);
     let shown = place.well(&["status"]);
     let row = shown.lines().find(|line| line.starts_with(&format!("  {pid} "))).ok_or("no row")?;
     let words: Vec<_> = row.split_whitespace().collect();
-    assert_eq!(words[2..4], ["dead", "0"], "{shown}");
-    assert!(shown.contains(&format!("process {pid}: it died while it recorded")), "{shown}");
+    assert_eq!(words[2..], ["dead", "0", "-", "-", "-", "-", "-"], "{shown}");
+    let told = shown.lines().find(|line| line.contains(&format!("process {pid}: it died while it recorded")));
+    assert!(told.is_some_and(|line| line.contains("its last answer was: ") && line.contains(" recorded")), "{shown}");
     let report: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json"]))?;
     let states = report["sessions"][0]["processes"].as_array().ok_or("no processes")?.iter();
     let mut states: Vec<_> = states.map(|process| process["state"].as_str().unwrap_or_default()).collect();
     states.sort_unstable();
+    for process in report["sessions"][0]["processes"].as_array().ok_or("no processes")? {
+        let is_dead = process["state"] == "dead";
+        assert_eq!(
+            (process["counters"].is_null(), process["last_counters"].is_null()),
+            (is_dead, !is_dead),
+            "{process}"
+        );
+    }
     assert_eq!(states, ["dead", "recording"]);
     let listed = place.well(&["list"]);
     let mut lines = listed.lines().skip_while(|line| !line.starts_with(&format!("{pid} ")));

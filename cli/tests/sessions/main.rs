@@ -583,8 +583,8 @@ fn a_stopped_process_is_named_and_does_not_hang_the_command() -> Outcome {
     // So do the verbs that show numbers: none are computed, or only those of the other process.
     place.well(&["create", "numbers", "-e", "shop:paid", "--statistic", "hist(cents)", "--start", "--pid", &other]);
     place.well(&["destroy", "numbers"]);
-    let numbers = ["create", "numbers", "-e", "shop:paid", "--statistic", "hist(cents)", "--start"];
-    assert_eq!(place.tracectl(&[&numbers[..], &["--timeout", "10ms", "--pid", &stopped]].concat()).0, Some(1));
+    let create = ["create", "numbers", "-e", "shop:paid", "--statistic", "hist(cents)", "--start"];
+    assert_eq!(place.tracectl(&[&create[..], &["--timeout", "10ms", "--pid", &stopped]].concat()).0, Some(1));
     let once = ["--once", "--interval", "10ms", "--timeout", "10ms"];
     for (arguments, is_shown) in [
         (&["stat", "-p", &stopped, "shop:*"][..], false),

@@ -215,6 +215,11 @@ fn the_largest_size_holds_for_all_processes_together() -> Outcome {
     // The first and last packets of streams come on top.
     assert!(bytes > MOST / 2 && bytes < MOST + (64 << 10), "{bytes}");
     assert!(report["counters"]["lost"]["sink"].as_u64() > Some(0), "{report}");
+    // One number has one name.
+    let processes = report["processes"].as_array().ok_or("no processes")?.iter();
+    let each: Option<u64> = processes.map(|process| process["counters"]["recorded"].as_u64()).sum();
+    assert_eq!(report["counters"]["recorded"], report["recorded"], "{report}");
+    assert_eq!(each, report["recorded"].as_u64(), "{report}");
     verified(&place, "out");
     Ok(())
 }

@@ -150,6 +150,11 @@ fn a_session_computes_until_it_is_destroyed() -> Outcome {
     let status: Value = serde_json::from_str(&place.well(&["status", "--json", "numbers"]))?;
     assert_eq!(status["sessions"][0]["processes"][0]["statistics"], 4);
     let saved = place.well(&["save", "numbers"]);
+    assert_eq!(place.well(&["save", "numbers", "-"]), saved);
+    assert!(place.well(&["hist", "cents", "-s", "numbers", "-o", "-", "--once"]).starts_with("<svg"));
+    assert!(!place.path("-").exists());
+    let refused = place.refused(&["snapshot", "numbers", "-o", "out"]);
+    assert!(refused.contains("the session numbers has no rings: its rules only compute"), "{refused}");
     assert!(saved.contains("statistic = \"top(cents, 2)\""), "{saved}");
 
     let out = place.well(&["stat", "-s", "numbers", "--interval", "100ms", "--count", "2"]);

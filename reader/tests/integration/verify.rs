@@ -266,4 +266,14 @@ fn a_missing_or_unfinished_account_is_found() {
     let failures: Vec<_> = report.failures().collect();
     assert_eq!(failures.len(), 1);
     assert!(failures[0].left.contains("the process ended before writing its account"));
+    assert!(!report.has_no_account());
+
+    let metadata = directory.path().join("metadata");
+    let text = fs::read_to_string(&metadata).unwrap();
+    let other = text.replacen("env {", "env { tracer_name = \"lttng-ust\";", 1);
+    assert_ne!(text, other);
+    fs::write(&metadata, other).unwrap();
+    let report = verify(directory.path()).unwrap();
+    let said = &report.failures().next().unwrap().left;
+    assert!(report.has_no_account() && said.contains("another tracer (lttng-ust), which writes none"), "{said}");
 }
