@@ -190,6 +190,10 @@ impl Worker {
         let (Ok(woken), Ok(bell), true) = (self.stop.waker.source(), self.bell.source(), self.is_open()) else {
             return if self.stop.is_requested() { Wakeup::Stopped } else { Wakeup::Closed };
         };
+        // A scan may have taken what the request has written to the pipe.
+        if self.stop.is_requested() {
+            return Wakeup::Stopped;
+        }
         let owners = self.active.values().filter_map(ActiveSession::owner).filter(|_| self.scan_complete);
         let own = [woken.as_fd(), bell.as_fd()];
         let mut fds: Vec<_> = own.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into();

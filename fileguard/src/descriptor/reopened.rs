@@ -123,15 +123,13 @@ impl Reopened<OwnedFd> {
     /// If it cannot be opened.
     pub fn file(&self, name: &str, flags: OFlags, mode: Mode) -> io::Result<Checked<File>> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let open = |flags, mode| {
-            let opened = self.at(|fd| openat(fd, name, flags, mode))?;
-            Checked::opened(File::from(opened), flags)
-        };
-        match open(flags, mode) {
+        let open = |flags, mode| self.at(|fd| openat(fd, name, flags, mode)).map(File::from);
+        match Checked::opened(open(flags, mode)?, flags) {
             // The file exists by now.
             Err(error) if is_closed(&error) => {
                 pause();
-                retried(|| open(flags.difference(OFlags::CREATE | OFlags::EXCL), Mode::empty()))
+                let flags = flags.difference(OFlags::CREATE | OFlags::EXCL);
+                retried(|| Checked::opened(open(flags, Mode::empty())?, flags))
             }
             opened => opened,
         }

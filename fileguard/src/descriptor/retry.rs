@@ -5,10 +5,10 @@ use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How often a call is made that meets a closed descriptor.
-const TRIES: u32 = 100;
+/// For how long a call is made again that meets a closed descriptor.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// How long a thread that has met a closed descriptor waits before it opens another one, in milliseconds.
 const PAUSE: u64 = 10;
 /// For how long threads wait no longer than a millisecond after that, in milliseconds.
@@ -19,19 +19,20 @@ const REST: u64 = 100;
 #[error("the program has closed the tracer's file descriptor {0}")]
 pub(super) struct Closed(pub(super) i32);
 
-/// Calls this until the program does not close a descriptor meanwhile, a bounded number of times: a program that closes all takes a while.
+/// Calls this until the program does not close a descriptor meanwhile, for at most 2 s: a program that closes all takes a while, and may be
+/// scheduled away.
 ///
 /// # Errors
 ///
 /// Those of the call.
 pub fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
-    for _ in 1..TRIES {
+    let mut began = None;
+    loop {
         match call() {
-            Err(error) if is_closed(&error) => pause(),
+            Err(error) if is_closed(&error) && began.get_or_insert_with(Instant::now).elapsed() < PATIENCE => pause(),
             outcome => return outcome,
         }
     }
-    call()
 }
 
 /// Whether an error says that the program has closed a descriptor, before its check or behind it.

@@ -125,7 +125,7 @@ mod tests {
             Arc::new(StringArray::from(vec![Some("\u{1b}]0;x\u{7}\u{9b}\u{7f}\u{202e}\n| é |"), None]));
         let rows = RecordBatch::try_from_iter_with_nullable([("a\u{1b}[2J", texts, true)])?;
         let escaped = r"\u{1b}]0;x\u{7}\u{9b}\u{7f}\u{202e}\n| é |";
-        let table = as_table(&[rows.clone()])?;
+        let table = as_table(std::slice::from_ref(&rows))?;
         let lines: Vec<_> = table.lines().collect();
         assert_eq!((lines.len(), lines[3]), (6, &*format!("| {escaped} |")), "{table}");
         assert!(lines[1].starts_with(r"| a\u{1b}[2J ") && lines[4].starts_with("| NULL "), "{table}");
