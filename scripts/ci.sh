@@ -52,7 +52,7 @@ step --disk 4 --needs valgrind --needs gdb --needs perf matrix scripts/matrix.sh
 step --disk 3 kills scripts/kills.sh ${long}
 step --long --disk 3 chaos scripts/chaos.sh --long
 step --long --disk 4 soak scripts/soak.sh --long
-step --disk 3 service scripts/service.sh
+step --long --disk 3 service scripts/service.sh
 step --long --disk 4 --needs valgrind peers scripts/peers.sh --quick --no-counts
 step --disk 3 --needs valgrind budgets scripts/budgets.sh
 step --disk 3 --needs valgrind helgrind scripts/helgrind.sh
