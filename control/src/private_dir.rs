@@ -17,7 +17,7 @@ use crate::group::{group, shared};
 use fileguard::{Checked, Reopened};
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, Stat, Timestamps, UTIME_NOW, chmodat, chownat, fchmod, fchown, fstat, futimens,
-    mkdirat, mknodat, renameat, statat, unlinkat, utimensat,
+    mkdirat, mknodat, renameat, statat, utimensat,
 };
 use rustix::process::{Resource, getrlimit};
 use rustix::time::Timespec;
@@ -310,12 +310,12 @@ impl PrivateDir {
 
     /// Removes the file `name`; ignores errors.
     pub(crate) fn remove_file(&self, name: &str) {
-        let _ = self.open.at(|fd| unlinkat(fd, name, AtFlags::empty()));
+        let _ = self.open.remove_file(name);
     }
 
     /// Removes the directory `name` if it is empty; ignores errors.
     pub(crate) fn remove_empty(&self, name: &str) {
-        let _ = self.open.at(|fd| unlinkat(fd, name, AtFlags::REMOVEDIR));
+        let _ = self.open.remove_directory(name);
     }
 
     /// Removes the directory `name` with its files, if it exists.

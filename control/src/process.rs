@@ -140,7 +140,7 @@ pub(crate) fn started_at(pid: u32) -> Option<u64> {
     if has_ended(stat) { None } else { start_time(stat) }
 }
 
-/// Reads a `stat` file by three system calls: recorders do so in each round.
+/// Reads a `stat` file by one `read`, without an allocation: recorders do so in each round.
 fn read_stat<'a>(path: &str, bytes: &'a mut [u8; STAT]) -> Option<&'a [u8]> {
     let length = File::open(path).and_then(Checked::of).and_then(|file| (&*file).read(bytes)).ok()?;
     Some(&bytes[..length])

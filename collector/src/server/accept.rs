@@ -1,7 +1,7 @@
 //! Accepting connections, of which there is a limit for each kind.
 //!
-//! An address has its [share](crate::shares) of them. A connection is half-open until it has shown what it is for. Half-open connections keep nobody out:
-//! where no place is left for an address, its new connection takes that of the oldest half-open one of the address with the most of these. It does so as far
+//! An address has its [share](crate::shares) of them. A connection is half-open until it has shown what it is for. Half-open connections are closed for
+//! others: where no place is left for an address, its new connection takes that of the oldest half-open one of the address with the most of these. It does so as far
 //! as the address would have a share if the others had no half-open connection; beyond that, it takes the place of the oldest half-open one of its own
 //! address. So a new connection is closed for others only if its address has as many half-open ones as any other, and as many more are opened
 //! before it has said what it wants. Connections with a session are never closed for others.

@@ -126,7 +126,7 @@ fn only_who_has_the_key_gets_a_session() {
     assert!(messages.iter().any(|message| message.contains("is not that of the collector")), "{messages:?}");
 }
 
-/// HELLO is no proof: whoever can connect may say it.
+/// Any peer that can connect can send HELLO: it proves no key.
 #[test]
 fn senders_without_the_key_do_not_keep_others_out() {
     let place = TempDir::new_in("/dev/shm").expect("a directory");

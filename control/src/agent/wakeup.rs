@@ -30,7 +30,7 @@ impl Stop {
     }
 
     pub(super) fn request(&self) {
-        // Relaxed: publishes nothing else. The thread looks when the pipe has woken it.
+        // Relaxed: publishes nothing else. The thread looks behind each read and each poll of the pipe, whose lock orders this store before them.
         self.requested.store(true, Ordering::Relaxed);
         self.waker.wake();
     }

@@ -454,6 +454,18 @@ impl Worker {
 mod tests {
     use super::*;
 
+    /// A stop was requested while the agent was scanning.
+    #[test]
+    fn a_request_to_stop_is_seen_when_a_scan_has_emptied_the_pipe() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir()?;
+        let run_dir = RunDir::at(temp.path())?;
+        let worker = Worker::new(&run_dir, Stop::new()?)?;
+        worker.stop.request();
+        worker.stop.waker.clear();
+        assert_eq!(worker.wait(), Wakeup::Stopped);
+        Ok(())
+    }
+
     /// This happens when the thread cannot be created.
     #[test]
     fn an_agent_that_never_runs_leaves_no_entry() -> Result<(), Box<dyn std::error::Error>> {

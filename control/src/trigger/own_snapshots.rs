@@ -12,19 +12,16 @@
 
 use crate::private_dir::Author;
 use crate::spec::{Do, TriggerSpec};
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat, fstat, openat, unlinkat};
-use rustix::io::Errno;
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use fileguard::Reopened;
+use rustix::fs::{Mode, OFlags, Stat, fstat};
+use std::ffi::OsStr;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// The file that tells which trigger has taken a snapshot.
 const MARK: &str = ".trigger";
-const OPEN_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// The snapshots of a trigger.
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +36,9 @@ pub(super) struct OwnSnapshots<'a> {
 impl OwnSnapshots<'_> {
     /// Marks a new directory as a snapshot of the trigger.
     pub(super) fn mark(&self, directory: &Path) -> io::Result<()> {
-        let mut file = File::options().write(true).create_new(true).mode(0o600).open(directory.join(MARK))?;
-        file.write_all(self.text().as_bytes())
+        let directory: Reopened<OwnedFd> = Reopened::open(directory, OFlags::DIRECTORY)?;
+        let mark = directory.file(MARK, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, Mode::RUSR | Mode::WUSR)?;
+        (&*mark).write_all(self.text().as_bytes())
     }
 
     /// Removes a directory that the state names, if it is a snapshot of the trigger. Ignores errors.
@@ -53,23 +51,22 @@ impl OwnSnapshots<'_> {
     }
 
     fn remove_from(&self, output: &Path, name: &OsStr) -> io::Result<()> {
-        let output = rustix::fs::open(output, OPEN_DIR, Mode::empty())?;
-        let snapshot = openat(&output, name, OPEN_DIR | OFlags::NOFOLLOW, Mode::empty())?;
+        let output: Reopened<OwnedFd> = Reopened::open(output, OFlags::DIRECTORY)?;
+        let snapshot = output.subdirectory(name)?;
         if self.has_made(&snapshot)? {
-            remove_contents(&snapshot)?;
-            unlinkat(&output, name, AtFlags::REMOVEDIR)?;
+            snapshot.remove_contents()?;
+            output.remove_directory(name)?;
         }
         Ok(())
     }
 
-    fn has_made(&self, snapshot: &OwnedFd) -> io::Result<bool> {
-        if !is_own(&fstat(snapshot)?) {
+    fn has_made(&self, snapshot: &Reopened<OwnedFd>) -> io::Result<bool> {
+        if !is_own(&snapshot.at(|fd| fstat(fd))?) {
             return Ok(false);
         }
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let (mark, own) = (File::from(openat(snapshot, MARK, flags, Mode::empty())?), self.text());
+        let (mark, own) = (snapshot.file(MARK, OFlags::RDONLY, Mode::empty())?, self.text());
         let mut text = Vec::new();
-        (&mark).take(own.len() as u64 + 1).read_to_end(&mut text)?;
+        (&*mark).take(own.len() as u64 + 1).read_to_end(&mut text)?;
         Ok(is_own(&fstat(&mark)?) && text == own.as_bytes())
     }
 
@@ -89,29 +86,6 @@ fn is_name(name: &OsStr) -> bool {
     let name = name.strip_prefix(b".").and_then(|name| name.strip_suffix(b".new")).unwrap_or(name);
     let is_part = |byte: &u8| byte.is_ascii_digit() || b"-TZ.".contains(byte);
     name.first().is_some_and(u8::is_ascii_digit) && name.iter().all(is_part)
-}
-
-fn remove_contents(directory: &OwnedFd) -> io::Result<()> {
-    for name in names(directory)? {
-        match unlinkat(directory, &name, AtFlags::empty()) {
-            Err(Errno::ISDIR | Errno::PERM) => {
-                let inner = openat(directory, &name, OPEN_DIR | OFlags::NOFOLLOW, Mode::empty())?;
-                remove_contents(&inner)?;
-                unlinkat(directory, &name, AtFlags::REMOVEDIR)?;
-            }
-            removed => removed?,
-        }
-    }
-    Ok(())
-}
-
-fn names(directory: impl AsFd) -> io::Result<Vec<OsString>> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(directory)? {
-        let name = entry?.file_name().to_bytes().to_vec();
-        names.extend((name != b"." && name != b"..").then(|| OsString::from_vec(name)));
-    }
-    Ok(names)
 }
 
 #[cfg(test)]

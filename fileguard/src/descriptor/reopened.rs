@@ -3,13 +3,17 @@
 use super::checked::Checked;
 use super::kept::{Descriptor, Identity, Kept};
 use super::retry::{is_closed, pause, retried};
-use rustix::fs::{Mode, OFlags, openat};
-use std::ffi::OsString;
+use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// How a directory in a directory is opened.
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
 
 /// What opens a file again does with it before it is used, such as locking it.
 type Prepare<T> = fn(&T) -> io::Result<()>;
@@ -121,7 +125,8 @@ impl Reopened<OwnedFd> {
     /// # Errors
     ///
     /// If it cannot be opened.
-    pub fn file(&self, name: &str, flags: OFlags, mode: Mode) -> io::Result<Checked<File>> {
+    pub fn file(&self, name: impl AsRef<OsStr>, flags: OFlags, mode: Mode) -> io::Result<Checked<File>> {
+        let name = name.as_ref();
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let open = |flags, mode| self.at(|fd| openat(fd, name, flags, mode)).map(File::from);
         match Checked::opened(open(flags, mode)?, flags) {
@@ -135,14 +140,62 @@ impl Reopened<OwnedFd> {
         }
     }
 
-    /// Opens a directory in the directory.
+    /// Opens a directory in the directory, without following a symbolic link.
     ///
     /// # Errors
     ///
     /// If it cannot be opened.
-    pub fn directory(&self, name: &str) -> io::Result<Checked<OwnedFd>> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        retried(|| Checked::opened(self.at(|fd| openat(fd, name, flags, Mode::empty()))?, flags))
+    pub fn directory(&self, name: impl AsRef<OsStr>) -> io::Result<Checked<OwnedFd>> {
+        let flags = DIRECTORY | OFlags::CLOEXEC;
+        retried(|| Checked::opened(self.at(|fd| openat(fd, name.as_ref(), flags, Mode::empty()))?, flags))
+    }
+
+    /// Opens a directory in the directory, without following a symbolic link, to be kept for longer.
+    ///
+    /// # Errors
+    ///
+    /// As [`directory`](Self::directory).
+    pub fn subdirectory(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
+        let name = name.as_ref();
+        Self::keeping(self.directory(name)?, &self.path.join(name), DIRECTORY)
+    }
+
+    /// Removes a file of the directory.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be removed.
+    pub fn remove_file(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        self.at(|fd| unlinkat(fd, name.as_ref(), AtFlags::empty()))
+    }
+
+    /// Removes an empty directory of the directory.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be removed.
+    pub fn remove_directory(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        self.at(|fd| unlinkat(fd, name.as_ref(), AtFlags::REMOVEDIR))
+    }
+
+    /// Removes all that the directory contains, without following symbolic links. What others remove meanwhile is no error.
+    ///
+    /// # Errors
+    ///
+    /// If something cannot be removed.
+    pub fn remove_contents(&self) -> io::Result<()> {
+        for name in self.names()? {
+            let removed = self.remove_file(&name);
+            match removed.as_ref().err().and_then(Errno::from_io_error) {
+                Some(Errno::NOENT) => {}
+                Some(Errno::ISDIR | Errno::PERM) => {
+                    self.subdirectory(&name)?.remove_contents()?;
+                    self.remove_directory(&name)?;
+                }
+                _ => removed?,
+            }
+        }
+        Ok(())
     }
 
     /// The names of its entries, without `.` and `..`, in any order.

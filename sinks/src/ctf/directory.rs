@@ -3,7 +3,7 @@
 
 use super::CtfError;
 use fileguard::{Checked, Reopened};
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, mkdirat, renameat, unlinkat};
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, mkdirat, renameat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Write};
@@ -105,9 +105,7 @@ impl Directory {
 
     /// Opens a subdirectory.
     pub(super) fn open_subdirectory(&self, name: &str) -> io::Result<Self> {
-        let opened = self.open.directory(name)?;
-        let open = Reopened::keeping(opened, &self.absolute_path().join(name), FLAGS | OFlags::NOFOLLOW)?;
-        Ok(Self { path: self.path.join(name), open })
+        Ok(Self { path: self.path.join(name), open: self.open.subdirectory(name)? })
     }
 
     /// Moves a file to another directory.
@@ -121,7 +119,7 @@ impl Directory {
         for name in [".account.json.new", "account.json"] {
             self.remove_file(&format!(".account/{name}"))?;
         }
-        unless(Errno::NOENT, self.remove_directory(".account"))
+        unless(Errno::NOENT, self.open.remove_directory(".account"))
     }
 
     /// The same, and the directory itself; nothing if it contains anything else.
@@ -132,7 +130,7 @@ impl Directory {
     /// The same for the subdirectory `name`, which is open as `directory`.
     pub(super) fn remove_begun_subdirectory(&self, name: &str, directory: &Self) -> io::Result<()> {
         if directory.remove_if_begun()? {
-            self.remove_directory(name)?;
+            self.open.remove_directory(name)?;
         }
         Ok(())
     }
@@ -154,35 +152,15 @@ impl Directory {
             opened => {
                 let trace = opened?;
                 trace.remove_file(metadata)?;
-                trace.remove_contents()?;
+                trace.open.remove_contents()?;
             }
         }
-        self.remove_directory(name)
-    }
-
-    /// Removes all that it contains.
-    fn remove_contents(&self) -> io::Result<()> {
-        for name in self.open.names()? {
-            let name = name.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
-            let removed = self.remove_file(name);
-            match removed.as_ref().err().and_then(Errno::from_io_error) {
-                Some(Errno::ISDIR | Errno::PERM) => {
-                    self.open_subdirectory(name)?.remove_contents()?;
-                    self.remove_directory(name)?;
-                }
-                _ => removed?,
-            }
-        }
-        Ok(())
+        self.open.remove_directory(name)
     }
 
     /// Removes a file, if it exists.
     fn remove_file(&self, name: &str) -> io::Result<()> {
-        unless(Errno::NOENT, self.open.at(|fd| unlinkat(fd, name, AtFlags::empty())))
-    }
-
-    fn remove_directory(&self, name: &str) -> io::Result<()> {
-        self.open.at(|fd| unlinkat(fd, name, AtFlags::REMOVEDIR))
+        unless(Errno::NOENT, self.open.remove_file(name))
     }
 
     fn make_folder(&self, folder: &str) -> io::Result<()> {
