@@ -44,6 +44,8 @@ mod shared;
 mod shares;
 mod storage;
 mod stream_control;
+#[cfg(test)]
+mod testing;
 mod view;
 mod viewer;
 

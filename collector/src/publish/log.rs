@@ -172,23 +172,10 @@ impl LogWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracepoint_reader::net::stream::VERSION;
+    use crate::testing::HELLO;
 
     fn hello() -> Hello<'static> {
-        Hello {
-            version: VERSION.into(),
-            udp: false,
-            key: [1; 16],
-            trace: [2; 16],
-            clock: [0; 16],
-            nonce: [0; 32],
-            sync_interval: 100,
-            mtu: 0,
-            resend_buffer: 1,
-            host: "h",
-            session: "s",
-            process: "p-1-2",
-        }
+        Hello { host: "h", session: "s", process: "p-1-2", ..HELLO }
     }
 
     fn announce(class: u32) -> Announce<'static> {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::storage::Storage;
+use crate::testing::HELLO;
 use std::net::IpAddr;
 
 #[test]
@@ -24,21 +25,7 @@ fn no_room_is_made_for_a_sender_with_another_key() {
     };
     let address = Address::from(IpAddr::from([127, 0, 0, 1]));
     let mut control = StreamControl::new(offer, address);
-    let hello = Hello {
-        version: VERSION.into(),
-        udp: false,
-        key: [1; 16],
-        trace: [2; 16],
-        clock: [3; 16],
-        nonce: [4; 32],
-        sync_interval: 100,
-        mtu: 1400,
-        resend_buffer: 0,
-        host: "host",
-        session: "shop",
-        process: "till",
-    };
-    let hello = ToCollector::Hello(hello);
+    let hello = ToCollector::Hello(HELLO);
     assert_eq!(control.needs_room(&hub, &hello), None);
     control.message(&mut hub, hello, None, [5; 32], Instant::now(), &mut Vec::new()).expect("a challenge");
     let handshake = Handshake { session: [1; 16], sender: [4; 32], collector: [5; 32] };

@@ -3,6 +3,7 @@
 use super::*;
 use crate::hub::Rotation;
 use crate::storage::{Done, Storage};
+use crate::testing::HELLO;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -38,20 +39,7 @@ impl OfOne {
         let storage = Storage::start(0, None, None, sender).expect("a thread");
         let mut hub = Hub::new(place.path().to_owned(), storage);
         hub.rotation = Rotation { size: Some(1), keep: Some(keep), ..Rotation::default() };
-        let hello = Hello {
-            version: 1,
-            udp: false,
-            key: [1; 16],
-            trace: [1; 16],
-            clock: [2; 16],
-            nonce: [3; 32],
-            sync_interval: 100,
-            mtu: 1400,
-            resend_buffer: 0,
-            host: "host",
-            session: "shop",
-            process: "till-7-1",
-        };
+        let hello = Hello { trace: [1; 16], ..HELLO };
         let address = std::net::IpAddr::from([127, 0, 0, 1]).into();
         let id = hub.open_streamed(&hello, [4; 16], false, address).expect("a session").session;
         let names = ["host", "shop", "till-7-1", "c", "c_0"];
