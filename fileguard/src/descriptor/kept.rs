@@ -7,11 +7,13 @@ use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, getrlimit};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The lowest number that is asked for, unless the limit of the process is low. The kernel's table of descriptors grows with the highest
-/// number, and `fork` copies it.
-const HIGH: u64 = 768;
+/// The numbers that are asked for, unless the limit of the process is low. The kernel's table of descriptors grows with the highest number, and
+/// `fork` copies it.
+const NUMBERS: Range<u64> = 768..1024;
 
 /// The flags of files that the library opens, which programs rarely use together.
 const MARKS: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
@@ -39,7 +41,8 @@ impl Identity {
 /// A descriptor of the library, with a high number, which the program may close at any time, and whose number it may then use itself.
 ///
 /// Access goes through [`get`](Self::get), which compares the inode. Dropping the value closes the descriptor only if it is still the same.
-/// Between the comparison and the use the program may close it all the same: nothing in user space can exclude that.
+/// Between the comparison and the use the program may close it all the same: nothing in user space can exclude that. The use then fails, because
+/// nobody has the number by then: files of the program have low numbers, and those of the library take turns among the high ones.
 #[derive(Debug)]
 pub struct Kept<T: Descriptor> {
     /// `Some` until the value is dropped.
@@ -95,7 +98,7 @@ impl<T: Descriptor> Kept<T> {
     /// Gives it a high number, if there is one.
     fn high(self) -> io::Result<Self> {
         let held = self.get()?;
-        let Ok(high) = fcntl_dupfd_cloexec(held, base()) else { return Ok(self) };
+        let Some(high) = next_number(held.as_fd()) else { return Ok(self) };
         match Identity::of(&high) {
             Ok(found) if found == self.identity => Ok(Self { held: Some(T::from(high)), identity: found }),
             // Meanwhile the program has closed the low number, and used it for a file of its own.
@@ -157,10 +160,23 @@ fn is_shared(identity: Identity) -> bool {
     has_no_type && eventfd(0, EventfdFlags::CLOEXEC).is_ok_and(|fd| Identity::of(&fd).is_ok_and(|of| of == identity))
 }
 
-/// From which number on descriptors are asked for: the last quarter of those that the process may have.
-fn base() -> i32 {
-    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    (limit - limit / 4).min(HIGH) as i32
+/// Another descriptor of the same file, under the next free one of the high numbers, `None` if there is none. They take turns: a thread that has
+/// compared a descriptor, and uses it when the program has closed it, does not meet one that another thread has just opened.
+fn next_number(held: BorrowedFd<'_>) -> Option<OwnedFd> {
+    static NEXT: AtomicI32 = AtomicI32::new(0);
+    let numbers = numbers();
+    // Relaxed: threads that read the same number get different descriptors from the kernel.
+    let next = NEXT.load(Ordering::Relaxed);
+    let from = if numbers.contains(&next) { next } else { numbers.start };
+    let high = fcntl_dupfd_cloexec(held, from).or_else(|_| fcntl_dupfd_cloexec(held, numbers.start)).ok()?;
+    NEXT.store(high.as_raw_fd() + 1, Ordering::Relaxed);
+    Some(high)
+}
+
+/// The numbers that are asked for: those from 768 to 1,023, or the last quarter of what the process may have.
+fn numbers() -> Range<i32> {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX).min(NUMBERS.end);
+    (limit - limit / 4).min(NUMBERS.start) as i32..limit as i32
 }
 
 #[cfg(test)]
@@ -187,7 +203,7 @@ mod tests {
         let mut other = tempfile::tempfile()?;
         let kept = Kept::new(tempfile::tempfile()?)?;
         kept.get()?.write_all(b"ours")?;
-        assert!(kept.get()?.as_raw_fd() >= base());
+        assert!(numbers().contains(&kept.get()?.as_raw_fd()));
         let reused = reuse(&kept, &other);
         assert!(!kept.is_open() && kept.get().is_err_and(|error| is_closed(&error)));
         drop(kept);
@@ -195,6 +211,21 @@ mod tests {
         let mut contents = Vec::new();
         other.read_to_end(&mut contents)?;
         assert_eq!(contents, b"");
+        Ok(())
+    }
+
+    #[test]
+    fn a_number_is_not_used_again_at_once() -> io::Result<()> {
+        let file = tempfile::tempfile()?;
+        let mut last = next_number(file.as_fd()).expect("a number is free").as_raw_fd();
+        let mut wrapped = 0;
+        for _ in 0..2 * numbers().len() {
+            let number = next_number(file.as_fd()).expect("a number is free").as_raw_fd();
+            assert_ne!(number, last);
+            wrapped += usize::from(number < last);
+            last = number;
+        }
+        assert!((1..=8).contains(&wrapped), "{wrapped}");
         Ok(())
     }
 
