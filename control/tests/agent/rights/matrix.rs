@@ -14,6 +14,8 @@ struct Row {
     user: u32,
     group: u32,
     options: &'static [&'static str],
+    /// Started by `capsh` with these options, in place of `setpriv` with those above.
+    capsh: Option<&'static [&'static str]>,
     /// What the process is told.
     told: &'static [&'static str],
     /// What its agent says: `done`, or why there is none.
@@ -30,6 +32,7 @@ const PLAIN: Row = Row {
     user: USER,
     group: USER,
     options: &["--clear-groups"],
+    capsh: None,
     told: &["start"],
     agent: "done",
     expected: ["controlled", "cannot be inspected", "belongs to user 64201"],
@@ -120,6 +123,38 @@ const ROWS: &[Row] = &[
         ..PLAIN
     },
     Row {
+        what: "capsh: ambient capability",
+        capsh: Some(&[
+            "--keep=1",
+            "--gid=64201",
+            "--uid=64201",
+            "--inh=cap_net_bind_service",
+            "--addamb=cap_net_bind_service",
+        ]),
+        agent: "(cap_net_bind_service)",
+        expected: ["(cap_net_bind_service)"; 3],
+        member: Some("(cap_net_bind_service)"),
+        ..PLAIN
+    },
+    Row {
+        what: "capsh: capability that only a program file could take up",
+        capsh: Some(&["--keep=1", "--gid=64201", "--uid=64201", "--inh=cap_net_bind_service"]),
+        ..PLAIN
+    },
+    Row {
+        what: "capsh: the user, whom no program gives rights",
+        capsh: Some(&["--secbits=0x2f", "--drop=all", "--gid=64201", "--uid=64201"]),
+        ..PLAIN
+    },
+    Row {
+        what: "capsh: root without capabilities",
+        capsh: Some(&["--secbits=0x2f", "--drop=all", "--caps="]),
+        expected: ["cannot be inspected", "cannot be inspected", "controlled"],
+        // The directory that others share belongs to the user by now, not to root.
+        member: None,
+        ..PLAIN
+    },
+    Row {
         what: "root, has become the user",
         user: 0,
         group: USER,
@@ -162,11 +197,16 @@ fn a_process_with_more_rights_offers_no_control() -> Outcome {
                 (true, Some(member)) => (&["a member"][..], &[member][..]),
                 (true, None) => continue,
             };
-            let mut options = row.options.to_vec();
-            if shares {
-                options[0] = "--groups=64210";
-            }
-            let mut command = place.as_user(row.user, row.group, &options, "target");
+            let mut options = row.capsh.unwrap_or(row.options).to_vec();
+            let mut command = if row.capsh.is_some() {
+                options.insert(0, if shares { "--groups=64210" } else { "--groups=" });
+                place.by_capsh(&options, "target")
+            } else {
+                if shares {
+                    options[0] = "--groups=64210";
+                }
+                place.as_user(row.user, row.group, &options, "target")
+            };
             if shares {
                 place.share(&mut command);
             }

@@ -85,6 +85,17 @@ impl Place {
     pub(super) fn as_user(&self, user: u32, group: u32, options: &[&str], part: &str) -> Command {
         let mut command = Command::new("setpriv");
         command.args([format!("--reuid={user}"), format!("--regid={group}")]).args(options).arg(&self.program);
+        Self::in_part(command, part)
+    }
+
+    /// The program in this part, started by `capsh` with these options.
+    pub(super) fn by_capsh(&self, options: &[&str], part: &str) -> Command {
+        let mut command = Command::new("capsh");
+        command.args(options).arg(format!("--shell={}", self.program.display())).arg("--");
+        Self::in_part(command, part)
+    }
+
+    fn in_part(mut command: Command, part: &str) -> Command {
         command.args(["--exact", ENTRY, "--quiet", "--nocapture"]).env("TEST_PART", part);
         for variable in ["TRACEPOINT_RUN_DIR", "RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR", "TRACEPOINT_GROUP"] {
             command.env_remove(variable);
@@ -119,9 +130,9 @@ impl Place {
             let out = self.shared().join("out");
             let _ = fs::remove_dir_all(&out);
             fs::create_dir(&out)?;
-            // Only the rights of a target with more of them, and of a target that is controlled, open it.
-            let (owner, mode) = if *word == "controlled" { (USER, 0o755) } else { (0, 0o775) };
-            chown(&out, Some(owner), Some(SHADOW))?;
+            // Where control is refused, only the rights of a target with more of them open it.
+            let mode = if *word == "controlled" { 0o777 } else { 0o775 };
+            chown(&out, Some(0), Some(SHADOW))?;
             fs::set_permissions(&out, Permissions::from_mode(mode))?;
             let controller = self.controllers.iter_mut().find(|(name, _)| name == who).ok_or("nobody")?;
             let said = controller.1.tell(&format!("{} {}", target.child.id(), out.display()))?;
