@@ -17,7 +17,7 @@ packages=(
     tmux        # a terminal for tracectl top
     gdb         # runs programs whose sites change under its breakpoints
     strace      # sees system calls
-    libcap2-bin # setcap: programs with capabilities that offer no control
+    libcap2-bin # setcap, capsh: programs with capabilities that offer no control
     systemd     # systemd-analyze verify, of the units in examples/systemd
     iproute2    # ip netns: hosts in network namespaces
 )
