@@ -2,7 +2,8 @@
 #
 #   steps NAME…                                      the steps that are wanted; without a name, all
 #   step [--long] [--needs PROGRAM]… [--disk GIB] NAME COMMAND…      with --long: only where $long is set
-#   finish                                           prints the table; its status is 0 if every step passed
+#   finish                                           prints the last lines of each step that failed, and the table; its status is 0 if every
+#                                                    step passed
 #
 # A step that fails does not keep the others from running. One whose programs are missing, or for which the disk has no room, is not run,
 # and the table says what is missing and how to get it; that is no success either.
@@ -10,7 +11,10 @@
 export PATH=$PWD/target/tools/bin:$PATH
 TRACEPOINT_SKIPPED=$(mktemp "${TMPDIR:-/tmp}/skipped.XXXXXX")
 export TRACEPOINT_SKIPPED
-trap 'rm -f "$TRACEPOINT_SKIPPED"' EXIT
+# What the steps that failed have printed.
+outputs=$(mktemp -d "${TMPDIR:-/tmp}/steps.XXXXXX")
+trap 'rm -rf "$TRACEPOINT_SKIPPED" "$outputs"' EXIT
+[ ! -t 2 ] || export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-always}
 
 wanted=()
 known=()
@@ -99,12 +103,13 @@ step() {
         return
     fi
     local times status=0 seconds user kernel result=passed
-    exec 3>&1 4>&2
-    times=$(TIMEFORMAT='%R %U %S'; { time "$@" 1>&3 2>&4; } 2>&1) || status=$?
-    exec 3>&- 4>&-
+    exec 3> >(exec tee "$outputs/$name" >&2)
+    times=$(TIMEFORMAT='%R %U %S'; { time "$@" 1>&3 2>&3; } 2>&1) || status=$?
+    exec 3>&-
     read -r seconds user kernel <<<"${times##*$'\n'}"
     if [ $status -eq 0 ]; then
         passed=$((passed + 1))
+        rm -f "$outputs/$name"
     else
         failed=$((failed + 1))
         result="FAILED (exit code $status)"
@@ -125,6 +130,10 @@ finish() {
         fi
     done
     {
+        for name in $(ls -tr "$outputs"); do
+            printf '\n== %s failed; its last lines:\n' "$name"
+            tail -n 60 "$outputs/$name"
+        done
         printf '\n%-12s %9s %9s\n' step time CPU
         [ ${#rows[@]} -eq 0 ] || printf '%s\n' "${rows[@]}"
         if [ -s "$TRACEPOINT_SKIPPED" ]; then
