@@ -45,7 +45,7 @@ fn limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// How many files may stay open between two rounds.
+/// How many files of the processes may stay open between two rounds.
 pub(super) fn most_open() -> usize {
     usize::try_from(limit() / 4).unwrap_or(usize::MAX)
 }

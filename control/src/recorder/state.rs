@@ -156,13 +156,16 @@ impl State {
     fn drain(&mut self) -> Round {
         let mut result = Round::default();
         let mut ended_names = Vec::new();
-        let keep_open = self.may_keep_files_open();
+        let (may_be_open, mut open) = (files::most_open(), 0);
         for (name, process) in &mut self.processes {
             // Checked before its packets are drained, so that everything that an ended process wrote is visible.
             let has_ended = process.has_ended();
             let (packets, fullness) = process.take(&self.rights);
-            if !keep_open {
+            // Counted after it has got new rings.
+            if open + process.files() > may_be_open {
                 process.close_files();
+            } else {
+                open += process.files();
             }
             result.packets += packets;
             result.fullness = result.fullness.max(fullness);
@@ -180,11 +183,6 @@ impl State {
         self.ending = ending;
         self.join(ended);
         result
-    }
-
-    /// Whether files stay open between two rounds.
-    fn may_keep_files_open(&self) -> bool {
-        self.processes.values().map(RemoteProcess::files).sum::<usize>() <= files::most_open()
     }
 
     /// Attaches new processes. The error has those that could not be looked at, because another process held the lock.
@@ -213,7 +211,7 @@ impl State {
                 let attached = match dir {
                     // It is not ready yet, or another recorder has it.
                     Ok(None) => continue,
-                    Ok(Some(dir)) => self.open.shortage(kept, largest).map_or(Ok(dir), Err).and_then(|dir| {
+                    Ok(Some(dir)) => self.shortage(kept, largest).map_or(Ok(dir), Err).and_then(|dir| {
                         RemoteProcess::attach(dir, (&self.sinks, self.buckets.as_ref()), &self.allowance, &self.rights)
                     }),
                     Err(error) => Err(format!("its rings cannot be opened: {error}")),
@@ -237,6 +235,13 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// Why no further process can be recorded, if files are missing for it, also without those that are open between two rounds.
+    fn shortage(&mut self, kept: usize, largest: usize) -> Option<String> {
+        self.open.shortage(kept, largest)?;
+        self.processes.values_mut().for_each(RemoteProcess::close_files);
+        self.open.shortage(kept, largest)
     }
 
     /// Drains the remaining packets of a process and finishes its sinks.
