@@ -7,6 +7,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::env;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -23,6 +24,12 @@ pub(crate) fn stream(place: &Path, is_so: impl Fn(&Value) -> bool) -> (Value, Va
         let stream = session["processes"][0]["streams"][0].clone();
         is_so(&stream).then_some((session, stream))
     })
+}
+
+/// How many events of it the peer has acknowledged.
+fn acknowledged(stream: &Value) -> u64 {
+    let streams = stream["acknowledged"].as_array().into_iter().flatten();
+    streams.map(|stream| stream[2].as_u64().unwrap()).sum()
 }
 
 /// Thread and number of each event below a directory.
@@ -74,10 +81,6 @@ fn what_a_killed_recorder_had_sent_is_known_and_the_rest_is_counted() {
     record.env(TRACED, "1000000 100").env("TRACEPOINT_RUN_DIR", place.join("run"));
     let mut record = Running::start(&mut record, &place.join("record"));
     // More than the rings hold is stored.
-    let acknowledged = |stream: &Value| {
-        let streams = stream["acknowledged"].as_array().into_iter().flatten();
-        streams.map(|stream| stream[2].as_u64().unwrap()).sum::<u64>()
-    };
     stream(place, |stream| acknowledged(stream) > 20_000);
     // The collector stalls, and the recorder goes on to take packets.
     signal(Signal::SIGSTOP);
@@ -106,6 +109,57 @@ fn what_a_killed_recorder_had_sent_is_known_and_the_rest_is_counted() {
     let both = events(place, "recovered").union(&stored).count() as u64;
     let all = kept + missing + known;
     assert!(both >= all - missing && both <= all, "{both} of {all} are there, {missing} are said to be missing");
+}
+
+/// Set in a traced program that closes all its descriptors when it is told to: the directory of its own files.
+const CLOSES: &str = "TEST_CLOSES";
+/// How many files of its own it opens then.
+const OWN: usize = 16;
+
+/// Closes all descriptors above 2 when there is a file `close`, and opens its own files.
+fn close_all(own: &Path) {
+    wait_for(|| own.join("close").exists().then_some(()));
+    for number in 3..1024 {
+        let _ = nix::unistd::close(number);
+    }
+    let files: Vec<_> = (0..OWN).map(|number| File::create_new(own.join(number.to_string())).unwrap()).collect();
+    fs::write(own.join("closed"), "").unwrap();
+    // They stay open.
+    std::mem::forget(files);
+}
+
+#[test]
+fn a_program_that_closes_all_descriptors_goes_on_streaming() {
+    if let Ok(own) = env::var(CLOSES) {
+        std::thread::spawn(move || close_all(Path::new(&own)));
+    }
+    if is_traced() {
+        return;
+    }
+    let place = TempDir::new_in("/dev/shm").unwrap();
+    let place = place.path();
+    let collect = Collect::start(place);
+    let create = ["create", "shop", "-e", "network:*", "--stream", &collect.to(), "--start", "--wait"];
+    let created = tracectl(place, &create);
+    assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+    let own = place.join("own");
+    fs::create_dir(&own).unwrap();
+    let mut program = Command::new(env::current_exe().unwrap());
+    program.args(["streams::a_program_that_closes_all_descriptors_goes_on_streaming", "--exact"]);
+    program.env(TRACED, "1000000 100").env("TRACEPOINT_RUN_DIR", place.join("run")).env(CLOSES, &own);
+    let _program = Running::start(&mut program, &place.join("program"));
+    let (_, before) = stream(place, |stream| acknowledged(stream) > 0);
+    fs::write(own.join("close"), "").unwrap();
+    wait_for(|| own.join("closed").exists().then_some(()));
+    stream(place, |stream| acknowledged(stream) > acknowledged(&before) + 10_000);
+    let destroyed = tracectl(place, &["destroy", "shop"]);
+    assert!(destroyed.status.success(), "{}", String::from_utf8_lossy(&destroyed.stderr));
+    assert!((0..OWN).all(|number| fs::metadata(own.join(number.to_string())).unwrap().len() == 0));
+    collect.end();
+    let stored = place.join("stored");
+    let verified = tracectl(place, &["verify", stored.to_str().unwrap()]);
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    assert!(events(place, "stored").len() > 10_000);
 }
 
 #[test]
