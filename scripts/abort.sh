@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -eq 0 ] || { echo "usage: scripts/abort.sh" >&2; exit 2; }
-target=${CARGO_TARGET_DIR:-$PWD/target/fixtures}
+target=${CARGO_TARGET_DIR:-$PWD/target}
 # The abort is expected: no core file of it.
 ulimit -c 0
 
@@ -24,12 +24,13 @@ fail() {
 run_with() { # strategy, program, arguments
     strategy=$1 program=$2
     shift 2
-    # A directory for each strategy, so that neither build evicts the other.
-    cargo build -q --manifest-path tests/fixtures/abort/Cargo.toml --target-dir "$target/panic-$strategy" \
-        --config "profile.dev.panic=\"$strategy\""
+    # With unwinding, the dependencies are those of scripts/new-program.sh, in the same versions. Neither build evicts the other.
+    built=$target
+    [ "$strategy" = unwind ] || built=$target/fixtures/panic-abort
+    cargo build -q --manifest-path tests/fixtures/abort/Cargo.toml --target-dir "$built" --config "profile.dev.panic=\"$strategy\""
     status=0
     # In a shell of its own, whose remark that a program was aborted is no news.
-    ("$target/panic-$strategy/debug/$program" "$@" >"$said/out" 2>"$said/err"; exit $?) 2>/dev/null || status=$?
+    ("$built/debug/$program" "$@" >"$said/out" 2>"$said/err"; exit $?) 2>/dev/null || status=$?
     grep -qx 'fires' "$said/out" || fail "panic=$strategy: $program did not come to its event"
 }
 
