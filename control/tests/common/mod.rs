@@ -13,7 +13,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use tempfile::TempDir;
 use tracepoint_control::Summary;
-use tracepoint_control::sinks::account::{Account, EventAccount};
+use tracepoint_control::sinks::account::{Account, EventAccount, StreamAccount};
 
 pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -89,9 +89,14 @@ pub(crate) fn lost(event: &EventAccount) -> u64 {
     event.lost.values().sum()
 }
 
+/// A counter of all streams together: a thread that records more than its first ring takes has a second stream.
+pub(crate) fn sum_of_streams(account: &Account, counter: impl Fn(&StreamAccount) -> u64) -> u64 {
+    account.channels.iter().flat_map(|channel| &channel.streams).map(counter).sum()
+}
+
 /// Records of all streams that were overwritten.
 pub(crate) fn overwritten(account: &Account) -> u64 {
-    account.channels.iter().flat_map(|channel| &channel.streams).map(|stream| stream.overwritten).sum()
+    sum_of_streams(account, |stream| stream.overwritten)
 }
 
 /// Tells a process that a test starts which part it has; see [`again`].

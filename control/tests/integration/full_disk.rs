@@ -2,8 +2,8 @@
 //! reason, and recording continues as soon as possible.
 
 use crate::common::{
-    Outcome, again_mounted, assert_balances, event, fill_up, lost, memory_place, part, place, process_dirs, ring_files,
-    view,
+    Outcome, again_mounted, assert_balances, event, fill_up, lost, memory_place, overwritten, part, place,
+    process_dirs, ring_files, sum_of_streams, view,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
@@ -125,12 +125,16 @@ fn a_trace_on_a_full_disk_continues_once_there_is_room() -> Outcome {
     assert!(error.to_string().contains("make room"), "{error}");
     let SessionError::Sinks { failures, summary } = error else { return Err(error.into()) };
     assert!(failures[0].refused >= 20, "{failures:?}");
-    let stream = &summary.account().ok_or("no account")?.channels[0].streams[0];
-    assert!(stream.sink > 0 && stream.written > 0 && stream.overwritten == 0, "{stream:?}");
+    let account = summary.account().ok_or("no account")?;
+    let written = sum_of_streams(account, |stream| stream.written);
+    assert!(
+        sum_of_streams(account, |stream| stream.sink) > 0 && written > 0 && overwritten(account) == 0,
+        "{account:?}"
+    );
     let event = event(&summary, "full:seen");
     assert_eq!(event.fired, event.recorded + lost(event));
     let viewed = view(&[&trace]);
-    assert_eq!(viewed.lines.len() as u64, stream.written);
+    assert_eq!(viewed.lines.len() as u64, written);
     assert!(viewed.discarded_packets() >= 20, "{}", viewed.warnings);
     assert_eq!(viewed.count(&format!("{{ n = {n} }}")), 1, "what came when there was room again");
     assert_balances(&trace);
@@ -157,9 +161,9 @@ fn a_trace_on_a_disk_that_stays_full_has_its_counters() -> Outcome {
     let error = session.stop().err().ok_or("nothing is said")?;
     let SessionError::Sinks { failures, summary } = error else { return Err(error.into()) };
     assert!(!failures[0].error.to_string().contains(".account"), "{failures:?}");
-    let stream = &summary.account().ok_or("no account")?.channels[0].streams[0];
+    let written = sum_of_streams(summary.account().ok_or("no account")?, |stream| stream.written);
     let viewed = view(&[&trace]);
-    assert_eq!((viewed.lines.len() as u64, viewed.discarded_packets()), (stream.written, failures[0].refused));
+    assert_eq!((viewed.lines.len() as u64, viewed.discarded_packets()), (written, failures[0].refused));
     assert_balances(&trace);
     Ok(())
 }
@@ -213,8 +217,8 @@ fn an_existing_circular_file_needs_no_disk_space() -> Outcome {
     }
     let summary = session.stop()?;
     let account = summary.account().ok_or("no account")?;
-    let stream = &account.channels[0].streams[0];
-    assert!(stream.sink == 0 && stream.written > 0 && stream.overwritten > 0, "{stream:?}");
+    assert!(sum_of_streams(account, |stream| stream.written) > 0 && overwritten(account) > 0, "{account:?}");
+    assert_eq!(sum_of_streams(account, |stream| stream.sink), 0, "{account:?}");
     assert_balances(&path);
     Ok(())
 }
