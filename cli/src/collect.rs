@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_collector::{Addresses, Counts, DEFAULT_GAP_PACKETS, DEFAULT_MEMORY, IpNet, Options, Report};
 #[cfg(feature = "nats")]
-use tracepoint_reader::net::nats::Broker;
+use tracepoint_wire::nats::Broker;
 
 /// Examples with a broker.
 #[cfg(feature = "nats")]

@@ -20,9 +20,9 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_reader::Event;
-use tracepoint_reader::udp::wire::client::{DEFAULT_MTU, LARGEST, LEAST_MTU};
-use tracepoint_reader::udp::wire::{SERVER_PORT, SERVER_PORT_VARIABLE};
 use tracepoint_reader::udp::{BatchDecoder, Connection, Counts, Ending, EventBatch, Options, Report};
+use tracepoint_wire::udp::client::{DEFAULT_MTU, LARGEST, LEAST_MTU};
+use tracepoint_wire::udp::{SERVER_PORT, SERVER_PORT_VARIABLE};
 
 /// How long one step waits for datagrams before signals and the status line are handled.
 const STEP: Duration = Duration::from_millis(100);

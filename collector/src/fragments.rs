@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::stream::{Datagram, DatagramHeader};
+use tracepoint_wire::stream::{Datagram, DatagramHeader};
 
 /// The most packets of a session that are incomplete at a time.
 const MOST: usize = 4096;

@@ -44,7 +44,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::PathBuf;
 use std::time::Instant;
-use tracepoint_reader::net::relay::Index;
+use tracepoint_wire::relay::Index;
 
 /// The most streams of a session.
 pub(crate) const MOST_STREAMS: usize = 65_536;

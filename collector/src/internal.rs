@@ -13,10 +13,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tracepoint_reader::net::Decoded;
-use tracepoint_reader::net::live::Request;
-use tracepoint_reader::net::relay::{Command, ControlHeader};
-use tracepoint_reader::net::stream::{Datagram, ToCollector};
+use tracepoint_wire::Decoded;
+use tracepoint_wire::live::Request;
+use tracepoint_wire::relay::{Command, ControlHeader};
+use tracepoint_wire::stream::{Datagram, ToCollector};
 
 /// The largest payload of a command.
 const LARGEST: u64 = 1 << 16;

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use crate::storage::Files;
     use std::path::Path;
-    use tracepoint_reader::net::relay::IndexFile;
+    use tracepoint_wire::relay::IndexFile;
 
     const UUID: [u8; 16] = *b"the trace's uuid";
 

@@ -5,9 +5,9 @@ use ipnet::IpNet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracepoint_reader::net::live::LIVE_PORT;
-use tracepoint_reader::net::relay::{CONTROL_PORT, DATA_PORT};
-use tracepoint_reader::net::stream::SharedKey;
+use tracepoint_wire::live::LIVE_PORT;
+use tracepoint_wire::relay::{CONTROL_PORT, DATA_PORT};
+use tracepoint_wire::stream::SharedKey;
 
 /// The limit on memory by default, in bytes.
 pub const DEFAULT_MEMORY: u64 = 64 << 20;
@@ -82,7 +82,7 @@ impl Options {
     /// Takes traces from a NATS broker, too, and shares them with other collectors. One that does not renew the lease of a trace for `lease`, at
     /// least [`LEAST_LEASE`](crate::LEAST_LEASE), loses it to another one. The broker is asked for no key of ours.
     #[cfg(feature = "nats")]
-    pub fn nats(mut self, broker: tracepoint_reader::net::nats::Broker, lease: Duration) -> Self {
+    pub fn nats(mut self, broker: tracepoint_wire::nats::Broker, lease: Duration) -> Self {
         self.nats = Some(crate::nats::Settings { broker, lease: lease.max(crate::nats::LEAST_LEASE) });
         self
     }
@@ -90,7 +90,7 @@ impl Options {
     /// Publishes to a NATS broker what senders of our own send, as a sender would that publishes itself. At the end, what is stored is published for
     /// at most `flush`; the rest is published by the next collector with this directory. Traces that this one takes from a broker are not published.
     #[cfg(feature = "nats")]
-    pub fn publish(mut self, broker: tracepoint_reader::net::nats::Broker, flush: Duration) -> Self {
+    pub fn publish(mut self, broker: tracepoint_wire::nats::Broker, flush: Duration) -> Self {
         self.publish = Some(crate::publish::Settings { broker, flush });
         self
     }

@@ -16,7 +16,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::relay::Index;
+use tracepoint_wire::relay::Index;
 
 /// How long packets wait for their indexes if the stream has had none, and an index for its packet while others wait behind it.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -17,11 +17,11 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::relay::{
+use tracepoint_wire::relay::{
     AddStream, CloseChunk, Command, CreateChunk, CreateSession, IndexFile, LEAST_MINOR, MAJOR, MAY_CLEAR,
     METADATA_CHANNEL, MINOR, MINOR_WITH_CHUNKS, Pending, Reply, ReturnCode, RotateStreams, Version,
 };
-use tracepoint_reader::net::stream::Capabilities;
+use tracepoint_wire::stream::Capabilities;
 
 /// Room for the time and a number after the name of a session.
 const SUFFIX: usize = 21;

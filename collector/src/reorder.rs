@@ -26,7 +26,7 @@ mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::stream::NO_SEQ;
+use tracepoint_wire::stream::NO_SEQ;
 
 /// The time between two requests for the same packets.
 const RETRY: Duration = Duration::from_millis(100);

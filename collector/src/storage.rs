@@ -23,7 +23,7 @@ pub(crate) use thread::Storage;
 
 use crate::memory::MemoryShare;
 use std::path::PathBuf;
-use tracepoint_reader::net::relay::Index;
+use tracepoint_wire::relay::Index;
 
 /// The bytes of a packet, as a share of the memory limit.
 #[derive(Debug)]

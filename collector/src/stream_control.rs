@@ -16,7 +16,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::Notify;
-use tracepoint_reader::net::stream::{
+use tracepoint_wire::stream::{
     Ack, Announced, ClockReply, ErrorCode, FRAME_HEADER, FrameHeader, Handshake, Hello, MOST_ENTRIES, MOST_NACKS, Nack,
     Ready, SharedKey, Side, Sync, ToCollector, ToSender, VERSION, Welcome,
 };

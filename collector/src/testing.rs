@@ -1,6 +1,6 @@
 //! Messages of senders, for the tests of several modules.
 
-use tracepoint_reader::net::stream::{Hello, VERSION};
+use tracepoint_wire::stream::{Hello, VERSION};
 
 /// That of a process of the session `shop`.
 pub(crate) const HELLO: Hello<'static> = Hello {

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::relay::Index;
+use tracepoint_wire::relay::Index;
 
 /// The most segments that stay open for viewers.
 const KEPT: usize = 8;

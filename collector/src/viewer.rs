@@ -16,12 +16,12 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
-use tracepoint_reader::net::live::{
+use tracepoint_wire::live::{
     AttachStatus, ClockOffset, Connect, Created, Detached, Index, IndexStatus, MAJOR, MetadataBytes, MetadataStatus,
     NEW_METADATA, NEW_STREAM, NewStreamsStatus, PacketBytes, PacketStatus, Request, Secret, Seek, SessionRecord,
     Sessions, StreamRecord, Streams,
 };
-use tracepoint_reader::net::stream::{Handshake, NO_BOUND, SharedKey, Side};
+use tracepoint_wire::stream::{Handshake, NO_BOUND, SharedKey, Side};
 
 /// The most bytes of a packet in one answer.
 const LONGEST_READ: u32 = 1 << 20;

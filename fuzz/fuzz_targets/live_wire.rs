@@ -4,11 +4,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracepoint_reader::net::live::{
+use tracepoint_wire::live::{
     AttachStatus, Connect, Created, Detached, Index, MetadataBytes, NewStreamsStatus, PacketBytes, Request, Sessions,
     Streams,
 };
-use tracepoint_reader::net::{Decoded, Malformed};
+use tracepoint_wire::{Decoded, Malformed};
 
 /// The longest message that any of these bounds admits.
 const LONGEST: usize = 128 << 20;
@@ -61,11 +61,11 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
         6 => {
-            if let Ok(Decoded::Whole(metadata, size)) = MetadataBytes::decode(bytes) {
+            if let Ok(Decoded::Whole(metadata, size)) = MetadataBytes::decode(bytes, 4096) {
                 let mut out = Vec::new();
                 metadata.encode(&mut out);
-                assert!(size <= bytes.len());
-                assert_eq!(MetadataBytes::decode(&out), Ok(Decoded::Whole(metadata, out.len())));
+                assert!(size <= bytes.len() && metadata.bytes.len() <= 4096);
+                assert_eq!(MetadataBytes::decode(&out, 4096), Ok(Decoded::Whole(metadata, out.len())));
             }
         }
         // Names that are not UTF-8, or fill their fields, change when they are encoded.

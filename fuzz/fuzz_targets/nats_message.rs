@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracepoint_reader::net::nats::{Broker, Message, Token, TraceSubject, escaped, unescaped, with_handle};
+use tracepoint_wire::nats::{Broker, Message, Token, TraceSubject, escaped, unescaped, with_handle};
 
 fuzz_target!(|bytes: &[u8]| {
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());

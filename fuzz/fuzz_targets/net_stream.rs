@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracepoint_reader::net::stream::{
+use tracepoint_wire::stream::{
     Datagram, FRAME_HEADER, FrameHeader, ToCollector, ToSender, route_of, stored_packet,
 };
 

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracepoint_reader::net::Decoded;
-use tracepoint_reader::net::relay::{Command, ControlHeader, DataHeader, IndexFile, MINOR_WITH_CHUNKS, Reply};
+use tracepoint_wire::Decoded;
+use tracepoint_wire::relay::{Command, ControlHeader, DataHeader, IndexFile, MINOR_WITH_CHUNKS, Reply};
 
 /// The largest payload; more is refused by its size alone.
 const MOST: u64 = 1 << 16;

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracepoint_reader::udp::wire::{Batch, CtfPackets, FromServer, ToClient};
+use tracepoint_wire::udp::{Batch, CtfPackets, FromServer, ToClient};
 
 /// The packets of a batch are within it.
 fn packets(packets: CtfPackets<'_>, size: usize) {

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracepoint_reader::udp::wire::ToServer;
-use tracepoint_reader::udp::wire::client::{LEAST_MTU, LONGEST};
+use tracepoint_wire::udp::ToServer;
+use tracepoint_wire::udp::client::{LEAST_MTU, LONGEST};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(message) = ToServer::decode(bytes) else {

@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
-use tracepoint_reader::udp::wire::{
+use tracepoint_wire::udp::{
     Batch, Challenge, End, LegacyPacket, Losses, Mark, MarkKind, Ping, Text, TextKind, Welcome,
 };
 use tracepoint_reader::udp::{BatchDecoder, Client, Layout, Lost, Options, Report};

@@ -6,11 +6,11 @@
 //! same with all processors, where the order of streams does not matter, and [`Trace::visit_packets`] packet by packet.
 //! [`account`] is the tracer's own count of what happened to every event, and [`verify()`] balances it against the trace. [`recover()`]
 //! makes a trace of the rings that a process left behind. [`DtTrace`] is a trace in a circular dt file, which [`Trace`] opens too;
-//! [`convert`] converts between dt files and directories. [`udp`] is the client of the UDP trace server. [`net`] has the messages with which
-//! traces are carried over a network. [`kernel`] reads what Linux tells of its own tracepoints.
+//! [`convert`] converts between dt files and directories. [`udp`] is the client of the UDP trace server, and [`live`] a viewer of live
+//! sessions. [`kernel`] reads what Linux tells of its own tracepoints.
 //!
-//! All that is chosen by cargo features, which are on by default: `traces` (what opens files and directories), `stream` (the protocols of [`net`]
-//! and, with `traces`, live viewing), `udp` and `usdt`. A program that only records itself needs none of them.
+//! All that is chosen by cargo features, which are on by default: `traces` (what opens files and directories), `stream` (live
+//! viewing), `udp` and `usdt`. A program that only records itself needs none of them.
 //!
 //! Input is treated as hostile: lengths, depths and memory are bounded, no input causes a panic, and damage in one stream leaves the
 //! others readable. A trace is read through windows of bounded size, so it may be larger than memory.
@@ -54,13 +54,12 @@ mod headers;
 mod item;
 pub mod json;
 pub mod kernel;
-#[cfg(all(feature = "stream", feature = "traces"))]
+#[cfg(feature = "stream")]
 pub mod live;
 mod loss;
 #[cfg(feature = "traces")]
 mod merge;
 pub mod metadata;
-pub mod net;
 mod origin;
 mod packet;
 #[cfg(feature = "traces")]

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Nothing that a relay sends is trusted: packets, metadata, streams and memory are bounded, each reply is read no further than its length,
-//! and a relay that sends nothing at all is given up. The messages are in [`net::live`](crate::net::live).
+//! and a relay that sends nothing at all is given up. The messages are in [`tracepoint_wire::live`].
 
 mod connection;
 mod error;

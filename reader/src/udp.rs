@@ -1,6 +1,6 @@
 //! The UDP trace server's protocol (`docs/format-udp.md`), and the client that reads from such a server.
 //!
-//! A [`Connection`] receives datagrams from a socket, and [`wire`] decodes them. The [`Client`], which has neither socket nor clock,
+//! A [`Connection`] receives datagrams from a socket, and [`tracepoint_wire::udp`] decodes them. The [`Client`], which has neither socket nor clock,
 //! restores the order of messages and reports losses. A [`BatchDecoder`] decodes events, and a [`Directory`] writes a CTF trace.
 
 mod client;
@@ -9,7 +9,6 @@ mod directory;
 mod events;
 mod order;
 mod report;
-pub mod wire;
 
 pub use client::{Client, Options};
 pub use connection::Connection;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 use std::time::Duration;
-use tracepoint_reader::net::CONTROL_PORT;
+use tracepoint_wire::CONTROL_PORT;
 
 /// The default pause between two synchronisation points.
 pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);

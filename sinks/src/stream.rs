@@ -14,7 +14,7 @@
 //!
 //! With the feature `nats` it publishes to a broker instead: `nats`.
 //!
-//! The protocols and the states are in `docs/format-stream.md`; their bytes are in [`tracepoint_reader::net`].
+//! The protocols and the states are in `docs/format-stream.md`; their bytes are in [`tracepoint_wire`].
 
 mod alignment;
 mod collector;

@@ -2,7 +2,7 @@
 //!
 //! In the order in which an event meets them: packets wait in a `PacketQueue`; a `Dispatcher` handles commands and has a session with
 //! the client, in the legacy layout or in batches; an `Outbox` sends many datagrams by one system call. The server has a thread of its
-//! own, whose events are never traced. The protocol is in `docs/format-udp.md`; its bytes are in [`tracepoint_reader::udp::wire`].
+//! own, whose events are never traced. The protocol is in `docs/format-udp.md`; its bytes are in [`tracepoint_wire::udp`].
 
 mod address_validation;
 mod dispatcher;
@@ -35,4 +35,4 @@ pub use outbox::DATAGRAMS_PER_CALL;
 pub use replay::Replay;
 pub use server::{Packet, UdpServer};
 pub use sink::UdpSink;
-pub use tracepoint_reader::udp::wire::SERVER_PORT as DEFAULT_PORT;
+pub use tracepoint_wire::udp::SERVER_PORT as DEFAULT_PORT;

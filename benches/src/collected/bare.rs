@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::stream::{DatagramHeader, WIRE_HEAD};
+use tracepoint_wire::stream::{DatagramHeader, WIRE_HEAD};
 
 /// Datagrams for one call, and the largest of them.
 const BATCH: usize = 64;

@@ -4,7 +4,7 @@ use crate::Outcome;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg, sockopt};
 use std::io::IoSlice;
 use std::net::{Ipv4Addr, UdpSocket};
-use tracepoint_reader::net::stream::{DatagramHeader, NO_SEQ, Route, wire_head};
+use tracepoint_wire::stream::{DatagramHeader, NO_SEQ, Route, wire_head};
 
 /// How many bytes of packets are under way at most: what the socket of a receiver holds.
 pub(crate) const WINDOW: u64 = 3 << 20;

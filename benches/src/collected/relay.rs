@@ -6,8 +6,8 @@ use std::io::{IoSlice, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::Decoded;
-use tracepoint_reader::net::relay::{
+use tracepoint_wire::Decoded;
+use tracepoint_wire::relay::{
     AddStream, Command, CreateChunk, CreateSession, DataHeader, Index, MINOR, Pending, Reply, ReturnCode, Version,
 };
 

@@ -10,8 +10,8 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::relay::{Command, MINOR, Version};
-use tracepoint_reader::net::stream::{
+use tracepoint_wire::relay::{Command, MINOR, Version};
+use tracepoint_wire::stream::{
     Announce, Attach, Capabilities, DatagramHeader, FRAME_HEADER, FrameHeader, Hello, NO_SEQ, NackEntry, RecordHeader,
     Route, ToCollector, ToSender, wire_head,
 };

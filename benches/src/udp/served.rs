@@ -5,10 +5,10 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 use tracepoint::find;
-use tracepoint_reader::udp::wire::{Accept, Ack, FromServer, TextKind, ToClient, ToServer};
 use tracepoint_ring::channel::{PacketHeader, Policy, StreamId, StreamKey};
 use tracepoint_sinks::udp::{Packet, UdpOptions, UdpServer};
 use tracepoint_sinks::{ChannelDescription, ClockInfo, EventDescription, ProcessInfo, TraceInfo, ctf};
+use tracepoint_wire::udp::{Accept, Ack, FromServer, TextKind, ToClient, ToServer};
 
 // The workload is `bench:small`, 24 bytes with the header word.
 use tracepoint_benches as _;

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, IsTerminal, stderr};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use tracepoint_collector::{Addresses, Collector, Options};
-use tracepoint_reader::net::stream::SharedKey;
+use tracepoint_wire::stream::SharedKey;
 
 /// The key that is asked for.
 pub(super) enum Key {

@@ -25,7 +25,7 @@ use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::stream::SharedKey;
+use tracepoint_wire::stream::SharedKey;
 
 /// How often it is looked whether the collector is full, and whether remote shells have ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);

@@ -274,7 +274,7 @@ fn peer(text: &str) -> Result<String, String> {
 /// Checks the URL of a broker.
 #[cfg(feature = "nats")]
 pub(crate) fn broker(text: &str) -> Result<String, String> {
-    text.parse::<tracepoint_reader::net::nats::Broker>().map(|_| text.to_owned())
+    text.parse::<tracepoint_wire::nats::Broker>().map(|_| text.to_owned())
 }
 
 /// The peer of a sink that streams, without the credentials that the URL of a broker may have.

@@ -16,8 +16,8 @@ use std::io::Write;
 use std::thread::sleep;
 use std::time::Duration;
 use tracepoint_reader::live::{LiveError, LiveOptions, LiveUrl, LiveView, list_sessions};
-use tracepoint_reader::net::stream::SharedKey;
 use tracepoint_reader::{Damage, Polled};
+use tracepoint_wire::stream::SharedKey;
 
 /// The pause before a relay is asked again that had nothing.
 const PAUSE: Duration = Duration::from_millis(50);

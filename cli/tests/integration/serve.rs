@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 use tracepoint_control::{Channel, Session, sinks::CtfSink};
-use tracepoint_reader::udp::wire::{Accept, Ack, FromServer, MarkKind, ToClient, ToServer};
+use tracepoint_wire::udp::{Accept, Ack, FromServer, MarkKind, ToClient, ToServer};
 
 tracepoint::define_trace! {
     provider = "kiosk";

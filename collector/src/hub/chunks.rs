@@ -16,8 +16,8 @@ use tracepoint_reader::account::{
     ACCOUNT_PATH, Account, Before, ChannelAccount, Chunk, EventAccount, Removed, StreamAccount,
 };
 use tracepoint_reader::metadata::EnvValue;
-use tracepoint_reader::net::relay::METADATA_CHANNEL;
 use tracepoint_reader::{Metadata, chunk_name, chunk_number};
+use tracepoint_wire::relay::METADATA_CHANNEL;
 
 /// The file beside the account.
 const STREAMS: &str = ".account/streams";

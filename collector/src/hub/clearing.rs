@@ -58,7 +58,7 @@ impl Hub {
 mod tests {
     use super::*;
     use crate::storage::{Done, Storage};
-    use tracepoint_reader::net::relay::METADATA_CHANNEL;
+    use tracepoint_wire::relay::METADATA_CHANNEL;
 
     #[test]
     fn what_cannot_be_removed_is_tried_again() -> Result<(), Box<dyn std::error::Error>> {

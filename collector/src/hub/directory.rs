@@ -20,7 +20,7 @@ use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
-use tracepoint_reader::net::relay::{ChunkEnd, CloseChunk, CreateChunk};
+use tracepoint_wire::relay::{ChunkEnd, CloseChunk, CreateChunk};
 
 /// The file with the key of a session, in its directory: a session that goes on, or comes once more, finds its directory by that.
 const KEY_FILE: &str = ".tracepoint-stream";

@@ -8,9 +8,9 @@ use crate::view::View;
 use std::collections::VecDeque;
 use std::time::Instant;
 use tracepoint_reader::internal::check_padded;
-use tracepoint_reader::net::relay::Index;
-use tracepoint_reader::net::stream::{ClosedStream, Delivered, NO_SEQ, ROUTE_OFFSET, ROUTE_SIZE, Route, route_of};
-use tracepoint_reader::udp::wire::PacketHeader;
+use tracepoint_wire::relay::Index;
+use tracepoint_wire::stream::{ClosedStream, Delivered, NO_SEQ, ROUTE_OFFSET, ROUTE_SIZE, Route, route_of};
+use tracepoint_wire::udp::PacketHeader;
 
 /// The magic number of a packet of events.
 const MAGIC: u32 = 0xC1FC_1FC1;
@@ -248,7 +248,7 @@ impl Ordered {
 mod tests {
     use super::*;
     use tracepoint_reader::internal::sealed;
-    use tracepoint_reader::net::stream::{WIRE_HEAD, wire_head};
+    use tracepoint_wire::stream::{WIRE_HEAD, wire_head};
 
     /// A packet on the wire.
     fn wire(seq: u64, prev_seq: u64, change: impl FnOnce(&mut PacketHeader), padding: u64) -> Vec<u8> {

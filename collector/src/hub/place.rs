@@ -3,7 +3,7 @@
 use crate::storage::Files;
 use std::io;
 use std::path::PathBuf;
-use tracepoint_reader::net::relay::{IndexFile, METADATA_CHANNEL};
+use tracepoint_wire::relay::{IndexFile, METADATA_CHANNEL};
 
 /// Where the files of a stream are.
 #[derive(Clone, Debug)]

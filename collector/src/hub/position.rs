@@ -15,9 +15,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use tracepoint_reader::account::{ACCOUNT_PATH, Before, Removed};
-use tracepoint_reader::net::relay::METADATA_CHANNEL;
-use tracepoint_reader::net::stream::Hello;
 use tracepoint_reader::{Metadata, chunk_name, chunk_number};
+use tracepoint_wire::relay::METADATA_CHANNEL;
+use tracepoint_wire::stream::Hello;
 
 /// The largest number in a position: what comes behind it can be counted.
 pub(crate) const MOST: u64 = 1 << 60;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use tracepoint_reader::net::stream::{Hello, NO_SEQ, Sync, SyncEntry};
+use tracepoint_wire::stream::{Hello, NO_SEQ, Sync, SyncEntry};
 
 /// A session that is published.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::stream::Delivered;
+use tracepoint_wire::stream::Delivered;
 
 /// How much later viewers are told of beacons of stock senders. These do not promise anything about streams that are about to appear: an application is known
 /// some time after its first event.

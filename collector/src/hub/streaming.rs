@@ -19,7 +19,7 @@ use crate::reorder::Limits;
 use crate::storage::{Job, Packet};
 use std::time::{Duration, Instant};
 use tracepoint_reader::account::ACCOUNT_PATH;
-use tracepoint_reader::net::stream::{
+use tracepoint_wire::stream::{
     AckEntry, ClosedStream, Datagram, Delivered, NO_SEQ, NackEntry, SeqRange, Sync, SyncEntry,
 };
 
@@ -83,7 +83,7 @@ impl Hub {
     /// A packet has come over the network, whole. `false`: it is damaged, or of no stream of this session.
     pub(crate) fn wire_packet(&mut self, id: u64, wire: Vec<u8>, memory: Option<MemoryShare>, now: Instant) -> bool {
         self.counts.packets += 1;
-        let handle = tracepoint_reader::net::stream::route_of(&wire).map(|route| route.handle);
+        let handle = tracepoint_wire::stream::route_of(&wire).map(|route| route.handle);
         let stream = handle.ok().and_then(|handle| self.stream_of(id, handle));
         let Some(ordered) = stream.and_then(|stream| stream.ordered.as_mut()) else { return false };
         let Ok((route, arrived)) = unwrap(wire, memory, ordered.key(), ordered.largest()) else {

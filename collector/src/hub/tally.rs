@@ -7,9 +7,9 @@ use crate::storage::Segment;
 use crate::view::View;
 use std::os::unix::fs::FileExt;
 use tracepoint_reader::account::Before;
-use tracepoint_reader::net::relay::Index;
-use tracepoint_reader::udp::wire::PacketHeader;
 use tracepoint_reader::{Metadata, PacketDecoder};
+use tracepoint_wire::relay::Index;
+use tracepoint_wire::udp::PacketHeader;
 
 /// The most packets with a gap behind them that are remembered. The events of further ones count as lost.
 const MOST: usize = 1 << 16;

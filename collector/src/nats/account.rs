@@ -1,6 +1,6 @@
 //! The account of a trace, while its pieces come.
 
-use tracepoint_reader::net::stream::{LONGEST_PIECE, Piece, ToCollector};
+use tracepoint_wire::stream::{LONGEST_PIECE, Piece, ToCollector};
 
 /// The largest account, as for senders over the network.
 const LARGEST: u64 = 64 << 20;

@@ -7,7 +7,7 @@ use async_nats::{Client, ConnectOptions};
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
-use tracepoint_reader::net::nats::{self, ALL_HELLOS, ALL_SUBJECTS, BUCKET, TraceSubject};
+use tracepoint_wire::nats::{self, ALL_HELLOS, ALL_SUBJECTS, BUCKET, TraceSubject};
 
 /// How long a request may take.
 const TIME: Duration = Duration::from_secs(5);

@@ -8,7 +8,7 @@ use crate::hub::position::{MOST, Position};
 use async_nats::jetstream::kv;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::nats::BUCKET;
+use tracepoint_wire::nats::BUCKET;
 
 /// The largest entry that is read, and half of the one that is written.
 const LARGEST: usize = 1 << 20;

@@ -4,7 +4,7 @@ use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
-use tracepoint_reader::net::nats::hex;
+use tracepoint_wire::nats::hex;
 
 /// The file with the number of a collector, in its output directory.
 const OWNER_FILE: &str = ".collector";

@@ -1,8 +1,8 @@
 //! The beginning of a trace, which an owner reads whole: who publishes it, its metadata and its streams.
 
 use super::broker::{Broker, Failed};
-use tracepoint_reader::net::nats::{Token, TraceSubject, control_frames};
-use tracepoint_reader::net::stream::{Hello, ToCollector};
+use tracepoint_wire::nats::{Token, TraceSubject, control_frames};
+use tracepoint_wire::stream::{Hello, ToCollector};
 
 /// The most messages and bytes that are read of it.
 const MOST_MESSAGES: usize = 1 << 18;

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use tracepoint_reader::net::nats::TraceSubject;
+use tracepoint_wire::nats::TraceSubject;
 
 /// The pause between two looks at the broker.
 const PAUSE: Duration = Duration::from_millis(500);

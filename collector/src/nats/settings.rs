@@ -1,7 +1,7 @@
 //! Where traces are taken from.
 
 use std::time::Duration;
-use tracepoint_reader::net::nats;
+use tracepoint_wire::nats;
 
 /// The time after which a lease that does not change may be taken, by default.
 pub const DEFAULT_LEASE: Duration = Duration::from_secs(10);

@@ -32,8 +32,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
-use tracepoint_reader::net::nats::{TraceSubject, hex};
-use tracepoint_reader::net::stream::ToCollector;
+use tracepoint_wire::nats::{TraceSubject, hex};
+use tracepoint_wire::stream::ToCollector;
 
 /// The time between two looks at what is stored.
 const TICK: Duration = Duration::from_millis(25);

@@ -6,8 +6,8 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use tracepoint_reader::account::Account;
-use tracepoint_reader::net::relay::METADATA_CHANNEL;
 use tracepoint_reader::{chunk_name, chunk_number};
+use tracepoint_wire::relay::METADATA_CHANNEL;
 
 /// A directory with the files of streams.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::timeout;
-use tracepoint_reader::net::nats::{Broker, JetStream};
+use tracepoint_wire::nats::{Broker, JetStream};
 
 /// The pause between two looks at whether there is time left.
 const TICK: Duration = Duration::from_millis(50);

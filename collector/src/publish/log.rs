@@ -9,10 +9,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use tracepoint_reader::net::nats::LONGEST_PIECE;
-use tracepoint_reader::net::stream::{
-    Announce, Close, ClosedStream, FRAME_HEADER, FrameHeader, Hello, Piece, ToCollector,
-};
+use tracepoint_wire::nats::LONGEST_PIECE;
+use tracepoint_wire::stream::{Announce, Close, ClosedStream, FRAME_HEADER, FrameHeader, Hello, Piece, ToCollector};
 
 /// The file in the directory of a session.
 pub(crate) const LOG: &str = ".publish";

@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
-use tracepoint_reader::net::stream::NO_SEQ;
+use tracepoint_wire::stream::NO_SEQ;
 
 /// The file in the directory of a session.
 const POSITION: &str = ".published";

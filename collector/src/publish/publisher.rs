@@ -76,7 +76,7 @@ fn find(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) {
 }
 
 impl Publisher {
-    fn broker(&self) -> &tracepoint_reader::net::nats::Broker {
+    fn broker(&self) -> &tracepoint_wire::nats::Broker {
         &self.of.settings.broker
     }
 

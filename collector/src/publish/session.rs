@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
-use tracepoint_reader::net::nats::{Acknowledgement, OVERHEAD, Publish};
-use tracepoint_reader::net::stream::{NO_SEQ, Route, Sync, SyncEntry};
+use tracepoint_wire::nats::{Acknowledgement, OVERHEAD, Publish};
+use tracepoint_wire::stream::{NO_SEQ, Route, Sync, SyncEntry};
 
 /// The most messages of a trace that are published and not stored.
 const MOST_UNDERWAY: usize = 256;

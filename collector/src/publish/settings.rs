@@ -1,7 +1,7 @@
 //! Where traces are published.
 
 use std::time::Duration;
-use tracepoint_reader::net::nats;
+use tracepoint_wire::nats;
 
 /// How long is published at the end, by default.
 pub const DEFAULT_FLUSH: Duration = Duration::from_secs(10);

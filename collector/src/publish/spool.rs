@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tracepoint_reader::net::nats::{Publication, Publish};
-use tracepoint_reader::net::stream::{ClosedStream, ToCollector};
+use tracepoint_wire::nats::{Publication, Publish};
+use tracepoint_wire::stream::{ClosedStream, ToCollector};
 
 /// A stream of the trace.
 #[derive(Debug)]
@@ -259,7 +259,7 @@ impl Spool {
         Ok(None)
     }
 
-    /// The number of the last packet of a stream that was read, or [`NO_SEQ`](tracepoint_reader::net::stream::NO_SEQ).
+    /// The number of the last packet of a stream that was read, or [`NO_SEQ`](tracepoint_wire::stream::NO_SEQ).
     pub(super) fn last(&self, number: u64) -> Option<u64> {
         Some(self.streams.get(usize::try_from(number).ok()?)?.place.last)
     }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Instant;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
-use tracepoint_reader::net::stream::Datagram;
+use tracepoint_wire::stream::Datagram;
 
 /// How many datagrams are taken by one call, and how many calls are made before others have their turn.
 const BATCH: usize = 64;

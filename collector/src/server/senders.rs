@@ -9,9 +9,9 @@ use crate::storage::Packet;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Instant;
-use tracepoint_reader::net::relay::{Command, DataHeader, Reply, ReturnCode};
-use tracepoint_reader::net::stream::{FRAME_HEADER, FrameHeader};
-use tracepoint_reader::net::{Decoded, Malformed};
+use tracepoint_wire::relay::{Command, DataHeader, Reply, ReturnCode};
+use tracepoint_wire::stream::{FRAME_HEADER, FrameHeader};
+use tracepoint_wire::{Decoded, Malformed};
 
 /// The largest payload of a command.
 const LARGEST_COMMAND: u64 = 4 << 20;

@@ -16,7 +16,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::timeout;
-use tracepoint_reader::net::stream::{
+use tracepoint_wire::stream::{
     Attach, ErrorCode, FRAME_HEADER, FrameHeader, Malformed, RecordHeader, ToCollector, ToSender,
 };
 

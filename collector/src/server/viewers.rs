@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
-use tracepoint_reader::net::Decoded;
-use tracepoint_reader::net::live::Request;
+use tracepoint_wire::Decoded;
+use tracepoint_wire::live::Request;
 
 /// How long a viewer may ask nothing. Stock viewers ask ten times a second.
 const IDLE_TIME: Duration = Duration::from_secs(600);

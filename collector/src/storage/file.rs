@@ -9,7 +9,7 @@ use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tracepoint_reader::net::relay::{Index, IndexFile, METADATA_CHANNEL};
+use tracepoint_wire::relay::{Index, IndexFile, METADATA_CHANNEL};
 
 /// New files of a stream.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use tracepoint_reader::net::relay::{IndexFile, METADATA_CHANNEL};
+use tracepoint_wire::relay::{IndexFile, METADATA_CHANNEL};
 
 /// The name of the file in the directory of a session that is being written.
 pub(crate) const MARK: &str = ".collecting";
@@ -136,7 +136,7 @@ mod tests {
     use super::super::{Files, Packet, SequencedPacket};
     use super::*;
     use crate::storage::file::OpenFiles;
-    use tracepoint_reader::net::relay::Index;
+    use tracepoint_wire::relay::Index;
 
     fn packet(size: usize) -> SequencedPacket {
         SequencedPacket { sequence: 0, packet: Packet::new(vec![7; size], 0, None), index: Some(Index::default()) }

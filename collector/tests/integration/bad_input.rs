@@ -6,7 +6,7 @@ use super::stream_sender::{Asked, EVENT, METADATA, Network, StreamSender, packet
 use std::io::Read;
 use tempfile::TempDir;
 use tracepoint_collector::Options;
-use tracepoint_reader::net::stream::{ErrorCode, FRAME_HEADER, FrameHeader, Hello, NO_BOUND, ToCollector, ToSender};
+use tracepoint_wire::stream::{ErrorCode, FRAME_HEADER, FrameHeader, Hello, NO_BOUND, ToCollector, ToSender};
 
 fn place() -> TempDir {
     TempDir::new_in("/dev/shm").expect("a directory")

@@ -7,10 +7,10 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use tempfile::TempDir;
 use tracepoint_collector::Options;
-use tracepoint_reader::net::live::{
+use tracepoint_wire::live::{
     AttachStatus, Connect, IndexStatus, MetadataStatus, NewStreamsStatus, PacketStatus, Request, Seek, Status,
 };
-use tracepoint_reader::net::relay::{
+use tracepoint_wire::relay::{
     AddStream, Command, ControlHeader, CreateSession, DataHeader, Index, MINOR, Reply, ReturnCode, RotateStreams,
     Version,
 };
@@ -206,7 +206,7 @@ fn packets_of_any_order_are_stored_in_the_order_of_indexes() {
         sender.done(&Command::SendIndex(*index));
     }
     let pending = Command::DataPending { handle, last: 19 };
-    while sender.command(&pending).expect("a reply") != Reply::Pending(tracepoint_reader::net::relay::Pending::No) {}
+    while sender.command(&pending).expect("a reply") != Reply::Pending(tracepoint_wire::relay::Pending::No) {}
     // A late one never reaches the file.
     sender.data(handle, 3, &all[3].0).expect("the collector reads");
     sender.done(&Command::CloseStream { handle, last: 19 });

@@ -8,8 +8,8 @@ use std::net::TcpStream;
 use std::path::Path;
 use tempfile::TempDir;
 use tracepoint_collector::{Addresses, Options};
-use tracepoint_reader::net::relay::{Command, MINOR, Version};
-use tracepoint_reader::net::stream::{
+use tracepoint_wire::relay::{Command, MINOR, Version};
+use tracepoint_wire::stream::{
     Announce, Attach, Capabilities, Close, ClosedStream, Datagram, DatagramHeader, FRAME_HEADER, FrameHeader, Hello,
     NO_BOUND, NO_SEQ, Piece, RecordHeader, SeqRange, Sync, SyncEntry, ToCollector,
 };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
 use std::time::Instant;
 use tracepoint_collector::{Addresses, Options};
-use tracepoint_reader::net::relay::{Command, IndexFile, Pending, Reply};
+use tracepoint_wire::relay::{Command, IndexFile, Pending, Reply};
 
 /// In the environment of the process that is the collector: its output directory.
 const OUTPUT: &str = "TRACEPOINT_COLLECTOR_OUTPUT";

@@ -5,8 +5,8 @@ use socket2::{Domain, Socket, Type};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use tracepoint_collector::Addresses;
-use tracepoint_reader::net::Decoded;
-use tracepoint_reader::net::relay::{
+use tracepoint_wire::Decoded;
+use tracepoint_wire::relay::{
     AddStream, Command, CreateChunk, CreateSession, DataHeader, Index, MINOR, Reply, ReturnCode, Version,
 };
 

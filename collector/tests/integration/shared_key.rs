@@ -7,8 +7,8 @@ use std::net::TcpStream;
 use std::path::Path;
 use tempfile::TempDir;
 use tracepoint_collector::{Addresses, Collector, Options};
-use tracepoint_reader::net::relay::{Command, CreateSession, MINOR, Reply, ReturnCode, Version};
-use tracepoint_reader::net::stream::{
+use tracepoint_wire::relay::{Command, CreateSession, MINOR, Reply, ReturnCode, Version};
+use tracepoint_wire::stream::{
     Capabilities, ErrorCode, FRAME_HEADER, FrameHeader, Handshake, Hello, SharedKey, Side, ToCollector, ToSender,
 };
 

@@ -6,8 +6,8 @@ use super::stream_sender::{EVENT, METADATA, StreamSender, packet as wire_packet}
 use std::net::Ipv4Addr;
 use tempfile::TempDir;
 use tracepoint_collector::{Addresses, Options};
-use tracepoint_reader::net::relay::{Command, Reply, ReturnCode};
-use tracepoint_reader::net::stream::ErrorCode;
+use tracepoint_wire::relay::{Command, Reply, ReturnCode};
+use tracepoint_wire::stream::ErrorCode;
 
 /// Files that are open for streams.
 const FILES: usize = 256;

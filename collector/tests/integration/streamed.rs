@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tracepoint_collector::Options;
-use tracepoint_reader::net::stream::{DatagramHeader, ToCollector};
+use tracepoint_wire::stream::{DatagramHeader, ToCollector};
 
 fn place() -> TempDir {
     TempDir::new_in("/dev/shm").expect("a directory")

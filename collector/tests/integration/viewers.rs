@@ -11,8 +11,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tracepoint_reader::live::{LiveOptions, LiveUrl, LiveView};
-use tracepoint_reader::net::live::{Connect, IndexStatus, Request, Seek, Status};
 use tracepoint_reader::{Item, Polled};
+use tracepoint_wire::live::{Connect, IndexStatus, Request, Seek, Status};
 
 const VIEWERS: usize = 16;
 /// Packets of half a MiB.

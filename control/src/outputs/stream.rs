@@ -2,9 +2,9 @@
 
 use crate::spec::StreamSpec;
 use std::time::Duration;
-use tracepoint_reader::net::stream::SharedKey;
 use tracepoint_sinks::StreamSink;
 use tracepoint_sinks::stream::{DEFAULT_MTU, StreamOptions};
+use tracepoint_wire::stream::SharedKey;
 
 /// Makes the sender of a process of this name; the error is the reason why it cannot be made.
 pub(super) fn sender(spec: &StreamSpec, process: &str) -> Result<StreamSink, String> {

@@ -4,8 +4,8 @@ use super::SpecError;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
-use tracepoint_reader::net::Broker;
 use tracepoint_sinks::{DEFAULT_SYNC_INTERVAL, Destination, flush_age};
+use tracepoint_wire::Broker;
 
 /// The shortest and the longest pause between two synchronisation points, in ms.
 const SYNC_INTERVALS: std::ops::RangeInclusive<u64> = 10..=60_000;

@@ -2,15 +2,15 @@
 
 use super::options::LiveOptions;
 use super::{LiveError, LiveUrl};
-use crate::net::live::{Connect, MAJOR, Request, Secret, SessionRecord, Sessions};
-use crate::net::stream::{Handshake, SharedKey, Side};
-use crate::net::{Decoded, Malformed};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tracepoint_wire::live::{Connect, MAJOR, Request, Secret, SessionRecord, Sessions};
+use tracepoint_wire::stream::{Handshake, SharedKey, Side};
+use tracepoint_wire::{Decoded, Malformed};
 
 /// How long a connection attempt to one address may take.
 const CONNECT: Duration = Duration::from_secs(5);

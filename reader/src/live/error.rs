@@ -1,10 +1,10 @@
 //! The error of a live view.
 
-use crate::net::Malformed;
-use crate::net::live::AttachStatus;
 use std::io;
 use std::time::Duration;
 use thiserror::Error;
+use tracepoint_wire::Malformed;
+use tracepoint_wire::live::AttachStatus;
 
 /// A live session cannot be read, or not any more.
 #[derive(Debug, Error)]

@@ -1,9 +1,9 @@
 //! How a session is viewed.
 
-use crate::net::stream::SharedKey;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use tracepoint_wire::stream::SharedKey;
 
 /// How a session is viewed.
 #[derive(Clone, Debug)]

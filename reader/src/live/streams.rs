@@ -2,11 +2,11 @@
 
 use super::LiveError;
 use super::connection::Relay;
-use crate::net::live::{Index, NEW_METADATA, NEW_STREAM, PacketBytes, PacketStatus, Request, StreamRecord};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use tracepoint_wire::live::{Index, NEW_METADATA, NEW_STREAM, PacketBytes, PacketStatus, Request, StreamRecord};
 
 /// How many bytes of a packet are requested at once.
 const PIECE: u64 = 256 << 10;

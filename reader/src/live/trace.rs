@@ -4,10 +4,10 @@ use super::LiveError;
 use super::connection::Relay;
 use crate::clock_alignment::ClockAlignment;
 use crate::metadata::{MAX_METADATA, Metadata};
-use crate::net::live::{ClockOffset, MetadataBytes, MetadataStatus, Request};
-use crate::net::stream::NO_BOUND;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
+use tracepoint_wire::live::{ClockOffset, MetadataBytes, MetadataStatus, Request};
+use tracepoint_wire::stream::NO_BOUND;
 
 /// A trace of a live session.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -40,7 +40,7 @@ impl Trace {
         let known = self.bytes.len();
         loop {
             let owned = |bytes: &[u8]| {
-                let reply = MetadataBytes::decode(bytes)?;
+                let reply = MetadataBytes::decode(bytes, MAX_METADATA as u64)?;
                 Ok(reply.map(|MetadataBytes { status, bytes }| (status, bytes.to_vec())))
             };
             let (status, bytes) = relay.ask(Request::Metadata { stream }, owned)?;

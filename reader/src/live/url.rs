@@ -1,9 +1,9 @@
 //! The address of a relay daemon, or of a session that it has.
 
 use super::LiveError;
-use crate::net::live::LIVE_PORT;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
+use tracepoint_wire::live::LIVE_PORT;
 
 /// `net://HOST[:PORT]`, or `net://HOST[:PORT]/host/HOSTNAME/SESSION`: the same as for `babeltrace2 -i lttng-live`. `net4` and `net6` ask for
 /// an address of that kind; an IPv6 address is in brackets.

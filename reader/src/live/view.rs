@@ -10,15 +10,15 @@ use crate::item::Item;
 use crate::loss::Damage;
 use crate::merge::{IncrementalMerge, KnownCounters, Polled};
 use crate::metadata::Metadata;
-use crate::net::live::{
-    AttachStatus, Created, Index, IndexStatus, NEW_METADATA, NEW_STREAM, NewStreamsStatus, Request, Seek,
-    SessionRecord, StreamRecord, Streams,
-};
 use std::collections::VecDeque;
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
+use tracepoint_wire::live::{
+    AttachStatus, Created, Index, IndexStatus, NEW_METADATA, NEW_STREAM, NewStreamsStatus, Request, Seek,
+    SessionRecord, StreamRecord, Streams,
+};
 
 /// How often new streams are asked for, at least.
 const NEW_STREAMS: Duration = Duration::from_millis(500);

@@ -21,8 +21,6 @@ mod text_assembly;
 mod totals;
 
 use super::report::{Counts, Ending, Report};
-use super::wire::client::DEFAULT_MTU;
-use super::wire::{FromServer, Malformed, Welcome};
 use batch::BatchSession;
 use handshake::Handshake;
 use legacy::LegacySession;
@@ -31,6 +29,8 @@ use second_socket::SecondSocket;
 use session_core::SessionCore;
 use std::num::NonZeroU64;
 use std::time::Duration;
+use tracepoint_wire::udp::client::DEFAULT_MTU;
+use tracepoint_wire::udp::{FromServer, Malformed, Welcome};
 
 /// The number of consecutive `connection refused` errors after which the server is taken for gone.
 const REFUSALS: u32 = 3;

@@ -14,7 +14,6 @@ mod stream;
 
 use super::events::BatchDecoder;
 use super::report::EventBatch;
-use super::wire::INGEST_CHANNEL;
 use crate::account::{Account, StreamAccount};
 use crate::loss::Damage;
 use crate::recover::{RecoverError, Target};
@@ -24,6 +23,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use stream::StreamFile;
+use tracepoint_wire::udp::INGEST_CHANNEL;
 
 /// The most streams that are written.
 const MAX_STREAMS: usize = 10_000;

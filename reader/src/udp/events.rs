@@ -1,7 +1,6 @@
 //! Decodes the packets in batches by the metadata that came before them.
 
 use super::report::EventBatch;
-use super::wire::{INGEST_EVENT, Malformed, PacketHeader};
 use crate::error::ReadError;
 use crate::event::Event;
 use crate::loss::Damage;
@@ -9,6 +8,7 @@ use crate::metadata::Metadata;
 use crate::packet::PacketDecoder;
 use crate::value::Value;
 use std::path::PathBuf;
+use tracepoint_wire::udp::{INGEST_EVENT, Malformed, PacketHeader};
 
 /// Decodes batches.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::wire::{Batch, CtfPackets, Losses, Welcome};
+use tracepoint_wire::udp::{Batch, CtfPackets, Losses, Welcome};
 
 /// The layout of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //! its bound grows with the drift that the two clocks may have had since.
 
 use std::time::{SystemTime, UNIX_EPOCH};
-use tracepoint_reader::net::stream::{ClockReply, NO_BOUND};
+use tracepoint_wire::stream::{ClockReply, NO_BOUND};
 
 /// The largest drift between two clocks: parts in a million.
 const DRIFT_PPM: u64 = 50;

@@ -35,10 +35,10 @@ use rustix::event::{PollFd, PollFlags};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::stream::{
+use tracepoint_ring::clock;
+use tracepoint_wire::stream::{
     Announce, ClockProbe, Close, ClosedStream, LONGEST_PIECE, MOST_ENTRIES, NO_SEQ, Piece, Sync, SyncEntry, ToCollector,
 };
-use tracepoint_ring::clock;
 
 /// How many packets are sent before messages are looked at.
 const BATCH: usize = 64;

@@ -14,10 +14,10 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 use tracepoint_reader::internal::sealed;
-use tracepoint_reader::net::stream::{
+use tracepoint_ring::channel::{PacketHeader, StreamId, StreamKey};
+use tracepoint_wire::stream::{
     Attach, Capabilities, Datagram, FRAME_HEADER, FrameHeader, RecordHeader, ToCollector, route_of,
 };
-use tracepoint_ring::channel::{PacketHeader, StreamId, StreamKey};
 
 /// The number of a WELCOME, and where the ports of the collector stand in it.
 const WELCOME: u32 = 0x5450_0082;
@@ -272,7 +272,7 @@ fn receive(socket: &mut TcpStream, into: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracepoint_reader::net::stream::{Announced, Nack, NackEntry, Ready, ToSender, Welcome};
+    use tracepoint_wire::stream::{Announced, Nack, NackEntry, Ready, ToSender, Welcome};
 
     /// The number of the first message of the stream protocol.
     const FIRST_MESSAGE: u32 = 0x5450_0000;

@@ -4,8 +4,8 @@ use super::connection::Control;
 use super::session::Trouble;
 use std::io::{self, ErrorKind};
 use std::time::Instant;
-use tracepoint_reader::net::Decoded;
-use tracepoint_reader::net::relay::{Command, Reply};
+use tracepoint_wire::Decoded;
+use tracepoint_wire::relay::{Command, Reply};
 
 pub(super) fn no_relay(answer: &str) -> Trouble {
     Trouble::Temporary(io::Error::new(ErrorKind::InvalidData, format!("the peer is no relay: it gave {answer}")))

@@ -1,6 +1,6 @@
 //! The metadata of a trace in metadata packets of CTF, in which stock viewers need it when it comes in several parts.
 
-use tracepoint_reader::net::stream::LONGEST_PIECE;
+use tracepoint_wire::stream::LONGEST_PIECE;
 
 /// The size of the header of a metadata packet.
 const HEADER: usize = 37;

@@ -33,8 +33,8 @@ use rustix::event::{PollFd, PollFlags};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
-use tracepoint_reader::net::nats::{Broker, OVERHEAD, Publication, Publish};
-use tracepoint_reader::net::stream::{NO_SEQ, Piece, Route};
+use tracepoint_wire::nats::{Broker, OVERHEAD, Publication, Publish};
+use tracepoint_wire::stream::{NO_SEQ, Piece, Route};
 
 /// The most messages that are published and not stored.
 const MOST_UNDERWAY: usize = 1024;

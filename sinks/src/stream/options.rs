@@ -3,7 +3,7 @@
 use crate::bandwidth::Bandwidth;
 use crate::destination::{DEFAULT_MTU, DEFAULT_SYNC_INTERVAL, Destination};
 use std::time::Duration;
-use tracepoint_reader::net::stream::SharedKey;
+use tracepoint_wire::stream::SharedKey;
 
 /// The default limit of the bytes that wait to be sent or acknowledged.
 pub const DEFAULT_RESEND_BUFFER: usize = 16 << 20;
@@ -32,7 +32,7 @@ pub struct StreamOptions {
     pub(super) key: Option<SharedKey>,
     /// In place of the destination.
     #[cfg(feature = "nats")]
-    pub(super) broker: Option<tracepoint_reader::net::nats::Broker>,
+    pub(super) broker: Option<tracepoint_wire::nats::Broker>,
 }
 
 impl StreamOptions {
@@ -65,7 +65,7 @@ impl StreamOptions {
     /// # Ok::<(), String>(())
     /// ```
     #[cfg(feature = "nats")]
-    pub fn publish(broker: tracepoint_reader::net::nats::Broker) -> Self {
+    pub fn publish(broker: tracepoint_wire::nats::Broker) -> Self {
         Self { broker: Some(broker), ..Self::to(Destination::new(String::new(), 0)) }
     }
 

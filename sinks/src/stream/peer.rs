@@ -10,8 +10,8 @@ use super::session::{Identity, Next, Trouble};
 use super::streams::Streams;
 use rustix::event::PollFd;
 use std::time::Instant;
-use tracepoint_reader::net::relay::{Command, MAJOR, MINOR, MINOR_WITH_CHUNKS, Reply, ReturnCode, Version};
-use tracepoint_reader::net::stream::Capabilities;
+use tracepoint_wire::relay::{Command, MAJOR, MINOR, MINOR_WITH_CHUNKS, Reply, ReturnCode, Version};
+use tracepoint_wire::stream::Capabilities;
 
 /// From this minor number on a relay answers `GET_CONFIGURATION`.
 const MINOR_WITH_CONFIGURATION: u32 = 12;

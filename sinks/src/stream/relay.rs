@@ -43,8 +43,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::relay::{AddStream, Command, DataHeader, Index, METADATA_CHANNEL};
-use tracepoint_reader::net::stream::LONGEST_PIECE;
+use tracepoint_wire::relay::{AddStream, Command, DataHeader, Index, METADATA_CHANNEL};
+use tracepoint_wire::stream::LONGEST_PIECE;
 
 /// The directory of all streams in the session.
 const PATH: &str = "tracepoint";

@@ -18,7 +18,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tracepoint_reader::udp::wire::{Accept, ToServer};
+use tracepoint_wire::udp::{Accept, ToServer};
 
 /// The time that a new client has for its first acknowledgement, before its session gives way to another client.
 const FIRST_ACK: Duration = Duration::from_secs(1);

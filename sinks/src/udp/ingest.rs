@@ -13,10 +13,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use tracepoint_reader::udp::wire::{INGEST_CHANNEL, INGEST_EVENT};
 use tracepoint_ring::Level;
 use tracepoint_ring::channel::{HEADER_SIZE, PacketHeader, Policy, StreamId, StreamKey};
 use tracepoint_ring::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
+use tracepoint_wire::udp::{INGEST_CHANNEL, INGEST_EVENT};
 
 /// The time on a trace's clock, in nanoseconds.
 pub type TraceClock = Box<dyn Fn() -> u64 + Send>;

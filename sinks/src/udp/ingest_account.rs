@@ -2,8 +2,8 @@
 
 use crate::account::{Account, ChannelAccount, EventAccount, StreamAccount};
 use std::collections::BTreeMap;
-use tracepoint_reader::udp::wire::{INGEST_CHANNEL, INGEST_EVENT};
 use tracepoint_ring::channel::StreamId;
+use tracepoint_wire::udp::{INGEST_CHANNEL, INGEST_EVENT};
 
 /// Counters of ingested messages.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! The events that a server could not send.
 
 use std::collections::BTreeMap;
-use tracepoint_reader::udp::wire::Losses;
 use tracepoint_ring::channel::StreamId;
+use tracepoint_wire::udp::Losses;
 
 /// Why events were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_reader::secure_exec::secure;
-use tracepoint_reader::udp::wire::{SERVER_PORT, SERVER_PORT_VARIABLE};
+use tracepoint_wire::udp::{SERVER_PORT, SERVER_PORT_VARIABLE};
 
 /// The default limit of the bytes that wait for a client.
 pub const DEFAULT_LIMIT: usize = 64 << 20;

@@ -11,8 +11,8 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tracepoint_reader::Metadata;
 use tracepoint_reader::internal::RecordSizes;
-use tracepoint_reader::udp::wire::Losses;
 use tracepoint_ring::channel::StreamId;
+use tracepoint_wire::udp::Losses;
 
 /// A packet that is queued, or being sent.
 #[derive(Debug)]

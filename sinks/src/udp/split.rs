@@ -4,9 +4,9 @@ use super::losses::LossReason;
 use super::queue::{PacketQueue, QueuedPacket};
 use std::collections::HashMap;
 use tracepoint_reader::internal::{RecordSizes, check, seal};
-use tracepoint_reader::udp::wire::batch::BATCH_HEADER;
-use tracepoint_reader::udp::wire::packet_header;
 use tracepoint_ring::channel::{HEADER_SIZE, PacketHeader, StreamId};
+use tracepoint_wire::udp::batch::BATCH_HEADER;
+use tracepoint_wire::udp::packet_header;
 
 /// Space in a datagram that is too small for another packet.
 const SCRAP: usize = HEADER_SIZE + 32;

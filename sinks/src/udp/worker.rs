@@ -7,7 +7,7 @@ use super::session::{Next, earlier};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tracepoint_reader::udp::wire::client::LONGEST;
+use tracepoint_wire::udp::client::LONGEST;
 
 /// The number of datagrams that are received from a socket before something is sent.
 const RECEIVE_BATCH: usize = 256;

@@ -18,10 +18,10 @@ use collector::Collector;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::stream::NO_BOUND;
 use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::account::{Account, StreamAccount};
 use tracepoint_sinks::stream::{Destination, StreamOptions, StreamSink};
+use tracepoint_wire::stream::NO_BOUND;
 
 tracepoint::define_trace! {
     provider = "test";

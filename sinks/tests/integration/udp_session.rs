@@ -3,10 +3,10 @@
 use crate::common::{Outcome, Recording, alone};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
-use tracepoint_reader::udp::wire::{Accept, Ack, FromServer, TextKind, ToClient, ToServer};
 use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::account::Account;
 use tracepoint_sinks::udp::{UdpOptions, UdpSink};
+use tracepoint_wire::udp::{Accept, Ack, FromServer, TextKind, ToClient, ToServer};
 
 tracepoint::define_trace! {
     provider = "test";

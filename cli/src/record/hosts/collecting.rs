@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use tracepoint_collector::{Addresses, CollectError, Collector, Counts, IpNet, Options};
-use tracepoint_reader::net::stream::SharedKey;
+use tracepoint_wire::stream::SharedKey;
 
 /// A collector that runs.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use super::*;
 use crate::shares::{Address, Holder, Shares};
 use std::net::IpAddr;
 use tempfile::TempDir;
-use tracepoint_reader::net::relay::{IndexFile, METADATA_CHANNEL};
+use tracepoint_wire::relay::{IndexFile, METADATA_CHANNEL};
 
 const HOLDER: Holder = Holder { address: Address::Host(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)), sender: Some(1) };
 

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 use tracepoint_reader::Metadata;
-use tracepoint_reader::net::stream::{NO_BOUND, Sync};
+use tracepoint_wire::stream::{NO_BOUND, Sync};
 
 /// Where it is in a trace.
 pub(super) const FILE: &str = ".account/clock-alignment";

@@ -18,8 +18,8 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
-use tracepoint_reader::net::relay::{IndexFile, METADATA_CHANNEL};
-use tracepoint_reader::net::stream::{Announce, ErrorCode, Hello};
+use tracepoint_wire::relay::{IndexFile, METADATA_CHANNEL};
+use tracepoint_wire::stream::{Announce, ErrorCode, Hello};
 
 /// Names of files that are no streams.
 const RESERVED: [&str; 3] = [METADATA_CHANNEL, "index", ".account"];

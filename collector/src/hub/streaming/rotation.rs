@@ -27,8 +27,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tracepoint_reader::account::{ACCOUNT_PATH, Account, Removed};
-use tracepoint_reader::net::relay::METADATA_CHANNEL;
 use tracepoint_reader::{Metadata, chunk_name};
+use tracepoint_wire::relay::METADATA_CHANNEL;
 
 /// Chunks are removed while less than this part of the quota is free.
 const FREE: u64 = 8;

@@ -8,8 +8,8 @@ use async_nats::jetstream;
 use std::rc::Rc;
 use std::time::Instant;
 use tokio::time::timeout;
-use tracepoint_reader::net::nats::{Message, Token, TraceSubject, with_handle};
-use tracepoint_reader::net::stream::{
+use tracepoint_wire::nats::{Message, Token, TraceSubject, with_handle};
+use tracepoint_wire::stream::{
     Announced, Close, ClosedStream, FRAME_HEADER, FrameHeader, Sync, SyncEntry, ToCollector, ToSender,
 };
 

@@ -4,7 +4,7 @@ use super::incoming::feed;
 use super::{End, Trace, Waiting, What};
 use crate::nats::lease::{Committed, State};
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::nats::Token;
+use tracepoint_wire::nats::Token;
 
 /// After this time without progress messages are fetched once more, where packets are missing; then not again for another one.
 const STUCK: Duration = Duration::from_secs(5);

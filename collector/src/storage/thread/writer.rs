@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
-use tracepoint_reader::net::relay::METADATA_CHANNEL;
+use tracepoint_wire::relay::METADATA_CHANNEL;
 
 /// The time between two attempts to write to a full disk.
 const RETRY: Duration = Duration::from_millis(500);

@@ -7,8 +7,8 @@ use super::text_assembly::TextAssembly;
 use super::totals::Totals;
 use crate::udp::order::{Arrival, Delivery, Order};
 use crate::udp::report::{Ending, EventBatch, Layout, Lost, Report};
-use crate::udp::wire::{Ack, Batch, End, FromServer, TextKind, ToClient, ToServer, Welcome};
 use std::time::Duration;
+use tracepoint_wire::udp::{Ack, Batch, End, FromServer, TextKind, ToClient, ToServer, Welcome};
 
 /// The delay before an acknowledgement.
 const ACK_AFTER: Duration = Duration::from_millis(20);

@@ -5,9 +5,9 @@ use super::retry::Retry;
 use super::session_core::SessionCore;
 use super::{Next, Options};
 use crate::udp::report::Ending;
-use crate::udp::wire::{Accept, FromServer, Mark, MarkKind, ToClient, ToServer};
 use std::num::NonZeroU64;
 use std::time::Duration;
+use tracepoint_wire::udp::{Accept, FromServer, Mark, MarkKind, ToClient, ToServer};
 
 /// The interval of START.
 const START_EVERY: Duration = Duration::from_millis(250);

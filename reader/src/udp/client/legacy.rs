@@ -8,8 +8,8 @@ use super::retry::Retry;
 use super::session_core::SessionCore;
 use crate::udp::order::Delivery;
 use crate::udp::report::{Ending, Layout, Lost, Report};
-use crate::udp::wire::{FromServer, MarkKind, ToClient, ToServer};
 use std::time::Duration;
+use tracepoint_wire::udp::{FromServer, MarkKind, ToClient, ToServer};
 
 /// The interval of STOP.
 const STOP_EVERY: Duration = Duration::from_millis(100);

@@ -7,8 +7,8 @@
 use super::session_core::SessionCore;
 use crate::udp::order::{Arrival, Order};
 use crate::udp::report::LegacyEvent;
-use crate::udp::wire::{FromServer, MarkKind, ToClient};
 use std::time::Duration;
+use tracepoint_wire::udp::{FromServer, MarkKind, ToClient};
 
 /// A message in the legacy layout.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 //! Any program on the server's machine can send from another port than the server's. Such messages are therefore taken in the legacy layout
 //! only, from one port, and only until the server's own port has sent a message.
 
-use crate::udp::wire::FromServer;
+use tracepoint_wire::udp::FromServer;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum SecondSocket {

@@ -3,8 +3,8 @@
 use super::Options;
 use crate::udp::order::Limits;
 use crate::udp::report::{Counts, Lost, Report};
-use crate::udp::wire::ToServer;
 use std::collections::VecDeque;
+use tracepoint_wire::udp::ToServer;
 
 /// The most bytes of messages that wait for a missing one.
 const HELD_BYTES: usize = 64 << 20;

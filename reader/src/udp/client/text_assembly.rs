@@ -1,7 +1,7 @@
 //! Assembles texts that come in pieces: the metadata and the account.
 
-use crate::udp::wire::Text;
 use std::collections::BTreeMap;
+use tracepoint_wire::udp::Text;
 
 /// The most bytes of pieces that are kept behind a gap.
 const MAX_APART: usize = 1 << 20;
@@ -66,7 +66,7 @@ impl TextAssembly {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::udp::wire::TextKind;
+    use tracepoint_wire::udp::TextKind;
 
     fn add(joined: &mut TextAssembly, offset: u32, bytes: &[u8]) {
         joined.add(&Text { kind: TextKind::Metadata, offset, total: 8, bytes });

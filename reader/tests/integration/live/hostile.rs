@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 use tracepoint_reader::Item;
 use tracepoint_reader::live::{LiveError, LiveOptions, LiveUrl, LiveView, list_sessions};
-use tracepoint_reader::net::live::{
+use tracepoint_wire::live::{
     Connect, Index, IndexStatus, MetadataBytes, MetadataStatus, NEW_METADATA, NEW_STREAM, NewStreamsStatus,
     PacketBytes, PacketStatus, Request, StreamRecord, Streams,
 };

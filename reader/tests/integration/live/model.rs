@@ -3,7 +3,7 @@
 use super::relay::{Random, attached, bytes_of, opening, stream};
 use crate::hand::{PREAMBLE, Packet, stream as stream_block};
 use std::collections::VecDeque;
-use tracepoint_reader::net::live::{
+use tracepoint_wire::live::{
     Detached, Index, IndexStatus, MetadataBytes, MetadataStatus, NEW_METADATA, NEW_STREAM, NewStreamsStatus,
     PacketBytes, PacketStatus, Request, Streams,
 };
@@ -119,7 +119,7 @@ impl Model {
         })
     }
 
-    fn announce(&mut self) -> impl Iterator<Item = tracepoint_reader::net::live::StreamRecord> {
+    fn announce(&mut self) -> impl Iterator<Item = tracepoint_wire::live::StreamRecord> {
         let now = self.now;
         let new =
             self.streams.iter_mut().enumerate().filter(move |(_, model)| !model.is_announced && model.appears <= now);

@@ -5,11 +5,9 @@ use std::io::{self, Read, Write};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tracepoint_reader::live::{LiveError, LiveOptions, LiveUrl, LiveView};
-use tracepoint_reader::net::Decoded;
-use tracepoint_reader::net::live::{
-    AttachStatus, Connect, Created, Request, SessionRecord, Sessions, StreamRecord, Streams,
-};
 use tracepoint_reader::{Item, Polled};
+use tracepoint_wire::Decoded;
+use tracepoint_wire::live::{AttachStatus, Connect, Created, Request, SessionRecord, Sessions, StreamRecord, Streams};
 
 /// Random numbers.
 pub(super) struct Random(pub(super) u64);

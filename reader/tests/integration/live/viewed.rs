@@ -6,11 +6,11 @@ use crate::hand::{Packet, one_event};
 use crate::seed;
 use std::cell::RefCell;
 use tracepoint_reader::live::{LiveError, LiveOptions};
-use tracepoint_reader::net::live::{
+use tracepoint_reader::{Item, LossKind};
+use tracepoint_wire::live::{
     AttachStatus, Detached, Index, IndexStatus, MetadataBytes, MetadataStatus, NewStreamsStatus, PacketBytes,
     PacketStatus, Request, Streams,
 };
-use tracepoint_reader::{Item, LossKind};
 
 /// Where the clock of the metadata begins.
 const OFFSET: i64 = 1_700_000_000_000_000_000;

@@ -3,8 +3,8 @@
 use super::server::Server;
 use super::trace;
 use std::collections::BTreeSet;
-use tracepoint_reader::udp::wire::packet_header;
 use tracepoint_reader::udp::{BatchDecoder, Layout, Lost, Report};
+use tracepoint_wire::udp::packet_header;
 
 /// The events that a client reported of sessions in the batch layout. Panics if they are not the sent ones, in order.
 #[derive(Debug, Default)]

@@ -6,8 +6,8 @@ use crate::udp::server::Plan;
 use crate::udp::simulation::Simulation;
 use std::num::NonZeroU64;
 use std::time::Duration;
-use tracepoint_reader::udp::wire::{Batch, End, LegacyPacket, Mark, MarkKind, ToServer, Welcome};
 use tracepoint_reader::udp::{Client, Ending, Layout, Lost, Options, Report};
+use tracepoint_wire::udp::{Batch, End, LegacyPacket, Mark, MarkKind, ToServer, Welcome};
 
 const PLAN: Plan = Plan { trusted: true, offers: true, events: 400, rate: 1, ends: false, grows: 0 };
 const NO_FAULTS: [Faults; 2] = [Faults::NONE; 2];

@@ -1,8 +1,8 @@
 //! The original server, which writes the number of a packet by a 16-bit swap and sends from a second socket, against the client alone.
 
 use std::time::Duration;
-use tracepoint_reader::udp::wire::{LegacyPacket, Mark, MarkKind};
 use tracepoint_reader::udp::{Client, Lost, Options, Report};
+use tracepoint_wire::udp::{LegacyPacket, Mark, MarkKind};
 
 /// The port of its second socket.
 const SECOND: u16 = 40_000;

@@ -6,7 +6,7 @@ use super::link::Random;
 use super::trace;
 use std::collections::VecDeque;
 use std::time::Duration;
-use tracepoint_reader::udp::wire::{
+use tracepoint_wire::udp::{
     Accept, Ack, Batch, Challenge, End, LegacyPacket, Losses, Mark, MarkKind, Ping, Text, TextKind, ToServer, Welcome,
 };
 

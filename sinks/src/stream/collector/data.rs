@@ -13,9 +13,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::stream::{
-    DatagramHeader, ROUTE_OFFSET, ROUTE_SIZE, RecordHeader, Route, WIRE_HEAD, wire_head,
-};
+use tracepoint_wire::stream::{DatagramHeader, ROUTE_OFFSET, ROUTE_SIZE, RecordHeader, Route, WIRE_HEAD, wire_head};
 
 /// The number of datagrams in one call.
 const DATAGRAMS_PER_CALL: usize = 64;

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::stream::{
+use tracepoint_wire::stream::{
     Attach, Capabilities, FRAME_HEADER, FrameHeader, Handshake, Hello, LONGEST_NAME, Ready, Side, ToCollector,
     ToSender, VERSION, Welcome,
 };

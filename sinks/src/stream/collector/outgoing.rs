@@ -9,7 +9,7 @@ use crate::stream::session::Trouble;
 use crate::stream::streams::Streams;
 use crate::stream_stats::LostPackets;
 use std::sync::Arc;
-use tracepoint_reader::net::stream::NO_SEQ;
+use tracepoint_wire::stream::NO_SEQ;
 
 impl Collector {
     /// Sends the rest of the present packet, and between its slices those that the collector asks for; `false` if it cannot all be sent now.

@@ -7,10 +7,10 @@ use crate::stream::session::Trouble;
 use crate::stream::streams::Streams;
 use std::io::{self, ErrorKind};
 use std::time::{Instant, SystemTime};
-use tracepoint_reader::net::stream::{
+use tracepoint_ring::clock;
+use tracepoint_wire::stream::{
     Announced, Delivered, ErrorCode, FRAME_HEADER, FrameHeader, Malformed, NackEntry, SeqRange, ToCollector, ToSender,
 };
-use tracepoint_ring::clock;
 
 /// The collector has sent what is no message.
 pub(super) fn malformed(error: Malformed) -> Trouble {

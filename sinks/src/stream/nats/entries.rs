@@ -3,8 +3,8 @@
 use crate::sink::StreamInfo;
 use crate::stream::session::Identity;
 use crate::stream::streams::{SentStream, Streams};
-use tracepoint_reader::net::nats::{Publication, Publish};
-use tracepoint_reader::net::stream::{Announce, ClosedStream, Hello, NO_SEQ, SyncEntry, VERSION};
+use tracepoint_wire::nats::{Publication, Publish};
+use tracepoint_wire::stream::{Announce, ClosedStream, Hello, NO_SEQ, SyncEntry, VERSION};
 
 /// The trace of a sender that keeps so many bytes until they are acknowledged.
 pub(super) fn publication(identity: &Identity, sync_interval: u32, resend_buffer: u64) -> Publication {

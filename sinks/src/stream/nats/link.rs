@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tracepoint_reader::net::nats::{Acknowledgement, Broker, JetStream, Publish};
+use tracepoint_wire::nats::{Acknowledgement, Broker, JetStream, Publish};
 
 /// The thread's name, as `top -H` shows it.
 const NAME: &str = "tracepoint-nats";

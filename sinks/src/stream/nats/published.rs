@@ -1,7 +1,7 @@
 //! What the broker has stored of a trace, over all connections.
 
 use std::collections::BTreeSet;
-use tracepoint_reader::net::nats::LONGEST_PIECE;
+use tracepoint_wire::nats::LONGEST_PIECE;
 
 /// What must be stored before anything behind it is published.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use crate::stream::session::{Identity, Trouble};
 use crate::stream::throttle::{Framing, Throttle};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tracepoint_reader::net::relay::{
+use tracepoint_wire::relay::{
     Command, CreateChunk, CreateSession, DataHeader, LONGEST_HOST_NAME, LONGEST_SESSION_NAME, Reply, ReturnCode,
 };
 

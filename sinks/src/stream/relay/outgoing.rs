@@ -8,7 +8,7 @@ use crate::stream::queue::{Item, Queue, QueuedPacket};
 use crate::stream::session::Trouble;
 use crate::stream::streams::Streams;
 use crate::stream_stats::LostPackets;
-use tracepoint_reader::net::relay::{Command, DataHeader, Index};
+use tracepoint_wire::relay::{Command, DataHeader, Index};
 
 impl Relay {
     /// Sends the rest of the present packet; `false` if it cannot all be sent now.

@@ -6,8 +6,8 @@ use crate::stream::queue::Queue;
 use crate::stream::session::Trouble;
 use crate::stream::streams::Streams;
 use std::time::Instant;
-use tracepoint_reader::net::Decoded;
-use tracepoint_reader::net::relay::{AddStream, Command, Pending, Reply, ReturnCode};
+use tracepoint_wire::Decoded;
+use tracepoint_wire::relay::{AddStream, Command, Pending, Reply, ReturnCode};
 
 /// The answer that comes to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

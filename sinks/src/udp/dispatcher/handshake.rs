@@ -4,9 +4,9 @@ use super::{Dispatcher, Session};
 use crate::udp::session::offer::Offer;
 use std::net::SocketAddr;
 use std::time::Instant;
-use tracepoint_reader::udp::wire::batch::CHALLENGE_SIZE;
-use tracepoint_reader::udp::wire::legacy::MARK_SIZE;
-use tracepoint_reader::udp::wire::{Accept, Challenge, Mark, MarkKind};
+use tracepoint_wire::udp::batch::CHALLENGE_SIZE;
+use tracepoint_wire::udp::legacy::MARK_SIZE;
+use tracepoint_wire::udp::{Accept, Challenge, Mark, MarkKind};
 
 impl Dispatcher {
     pub(super) fn start(&mut self, from: SocketAddr, now: Instant) {

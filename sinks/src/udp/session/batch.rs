@@ -15,8 +15,8 @@ use crate::udp::rate_limit::RateLimit;
 use crate::udp::split::DatagramSizes;
 use std::ops::Range;
 use std::time::{Duration, Instant};
-use tracepoint_reader::udp::wire::batch::{TEXT_HEADER, seal_batch};
-use tracepoint_reader::udp::wire::{Accept, Ack, Batch, Ping, Text, TextKind, Welcome};
+use tracepoint_wire::udp::batch::{TEXT_HEADER, seal_batch};
+use tracepoint_wire::udp::{Accept, Ack, Batch, Ping, Text, TextKind, Welcome};
 
 /// The pause after which a PING is sent.
 const SILENCE: Duration = Duration::from_millis(500);

@@ -12,8 +12,8 @@ use crate::udp::losses::LossReason;
 use crate::udp::outbox::{Flushed, Outbox};
 use crate::udp::rate_limit::RateLimit;
 use std::time::{Duration, Instant};
-use tracepoint_reader::udp::wire::legacy::{LONGEST_CONTENT, MARK_SIZE};
-use tracepoint_reader::udp::wire::{Accept, LegacyPacket, Mark, MarkKind};
+use tracepoint_wire::udp::legacy::{LONGEST_CONTENT, MARK_SIZE};
+use tracepoint_wire::udp::{Accept, LegacyPacket, Mark, MarkKind};
 
 /// The time in which a client may take the offer, before events are sent.
 const OFFER: Duration = Duration::from_millis(100);

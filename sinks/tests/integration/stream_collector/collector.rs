@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tracepoint_reader::net::relay::{Command, ControlHeader, Reply, ReturnCode, Version};
-use tracepoint_reader::net::stream::{
+use tracepoint_ring::channel::PacketHeader;
+use tracepoint_wire::relay::{Command, ControlHeader, Reply, ReturnCode, Version};
+use tracepoint_wire::stream::{
     Ack, AckEntry, Announced, Attach, Capabilities, ClockReply, Close, Delivered, ErrorCode, FRAME_HEADER, FrameHeader,
     NO_SEQ, Ready, RecordHeader, SeqRange, Sync, ToCollector, ToSender, Welcome, route_of, stored_packet,
 };
-use tracepoint_ring::channel::PacketHeader;
 
 /// A stream that is stored.
 #[derive(Default)]

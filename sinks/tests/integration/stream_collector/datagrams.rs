@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{TcpStream, UdpSocket};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
-use tracepoint_reader::net::stream::{Ack, AckEntry, Datagram, DatagramHeader, Nack, NackEntry, Ready, ToSender};
+use tracepoint_wire::stream::{Ack, AckEntry, Datagram, DatagramHeader, Nack, NackEntry, Ready, ToSender};
 
 /// Packets of which not all has come, by handle and number: how many bytes have.
 type Parts = BTreeMap<(u64, u64), (usize, Vec<u8>)>;

@@ -7,8 +7,8 @@ use std::net::TcpListener;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::stream::ErrorCode;
 use tracepoint_sinks::stream::{Destination, StreamOptions, StreamSink};
+use tracepoint_wire::stream::ErrorCode;
 
 tracepoint::define_trace! {
     provider = "refused";

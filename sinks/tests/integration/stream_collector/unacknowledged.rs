@@ -6,9 +6,9 @@ use crate::common::{Outcome, Recording, alone};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
-use tracepoint_reader::net::stream::ErrorCode;
 use tracepoint_sinks::account::Account;
 use tracepoint_sinks::stream::StreamSink;
+use tracepoint_wire::stream::ErrorCode;
 
 tracepoint::define_trace! {
     provider = "unacknowledged";

@@ -7,10 +7,10 @@ use crate::udp::served::{Served, UUID, metadata, options};
 use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
-use tracepoint_reader::udp::wire::{Accept, FromServer, Losses, MarkKind, ToClient, ToServer};
 use tracepoint_ring::channel::StreamId;
 use tracepoint_sinks::account::Account;
 use tracepoint_sinks::udp::DropPolicy;
+use tracepoint_wire::udp::{Accept, FromServer, Losses, MarkKind, ToClient, ToServer};
 
 /// An ACCEPT with the default limits.
 fn usual() -> Accept {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 use tracepoint_reader::account::ACCOUNT_PATH;
-use tracepoint_reader::udp::wire::{
+use tracepoint_wire::udp::{
     Accept, Ack, End, FromServer, MarkKind, PacketHeader, TextKind, ToClient, ToServer, Welcome,
 };
 

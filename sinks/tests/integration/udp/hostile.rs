@@ -6,7 +6,7 @@ use crate::udp::served::{Served, options};
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tracepoint_reader::udp::wire::{Accept, FromServer, ToClient, ToServer};
+use tracepoint_wire::udp::{Accept, FromServer, ToClient, ToServer};
 
 /// Datagrams that are no commands, and some that are.
 fn junk() -> Vec<Vec<u8>> {

@@ -8,8 +8,8 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
-use tracepoint_reader::udp::wire::Accept;
 use tracepoint_sinks::udp::{MAX_MESSAGE, UdpServer};
+use tracepoint_wire::udp::Accept;
 
 #[test]
 fn each_datagram_is_an_event_byte_for_byte() -> Outcome {

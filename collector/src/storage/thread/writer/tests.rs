@@ -1,7 +1,7 @@
 use super::*;
 use crate::storage::{Packet, Storage};
 use tokio::sync::mpsc::unbounded_channel;
-use tracepoint_reader::net::relay::{Index, IndexFile};
+use tracepoint_wire::relay::{Index, IndexFile};
 
 #[test]
 fn packets_that_wait_together_are_stored_as_far_as_there_is_room() {

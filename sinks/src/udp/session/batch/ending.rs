@@ -5,7 +5,7 @@ use crate::udp::outbox::Flushed;
 use crate::udp::session::texts::RETRANSMIT;
 use crate::udp::session::{Context, Next};
 use std::time::{Duration, Instant};
-use tracepoint_reader::udp::wire::{End, TextKind};
+use tracepoint_wire::udp::{End, TextKind};
 
 /// How long the totals are retransmitted.
 const ENDING: Duration = Duration::from_secs(3);

@@ -1,8 +1,8 @@
 //! Replies that are lists: of sessions, and of streams.
 
 use super::Status;
-use crate::net::bytes::{Fields, put_text};
-use crate::net::{Decoded, Malformed};
+use crate::bytes::{Fields, put_text};
+use crate::{Decoded, Malformed};
 
 /// The most sessions that a list may have.
 const MOST_SESSIONS: u32 = 65_536;

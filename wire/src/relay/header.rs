@@ -1,6 +1,6 @@
 //! The headers of commands and of packets.
 
-use crate::net::bytes::Fields;
+use crate::bytes::Fields;
 
 /// In front of the payload of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use super::ReturnCode;
 use super::command::Command;
 use super::fields::terminated;
 use super::session::Version;
-use crate::net::bytes::Fields;
-use crate::net::{Decoded, Malformed};
+use crate::bytes::Fields;
+use crate::{Decoded, Malformed};
 
 /// The longest path in an answer, in bytes; a limit of this implementation.
 const LONGEST_PATH: u32 = 4096;

@@ -1,7 +1,7 @@
 //! The bytes of the messages, by the tables of the protocol and captures of stock programs.
 
 use super::*;
-use crate::net::{Decoded, Malformed};
+use crate::{Decoded, Malformed};
 use proptest::prelude::*;
 
 fn hex(text: &str) -> Vec<u8> {

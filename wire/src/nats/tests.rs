@@ -1,5 +1,5 @@
 use super::*;
-use crate::net::stream::{Announce, Close, Hello, Piece, Route, SyncEntry, ToCollector, stored_packet, wire_head};
+use crate::stream::{Announce, Close, Hello, Piece, Route, SyncEntry, ToCollector, stored_packet, wire_head};
 
 #[test]
 fn names_are_escaped_and_come_back() {

@@ -2,8 +2,8 @@
 
 use super::MINOR_WITH_CHUNKS;
 use super::fields::{payload, terminated, texts};
-use crate::net::Malformed;
-use crate::net::bytes::{Fields, put_text};
+use crate::Malformed;
+use crate::bytes::{Fields, put_text};
 
 /// The version of the protocol: in both directions, each side's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

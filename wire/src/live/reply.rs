@@ -1,9 +1,8 @@
 //! Replies about one stream: indexes, packets and metadata; and the replies that are only a status.
 
 use super::{IndexStatus, MetadataStatus, NEW_METADATA, NEW_STREAM, PacketStatus, Status};
-use crate::metadata::MAX_METADATA;
-use crate::net::bytes::Fields;
-use crate::net::{Decoded, Malformed};
+use crate::bytes::Fields;
+use crate::{Decoded, Malformed};
 
 const INDEX_SIZE: usize = 64;
 /// The size of the head before packet bytes, and of that before metadata.
@@ -66,7 +65,7 @@ pub struct Detached(pub bool);
 pub struct ClockOffset {
     /// What is added to a time of the trace to get a time since the epoch, by the collector's clock.
     pub offset: i64,
-    /// The error bound of that; [`NO_BOUND`](crate::net::stream::NO_BOUND): it is not known.
+    /// The error bound of that; [`NO_BOUND`](crate::stream::NO_BOUND): it is not known.
     pub bound: u64,
 }
 
@@ -209,18 +208,18 @@ impl<'a> MetadataBytes<'a> {
         out.extend_from_slice(self.bytes);
     }
 
-    /// Decodes a reply.
+    /// Decodes a reply with at most `most` bytes of metadata.
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if it has more bytes than metadata may have, or an unknown status.
-    pub fn decode(bytes: &'a [u8]) -> Result<Decoded<Self>, Malformed> {
+    /// [`Malformed`] if it announces more than that, or has an unknown status.
+    pub fn decode(bytes: &'a [u8], most: u64) -> Result<Decoded<Self>, Malformed> {
         let Some(fields) = Fields::of(bytes, HEAD) else {
             return Ok(Decoded::Needs(HEAD));
         };
         let (length, status) = (fields.u64(0), MetadataStatus::of(fields.u32(8))?);
         let length = if status == MetadataStatus::Ok { length } else { 0 };
-        Ok(content(bytes, length, MAX_METADATA as u64, "bytes of metadata")?.map(|bytes| Self { status, bytes }))
+        Ok(content(bytes, length, most, "bytes of metadata")?.map(|bytes| Self { status, bytes }))
     }
 }
 

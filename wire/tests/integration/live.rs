@@ -1,10 +1,10 @@
 //! The messages of the live viewer protocol, byte by byte as stock programs exchange them.
 
-use tracepoint_reader::net::live::{
+use tracepoint_wire::live::{
     AttachStatus, Connect, Created, Detached, Index, IndexStatus, MetadataBytes, MetadataStatus, NEW_STREAM,
     NewStreamsStatus, PacketBytes, PacketStatus, Request, Seek, SessionRecord, Sessions, Status, StreamRecord, Streams,
 };
-use tracepoint_reader::net::{Decoded, Malformed};
+use tracepoint_wire::{Decoded, Malformed};
 
 /// Bytes in hexadecimal; blanks and bars are ignored.
 fn hex(text: &str) -> Vec<u8> {
@@ -177,11 +177,13 @@ fn contents_are_bounded() {
 
     let bytes = hex("0000000000000002 00000001 | 2f2a");
     let metadata = MetadataBytes { status: MetadataStatus::Ok, bytes: b"/*" };
-    assert_eq!(MetadataBytes::decode(&bytes), Ok(Decoded::Whole(metadata, 14)));
+    assert_eq!(MetadataBytes::decode(&bytes, 2), Ok(Decoded::Whole(metadata, 14)));
     assert_eq!(encoded(|out| metadata.encode(out)), bytes);
     let nothing = MetadataBytes::only(MetadataStatus::Nothing);
     assert_eq!(encoded(|out| nothing.encode(out)), hex("0000000000000000 00000002"));
-    assert!(matches!(MetadataBytes::decode(&hex("8000000000000000 00000001")), Err(Malformed::TooMany { .. })));
+    assert!(matches!(MetadataBytes::decode(&bytes, 1), Err(Malformed::TooMany { count: 2, most: 1, .. })));
+    let endless = hex("8000000000000000 00000001");
+    assert!(matches!(MetadataBytes::decode(&endless, 64 << 20), Err(Malformed::TooMany { .. })));
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod publication;
 #[cfg(test)]
 mod tests;
 
-pub use super::broker::Broker;
+pub use crate::broker::Broker;
 #[cfg(feature = "nats")]
 pub use jetstream::{Acknowledgement, JetStream};
 pub use message::{Message, control_frames, with_handle};

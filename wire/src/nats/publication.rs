@@ -1,7 +1,7 @@
 //! What is published of a trace: the messages of `docs/nats.md`, with their subjects and ids.
 
 use super::{LONGEST_PIECE, Token, TraceSubject, message_id};
-use crate::net::stream::{
+use crate::stream::{
     Announce, Close, ClosedStream, Hello, NO_BOUND, Piece, ROUTE_OFFSET, Route, Sync, SyncEntry, ToCollector, VERSION,
     WIRE_HEAD, wire_head,
 };

@@ -1,8 +1,8 @@
 //! What a viewer sends.
 
 use super::MAJOR;
-use crate::net::bytes::Fields;
-use crate::net::{Decoded, Malformed};
+use crate::bytes::Fields;
+use crate::{Decoded, Malformed};
 
 /// The size of the header: size of the payload (u64), command (u32), version (u32, 0).
 const HEADER: usize = 16;
@@ -101,7 +101,7 @@ pub enum Request {
     Prove {
         /// The random number of the viewer.
         nonce: [u8; 32],
-        /// Its code: [`Side::Viewer`](crate::net::stream::Side::Viewer).
+        /// Its code: [`Side::Viewer`](crate::stream::Side::Viewer).
         code: [u8; 32],
     },
     /// How the clock of the trace that has the stream is aligned with the clock of the collector.

@@ -1,7 +1,7 @@
 //! What is in a message: frames, or a packet.
 
 use super::Token;
-use crate::net::stream::{FRAME_HEADER, FrameHeader, Malformed, ROUTE_OFFSET, Route, ToCollector, route_of};
+use crate::stream::{FRAME_HEADER, FrameHeader, Malformed, ROUTE_OFFSET, Route, ToCollector, route_of};
 
 /// A message of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]

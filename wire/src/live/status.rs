@@ -1,6 +1,6 @@
 //! The numbers with which a relay tells how a request ended.
 
-use crate::net::Malformed;
+use crate::Malformed;
 
 /// A status in a reply.
 pub trait Status: Copy + Eq + Sized {
@@ -19,7 +19,6 @@ macro_rules! statuses {
     ($($(#[$doc:meta])* $name:ident($what:literal) { $($(#[$status_doc:meta])* $status:ident = $number:literal,)+ })+) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[non_exhaustive]
         pub enum $name {
             $($(#[$status_doc])* $status,)+
         }

@@ -1,7 +1,7 @@
 //! Structures and texts of a payload.
 
-use crate::net::Malformed;
-use crate::net::bytes::Fields;
+use crate::Malformed;
+use crate::bytes::Fields;
 
 /// The structure of `size` bytes at the start of a payload.
 pub(super) fn payload(bytes: &[u8], size: usize, kind: u32) -> Result<Fields<'_>, Malformed> {

@@ -6,7 +6,7 @@ use super::header::ControlHeader;
 use super::index::Index;
 use super::session::{CreateSession, Version};
 use super::stream::AddStream;
-use crate::net::{Decoded, Malformed};
+use crate::{Decoded, Malformed};
 
 /// A command of a sender.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use super::MINOR_WITH_LONG_INDEX;
 use super::fields::payload;
-use crate::net::Malformed;
-use crate::net::bytes::Fields;
+use crate::Malformed;
+use crate::bytes::Fields;
 
 /// `SEND_INDEX`: describes a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

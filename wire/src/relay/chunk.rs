@@ -1,8 +1,8 @@
 //! Commands about trace chunks: the parts into which a rotation divides a trace.
 
 use super::fields::{payload, terminated, texts};
-use crate::net::Malformed;
-use crate::net::bytes::Fields;
+use crate::Malformed;
+use crate::bytes::Fields;
 
 /// `CREATE_TRACE_CHUNK`: new files go into this chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 //!
 //! All integers are big-endian; metadata and packets are opaque. Layouts depend on the *minor* number of the protocol, which is the lesser of
 //! both sides'. A payload longer than its structure is accepted and its tail ignored, as the relay daemon does; a shorter one is
-//! [`Malformed`](super::Malformed). No length that is announced makes a decoder allocate more than the bytes that have arrived.
+//! [`Malformed`](crate::Malformed). No length that is announced makes a decoder allocate more than the bytes that have arrived.
 
 mod chunk;
 mod command;
@@ -19,7 +19,7 @@ mod reply;
 mod session;
 mod stream;
 
-pub use super::CONTROL_PORT;
+pub use crate::CONTROL_PORT;
 pub use chunk::{ChunkEnd, CloseChunk, CreateChunk, RotateStreams};
 pub use command::Command;
 pub use header::{ControlHeader, DataHeader};

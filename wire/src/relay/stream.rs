@@ -2,8 +2,8 @@
 
 use super::MINOR_WITH_CHUNKS;
 use super::fields::{payload, terminated, texts};
-use crate::net::Malformed;
-use crate::net::bytes::put_text;
+use crate::Malformed;
+use crate::bytes::put_text;
 
 /// `ADD_STREAM`: announces a stream of packets, or the metadata of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
