@@ -11,9 +11,6 @@ cd "$(dirname "$0")/.."
 export PATH=$PWD/target/tools/bin:$PATH
 
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_TEST_DEBUG=0
-packages=(-p tracepoint-sinks -p tracepoint-control -p tracepoint-collector -p tracectl)
-features=(--features tracepoint-sinks/nats,tracepoint-control/nats,tracepoint-collector/nats,tracectl/nats)
-cargo clippy -q "${packages[@]}" "${features[@]}" --lib --bins -- -D warnings
-cargo clippy -q -p tracectl --features nats --test nats -- -D warnings
+export RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/clippy-rustc.sh
 cargo test -q -p tracepoint-collector --features nats --lib -- nats:: publish::
 cargo nextest run -p tracectl --features nats --test nats --no-fail-fast "$@"
