@@ -1,11 +1,12 @@
-//! What shells offer for arguments that name something that runs: looked up while a command line is typed, without a change to what there is.
+//! Shell-completion candidates for arguments that name running processes or sessions. They are looked up while a command line is typed; nothing is
+//! changed.
 
 use crate::output::in_line;
 use clap::Arg;
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
 use tracepoint_control::{ApplicationInfo, Listed};
 
-/// Has an argument that names something running complete to what there is.
+/// Makes `arg` complete to the names of running processes or existing sessions.
 pub(crate) fn with_candidates(arg: Arg, verb: &str) -> Arg {
     match arg.get_id().as_str() {
         "pid" => arg.add(ArgValueCandidates::new(processes)),

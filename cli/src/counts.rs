@@ -6,27 +6,27 @@ use std::fmt::Write;
 use tracepoint_reader::account::Account;
 use tracepoint_reader::{ReadError, Trace};
 
-/// The reasons of losses that are named at most.
+/// Maximum number of loss reasons that are listed by name.
 const REASONS: usize = 100;
-/// What reasons beyond these are called.
+/// The name under which all further reasons are summed.
 const FURTHER: &str = "others";
 
-/// What became of the events that fired.
+/// Counts of fired events by outcome.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Counts {
     pub(crate) fired: u64,
-    /// Committed to a ring; some of them may have been lost behind it.
+    /// Committed to a ring; some may have been lost after that.
     pub(crate) recorded: u64,
     pub(crate) filtered: u64,
     pub(crate) suppressed: u64,
-    /// By reason: those before a ring, and those behind it.
+    /// By reason, whether lost before or after the ring.
     pub(crate) lost: BTreeMap<String, u64>,
     /// Traces whose account is missing or not final.
     pub(crate) incomplete: u64,
-    /// Those of `lost` that had been recorded.
+    /// The part of `lost` that had been recorded.
     #[serde(skip)]
     lost_behind_rings: u64,
-    /// Recorded events in chunks that newer ones have replaced.
+    /// Recorded events in chunks that were removed when newer ones were written.
     #[serde(skip)]
     pub(crate) removed: u64,
 }
@@ -63,7 +63,7 @@ impl Counts {
         }
     }
 
-    /// Adds an account. Of a trace in chunks, the last one has that of all.
+    /// Adds an account. Of a trace in chunks, the account of the last chunk covers all of them.
     fn add(&mut self, account: &Account) -> bool {
         if account.chunk.as_ref().is_some_and(|chunk| !chunk.last) {
             return false;
@@ -99,7 +99,7 @@ impl Counts {
         }
     }
 
-    /// All of them in one sentence: `371 fired = 53 recorded + 318 filtered; nothing lost`. What is lost behind a ring is not recorded here.
+    /// All counts in one sentence: `371 fired = 53 recorded + 318 filtered; nothing lost`. Events lost after the ring do not count as recorded here.
     pub(crate) fn sentence(&self) -> String {
         let lost = self.lost.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
         let recorded = self.recorded.saturating_sub(self.lost_behind_rings);
@@ -158,7 +158,7 @@ mod tests {
         assert!(counts.add(&account(&json!({ "fired": 371, "recorded": 53, "filtered": 318 }), &json!({}))));
         assert_eq!(counts.sentence(), "371 fired = 53 recorded + 318 filtered; nothing lost");
 
-        // Another trace, with losses before its ring, in it, and behind it.
+        // Another trace, with losses before, in and after its ring.
         let event = json!({ "fired": 100, "recorded": 90, "suppressed": 8, "lost": { "ring_full": 2 } });
         let stream = json!({ "overwritten": 10, "sink": 6, "sink_lost": { "network": 5 } });
         counts.add(&account(&event, &stream));

@@ -41,13 +41,13 @@ impl Dt {
     }
 }
 
-/// Reports damage after which the rest of the file is still shown.
+/// Reports damage that does not prevent showing the rest of the file.
 fn report_damage(error: &datatrace::ReadError) -> Outcome {
     message::error(&error.to_string());
     Outcome::Incomplete
 }
 
-/// Ends a verb; notes whether the file was written to in the meantime.
+/// Ends a verb; notes if the file was written to in the meantime.
 fn finish(file: &DtReader, path: &Path, outcome: Outcome) -> VerbResult {
     if file.has_changed()? {
         let path = path.display();

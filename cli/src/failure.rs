@@ -1,4 +1,4 @@
-//! How a verb ends, and the exit code for it.
+//! The outcome of a verb, and its exit code.
 
 use crate::{message, output};
 use std::io;
@@ -18,7 +18,7 @@ use tracepoint_sinks::SinkError;
 /// The result of a verb.
 pub(crate) type VerbResult = Result<Outcome, Failure>;
 
-/// How a verb ended, in the order of the exit codes; where several apply, the last is the one.
+/// The outcome of a verb, ordered by exit code; where several apply, the last one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     /// Everything was done.
@@ -68,12 +68,12 @@ impl Outcome {
         ),
     ];
 
-    /// All outcomes but [`Outcome::Command`].
+    /// All outcomes except [`Outcome::Command`].
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().map(|(outcome, _)| outcome)
     }
 
-    /// What it means, as in `--help`.
+    /// Its description, as in `--help`.
     pub(crate) fn text(self) -> &'static str {
         Self::ALL.into_iter().find(|(outcome, _)| *outcome == self).map_or("", |(_, text)| text)
     }
@@ -177,13 +177,13 @@ pub(crate) fn exit_code(result: VerbResult) -> ExitCode {
     outcome(result).into()
 }
 
-/// How a verb ended; prints the errors, also that of the standard output if it could not be written.
+/// The outcome of a verb; prints the errors, including a failure to write the standard output.
 pub(crate) fn outcome(result: VerbResult) -> Outcome {
     let written = output::finish();
     let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     match (result, written) {
         (Ok(outcome), Ok(())) => outcome,
-        // The reader of the output has closed it, as `head` does: it has enough. The verb may have failed for that.
+        // The reader closed the output early, as `head` does. The verb may have failed because of that.
         (Ok(outcome), Err(error)) if is_closed(&error) => outcome,
         (Err(Failure::Write(_)), Err(error)) if is_closed(&error) => Outcome::Success,
         (Err(Failure::Write(error)), _) if is_closed(&error) => Outcome::Success,
@@ -192,7 +192,7 @@ pub(crate) fn outcome(result: VerbResult) -> Outcome {
     }
 }
 
-/// Prints the error; returns how the verb ended.
+/// Prints the error; returns the outcome.
 fn report(failure: &Failure) -> Outcome {
     message::error(&failure.to_string());
     failure.outcome()

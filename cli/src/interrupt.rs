@@ -1,4 +1,4 @@
-//! Requests to end: Ctrl-C and the signals that mean the same.
+//! Requests to end: Ctrl-C, and the signals with the same meaning.
 
 use crate::failure::Failure;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
@@ -11,15 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Whether the user has asked this program to end.
+/// Set once the user has asked this program to end.
 #[derive(Debug)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
-/// The same, for a thread that waits for it or for the end of a child.
+/// The same, for a thread that waits for the request or for the end of a child.
 #[derive(Debug)]
 pub(crate) struct WaitingInterrupt {
     interrupt: Interrupt,
-    /// A byte arrives here for each signal, and for each call of a waker.
+    /// Receives a byte for each signal, and for each call of a waker.
     signals: UnixStream,
     wakes: UnixStream,
 }
@@ -40,7 +40,7 @@ impl Interrupt {
         Arc::clone(&self.0)
     }
 
-    /// Handles each SIGINT and SIGTERM as a request: the program has to tell others of its end.
+    /// Handles each SIGINT and SIGTERM as a request, for a program that must notify its peers before it ends.
     pub(crate) fn each() -> Result<Self, Failure> {
         let requested = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
@@ -53,19 +53,19 @@ impl Interrupt {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Forgets the requests so far. Returns whether there was one.
+    /// Clears pending requests. Returns true if there were any.
     pub(crate) fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }
 }
 
 impl WaitingInterrupt {
-    /// Handles SIGINT, SIGTERM and SIGHUP as a request, however many come: the program has to clean up first. Also waits for children.
+    /// Handles every SIGINT, SIGTERM and SIGHUP as a request, for a program that must clean up before it ends. Also waits for children.
     pub(crate) fn new() -> Result<Self, Failure> {
         Self::with(&[SIGCHLD])
     }
 
-    /// The same, for a program that does not wait for children in this way.
+    /// The same, without waiting for children.
     pub(crate) fn without_children() -> Result<Self, Failure> {
         Self::with(&[])
     }
@@ -74,7 +74,7 @@ impl WaitingInterrupt {
         let requested = Arc::new(AtomicBool::new(false));
         let register = || -> io::Result<[UnixStream; 2]> {
             let (signals, wakes) = UnixStream::pair()?;
-            // What is not read yet wakes the reader all the same.
+            // If the buffer is full, the unread bytes wake the reader anyway.
             wakes.set_nonblocking(true)?;
             for signal in [SIGINT, SIGTERM, SIGHUP] {
                 flag::register(signal, Arc::clone(&requested))?;
@@ -89,14 +89,14 @@ impl WaitingInterrupt {
         Ok(Self { interrupt: Interrupt(requested), signals, wakes })
     }
 
-    /// A function that ends the present wait, or the next one.
+    /// Returns a function that ends the current wait, or else the next one.
     pub(crate) fn waker(&self) -> Result<impl Fn() + Send + use<>, Failure> {
         let wakes = self.wakes.try_clone().map_err(Failure::Signal)?;
-        // Fails if there is something to read already.
+        // Fails only if unread bytes fill the buffer, which wake the reader as well.
         Ok(move || drop((&wakes).write(&[0])))
     }
 
-    /// A function that does what a signal does.
+    /// Returns a function with the effect of a signal.
     pub(crate) fn requester(&self) -> Result<impl FnOnce() + Send + use<>, Failure> {
         let (requested, wake) = (self.interrupt.flag(), self.waker()?);
         Ok(move || {
@@ -109,11 +109,11 @@ impl WaitingInterrupt {
     pub(crate) fn wait(&mut self, time: Duration) {
         // A timeout of zero is an error, and means no timeout to the system.
         let timeout = self.signals.set_read_timeout(Some(time.max(Duration::from_micros(1))));
-        // Whatever ends it, the caller looks for itself.
+        // The caller checks for itself why the wait ended.
         let _ = timeout.and_then(|()| self.signals.read(&mut [0; 64]));
     }
 
-    /// Can be read after a signal, for a thread that waits for other things as well.
+    /// Becomes readable after a signal; for a thread that also waits for other things.
     pub(crate) fn signals(&self) -> BorrowedFd<'_> {
         self.signals.as_fd()
     }

@@ -1,6 +1,6 @@
 //! Messages to the user, on the standard error. Data goes to the [standard output](crate::output).
 //!
-//! Where the standard error cannot be written, there is no place to say so: the message is left out, and the verb goes on.
+//! If the standard error cannot be written, messages are dropped and the verb continues.
 
 use anstyle::{AnsiColor, Style};
 use std::borrow::Cow;
@@ -25,7 +25,7 @@ pub(crate) fn summary(message: &str) {
     line(format_args!("{}", escape(message)));
 }
 
-/// The message, which may quote what traced processes wrote, without control characters.
+/// Escapes control characters: a message may quote text written by traced processes.
 fn escape(message: &str) -> Cow<'_, str> {
     escape_controls(message, &['\n', '\t'])
 }

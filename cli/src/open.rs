@@ -5,7 +5,7 @@ use crate::message;
 use std::path::PathBuf;
 use tracepoint_reader::Trace;
 
-/// Opens the traces in these paths as one, and says which of them have metadata that is not what was written.
+/// Opens the traces in these paths as one, and reports those whose metadata has been altered.
 pub(crate) fn open(paths: &[PathBuf]) -> Result<Trace, Failure> {
     let trace = Trace::open_all(paths)?;
     for damage in trace.metadata_damage() {

@@ -1,7 +1,7 @@
 //! The standard output, buffered. Messages go to the [standard error](crate::message).
 //!
-//! Every verb writes through this module. The first write that fails is noted, also if it happens in a buffer that is dropped, so that the
-//! [exit code](crate::failure::outcome) tells of it however the verb has ended.
+//! Every verb writes through this module. The first failed write is remembered, even one in a buffer that is dropped, so that the
+//! [exit code](crate::failure::outcome) reflects it regardless of the verb's own outcome.
 
 use anstream::{AutoStream, ColorChoice};
 use clap::ValueEnum;
@@ -18,12 +18,12 @@ static FIRST_ERROR: Mutex<Option<io::Error>> = Mutex::new(None);
 /// The standard output for data.
 pub(crate) type Raw = BufWriter<Noted<StdoutLock<'static>>>;
 
-/// The standard output for data, which is written unchanged, bytes that are not text included.
+/// The standard output for binary data, written unchanged.
 pub(crate) fn raw() -> Raw {
     BufWriter::with_capacity(1 << 16, Noted(io::stdout().lock()))
 }
 
-/// The standard output for data as text: unchanged, but without control characters on a terminal.
+/// The standard output for data as text: unchanged, except that control characters are escaped on a terminal.
 pub(crate) fn plain() -> Box<dyn Write> {
     let out = raw();
     if io::stdout().is_terminal() { Box::new(Escaped { out, is_plain: true, rest: Vec::new() }) } else { Box::new(out) }
@@ -39,7 +39,7 @@ pub(crate) enum Color {
 }
 
 impl Color {
-    /// Has it hold for all further output and messages.
+    /// Applies the choice to all further output and messages.
     pub(crate) fn apply(self) {
         let choice = match self {
             Self::Auto => ColorChoice::Auto,
@@ -50,12 +50,12 @@ impl Color {
     }
 }
 
-/// Whether data on the standard output is coloured.
+/// True if data on the standard output is coloured.
 pub(crate) fn has_color() -> bool {
     AutoStream::choice(&io::stdout()) != ColorChoice::Never
 }
 
-/// The standard output for text that people read: with colours on a terminal, unless `NO_COLOR` is set.
+/// The standard output for text read by people: coloured on a terminal, unless `NO_COLOR` is set.
 pub(crate) fn styled() -> impl Write {
     let out = BufWriter::new(Noted(AutoStream::auto(io::stdout()).lock()));
     Escaped { out, is_plain: false, rest: Vec::new() }
@@ -67,7 +67,7 @@ pub(crate) fn styled() -> impl Write {
 ///
 /// The first error since the last call, which may have been returned to the verb already.
 pub(crate) fn finish() -> io::Result<()> {
-    // Its error is noted.
+    // The error is kept by `Noted`.
     drop(Noted(io::stdout().lock()).flush());
     FIRST_ERROR.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
 }
@@ -85,7 +85,7 @@ pub(crate) fn json_line(out: &mut impl Write, object: &impl Serialize) -> io::Re
     writeln!(out)
 }
 
-/// Notes the first error.
+/// Remembers the first error.
 pub(crate) struct Noted<W>(W);
 
 impl<W> Noted<W> {
@@ -113,16 +113,16 @@ impl<W: Write> Write for Noted<W> {
 /// Escapes control characters: text that traced processes wrote must not control the user's terminal.
 struct Escaped<W> {
     out: W,
-    /// Whether there are no colours of our own in it.
+    /// True if the text contains no colours of this program.
     is_plain: bool,
-    /// The first bytes of a character whose others have not come yet.
+    /// The first bytes of an incomplete character.
     rest: Vec<u8>,
 }
 
 impl<W: Write> Write for Escaped<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let all = [&std::mem::take(&mut self.rest), bytes].concat();
-        // How many bytes at the end begin a character that is not whole.
+        // The number of trailing bytes that start an incomplete character.
         let begun = (1..=all.len().min(3)).find(|count| {
             let end = &all[all.len() - count..];
             str::from_utf8(end).is_err_and(|error| error.error_len().is_none() && error.valid_up_to() == 0)
@@ -157,8 +157,8 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// The text in one line, without control characters but tabs: a name or a path that a traced process chose must not look like a line of the
-/// output, or have colours of its own.
+/// The text in one line, with control characters except tabs escaped: a name or a path chosen by a traced process must not look like a line of
+/// the output, or have colours.
 pub(crate) fn in_line(text: &str) -> String {
     escape_controls(&text.replace('\n', "\\n"), &['\t']).into_owned()
 }

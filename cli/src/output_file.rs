@@ -1,11 +1,11 @@
-//! A file that a verb writes at once, or the standard output.
+//! A file that a verb writes in one go, or the standard output.
 
 use crate::failure::Failure;
 use crate::output;
 use std::io::Write;
 use std::path::Path;
 
-/// Whether the name of a file stands for the standard output.
+/// True if this file name stands for the standard output.
 pub(crate) fn is_standard(file: &Path) -> bool {
     file.as_os_str() == "-"
 }

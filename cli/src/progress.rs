@@ -1,19 +1,19 @@
-//! The progress of long work, on the standard error if that is a terminal.
+//! The progress of long operations, shown if the standard error is a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use std::io::{IsTerminal, stderr, stdout};
 use std::time::{Duration, Instant};
 
-/// Shorter work shows no bar.
+/// Shorter operations show no bar.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// It is removed on drop.
+/// The bar is removed on drop.
 fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     bar.with_style(style).with_finish(ProgressFinish::AndClear)
 }
 
-/// A bar for work of known size; it appears after a second, and is removed on drop.
+/// A progress bar for work of known size; it appears after a second, and is removed on drop.
 pub(crate) struct Bar {
     began: Instant,
     bar: Option<ProgressBar>,
@@ -41,10 +41,10 @@ impl Bar {
     }
 }
 
-/// A line with counters of work without an end; removed on drop.
+/// A line with counters for work of unknown size; removed on drop.
 pub(crate) struct LiveLine {
     bar: ProgressBar,
-    /// When the counters were shown last, and how many events there were.
+    /// The time and the number of events of the last update.
     shown: Option<(Instant, u64)>,
 }
 
@@ -54,7 +54,7 @@ impl LiveLine {
         Self::shown_if(stderr().is_terminal())
     }
 
-    /// The line of a verb that writes data all the time: hidden if those lines go to a terminal.
+    /// The line of a verb that writes data continuously: hidden if that data goes to a terminal.
     pub(crate) fn beside_data() -> Self {
         Self::shown_if(stderr().is_terminal() && !stdout().is_terminal())
     }
@@ -69,7 +69,7 @@ impl LiveLine {
         Self { bar: styled(bar, "{elapsed} {wide_msg}"), shown: None }
     }
 
-    /// Whether it can be seen.
+    /// True if the line is visible.
     pub(crate) fn is_shown(&self) -> bool {
         !self.bar.is_hidden()
     }
@@ -100,7 +100,7 @@ impl LiveLine {
     }
 }
 
-/// A line about a verb that waits, with the time that it has run; removed on drop. Hidden if its data goes to a terminal.
+/// A line with the elapsed time of a verb that waits; removed on drop. Hidden if the verb's data goes to a terminal.
 pub(crate) struct WaitingLine(LiveLine);
 
 impl WaitingLine {

@@ -41,18 +41,18 @@ use tracepoint_control::{
 };
 use unrecorded::Unrecorded;
 
-/// How often the processes are asked for their counters while the live line is shown.
+/// How often the counters of the processes are refreshed while the live line is shown.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
-/// How often else it is looked whether processes have refused: they are not asked, and need not wake up.
+/// How often the recorder otherwise looks for processes that have refused. It only reads files: no process is woken up.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
-/// How soon the end of a process is noticed that the recorder has no part in.
+/// The longest delay until the recorder notices the end of a process that it does not drain.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
-/// With many processes, either takes at most one part in so many of the time.
+/// With many processes, refreshing and looking each take at most 1/`REFRESH_SHARE` of the time.
 const REFRESH_SHARE: u32 = 10;
-/// The rings of dead processes are kept until the recorder has read and removed them, all of them: when it is killed, those of all its
-/// processes are left at once, within the bounds of [`Controller::leftovers`].
+/// Rings of dead processes are all kept until the recorder has read and removed them. A killed recorder leaves the rings of all its processes at
+/// once, within the bounds of [`Controller::leftovers`].
 const KEEP_DEAD: usize = usize::MAX >> 1;
-/// The shortest time to wait at the end until the processes have ended their recordings.
+/// Minimum time to wait, at the end, for the processes to end their recordings.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Records running processes, or a command
@@ -130,12 +130,12 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Whether this verb records on other hosts.
+    /// True if this verb records on other hosts.
     pub(crate) const fn is_on_hosts(&self) -> bool {
         self.hosts.any()
     }
 
-    /// Whether this verb starts a command.
+    /// True if this verb starts a command.
     pub(crate) fn starts_a_command(&self) -> bool {
         !self.command.is_empty()
     }
@@ -149,7 +149,7 @@ impl Record {
             return self.run_on_hosts();
         }
         let rights = &self.rights;
-        // Before anything is started or made.
+        // First: a failure must not leave anything started or created.
         let mut kernel = rights.as_self(|| self.kernel.open(self.command.is_empty()))?;
         if let Some(kernel) = kernel.take_if(|_| self.is_kernel_alone()) {
             return self.run_kernel(kernel);
@@ -157,7 +157,7 @@ impl Record {
         let controller = self.rules.controller()?;
         let process = self.rules.pid.map(|pid| controller.process(pid)).transpose()?;
         let rules = self.route.apply(self.rules.rules_or_all(&controller)?);
-        // Each process that is named, or that has not answered, is recorded, or named in the report.
+        // Every process that is named, or that has not answered, is either recorded or named in the report.
         let mut expected: Vec<Application> = process.iter().cloned().collect();
         let name = format!("record-{}", std::process::id());
         let out = self.output()?;
@@ -215,12 +215,12 @@ impl Record {
         // If it is empty.
         let _ = fs::remove_dir(&out);
         let report = result?;
-        // The outcome is that of the recording. An error of the standard output is told beside it, at the end.
+        // The outcome is that of the recording. An error of the standard output is reported separately, at the end.
         drop(if self.json { report.write_json(&out) } else { report.write_text(&out) });
         Ok(report.outcome())
     }
 
-    /// The absolute path of the directory for CTF; `None` if there are other outputs only.
+    /// The absolute path of the CTF directory; `None` if there are only other outputs.
     fn output(&self) -> Result<Option<PathBuf>, Failure> {
         match &self.output {
             Some(output) => Ok(Some(self.outputs.directory(std::path::absolute(output)?))),
@@ -238,14 +238,14 @@ impl Record {
         self.channels.apply(&mut spec);
         spec.budget = self.budget.spec();
         if !self.command.is_empty() {
-            // Inherited by the command and the processes that it starts.
+            // The tag is inherited by the command and its child processes.
             spec.tag = Some(spec.id.clone());
         }
         spec
     }
 
-    /// Records until the stop condition is reached, the kernel as well if it is given. Processes that do not answer are added to those that are
-    /// `expected`. Returns the recorder, the processes that it cannot record, and the command if there is one.
+    /// Records the processes, and the kernel if given, until the stop condition is reached. Adds processes that do not answer to
+    /// `expected`. Returns the recorder, the processes that it cannot record, and the command, if any.
     fn record(
         &self,
         controller: &Controller,
@@ -264,7 +264,7 @@ impl Record {
         if self.command.is_empty() {
             Recorder::raise_file_limit();
         }
-        // Processes that have begun are recorded while others have not answered yet.
+        // Processes that have started are already recorded while others have not answered.
         let of_kernel = if kernel.is_some() { sinks.clone() } else { Vec::new() };
         let recorder = Recorder::start(session, sinks, self.max_size, self.rights.clone())?;
         let waited = session.wait(spec.generation, self.wait_arguments.timeout)?;
@@ -275,7 +275,7 @@ impl Record {
         let started = kernel.map(|kernel| kernel.start(controller, &of_kernel, self.max_size, &self.rights));
         *started_kernel = started.transpose()?;
         let mut child = command::start(&self.command, controller, spec, self.side)?;
-        // The command keeps the limit that it was given.
+        // After the start of the command, which keeps its original limit.
         Recorder::raise_file_limit();
         let mut line = RecordLine::new(self.starts_a_command());
         let shortest = if line.is_shown() { REFRESH_INTERVAL } else { LOOK_INTERVAL };
@@ -283,7 +283,7 @@ impl Record {
         let mut interval = shortest;
         let (mut servers, mut clocks, mut unrecorded) =
             (Servers::default(), FarClocks::default(), Unrecorded::default());
-        // Signals, the end of the command, and what the recorder has to tell end the wait.
+        // The wait ends on a signal, at the end of the command, or when the recorder has news.
         let mut wait = Duration::ZERO;
         while !stop.is_reached(child.as_mut(), wait)? {
             let progress = recorder.recorded();
@@ -335,7 +335,7 @@ impl Record {
     }
 }
 
-/// Why a process does not record, if it does not.
+/// The reason why a process does not record, if any.
 fn refusal(ack: &Ack) -> Option<String> {
     Some(of_process(ack, ack.error.as_ref()?))
 }

@@ -22,7 +22,7 @@ pub(crate) struct EventSelection {
 }
 
 impl EventSelection {
-    /// The same as rules of a session, and those for `more` events.
+    /// The selection as session rules, including rules for the `more` events.
     pub(crate) fn rules(&self, more: &[&str]) -> Vec<Rule> {
         let rule = |event: &str| {
             let mut rule = Rule::new(event);
@@ -36,7 +36,7 @@ impl EventSelection {
         self.events.iter().map(String::as_str).chain(more.iter().copied()).map(rule).collect()
     }
 
-    /// The options as they were given.
+    /// The options as given by the user.
     pub(crate) fn options(&self) -> Vec<String> {
         let events = self.events.iter().map(|event| format!("-e '{event}'"));
         let level = self.level.iter().map(|level| format!("--level '{level}'"));
@@ -44,7 +44,7 @@ impl EventSelection {
         events.chain(level).chain(filter).collect()
     }
 
-    /// Whether it selects by level or fields.
+    /// True if it selects by level or fields.
     pub(crate) fn has_conditions(&self) -> bool {
         self.level.is_some() || self.filter.is_some()
     }
@@ -74,17 +74,17 @@ pub(crate) struct TimeSelection {
 }
 
 impl TimeSelection {
-    /// Whether the times of the trace are needed to resolve it.
+    /// True if resolving it needs the time range of the trace.
     pub(crate) fn refers_to_the_trace(&self) -> bool {
         [self.since, self.until].into_iter().flatten().any(TimePoint::refers_to_the_trace)
     }
 
-    /// Whether it selects at all.
+    /// True if a first or a last time is given.
     pub(crate) fn is_given(&self) -> bool {
         self.since.is_some() || self.until.is_some()
     }
 
-    /// Whether a first time is given.
+    /// True if a first time is given.
     pub(crate) fn has_begin(&self) -> bool {
         self.since.is_some()
     }
@@ -95,22 +95,22 @@ impl TimeSelection {
     }
 }
 
-/// The times of selected events, in nanoseconds since the epoch.
+/// A range of event times, in nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TimeRange {
-    /// The first.
+    /// The first selected time.
     pub(crate) since: Option<i64>,
-    /// The last.
+    /// The last selected time.
     pub(crate) until: Option<i64>,
 }
 
 impl TimeRange {
-    /// Whether something that lasted from one time to another is selected.
+    /// True if the range overlaps the interval from `from` to `to`.
     pub(crate) fn includes(&self, from: i64, to: i64) -> bool {
         self.since.is_none_or(|since| to >= since) && self.until.is_none_or(|until| from <= until)
     }
 
-    /// Whether this and all later times are behind it.
+    /// True if this time and all later ones are after the range.
     pub(crate) fn is_over(&self, time: i64) -> bool {
         self.until.is_some_and(|until| time > until)
     }

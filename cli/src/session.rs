@@ -1,4 +1,4 @@
-//! The verbs of named sessions, and the parts that they share with `record` and `list`.
+//! The verbs of named sessions, and parts shared with `record` and `list`.
 
 pub(crate) mod acks;
 pub(crate) mod budget;

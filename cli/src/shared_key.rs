@@ -1,4 +1,4 @@
-//! Shared keys that this program makes: the one of a collector to which other machines can connect, and those of `record --on`.
+//! Shared keys made by this program: for a collector that other machines can reach, and for `record --on`.
 
 use crate::failure::Failure;
 use crate::state_dir::state_dir;
@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The random bytes of a key.
+/// Size of a key in random bytes.
 const KEY_BYTES: usize = 32;
 const NAME: &str = "collector.key";
 const MEND: &str = "name the key with `--key-file FILE`";
@@ -25,7 +25,7 @@ pub(crate) fn random_key() -> io::Result<String> {
     Ok(text)
 }
 
-/// The file with the key of this user's collectors, which need not exist.
+/// The path of the key file of this user's collectors. The file may not exist.
 pub(crate) fn path_of_collector() -> Result<PathBuf, Failure> {
     let directory = match unit_state() {
         Some(directory) => Some(directory),
@@ -35,13 +35,13 @@ pub(crate) fn path_of_collector() -> Result<PathBuf, Failure> {
     directory.map(|directory| directory.join(NAME)).ok_or_else(none)
 }
 
-/// The first state directory of a unit of systemd, which may have no home, and several of these.
+/// The first state directory of a systemd unit. A unit may have several, and may have no home.
 fn unit_state() -> Option<PathBuf> {
     let all = env::var_os("STATE_DIRECTORY")?;
     env::split_paths(&all).next().filter(|first| first.is_absolute())
 }
 
-/// Makes a file with this key, whole or not at all. `false`: there is one.
+/// Creates a file with this key, atomically. `false` if the file already exists.
 pub(crate) fn make(path: &Path, key: &str) -> Result<bool, Failure> {
     write(path, key).map_err(|error| not_made(path, &error))
 }

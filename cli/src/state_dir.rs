@@ -1,4 +1,4 @@
-//! The directory for what outlasts a command: `$XDG_STATE_HOME`, or `~/.local/state`.
+//! The directory for persistent state: `$XDG_STATE_HOME`, or `~/.local/state`.
 
 use crate::failure::Failure;
 use nix::unistd::{Uid, User};
@@ -8,9 +8,9 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The directory; `None` if this user has no home. `mend` says what to do without it.
+/// The directory; `None` if this user has no home. `mend` is the advice in error messages.
 pub(crate) fn state_dir(mend: &str) -> Result<Option<PathBuf>, Failure> {
-    // With `--user`, the variable is still root's.
+    // With `--user`, `HOME` still names root's directory.
     let own = |home: &PathBuf| home.metadata().is_ok_and(|home| home.uid() == Uid::effective().as_raw());
     let home = || absolute("HOME").filter(own).or_else(|| Some(User::from_uid(Uid::effective()).ok()??.dir));
     match absolute("XDG_STATE_HOME") {
@@ -19,12 +19,12 @@ pub(crate) fn state_dir(mend: &str) -> Result<Option<PathBuf>, Failure> {
     }
 }
 
-/// A variable with an absolute path.
+/// An environment variable, if its value is an absolute path.
 fn absolute(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value: &OsString| Path::new(value).is_absolute()).map(PathBuf::from)
 }
 
-/// The directory of `$XDG_STATE_HOME`, which is made if it does not exist.
+/// The directory `$XDG_STATE_HOME`; created if it does not exist.
 fn made(dir: PathBuf, mend: &str) -> Result<PathBuf, Failure> {
     let failed = |reason: String| {
         Failure::Refused(format!("cannot use `$XDG_STATE_HOME`: {reason}; correct the variable, or {mend}"))

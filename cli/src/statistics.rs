@@ -1,4 +1,4 @@
-//! `tracectl stat` and `tracectl hist`: answers from recorded traces, and from running programs.
+//! `tracectl stat` and `tracectl hist`: statistics of recorded traces and of running programs.
 
 mod chart;
 mod groups;
@@ -19,7 +19,7 @@ pub(crate) use chart::{PERCENTILES, lines as histogram_lines, percentile};
 pub(crate) use operands::IDS;
 pub(crate) use pass::{Input, Seen};
 
-/// A count for a picture.
+/// A count as a coordinate.
 #[expect(clippy::cast_precision_loss, reason = "a place in a picture")]
 fn number(count: u64) -> f64 {
     count as f64

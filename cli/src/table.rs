@@ -1,4 +1,4 @@
-//! Tables for people: columns of equal width, never wrapped, so that each row stays one line, also in a pipe.
+//! Tables for display: aligned columns, never wrapped, so that each row stays one line, also in a pipe.
 
 use crate::output::in_line;
 use anstyle::Style;
@@ -12,9 +12,9 @@ const HEADING: Style = Style::new().bold();
 /// Rows of cells.
 pub(crate) struct Table {
     cells: comfy_table::Table,
-    /// Stands before each row.
+    /// Printed before each row.
     indent: &'static str,
-    /// For each row a style, and the number of characters to which it applies.
+    /// The style of each row, and the number of characters to which it applies.
     styles: Vec<(Style, usize)>,
 }
 

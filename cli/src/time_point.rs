@@ -8,7 +8,7 @@ use jiff::{Timestamp, ToSpan};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A time as it was given.
+/// A time as given by the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimePoint {
     /// Before now.
@@ -25,12 +25,12 @@ pub(crate) enum TimePoint {
     Epoch(i64),
 }
 
-/// What times refer to.
+/// The reference of relative times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context {
     /// The first and the last time of the trace, in nanoseconds since the epoch; `None` if they are not known.
     pub(crate) range: Option<(i64, i64)>,
-    /// Whether local times are in UTC.
+    /// True if local times are in UTC.
     pub(crate) utc: bool,
 }
 
@@ -64,12 +64,12 @@ impl FromStr for TimePoint {
 }
 
 impl TimePoint {
-    /// Whether it is resolved by the times of the trace.
+    /// True if resolving it needs the time range of the trace.
     pub(crate) const fn refers_to_the_trace(self) -> bool {
         matches!(self, Self::AfterBegin(_) | Self::BeforeEnd(_) | Self::Day(_))
     }
 
-    /// Nanoseconds since the epoch.
+    /// Resolves to nanoseconds since the epoch.
     pub(crate) fn resolve(self, context: &Context) -> Result<i64, Failure> {
         let now = || nanoseconds(Timestamp::now());
         let begin_and_end = || {
@@ -93,7 +93,7 @@ impl TimePoint {
                 let begin = Timestamp::from_nanosecond(begin.into()).unwrap_or(Timestamp::UNIX_EPOCH);
                 let day = zone.to_datetime(begin).date();
                 let found = local(day.to_datetime(time))?;
-                // A trace that goes on past midnight has this time on its next day.
+                // In a trace that passes midnight, this time is on the second day.
                 match (context.range, day.checked_add(1.day())) {
                     (Some((begin, end)), Ok(next)) if found < begin => {
                         Some(local(next.to_datetime(time))?).filter(|next| *next <= end).unwrap_or(found)

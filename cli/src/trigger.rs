@@ -59,7 +59,7 @@ fn outcome(result: &ActionResult) -> String {
     note.as_ref().map_or_else(|| done.clone(), |note| format!("{done} ({note})"))
 }
 
-/// What a trigger did.
+/// The effects of a fired trigger.
 fn fired(fired: &FiredTrigger) -> String {
     let done = match &fired.suppressed {
         Some(reason) => format!("did not act: {reason}"),
@@ -69,7 +69,7 @@ fn fired(fired: &FiredTrigger) -> String {
     format!("trigger {} of {}: {done}", fired.trigger, fired.session)
 }
 
-/// What is missing for a trigger to act, if anything is.
+/// The missing precondition for a trigger to act, if any.
 fn unwatched(watchers: &Watchers, session: &str, trigger: &TriggerStatus) -> Option<String> {
     watchers.missing(trigger).map(|missing| format!("trigger {} of {session}: {missing}", trigger.spec.id))
 }

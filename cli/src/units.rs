@@ -12,7 +12,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "expected a size, for example `64K`, `100M` or `2GiB`".to_owned())
 }
 
-/// The same, or 0 for none.
+/// Like [`size`]; also accepts 0, for none.
 pub(crate) fn size_or_none(text: &str) -> Result<u64, String> {
     if text == "0" { Ok(0) } else { size(text) }
 }
@@ -31,7 +31,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .map_err(|_| "expected a time, for example `500ms`, `10s`, `5m` or `1h`".to_owned())
 }
 
-/// Splits a port off an address: `HOST`, `HOST:PORT`, `[IPV6]` or `[IPV6]:PORT`; an IPv6 address may be without brackets where no port follows.
+/// Splits a port off an address: `HOST`, `HOST:PORT`, `[IPV6]` or `[IPV6]:PORT`; the brackets of an IPv6 address may be omitted if there is no port.
 pub(crate) fn host_and_port(text: &str) -> Result<(&str, Option<u16>), String> {
     let failed = || {
         format!("`{text}`: expected an address, optionally with a port, for example `127.0.0.1:5556` or `[::1]:5556`")
@@ -49,7 +49,7 @@ pub(crate) fn host_and_port(text: &str) -> Result<(&str, Option<u16>), String> {
     if host.is_empty() { Err(failed()) } else { Ok((host, port)) }
 }
 
-/// A number of bytes for people: `1.50 MiB`.
+/// A number of bytes for display: `1.50 MiB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     format!("{:.2}", ByteSize::b(bytes).display().iec())
 }

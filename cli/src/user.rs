@@ -13,11 +13,11 @@ use std::process::Command;
 /// The option of `Arguments`.
 const OPTION: &str = "--user";
 
-/// The hidden option with which a command that stays root acts as this user on the user's files: user and group, by number.
+/// The hidden option of a command that stays root and acts as this user on the user's files: user and group, by number.
 pub(crate) const BESIDE: &str = "beside-root";
 
-/// Executes this command again without `--user`, with the rights of the user and the user's group only: its files belong to the user, and
-/// it cannot read what only root may read. If it `stays_root`, it acts as the user only where it deals with the user's processes. Returns
+/// Re-executes this command without `--user`, with the rights of the user and the user's group only: its files belong to the user, and
+/// it cannot read files reserved for root. If it `stays_root`, it acts as the user only when it accesses the user's processes. Returns
 /// only on failure.
 pub(crate) fn become_user(name: &str, stays_root: bool) -> Result<Infallible, Failure> {
     if !Uid::effective().is_root() {

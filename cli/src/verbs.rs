@@ -1,6 +1,6 @@
 //! The enumeration of verbs.
 
-/// Makes the enumeration `Verb`, in the order of `--help`, and its `run`. Each verb is a structure of its arguments, with a `run`.
+/// Defines the enumeration `Verb`, in the order of `--help`, and its `run`. Each verb is a struct of its arguments with a method `run`.
 macro_rules! verbs {
     ($($verb:ident($arguments:ty),)*) => {
         #[derive(Debug, clap::Subcommand)]

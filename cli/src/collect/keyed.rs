@@ -1,4 +1,4 @@
-//! The key that a collector asks for: it is made when the collector listens, so that its user is told of each key that was made.
+//! The shared key of a collector. A missing key is made when the collector listens, and its user is told how to connect with it.
 
 use crate::failure::Failure;
 use crate::shared_key::{make, not_made, path_of_collector, random_key};
@@ -9,20 +9,20 @@ use std::path::{Path, PathBuf};
 use tracepoint_collector::{Addresses, Collector, Options};
 use tracepoint_wire::stream::SharedKey;
 
-/// The key that is asked for.
+/// The source of the shared key.
 pub(super) enum Key {
     None,
-    /// That in a file of the user.
+    /// A file given by the user.
     In(PathBuf),
-    /// That of this user's collectors.
+    /// The key of this user's collectors.
     OfCollector,
 }
 
-/// A collector that listens.
+/// A listening collector.
 pub(super) struct Bound {
     pub(super) collector: Collector,
     pub(super) key_file: Option<PathBuf>,
-    /// The key, if it was made now.
+    /// The key, if it was made by this start.
     made: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl Bound {
                     if make(&path, &text)? {
                         return Ok(Self { collector, key_file: Some(path), made: Some(text) });
                     }
-                    // Another collector of this user has made one meanwhile.
+                    // Another collector of this user made the key in the meantime.
                 }
                 path
             }
@@ -52,18 +52,18 @@ impl Bound {
         Ok(Self { collector, key_file: Some(path), made: None })
     }
 
-    /// What its user is told of the key.
+    /// The message to the user about the key.
     pub(super) fn about_key(&self) -> Option<String> {
         let path = self.key_file.as_ref()?;
         Some(match &self.made {
             None => format!("asks senders and viewers for the key in {}", path.display()),
-            // What is no terminal may be a log that others read.
+            // Standard error may be a log that others can read: print the key on a terminal only.
             Some(key) => how_to_connect(self.collector.addresses(), path, stderr().is_terminal().then_some(key)),
         })
     }
 }
 
-/// What is done with a key that was made, and is shown.
+/// Explains how senders and viewers connect; includes the key itself if it is `shown`.
 fn how_to_connect(addresses: Addresses, path: &Path, shown: Option<&String>) -> String {
     let host = match addresses.control.ip() {
         ip if !ip.is_unspecified() => SocketAddr::new(ip, 0).to_string().trim_end_matches(":0").to_owned(),

@@ -116,7 +116,7 @@ impl Dump {
         self.show_each(file.slots(), Slot::index, |out, slot| self.write_slot(out, slot))
     }
 
-    /// Shows the parts that are in the chosen slot.
+    /// Shows the parts that lie in the chosen slot.
     fn show_each<T>(
         &self,
         parts: impl Iterator<Item = Result<T, ReadError>>,
@@ -150,7 +150,7 @@ impl Dump {
     }
 }
 
-/// Numbers that JSON readers keep exact become numbers, all others text.
+/// Numbers that JSON readers represent exactly become numbers, all others text.
 fn in_json(value: &FieldValue) -> Value {
     match value {
         FieldValue::Unsigned(number, false) => {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::io::{self, Read, Write};
 
-/// Bytes in a line.
+/// Bytes per line.
 const WIDTH: usize = 16;
 
 /// Writes one line for each 16 bytes: their offset, the bytes, and their ASCII characters.

@@ -30,7 +30,7 @@ pub(crate) struct Info {
     json: bool,
 }
 
-/// The contents of the file besides its header.
+/// The contents of the file, without its header.
 #[derive(Default)]
 struct Contents {
     slots: u64,

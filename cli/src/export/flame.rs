@@ -1,10 +1,10 @@
-//! A flame graph, drawn of folded stacks when all of them are known.
+//! A flame graph, drawn from folded stacks once all of them are known.
 
 use super::stacks::NO_SPANS;
 use inferno::flamegraph::{Options, from_reader};
 use std::io::{self, Write};
 
-/// Takes folded stacks, and draws them when it is flushed.
+/// Collects folded stacks, and draws them when it is flushed.
 pub(super) struct FlameGraph<W: Write> {
     folded: Vec<u8>,
     out: W,
@@ -12,7 +12,7 @@ pub(super) struct FlameGraph<W: Write> {
 }
 
 impl<W: Write> FlameGraph<W> {
-    /// Numbers are of this unit.
+    /// `unit` is the unit of the numbers.
     pub(super) fn new(out: W, unit: &'static str) -> Self {
         Self { folded: Vec::new(), out, unit }
     }

@@ -1,4 +1,4 @@
-//! What the stacks of `--folded` and `--flame` are made of, and what to record where a trace has none.
+//! The kind of stacks that `--folded` and `--flame` write, and advice if a trace has neither kind.
 
 use crate::failure::Failure;
 use crate::message;
@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use tracepoint_reader::metadata::StreamClass;
 use tracepoint_reader::{Metadata, Trace};
 
-/// What stacks are made of.
+/// The source of stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Stacks {
     Spans,
@@ -28,10 +28,10 @@ fn has_call_stacks(stream: &StreamClass) -> bool {
 }
 
 impl Stacks {
-    /// Those that are asked for; by default spans, if the trace has any.
+    /// The requested kind; by default spans, if the trace has any.
     ///
     /// # Errors
-    /// If it has neither: what to record.
+    /// If the trace has neither kind; the message says what to record.
     pub(super) fn choose(asked: Option<Self>, trace: &Trace) -> Result<Self, Failure> {
         let streams = || trace.metadata().flat_map(|(_, metadata): (_, &Metadata)| metadata.streams());
         let has_spans = || streams().flat_map(|stream| stream.events.values()).any(|event| event.span().is_some());
@@ -48,7 +48,7 @@ impl Stacks {
         Ok(asked.unwrap_or(Self::Calls))
     }
 
-    /// What its numbers count.
+    /// The unit of its numbers.
     pub(super) fn unit(self) -> &'static str {
         match self {
             Self::Spans => "ns",

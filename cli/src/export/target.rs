@@ -1,4 +1,4 @@
-//! The file that is written.
+//! The output file.
 
 use crate::failure::Failure;
 use crate::output;
@@ -8,14 +8,14 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// A new file, which has its name when it is written to its end, and `NAME.partial` before; a pipe or a device, as it is; or the standard output.
+/// A new file, called `NAME.partial` until it is complete; an existing pipe or device; or the standard output.
 pub(super) struct Target {
     path: PathBuf,
     partial: Option<PathBuf>,
 }
 
 impl Target {
-    /// Creates the file; what is written goes through the second value.
+    /// Creates the file; the second value is its writer.
     pub(super) fn create(path: &Path) -> Result<(Self, Box<dyn Write>), Failure> {
         let path = path.to_owned();
         if output_file::is_standard(&path) {
@@ -45,7 +45,7 @@ impl Target {
         }
     }
 
-    /// Gives the file its name if it was written to its end, and removes it otherwise.
+    /// Renames the file if it is complete, and removes it otherwise.
     pub(super) fn keep<T>(self, written: io::Result<T>) -> Result<T, Failure> {
         let named = written.and_then(|written| {
             self.partial.iter().try_for_each(|partial| fs::rename(partial, &self.path))?;
@@ -53,14 +53,14 @@ impl Target {
         });
         named.map_err(|error| {
             if let Some(partial) = &self.partial {
-                // If it cannot be removed either, the error below still says that it was not written.
+                // If it cannot be removed, the error below still says that it is incomplete.
                 drop(fs::remove_file(partial));
             }
             if output_file::is_standard(&self.path) || error.kind() == io::ErrorKind::BrokenPipe {
                 return Failure::Write(error);
             }
             let advice = match error.kind() {
-                // It is not the file that is wrong, but what would be written.
+                // The data is invalid, not the file.
                 io::ErrorKind::InvalidData => "",
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                     "; make room, or name another file"

@@ -11,7 +11,7 @@ pub(super) struct Directory {
     account: Option<Vec<u8>>,
     described: bool,
     ended: bool,
-    /// The number of events that the server had sent before the first session.
+    /// The number of events that the server sent before the first session.
     earlier: Option<u64>,
     not_here: AbsentEvents,
 }
@@ -23,12 +23,12 @@ impl Directory {
         Ok(Self { trace, account: None, described: false, ended: false, earlier: None, not_here })
     }
 
-    /// Whether the metadata has arrived, without which the trace cannot be read.
+    /// True once the metadata has arrived; without it the trace cannot be read.
     pub(super) fn is_trace(&self) -> bool {
         self.described
     }
 
-    /// Completes the directory; messages name it `shown`, the path that users know.
+    /// Completes the directory; messages call it `shown`, the path known to the user.
     pub(super) fn close(self, shown: &Path) -> Result<(), Failure> {
         if self.described && self.account.is_none() {
             let why = if self.ended { "the trace has no account" } else { "the trace continues" };

@@ -1,5 +1,5 @@
-//! Output as a dt file. The size and number of its slots are known at the end of the session: until then the trace is in a directory beside
-//! the file, which is converted then.
+//! Output as a dt file. The size and number of its slots are known only at the end of the session. Until then the trace is in a temporary directory
+//! next to the file, which is then converted.
 
 use super::Output;
 use super::directory::Directory;
@@ -19,7 +19,7 @@ pub(super) struct DtFile {
     received: TempDir,
 }
 
-/// Whether the path has the name of a dt file.
+/// True if the path has the name of a dt file.
 pub(super) fn is_dt_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "dt")
 }
@@ -40,7 +40,7 @@ impl DtFile {
     }
 }
 
-/// Writes the dt file; whether everything that arrived is in it, apart from packets that have no slot.
+/// Writes the dt file; returns true if it contains everything that arrived, except for packets without a slot.
 fn make(directory: Directory, received: &Path, out: &Path, options: ConvertOptions) -> Result<bool, Failure> {
     directory.close(out)?;
     let Converted { dropped, damage, .. } = convert(received, out, options, |_| {})?;

@@ -5,12 +5,12 @@ use crate::view::sender_note;
 use std::collections::BTreeSet;
 use tracepoint_control::Recorded;
 
-/// The collectors of which it was told.
+/// The collectors for which a note was printed.
 #[derive(Debug, Default)]
 pub(super) struct FarClocks(BTreeSet<String>);
 
 impl FarClocks {
-    /// Tells of those that are new.
+    /// Prints notes for new ones.
     pub(super) fn print_new(&mut self, recorded: &[Recorded]) {
         for stream in recorded.iter().flat_map(|recorded| &recorded.streams) {
             let note = stream.clock_ns.and_then(|ahead| sender_note(&stream.to, ahead));

@@ -1,4 +1,4 @@
-//! The command that is recorded.
+//! The recorded command.
 
 use super::END_TIMEOUT;
 use super::remote::Side;
@@ -31,10 +31,10 @@ pub(super) fn start(
     Ok(Some(command.spawn().map_err(failed)?))
 }
 
-/// Asks a command to end, and waits for some time until it has. Its last events are recorded meanwhile.
+/// Asks a command to end, and waits for it for a limited time. Its last events are still recorded.
 pub(super) fn terminate(child: &mut Child) -> io::Result<()> {
     let asked = Instant::now();
-    // It has not been waited for, so that the id is its own.
+    // The child has not been reaped, so the id still refers to it.
     if child.try_wait()?.is_none() {
         kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM)?;
     }
@@ -44,7 +44,7 @@ pub(super) fn terminate(child: &mut Child) -> io::Result<()> {
     Ok(())
 }
 
-/// The outcome of a command, as a shell tells it: its status, or 128 and the number of the signal that ended it.
+/// The outcome of a command in the convention of shells: its status, or 128 plus the number of the signal that ended it.
 pub(super) fn status_of(status: ExitStatus) -> Outcome {
     let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or_default();
     u8::try_from(code).ok().and_then(NonZero::new).map_or(Outcome::Success, Outcome::Command)

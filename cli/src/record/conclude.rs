@@ -1,4 +1,4 @@
-//! How a recording ended: its report, and its outcome.
+//! The end of a recording: report and outcome.
 
 use super::report::Report;
 use super::{Record, command};
@@ -8,15 +8,15 @@ use std::io;
 use std::path::Path;
 use std::process::Child;
 
-/// What is told of a recording that has reached its largest size, which is a regular end.
+/// The note that a recording has reached its maximum size, which is a regular end.
 pub(super) fn stopped_at(max_size: u64) -> String {
     format!("stopped at `--max-size` ({})", units::bytes(max_size))
 }
 
 impl Record {
-    /// Writes the report. The outcome is that of the command, if there was one.
+    /// Writes the report. The outcome is that of the command, if there is one.
     pub(super) fn conclude(&self, report: &Report, out: Option<&Path>, child: Option<Child>) -> VerbResult {
-        // The recording is over, and the outcome is its own. An error of the standard output is told beside it, at the end.
+        // The outcome is that of the recording. An error of the standard output is reported separately, at the end.
         drop(self.rights.as_self(|| self.write_report(report, out)));
         if report.is_full() {
             let at = stopped_at(self.max_size);

@@ -1,9 +1,10 @@
 //! `record --on`: the same recording on several hosts, collected here.
 //!
-//! Every host is reached by a [remote shell](host), which starts [`tracectl remote`](super::remote) there. When all have answered, a
-//! [collector](collecting) listens [where they reach it](address), and each is sent the [arguments](forwarded) of this command, with `--stream` to that
-//! collector. Until then nothing was switched on anywhere, so that a host that cannot be reached costs nothing. A host that fails later does not
-//! end the recording of the others.
+//! Each host is reached by a [remote shell](host), which starts [`tracectl remote`](super::remote) there. When all hosts have answered, a
+//! [collector](collecting) listens [at an address that they can reach](address), and each host gets the [arguments](forwarded) of this command with
+//! `--stream` to that collector. Nothing is switched on before that: an unreachable host makes the command fail without side effects. A host that
+//! fails
+//! later does not end the recording on the others.
 
 mod address;
 mod collecting;
@@ -27,7 +28,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tracepoint_wire::stream::SharedKey;
 
-/// How often it is looked whether the collector is full, and whether remote shells have ended.
+/// How often the maximum size and the remote shells are checked.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Where else to record.
@@ -51,7 +52,7 @@ pub(super) struct HostArguments {
     collect_at: Option<CollectAt>,
 }
 
-/// A name that no remote shell takes for an option.
+/// Parses a host name; refuses one that a remote shell would take for an option.
 fn host_name(text: &str) -> Result<String, String> {
     let is_name =
         !text.is_empty() && !text.starts_with('-') && !text.chars().any(|c| c.is_control() || c.is_whitespace());
@@ -63,8 +64,8 @@ impl HostArguments {
         !self.on.is_empty()
     }
 
-    /// Records on all hosts until Ctrl-C, or until all have ended, or the traces have the largest size. Hosts that do not end within `end_time`
-    /// are left.
+    /// Records on all hosts until Ctrl-C, until all have ended, or until the traces have the maximum size. Hosts that do not end within
+    /// `end_time` are abandoned.
     pub(super) fn record(&self, out: &Path, max_size: u64, end_time: Duration) -> Result<HostsReport, Failure> {
         let mut seen = HashSet::new();
         if let Some(twice) = self.on.iter().find(|host| !seen.insert(*host)) {

@@ -1,4 +1,4 @@
-//! `record --kernel`: events of the kernel, beside those of processes or alone.
+//! `record --kernel`: kernel events, alone or together with those of processes.
 
 use super::remote::Side;
 use super::report::Report;
@@ -10,7 +10,7 @@ use clap::Args;
 use std::fs;
 use tracepoint_control::{KernelEvents, KernelRecorder, Recorder, SessionSpec, SinkSpec};
 
-/// The size of a ring buffer.
+/// Default size of a ring buffer.
 const RING_SIZE: usize = 2 << 20;
 
 /// Which events of the kernel.
@@ -31,8 +31,7 @@ impl KernelArguments {
         !self.kernel.is_empty()
     }
 
-    /// Opens the events, if any are asked for. Descriptors are taken for each of them: `many` says whether this process may have as many as its
-    /// limit can be raised to.
+    /// Opens the requested events, if any. Each takes file descriptors: `many` says that this process may raise its limit on open files.
     pub(super) fn open(&self, many: bool) -> Result<Option<KernelRecorder>, Failure> {
         if !self.any() {
             return Ok(None);
@@ -58,7 +57,7 @@ pub(super) fn check(sinks: &[SinkSpec]) -> Result<(), Failure> {
 }
 
 impl Record {
-    /// Whether only the kernel is recorded.
+    /// True if only the kernel is recorded.
     pub(super) const fn is_kernel_alone(&self) -> bool {
         self.kernel.any() && self.rules.events.is_empty()
     }

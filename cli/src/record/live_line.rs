@@ -9,22 +9,22 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tracepoint_control::{Ack, Controller, Counters};
 
-/// How many events are named.
+/// The number of events shown by name.
 const TOP: usize = 3;
 
 pub(super) struct RecordLine {
     line: LiveLine,
-    /// How often each event fired in all processes, and when that was looked at.
+    /// The counts of each event over all processes, and the time of the last look.
     fired: Option<(Instant, BTreeMap<String, u64>)>,
 }
 
 impl RecordLine {
-    /// A command writes to the same terminal: with one, nothing is shown.
+    /// Shows nothing with a command, which writes to the same terminal.
     pub(super) fn new(with_command: bool) -> Self {
         Self { line: if with_command { LiveLine::hidden() } else { LiveLine::new() }, fired: None }
     }
 
-    /// Whether it can be seen.
+    /// True if the line is visible.
     pub(super) fn is_shown(&self) -> bool {
         self.line.is_shown()
     }
@@ -53,7 +53,7 @@ impl RecordLine {
     }
 }
 
-/// How often each event fired in the processes that acknowledge the session.
+/// The counts of each event over the processes that acknowledge the session.
 fn fired(controller: &Controller, acks: &[Ack]) -> Result<BTreeMap<String, u64>, Failure> {
     let mut fired = BTreeMap::<String, u64>::new();
     for process in controller.processes()? {
@@ -95,7 +95,7 @@ mod tests {
         let earlier = counts(&[("a:old", 1000), ("a:b", 5), ("a:c", 90)]);
         let now = counts(&[("a:old", 1000), ("a:b", 25), ("a:c", 91), ("a:d", 400), ("a:e", 3), ("a:lower", 2)]);
         assert_eq!(top(&earlier, &now, Duration::from_millis(500)), "; a:d 800/s, a:b 40/s, a:e 6/s");
-        // A process that starts anew counts from 0.
+        // A restarted process counts from 0.
         assert_eq!(top(&now, &earlier, Duration::from_secs(1)), "");
     }
 }

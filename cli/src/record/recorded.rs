@@ -22,7 +22,7 @@ impl RecordedProcesses {
         Self(all)
     }
 
-    /// Completes the acknowledgements with the outputs of the packets and the final counts, which the processes do not know.
+    /// Adds to the acknowledgements what the processes do not know: the outputs of the packets and the final counts.
     pub(super) fn add_to(&self, acks: &mut [Ack]) {
         for ack in acks {
             if let Some(recorded) = self.0.get(&ack.process) {

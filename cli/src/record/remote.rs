@@ -9,8 +9,8 @@
 //!                               ◀─────   the report of `record --json`, a line, unless it has failed; Ended, a line
 //! ```
 //!
-//! The arguments are sent as data, so that no shell on the way has to be quoted for. When the connection breaks, the standard input ends, and with it
-//! the recording.
+//! The arguments are sent as data, so that they need no quoting for any shell. If the connection breaks, the standard input ends, and the recording
+//! with it.
 
 use crate::failure::{self, Failure, Outcome, VerbResult};
 use crate::{Arguments, Verb, output};
@@ -24,9 +24,9 @@ use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 
-/// The version of this dialogue.
+/// The version of this protocol.
 pub(super) const FORMAT: u32 = 2;
-/// Set by sshd: the address and port of the client, as seen here, then those of the server.
+/// Set by sshd: the client's address and port as seen by the server, followed by the server's.
 const SSH_CONNECTION: &str = "SSH_CONNECTION";
 
 /// Records for `record --on`, which starts this verb on each host
@@ -44,18 +44,18 @@ pub(super) enum Side {
     Remote,
 }
 
-/// The first line of the remote side.
+/// The first line sent by the remote side.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Ready {
     /// [`FORMAT`].
     pub(super) remote: u32,
     /// The version of the program, for messages.
     pub(super) version: String,
-    /// The address at which the host sees the other side, if it knows.
+    /// The address at which the host sees the other side, if known.
     pub(super) seen_as: Option<IpAddr>,
 }
 
-/// What is to be recorded.
+/// The recording request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request {
     /// The arguments of `tracectl`, from `record` on.
@@ -64,7 +64,7 @@ pub(super) struct Request {
     pub(super) key: String,
 }
 
-/// The last line of the remote side. Processes that the command has left running may hold the connection open for longer.
+/// The last line of the remote side. Child processes of the command may keep the connection open for longer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Ended {
     /// The exit code of `record`.
@@ -84,18 +84,18 @@ impl Remote {
     fn record() -> VerbResult {
         let mut line = String::new();
         if stdin().lock().read_line(&mut line)? == 0 {
-            // Another host cannot take part: the other side has said so.
+            // Another host cannot take part; the other side has reported it.
             return Ok(Outcome::Success);
         }
         let request: Request = serde_json::from_str(&line).map_err(|_| {
             Failure::Refused("no request came: this verb is started by `tracectl record --on`".to_owned())
         })?;
-        // In no file, which might stay, and not among the arguments, which other users can see.
+        // The key is in no named file, which might stay behind, and not in the arguments, which other users can see.
         let file = in_memory(&request.key)?;
         let key_file = format!("--key-file=/proc/self/fd/{}", file.as_raw_fd());
         let mut arguments = vec!["tracectl"];
         arguments.extend(request.arguments.iter().map(String::as_str));
-        // Behind the verb: a command to record may follow.
+        // Directly after the verb, because a command to record may follow.
         arguments.insert(2.min(arguments.len()), &key_file);
         let parsed = Arguments::try_parse_from(arguments).map_err(|error| Failure::Usage(error.to_string()))?;
         let Verb::Record(mut record) = parsed.verb else {
@@ -106,7 +106,7 @@ impl Remote {
     }
 }
 
-/// A file without a name that only its owner can use.
+/// An anonymous file that only its owner can use.
 fn in_memory(text: &str) -> Result<File, Failure> {
     let mut file = File::from(memfd_create("key", MFdFlags::MFD_CLOEXEC).map_err(std::io::Error::from)?);
     file.set_permissions(Permissions::from_mode(0o600))?;
@@ -114,7 +114,7 @@ fn in_memory(text: &str) -> Result<File, Failure> {
     Ok(file)
 }
 
-/// Waits until the other side has closed the standard input, or is gone.
+/// Waits until the other side closes the standard input or disappears.
 pub(super) fn wait_for_the_end() {
     let mut bytes = [0; 64];
     while stdin().lock().read(&mut bytes).is_ok_and(|count| count > 0) {}

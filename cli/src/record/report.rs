@@ -25,25 +25,25 @@ use tracepoint_reader::recover::RecoveredProcess;
 pub(super) struct Report {
     acks: Vec<Ack>,
     silent: Vec<Application>,
-    /// Processes that died, and the records that were taken from their rings.
+    /// Processes that died, and the records taken from their rings.
     recovered: Vec<RecoveredProcess>,
     /// Processes of which nothing was recorded.
     unrecorded: Unrecorded,
-    /// Whether a process was killed, or ended without closing its recording.
+    /// True if a process was killed, or ended without closing its recording.
     died: bool,
-    /// Whether the recording has reached its largest size.
+    /// True if the recording has reached its maximum size.
     is_full: bool,
     failures: Vec<String>,
-    /// What is told, and is no failure: rules that some processes do not support.
+    /// Notes that are not failures: rules that some processes do not support.
     notes: Vec<String>,
-    /// What was recorded of the kernel.
+    /// The kernel recording.
     kernel: Option<KernelRecorded>,
-    /// What the servers of processes have sent.
+    /// Counts of the servers of processes.
     served: Vec<Served>,
 }
 
-/// Stops the session, waits until the processes have ended the recording, takes the rest of their packets, and removes the session. Of the
-/// `expected` processes, those of which nothing was recorded are named.
+/// Stops the session, waits until the processes have ended the recording, takes the remaining packets, and removes the session. Names those
+/// `expected` processes of which nothing was recorded.
 pub(super) fn finish(
     session: &NamedSession<'_>,
     (recorder, mut unrecorded): (Recorder, Unrecorded),
@@ -58,9 +58,9 @@ pub(super) fn finish(
     let waited = session.wait(generation, timeout)?;
     let keys: Vec<_> = waited.silent.iter().map(|process| process.info().key()).collect();
     let all = recorder.finish(&keys);
-    // Rings that could not be read to the end are kept.
+    // Rings that could not be read completely are kept.
     let is_whole = all.iter().all(|recorded| recorded.complete || is_silent(&keys, recorded));
-    // Processes that have not answered once are not waited for again.
+    // Do not wait again for processes that never answered.
     let removed = session.destroy(if keys.is_empty() { timeout } else { Duration::ZERO }, is_whole)?;
     let mut failures = Vec::new();
     let (mut notes, unsupported) = unsupported_rules(&waited.acks);
@@ -72,7 +72,7 @@ pub(super) fn finish(
         ));
     }
     failures.extend(unsupported);
-    // A process may have begun and ended since the last look at the refused ones.
+    // A process may have started and ended since the last check of refusals.
     for (process, reason) in
         all.iter().filter(|it| is_unrecorded(it)).filter_map(|it| it.process.zip(it.errors.first()))
     {
@@ -93,7 +93,7 @@ pub(super) fn finish(
         ));
     }
     by_process.add_to(&mut acks);
-    // What these have recorded is in no output.
+    // The records of these processes are in no output.
     for ack in acks.iter_mut().filter(|ack| by_process.get(ack.process).is_none_or(is_unrecorded)) {
         ack.counters.lose_kept();
     }
@@ -111,7 +111,7 @@ pub(super) fn finish(
     }
     let is_recorded = |process| by_process.get(process).is_some_and(|recorded| !is_unrecorded(recorded));
     let unrecorded = unrecorded.without(is_recorded);
-    // The others are named with the same reason as processes that were not recorded.
+    // The other refusals are already listed, with the same reason, as processes that were not recorded.
     let refused = acks.iter().filter(|ack| !unrecorded.has(ack.process)).filter_map(super::refusal);
     failures.splice(0..0, refused);
     let died = !died.is_empty() || !recovered.is_empty();
@@ -120,8 +120,8 @@ pub(super) fn finish(
     Ok(Report { acks, silent, recovered, unrecorded, died, is_full, failures, notes, kernel: None, served })
 }
 
-/// Messages about rules that processes do not support: notes, and failures. A filter usually fits some programs only, so that only a rule
-/// that no process supports is a failure.
+/// Messages about rules that processes do not support: notes, and failures. A filter usually fits only some programs, so a rule is a failure
+/// only if no process supports it.
 fn unsupported_rules(acks: &[Ack]) -> (Vec<String>, Vec<String>) {
     let matches = |ack: &Ack, index| matches!(ack.rules.get(index), Some(Some(RuleAck::Events(1..))));
     let is_supported = |index| acks.iter().any(|ack| matches(ack, index));
@@ -131,12 +131,12 @@ fn unsupported_rules(acks: &[Ack]) -> (Vec<String>, Vec<String>) {
     (texts(notes), texts(failures))
 }
 
-/// Whether a process died while it recorded.
+/// True if a process died while it recorded.
 fn has_died(ack: &Ack, silent: &[ProcessKey]) -> bool {
     matches!(ack.state, AckState::Recording | AckState::Dead) && !silent.contains(&ack.process)
 }
 
-/// Whether the recorder could not create the sinks of a process.
+/// True if the recorder could not create the sinks of a process.
 fn is_unrecorded(recorded: &Recorded) -> bool {
     recorded.counters.is_none() && recorded.outputs.is_empty() && !recorded.errors.is_empty()
 }
@@ -145,7 +145,7 @@ fn is_silent(silent: &[ProcessKey], recorded: &Recorded) -> bool {
     recorded.process.is_some_and(|process| silent.contains(&process))
 }
 
-/// The packets that were taken from a process that died.
+/// The packets taken from a process that died.
 fn recovered(session: &NamedSession<'_>, process: ProcessKey, recorded: &Recorded) -> RecoveredProcess {
     let mut taken = RecoveredProcess::default();
     let counters = recorded.counters.clone().unwrap_or_default();
@@ -158,7 +158,7 @@ fn recovered(session: &NamedSession<'_>, process: ProcessKey, recorded: &Recorde
 }
 
 impl Report {
-    /// How many processes took part: the others have acknowledged that they have nothing to do.
+    /// The number of processes that took part. The others have acknowledged that they have nothing to do.
     pub(super) fn processes(&self) -> usize {
         let took_part = |ack: &&Ack| {
             ack.state != AckState::Waiting || !ack.outputs.is_empty() || ack.counters != Counters::default()
@@ -175,12 +175,12 @@ impl Report {
         if success { Outcome::Success } else { Outcome::Incomplete }
     }
 
-    /// Whether there were processes of which nothing was recorded.
+    /// True if there were processes of which nothing was recorded.
     pub(super) fn any_unrecorded(&self) -> bool {
         !self.unrecorded.is_empty()
     }
 
-    /// Whether the recording has reached its largest size.
+    /// True if the recording has reached its maximum size.
     pub(super) const fn is_full(&self) -> bool {
         self.is_full
     }
@@ -193,14 +193,14 @@ impl Report {
         self.counters().total_lost() > 0
     }
 
-    /// Adds what was recorded of the kernel.
+    /// Adds the kernel recording.
     pub(super) fn add_kernel(&mut self, kernel: KernelRecorded) {
         self.failures.extend(kernel.errors.iter().map(|error| format!("the kernel: {error}")));
         self.is_full |= kernel.is_full;
         self.kernel = Some(kernel);
     }
 
-    /// The counts of all processes, and of the kernel, together.
+    /// The summed counts of all processes and the kernel.
     fn counters(&self) -> Counters {
         let mut sum = self.kernel.as_ref().map(|kernel| kernel.counters.clone()).unwrap_or_default();
         self.acks.iter().for_each(|ack| sum.add(&ack.counters));
@@ -218,7 +218,7 @@ impl Report {
         let counters = self.counters();
         let mut text_out = output::styled();
         let outputs = self.outputs(out);
-        // Nothing was written there.
+        // Omit outputs to which nothing was written.
         let outputs: Vec<_> = outputs.into_iter().filter(|output| size(output) > 0).collect();
         let (events, lost, processes) = (counters.kept(), counters.total_lost(), self.processes());
         let plural = if processes == 1 { "process" } else { "processes" };
@@ -278,7 +278,7 @@ impl Report {
     fn outputs(&self, out: Option<&Path>) -> Vec<PathBuf> {
         let own = self.acks.iter().flat_map(|ack| &ack.outputs);
         let of_kernel = self.kernel.iter().flat_map(|kernel| &kernel.outputs);
-        // What was streamed is in no output here.
+        // Streamed packets are in no local output.
         let recovered =
             self.recovered.iter().map(|process| &process.output).filter(|output| !output.as_os_str().is_empty());
         let recovered = recovered.chain(of_kernel);
@@ -313,7 +313,7 @@ impl Report {
     }
 }
 
-/// What was recorded of the kernel.
+/// The kernel recording as JSON.
 fn kernel_json(kernel: &KernelRecorded) -> Value {
     let event = |(name, [fired, recorded, lost]): &(String, [u64; 3])| json!({ "name": name, "fired": fired, "recorded": recorded, "lost": lost });
     json!({
@@ -324,12 +324,12 @@ fn kernel_json(kernel: &KernelRecorded) -> Value {
     })
 }
 
-/// Whether an output is text: a file that is not a dt file.
+/// True if an output is text: a file that is not a dt file.
 fn is_text(output: &Path) -> bool {
     output.is_file() && tracepoint_reader::DtTrace::open(output).is_err()
 }
 
-/// A reason of losses; of those of the sinks, with what is known of it.
+/// A loss reason; with details if the sinks lost the events.
 fn lost_by(counters: &Counters, reason: &str) -> String {
     if reason != "sink" || counters.sink_lost.is_empty() {
         return reason.to_owned();
@@ -338,7 +338,7 @@ fn lost_by(counters: &Counters, reason: &str) -> String {
     format!("{reason} ({})", known.join(", "))
 }
 
-/// The bytes of a file, or of all files below a directory.
+/// The size in bytes of a file, or of all files below a directory.
 fn size(dir: &Path) -> u64 {
     if dir.is_file() {
         return dir.metadata().map_or(0, |file| file.len());

@@ -1,4 +1,4 @@
-//! The servers at which processes serve their events.
+//! The servers at which traced processes offer their events.
 
 use crate::message::{self, counted};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use tracepoint_control::{ProcessKey, Recorded};
 use tracepoint_sinks::udp::UdpStats;
 
-/// The servers that were printed.
+/// The servers already printed.
 #[derive(Debug, Default)]
 pub(super) struct Servers(BTreeSet<(ProcessKey, SocketAddr)>);
 
@@ -31,7 +31,7 @@ impl Servers {
     }
 }
 
-/// What the server of a process has sent, until the recording has ended.
+/// Final counts of the server of one process.
 #[derive(Debug)]
 pub(super) struct Served {
     pid: u32,
@@ -40,7 +40,7 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// Those of all processes.
+    /// The counts of all servers.
     pub(super) fn of(recorded: &[Recorded]) -> Vec<Self> {
         let of_process = |recorded: &Recorded| {
             let pid = recorded.process.map_or(0, |process| process.pid);
@@ -54,7 +54,7 @@ impl Served {
         self.stats.batch_events + self.stats.legacy_events
     }
 
-    /// How many events it has sent to how many clients, and how many it could not send because there was no client.
+    /// The number of events sent and clients served, and of events dropped for lack of a client.
     pub(super) fn text(&self) -> String {
         let Self { pid, address, stats } = self;
         let (sent, clients) = (counted(self.sent(), "event"), counted(stats.sessions, "client"));

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tracepoint_control::Application;
 
-/// Ends a recording when its time is over, when the process or the command has ended, or on a signal.
+/// Ends a recording after a given time, when the process or the command has ended, or on a signal.
 pub(super) struct StopCondition {
     began: Instant,
     duration: Option<Duration>,
@@ -16,17 +16,17 @@ pub(super) struct StopCondition {
 }
 
 impl StopCondition {
-    /// From here on Ctrl-C ends the recording instead of this program.
+    /// From now on, Ctrl-C ends the recording instead of this program.
     pub(super) fn new(duration: Option<Duration>, process: Option<Application>) -> Result<Self, Failure> {
         Ok(Self { began: Instant::now(), duration, process, interrupt: WaitingInterrupt::new()? })
     }
 
-    /// A function that ends the present wait, or the next one.
+    /// Returns a function that ends the current wait, or else the next one.
     pub(super) fn waker(&self) -> Result<impl Fn() + Send + use<>, Failure> {
         self.interrupt.waker()
     }
 
-    /// From here on the recording ends as by a signal when `wait` returns.
+    /// Starts a thread that runs `wait`; when it returns, the recording ends as on a signal.
     pub(super) fn end_after(&self, wait: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
         let request = self.interrupt.requester()?;
         thread::Builder::new().spawn(move || {
@@ -36,13 +36,13 @@ impl StopCondition {
         Ok(())
     }
 
-    /// Whether a signal ended the recording.
+    /// True if a signal ended the recording.
     pub(super) fn is_interrupted(&self) -> bool {
         self.interrupt.is_requested()
     }
 
-    /// Waits for `most` at most, and less on a signal, when a child has ended, or when a [waker](Self::waker) is called; whether the
-    /// recording is to end.
+    /// Waits for at most `most`, less on a signal, the end of a child, or a call of a [waker](Self::waker). Returns true if the
+    /// recording must end.
     pub(super) fn is_reached(&mut self, child: Option<&mut Child>, most: Duration) -> Result<bool, Failure> {
         let left = self.duration.map_or(most, |duration| duration.saturating_sub(self.began.elapsed()));
         self.interrupt.wait(left.min(most));

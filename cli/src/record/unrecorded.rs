@@ -1,16 +1,16 @@
-//! Processes that cannot record what they are asked to.
+//! Processes that cannot record the session.
 
 use crate::session::acks::of_process;
 use std::collections::BTreeMap;
 use tracepoint_control::{Ack, AckState, Application, ProcessKey, Recorder};
 
-/// The processes that have refused the session so far and have not recorded since, and those that have not answered, each with a message that
+/// Processes that have refused the session and not recorded since, and those that have not answered, each with a message that
 /// names it.
 #[derive(Debug, Default)]
 pub(super) struct Unrecorded(BTreeMap<ProcessKey, String>);
 
 impl Unrecorded {
-    /// Adds what the processes acknowledge now, and those whose sinks the recorder cannot create.
+    /// Adds the processes that now refuse, and those whose sinks the recorder cannot create.
     pub(super) fn update(&mut self, acks: &[Ack], recorder: &Recorder) {
         for ack in acks {
             match ack.state {
@@ -36,12 +36,12 @@ impl Unrecorded {
         self.0.insert(info.key(), format!("process {} ({}): not recorded: {reason}", info.pid, info.name));
     }
 
-    /// Whether nothing was recorded of a process.
+    /// True if nothing was recorded of a process.
     pub(super) fn has(&self, process: ProcessKey) -> bool {
         self.0.contains_key(&process)
     }
 
-    /// Removes those of which something was recorded after all.
+    /// Removes the processes of which something was recorded after all.
     pub(super) fn without(mut self, is_recorded: impl Fn(ProcessKey) -> bool) -> Self {
         self.0.retain(|process, _| !is_recorded(*process));
         self

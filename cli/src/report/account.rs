@@ -1,4 +1,4 @@
-//! The tracer's own counts of the traces, and whether they balance.
+//! The tracer's own counts of the traces, and their balance.
 
 use super::data::Accounts;
 use super::text::cut;
@@ -8,10 +8,10 @@ use crate::progress::Bar;
 use std::path::PathBuf;
 use tracepoint_reader::{Parallelism, Trace, verify_with};
 
-/// The failed comparisons that are named at most.
+/// Maximum number of failed comparisons that are listed.
 const FAILURES: usize = 20;
 
-/// The sum of all accounts; `None` if there is none. Reads the traces once, with all processors.
+/// The sum of all accounts; `None` if there is none. Reads the traces once, on all processors.
 pub(super) fn accounts(paths: &[PathBuf], trace: &Trace) -> Result<Option<Accounts>, Failure> {
     let Some(mut counts) = Counts::of(trace)? else { return Ok(None) };
     counts.lost = std::mem::take(&mut counts.lost).into_iter().map(|(reason, count)| (cut(&reason), count)).collect();

@@ -1,4 +1,4 @@
-//! What the page gets, as JSON. Times are nanoseconds since the first event, lists are sorted as they are shown first.
+//! The data of the page, serialised as JSON. Times are nanoseconds since the first event; lists are in their initial display order.
 
 use super::text::cut;
 use crate::counts::Counts;
@@ -10,9 +10,9 @@ use tracepoint_probes::snapshot::{Bucket, Distribution, Number};
 pub(super) struct Data {
     pub(super) version: &'static str,
     pub(super) paths: Vec<String>,
-    /// The selection by options, empty without one.
+    /// The options that select events; empty without any.
     pub(super) selection: String,
-    /// The first event in nanoseconds since the epoch, as text: a number of JavaScript cannot hold it.
+    /// The time of the first event in nanoseconds since the epoch, as text: it exceeds the exact integers of JavaScript.
     pub(super) begin_ns: String,
     pub(super) length_ns: u64,
     pub(super) count: u64,
@@ -21,9 +21,9 @@ pub(super) struct Data {
     pub(super) kinds: Vec<Kind>,
     pub(super) further_kinds: u64,
     pub(super) histograms: Vec<Histogram>,
-    /// Numeric fields without a histogram, because there are too many.
+    /// Number of numeric fields without a histogram, because there are too many.
     pub(super) further_fields: u64,
-    /// Those of spans and events.
+    /// The names of spans and events.
     pub(super) names: Vec<String>,
     pub(super) spans: Spans,
     pub(super) events: Events,
@@ -47,16 +47,16 @@ pub(super) struct Track {
     pub(super) process: usize,
     pub(super) name: String,
     pub(super) count: u64,
-    /// The events in equal slices of the time.
+    /// Event counts in equal slices of the time.
     pub(super) density: Vec<u64>,
 }
 
-/// The events of a tracepoint.
+/// A tracepoint.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Kind {
     pub(super) name: String,
     pub(super) count: u64,
-    /// In equal slices of the time.
+    /// Event counts in equal slices of the time.
     pub(super) history: Vec<u64>,
 }
 
@@ -64,18 +64,18 @@ pub(super) struct Kind {
 pub(super) struct Histogram {
     pub(super) event: String,
     pub(super) field: String,
-    /// Whether the values are nanoseconds.
+    /// True if the values are nanoseconds.
     pub(super) is_duration: bool,
     pub(super) count: u64,
     pub(super) min: Option<Figure>,
     pub(super) mean: Option<f64>,
     pub(super) max: Option<Figure>,
-    /// Percent, and the value.
+    /// Percentage and value.
     pub(super) percentiles: Vec<(f64, Option<Figure>)>,
     pub(super) bins: Vec<Bucket>,
 }
 
-/// A value. The script has no integers beyond 2^53, which are texts therefore.
+/// A value. Integers beyond 2^53 are sent as text, because the script cannot represent them.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Figure {
@@ -93,7 +93,7 @@ impl From<Number> for Figure {
 }
 
 impl Histogram {
-    /// The bars of a histogram at most.
+    /// Maximum number of histogram bars.
     const BARS: usize = 64;
 
     pub(super) fn new(event: &str, field: &str, is_duration: bool, values: &Distribution) -> Self {
@@ -112,7 +112,7 @@ impl Histogram {
     }
 }
 
-/// A span that is in the file: its track, the index of its name, its begin, its duration, and its fields; `open`: it has no end.
+/// A span in the page: its track, the index of its name, its begin, its duration, and its fields; `open` if it has no end.
 #[derive(Debug, Serialize)]
 pub(super) struct SpanRow {
     pub(super) track: usize,
@@ -128,12 +128,12 @@ pub(super) struct SpanRow {
 pub(super) struct Spans {
     pub(super) rows: Vec<SpanRow>,
     pub(super) all: u64,
-    /// Ends without a beginning, and beginnings without room.
+    /// Span ends without a beginning, and beginnings that exceeded the limit.
     pub(super) unmatched: u64,
     pub(super) unpaired: u64,
 }
 
-/// An event that is in the file.
+/// An event in the page.
 #[derive(Debug, Serialize)]
 pub(super) struct EventRow {
     pub(super) track: usize,
@@ -150,11 +150,11 @@ pub(super) struct Events {
 
 #[derive(Debug, Serialize)]
 pub(super) struct LossRow {
-    /// That of the stream; none if the stream has no event.
+    /// The track of the stream's first event; none if the stream has no event.
     pub(super) track: Option<usize>,
     pub(super) from: u64,
     pub(super) to: u64,
-    /// Lost events, as far as the number is known.
+    /// Number of lost events, as far as known.
     pub(super) events: Option<u64>,
     pub(super) text: String,
 }
@@ -162,10 +162,10 @@ pub(super) struct LossRow {
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Losses {
     pub(super) rows: Vec<LossRow>,
-    /// Those that are not in `rows`, which has the largest.
+    /// Number of losses not in `rows`, which has the largest.
     pub(super) further: u64,
     pub(super) lost: u64,
-    /// Whether more are missing, whose number is not known.
+    /// True if more events are missing, in unknown number.
     pub(super) lost_more: bool,
 }
 
@@ -175,7 +175,7 @@ pub(super) struct Accounts {
     #[serde(flatten)]
     pub(super) counts: Counts,
     pub(super) checks: usize,
-    /// Those that fail, and the first of them.
+    /// Number of failed comparisons, followed by the first of them.
     pub(super) failed: usize,
     pub(super) failures: Vec<String>,
 }

@@ -1,7 +1,7 @@
-//! One pass over the events of traces, in the order of their times, into the data of the page.
+//! One pass over the events of traces, in time order, which produces the data of the page.
 //!
-//! Memory and the size of the page are bounded, however many events there are: counts are kept for each slice of time, and of spans and
-//! events a [`Sample`].
+//! Memory and the size of the page are bounded regardless of the number of events: each slice of time has counts, and spans and events are kept
+//! in a [`Sample`].
 
 use super::data::{Data, EventRow, LossRow, SpanRow};
 use super::kinds::Kinds;
@@ -18,17 +18,17 @@ use tracepoint_export::{Exporter, Format, LossReport, Needs, Sources, Span, Span
 use tracepoint_reader::text::{Style, TextOptions, TextWriter};
 use tracepoint_reader::{Damage, Event, Item, Loss, Trace};
 
-/// The spans and the events that are in the file at most.
+/// Maximum number of spans in the page, and of events.
 const SPANS: usize = 1 << 14;
 const EVENTS: usize = 1 << 14;
-/// The parts of the time from which they are taken evenly; with 256 tracks, or as many kinds, one from each.
+/// Number of equal time slices from which they are sampled; with 256 tracks, or as many kinds, the sample keeps at least one per cell.
 const PARTS: usize = 64;
 const MOST_CELLS: usize = SPANS / PARTS;
-/// The losses that are in the file at most.
+/// Maximum number of losses in the page.
 const LOSSES: usize = 2000;
-/// The names of them at most; further ones share the last.
+/// Maximum number of distinct names; all further ones share the last.
 const NAMES: usize = 4096;
-/// Damage that is named at most; the messages of the verb have all.
+/// Maximum number of damage messages in the page; the verb prints all of them.
 const DAMAGE: usize = 100;
 
 struct Gathering<'t> {
@@ -42,7 +42,7 @@ struct Gathering<'t> {
     names: Names,
     text: TextWriter,
     count: u64,
-    /// The end of the selected time, where spans that have not ended are cut.
+    /// The end of the selected time; spans without an end are cut there.
     last: i64,
 }
 
@@ -112,7 +112,7 @@ impl Format for Gathering<'_> {
         Needs::SLICES
     }
 
-    /// All events are counted as they are read, those of spans included.
+    /// Counts every event as it is read, including those of spans.
     fn event(&mut self, _: &Event, _: ThreadId, _: &Sources) -> io::Result<()> {
         Ok(())
     }
@@ -132,7 +132,7 @@ impl Format for Gathering<'_> {
     }
 
     fn loss(&mut self, report: &LossReport<'_>, _: &Sources) -> io::Result<()> {
-        // The largest are kept; one of unknown size may be larger than any.
+        // The largest are kept; a loss of unknown size may be the largest.
         let priority = report.events.unwrap_or(u64::MAX);
         self.losses.offer(0, priority, || (report.loss.clone(), report.events));
         Ok(())
@@ -194,7 +194,7 @@ impl Gathering<'_> {
     }
 }
 
-/// What is missing, in words.
+/// The loss in words.
 fn described(loss: &Loss) -> String {
     let mut line = Vec::new();
     let mut text = TextWriter::new(TextOptions::from(Style::Compact));

@@ -1,4 +1,4 @@
-//! Tracepoints: counts over time, and how the values of their numeric fields are distributed.
+//! Tracepoints: counts over time, and distributions of their numeric fields.
 
 use super::data::{Histogram, Kind};
 use super::slices::Slices;
@@ -13,19 +13,19 @@ use tracepoint_reader::metadata::EventClass;
 use tracepoint_reader::metadata::types::Type;
 use tracepoint_reader::{Event, Trace};
 
-/// The tracepoints that are listed, and the histograms, at most.
+/// Maximum number of tracepoints listed, and of histograms.
 const MOST_LISTED: usize = 1000;
 const MOST_HISTOGRAMS: usize = 256;
-/// The length of a history.
+/// The number of slices of a history.
 const HISTORY: usize = 64;
 
 pub(super) struct Kinds<'t> {
     trace: &'t Trace,
     all: Vec<Counted>,
     by_name: HashMap<String, usize>,
-    /// By the address of the class, which is kept alive.
+    /// The kind of each event class, by its address; the class is kept alive.
     by_class: HashMap<usize, (usize, Arc<EventClass>)>,
-    /// The fields of each kind that were looked at, numbers or not: another process has the same.
+    /// The fields already seen of each kind, numeric or not: another process has the same ones.
     known_fields: HashSet<(usize, String)>,
     histograms: usize,
     further_fields: u64,
@@ -51,7 +51,7 @@ impl<'t> Kinds<'t> {
         }
     }
 
-    /// Counts the event. Returns the number of its kind, in the order of their first events.
+    /// Counts the event. Returns the number of its kind; kinds are numbered in the order of their first events.
     pub(super) fn add(&mut self, event: &Event) -> usize {
         let address = Arc::as_ptr(&event.class) as usize;
         let index = if let Some((index, _)) = self.by_class.get(&address) {
@@ -70,7 +70,7 @@ impl<'t> Kinds<'t> {
         index
     }
 
-    /// Several classes may have one name: those of several processes, or of several channels.
+    /// Several classes can share a name: from several processes, or from several channels.
     fn index(&mut self, class: &EventClass) -> usize {
         let all = &mut self.all;
         let index = *self.by_name.entry(class.name.clone()).or_insert_with(|| {
@@ -86,7 +86,7 @@ impl<'t> Kinds<'t> {
             }
             let spec = StatisticSpec::new(Measure::Histogram { field: name.to_owned() });
             let metadata = self.trace.metadata().map(|(_, metadata)| metadata);
-            // Fields that are no numbers are refused.
+            // Non-numeric fields are refused.
             let Ok(statistic) = TraceStatistic::new(spec, metadata, |event| event == class.name) else { continue };
             if self.histograms == MOST_HISTOGRAMS {
                 self.further_fields += 1;
@@ -98,7 +98,7 @@ impl<'t> Kinds<'t> {
         index
     }
 
-    /// The most frequent ones and the number of others, the histograms of fields with values and the number of fields without one.
+    /// The most frequent kinds and the number of others; the histograms of fields with values and the number of fields without a histogram.
     pub(super) fn finish(mut self) -> (Vec<Kind>, u64, Vec<Histogram>, u64) {
         self.all.sort_by(|a, b| b.kind.count.cmp(&a.kind.count).then_with(|| a.kind.name.cmp(&b.kind.name)));
         let further = self.all.len().saturating_sub(MOST_LISTED) as u64;

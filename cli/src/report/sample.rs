@@ -1,8 +1,8 @@
-//! A bounded selection of many items, taken evenly from cells, such as the parts of a thread's time.
+//! A bounded sample of many items, taken evenly from cells, such as slices of a thread's time.
 //!
-//! Each cell keeps its items of the highest priority, at most as many as a quota that is the same for all cells and as large as the bound on
-//! the whole allows. Items come one after the other; the quota falls as cells fill, and what is below it is dropped at once. The result
-//! does not depend on the order in which items come, but for items of equal priority.
+//! Each cell keeps its items of highest priority, up to a quota. The quota is the same for all cells, and as large as the total bound
+//! allows. Items are offered one by one; the quota falls as cells fill, and items below it are dropped at once. Except for items of equal priority,
+//! the result does not depend on the order of the items.
 
 use std::collections::HashMap;
 
@@ -20,12 +20,12 @@ struct Cell<T> {
 }
 
 impl<T> Sample<T> {
-    /// Of at most so many items. Not more cells than that may be used.
+    /// `most`: maximum number of items kept. The number of cells must not exceed it.
     pub(super) fn new(most: usize) -> Self {
         Self { cells: HashMap::new(), len: 0, most, offered: 0 }
     }
 
-    /// Offers an item, which is made if there may be room for it. Amortised constant time.
+    /// Offers an item, which is constructed only if it may be kept. Amortised constant time.
     pub(super) fn offer(&mut self, cell: usize, priority: u64, item: impl FnOnce() -> T) {
         self.offered += 1;
         let cell = self.cells.entry(cell).or_insert(Cell { floor: None, kept: Vec::new() });
@@ -38,7 +38,7 @@ impl<T> Sample<T> {
         }
     }
 
-    /// How many were offered.
+    /// The number of items offered so far.
     pub(super) fn offered(&self) -> u64 {
         self.offered
     }
@@ -48,7 +48,7 @@ impl<T> Sample<T> {
         self.cells.into_values().flat_map(|cell| cell.kept.into_iter().map(|(_, item)| item)).collect()
     }
 
-    /// Drops what is above the largest quota that the bound allows.
+    /// Drops the items that exceed the largest quota allowed by the bound.
     fn prune(&mut self) {
         let lengths: Vec<_> = self.cells.values().map(|cell| cell.kept.len()).collect();
         let kept = |quota: usize| lengths.iter().map(|length| *length.min(&quota)).sum::<usize>();
@@ -66,7 +66,7 @@ impl<T> Sample<T> {
     }
 }
 
-/// A priority that has nothing to do with the number: the finaliser of `SplitMix64`.
+/// A pseudo-random priority that is independent of the number's magnitude: the finaliser of `SplitMix64`.
 pub(super) fn scattered(number: u64) -> u64 {
     let mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

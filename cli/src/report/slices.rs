@@ -1,4 +1,4 @@
-//! Equal slices of a time.
+//! Equal slices of a time range.
 
 #[derive(Clone, Copy)]
 pub(super) struct Slices {
@@ -12,7 +12,7 @@ impl Slices {
         Self { begin, width: end.abs_diff(begin) / count as u64 + 1, count }
     }
 
-    /// The slice of a time; of one outside, the nearest.
+    /// The index of the slice that contains `time`; the nearest slice if it is out of range.
     pub(super) fn index(&self, time: i64) -> usize {
         let since = if time < self.begin { 0 } else { time.abs_diff(self.begin) };
         usize::try_from(since / self.width).unwrap_or(usize::MAX).min(self.count - 1)

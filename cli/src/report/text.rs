@@ -1,11 +1,11 @@
-//! Texts of traced programs, as the page has them.
+//! Text from traced programs, in the form used by the page.
 
 use tracepoint_reader::text::is_control;
 
-/// The size of a text in bytes of JSON at most.
+/// Maximum size of a text, in bytes of JSON.
 const MOST: usize = 200;
 
-/// The beginning of a text, without control characters.
+/// The beginning of a text, with control characters escaped.
 pub(super) fn cut(text: &str) -> String {
     let (mut kept, mut size) = (String::new(), 0);
     for c in text.chars() {

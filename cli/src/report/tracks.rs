@@ -1,4 +1,4 @@
-//! Processes and their threads, with the number of events over time.
+//! Processes and their threads, with event counts over time.
 
 use super::data::{Process, Track};
 use super::slices::Slices;
@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use tracepoint_reader::{Event, Origin};
 
-/// Further threads share the last track.
+/// Maximum number of tracks; further threads share the last one.
 const MOST: usize = 256;
-/// The slices of a track at most, and those of all tracks together.
+/// Maximum number of slices of a track, then of all tracks together.
 const SLICES: usize = 4096;
 const CELLS: usize = 1 << 18;
 
@@ -88,12 +88,12 @@ impl Tracks {
         })
     }
 
-    /// That of the first event in this file.
+    /// The track of the first event in this file.
     pub(super) fn of_file(&self, file: &PathBuf) -> Option<usize> {
         self.by_file.get(file).copied()
     }
 
-    /// All, with as many slices each as the bound on the whole allows.
+    /// All processes and tracks, with as many slices each as the total bound allows.
     pub(super) fn finish(mut self) -> (Vec<Process>, Vec<Track>) {
         let mut together = 1;
         while self.all.len() * (SLICES / together) > CELLS {

@@ -19,7 +19,7 @@ pub(crate) fn wait(session: &NamedSession<'_>, generation: u64, change: &ChangeA
     Ok(if complete { Outcome::Success } else { Outcome::Incomplete })
 }
 
-/// Writes what the processes have done for a session.
+/// Writes the acknowledgements of a session.
 pub(crate) fn write_json(session: &str, complete: bool, acks: &[Ack], silent: &[Application]) -> io::Result<()> {
     output::json(&json!({
         "session": session,
@@ -29,7 +29,8 @@ pub(crate) fn write_json(session: &str, complete: bool, acks: &[Ack], silent: &[
     }))
 }
 
-/// Counters as JSON, in which `recorded` are the events that are kept, as in tables: with all that were lost, filtered and suppressed, they are those
+/// Counters as JSON. As in tables, `recorded` counts the events that were kept: `recorded` plus lost, filtered and suppressed events equals the
+/// events
 /// that fired.
 pub(crate) fn counters_json(counters: &Counters) -> Value {
     let mut object = json!(counters);
@@ -48,8 +49,8 @@ pub(crate) fn recorded_json(ack: &Ack) -> Value {
     object
 }
 
-/// The same of a session that goes on. The counters of a process that died are those of its last answer, which may be old: they are not its
-/// `counters`.
+/// The same for a session that is still running. For a process that died, the counters are from its last answer, which may be old, so they are not
+/// reported as its `counters`.
 pub(crate) fn as_json(ack: &Ack) -> Value {
     let mut object = recorded_json(ack);
     if ack.state == AckState::Dead {
@@ -81,8 +82,8 @@ fn report(ack: &Ack) -> bool {
     !unsupported.is_empty() || ack.state == AckState::Refused || ack.error.is_some()
 }
 
-/// Reports the events that the budget has switched off, incomplete state dumps, and notices. Of the events that a filter does not fit, it
-/// names one.
+/// Reports events that the budget has switched off, incomplete state dumps, and notices. Names one of the events that a filter does not
+/// fit.
 pub(crate) fn report_notices(ack: &Ack) {
     ack.over_budget.iter().for_each(|over| note_of(ack, over));
     ack.state_dumps.iter().filter(|dump| dump.is_incomplete()).for_each(|dump| note_of(ack, dump));
@@ -97,7 +98,7 @@ pub(crate) fn report_notices(ack: &Ack) {
     }
 }
 
-/// The rules that a process does not support, and why.
+/// The rules that a process does not support, with reasons.
 pub(crate) fn unsupported_rules(ack: &Ack) -> Vec<String> {
     unsupported_rules_by_index(ack).map(|(_, text)| text).collect()
 }

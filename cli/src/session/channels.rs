@@ -47,25 +47,25 @@ pub(crate) struct AddedChannels {
 }
 
 impl AddedChannels {
-    /// Whether any channel is added.
+    /// True if any channel is added.
     pub(crate) const fn any(&self) -> bool {
         !self.added.is_empty()
     }
 
-    /// Adds them to a session, whose sinks are set already.
+    /// Adds the channels to a session, whose sinks must already be set.
     pub(crate) fn apply(&self, spec: &mut SessionSpec) {
         let default = default_policy(spec);
         spec.channels.extend(self.added.iter().map(|added| added.spec(default)));
     }
 }
 
-/// The policy of a session's channels unless one is given. A recorder has the outputs of its session.
+/// The default policy of a session's channels. For a session with a recorder, the outputs are those of the recorder.
 fn default_policy(spec: &SessionSpec) -> &'static str {
     if spec.sinks.is_empty() && spec.drain != DrainedBy::Recorder { "overwrite" } else { "discard" }
 }
 
 impl ChannelArguments {
-    /// Sets the channels of a session, which has its sinks or its recorder already.
+    /// Sets the channels of a session, which must already have its sinks or its recorder.
     pub(crate) fn apply(&self, spec: &mut SessionSpec) {
         let default = default_policy(spec);
         let given = self.policy.and_then(|policy| policy.to_possible_value());

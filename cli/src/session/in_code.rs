@@ -1,4 +1,4 @@
-//! Sessions that programs have started in code, as `status`, `list` and `snapshot` show them.
+//! Sessions that programs started in code, for `status`, `list` and `snapshot`.
 
 use crate::table::{Table, number, text};
 use crate::units;
@@ -9,7 +9,7 @@ use tracepoint_control::{SessionInCode, SessionSpec};
 
 const HEADING: Style = Style::new().bold();
 
-/// Writes a table, and the command that reads them.
+/// Writes a table, and the command that reads these sessions.
 pub(crate) fn write(out: &mut impl Write, sessions: &[SessionInCode]) -> io::Result<()> {
     let Some(first) = sessions.first() else { return Ok(()) };
     writeln!(out, "{HEADING}sessions in the code of programs{HEADING:#}")?;

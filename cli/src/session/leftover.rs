@@ -1,4 +1,4 @@
-//! Rings of sessions that are over, as `status`, `list` and `clean` show them.
+//! Rings of ended sessions, for `status`, `list` and `clean`.
 
 use crate::table::{Table, number, text};
 use crate::units;
@@ -10,7 +10,7 @@ use tracepoint_control::Leftover;
 
 const HEADING: Style = Style::new().bold();
 
-/// Writes a table, and the commands that use it.
+/// Writes a table, and the commands that apply to these rings.
 pub(crate) fn write(out: &mut impl Write, leftovers: &[Leftover]) -> io::Result<()> {
     let Some(first) = leftovers.first() else { return Ok(()) };
     let sum = leftovers.iter().map(|leftover| leftover.bytes).sum();

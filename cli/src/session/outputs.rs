@@ -134,7 +134,7 @@ pub(crate) struct OutputArguments {
 }
 
 impl OutputArguments {
-    /// Whether there is an output besides a CTF directory.
+    /// True if there is an output other than a CTF directory.
     pub(crate) const fn any(&self) -> bool {
         #[cfg(feature = "nats")]
         if self.nats.is_some() {
@@ -143,12 +143,12 @@ impl OutputArguments {
         self.dt.is_some() || self.udp.is_some() || self.text.is_some() || self.stream.is_some() || self.relay.is_some()
     }
 
-    /// Whether old chunks are removed, so that the size of the output does not end a recording.
+    /// True if old chunks are removed, so that the size of the output does not end a recording.
     pub(crate) const fn removes_old_chunks(&self) -> bool {
         self.keep.is_some()
     }
 
-    /// The sinks, with CTF in the directory at the absolute path `ctf`.
+    /// The sinks; CTF goes to the directory with the absolute path `ctf`.
     pub(crate) fn sinks(&self, ctf: Option<&Path>, max_size: u64) -> Result<Vec<SinkSpec>, Failure> {
         let mut sinks = Vec::new();
         if let Some(ctf) = ctf {
@@ -202,12 +202,12 @@ impl OutputArguments {
         Ok(sinks)
     }
 
-    /// The directory for CTF traces: `directory`, or a new one in it that is named by the time.
+    /// The directory for CTF traces: `directory`, or a new one in it named after the current time.
     pub(crate) fn directory(&self, directory: PathBuf) -> PathBuf {
         if self.dated { dated_directory(directory) } else { directory }
     }
 
-    /// Makes the directory for CTF traces, which must be empty then; earlier traces are removed on request.
+    /// Makes the directory for CTF traces. It must be empty, but earlier traces are removed on request.
     pub(crate) fn make_directory(&self, directory: &Path) -> Result<(), Failure> {
         if self.replace {
             remove_traces(directory).map_err(|error| Failure::Refused(error.to_string()))?;
@@ -277,7 +277,7 @@ pub(crate) fn broker(text: &str) -> Result<String, String> {
     text.parse::<tracepoint_wire::nats::Broker>().map(|_| text.to_owned())
 }
 
-/// The peer of a sink that streams, without the credentials that the URL of a broker may have.
+/// The peer of a streaming sink, without the credentials that a broker URL may contain.
 pub(super) fn peer_of(sink: &SinkSpec) -> String {
     let to = sink.stream.as_ref().map_or("", |stream| &stream.to);
     let urls = to.split(',').map(|url| match (url.split_once("://"), url.rsplit_once('@')) {
@@ -287,7 +287,7 @@ pub(super) fn peer_of(sink: &SinkSpec) -> String {
     urls.collect::<Vec<_>>().join(",")
 }
 
-/// Whether it insists on the protocol of lttng-relayd.
+/// True if the sink requires the protocol of lttng-relayd.
 pub(super) fn is_relay(sink: &SinkSpec) -> bool {
     sink.stream.as_ref().is_some_and(|stream| stream.relay)
 }

@@ -31,7 +31,7 @@ pub(crate) struct RuleArguments {
     pub(crate) limit: Option<Limit>,
 }
 
-/// Checks the grammar of a filter; its fields are checked by the processes.
+/// Checks the syntax of a filter; the processes check its fields.
 fn expression(text: &str) -> Result<String, FilterError> {
     Ok(Expression::parse(text)?.text().to_owned())
 }
@@ -47,13 +47,13 @@ impl RuleArguments {
         self.rules_and(controller, if self.events.is_empty() { default } else { &[] })
     }
 
-    /// The rules; of all events if none is given, or only some that are excluded.
+    /// The rules; all events if no rule is given, or only exclusions.
     pub(crate) fn rules_or_all(&self, controller: &Controller) -> Result<Vec<Rule>, ControlError> {
         let excludes_only = self.events.iter().all(|event| event.starts_with('!'));
         self.rules_and(controller, if excludes_only { &["*"] } else { &[] })
     }
 
-    /// The rules that are given, and those for `more` events.
+    /// The given rules, and rules for the `more` events.
     fn rules_and(&self, controller: &Controller, more: &[&str]) -> Result<Vec<Rule>, ControlError> {
         let process = self.pid.map(|pid| controller.process(pid)).transpose()?.map(|process| process.info().key());
         let given = self.events.iter().map(String::as_str);
@@ -87,12 +87,12 @@ pub(crate) struct StatisticArguments {
 }
 
 impl StatisticArguments {
-    /// The pattern of rules if none is given: a latency names its events.
+    /// The event patterns if none is given. A latency names its own events.
     pub(crate) fn default_events<'a>(&self, otherwise: &'a [&'a str]) -> &'a [&'a str] {
         if self.statistics.is_empty() { otherwise } else { &["*"] }
     }
 
-    /// The rules, once for each statistic. Exclusions take none.
+    /// Returns the rules, once for each statistic. Exclusions get no statistic.
     pub(crate) fn apply(&self, rules: Vec<Rule>) -> Vec<Rule> {
         if self.statistics.is_empty() {
             return rules;
@@ -124,7 +124,7 @@ pub(crate) struct RouteArguments {
 }
 
 impl RouteArguments {
-    /// The rules, for this channel.
+    /// Returns the rules, routed to this channel.
     pub(crate) fn apply(&self, mut rules: Vec<Rule>) -> Vec<Rule> {
         for rule in &mut rules {
             rule.channel.clone_from(&self.channel);
@@ -139,12 +139,12 @@ pub(crate) fn add(spec: &mut SessionSpec, session: &str, rules: &[Rule]) -> Resu
     rules.iter().try_for_each(|rule| spec.add_rule(rule).map(drop).map_err(failed))
 }
 
-/// How a rule can be had that matches nothing yet.
+/// Advice for a rule that does not match anything yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Waiting {
-    /// By the option `--wait` of the verb.
+    /// Use the verb's option `--wait`.
     Option,
-    /// By a session: the verb shows what there is.
+    /// Use a session: this verb shows the current state only.
     Session,
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn require_matches(
     let unmatched = controller.unmatched(spec)?;
     let ours = unmatched.iter().filter(|unmatched| rules.iter().any(|rule| rule.event == unmatched.rule));
     let mut messages: Vec<_> = ours.map(ToString::to_string).collect();
-    // Rules that differ in what they compute have the same message.
+    // Rules that differ only in their statistics have the same message.
     messages.dedup();
     if messages.is_empty() {
         return Ok(());
@@ -178,7 +178,7 @@ pub(crate) fn require_matches(
     Err(Failure::Refused(format!("{}; {hint}; {}", first_few(&messages, "; "), waiting.hint())))
 }
 
-/// Fails if none of the running processes that the session records can have one of its outputs, and says which cannot.
+/// Fails if an output of the session is unavailable in all running processes that it records, and names them.
 pub(crate) fn require_sinks(controller: &Controller, spec: &SessionSpec, waiting: Waiting) -> Result<(), Failure> {
     for unbuilt in controller.unbuilt(spec)? {
         if unbuilt.others == 0 {
@@ -190,7 +190,7 @@ pub(crate) fn require_sinks(controller: &Controller, spec: &SessionSpec, waiting
     Ok(())
 }
 
-/// The first eight texts, and how many others there are.
+/// The first eight texts, and the number of others.
 pub(crate) fn first_few(texts: &[String], separator: &str) -> String {
     const SHOWN: usize = 8;
     let shown = texts[..texts.len().min(SHOWN)].join(separator);

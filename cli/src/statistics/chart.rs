@@ -5,13 +5,13 @@ use tracepoint_probes::snapshot::{Bucket, Distribution, Number};
 
 /// The percentiles that are shown.
 pub(crate) const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
-/// Buckets are put together until there are no more rows than this.
+/// Maximum number of rows; buckets are merged until they fit.
 const MOST_ROWS: usize = 24;
-/// The length of the longest bar in characters.
+/// Length of the longest bar, in characters.
 const BAR: f64 = 40.0;
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
-/// A value for people: of a duration, with its unit.
+/// A value for display: a duration has a unit.
 pub(crate) fn value(value: f64, is_duration: bool) -> String {
     if !is_duration {
         return plain(value);
@@ -29,7 +29,7 @@ pub(crate) fn value(value: f64, is_duration: bool) -> String {
     format!("{scaled:.digits$}{unit}")
 }
 
-/// A number with five significant digits, those of integers all; with an exponent only if it is very small or large.
+/// A number with five significant digits; an integer with all of them. Uses an exponent only if it is very small or large.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most nine")]
 fn plain(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 {
@@ -43,7 +43,8 @@ fn plain(value: f64) -> String {
     if digits == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
 }
 
-/// A percentile for people, 0 being the minimum and 100 the maximum: integers in full, and both ends of fractional numbers; `None` without values.
+/// A percentile for display, 0 being the minimum and 100 the maximum. An integer is exact, a fractional number is shown as the bounds of its bucket;
+/// `None` without values.
 pub(crate) fn percentile(values: &Distribution, percent: f64, is_duration: bool) -> Option<String> {
     let number = values.number(percent)?;
     let is_exact = || [values.number(0.0), values.number(100.0)].contains(&Some(number));
@@ -54,12 +55,12 @@ pub(crate) fn percentile(values: &Distribution, percent: f64, is_duration: bool)
     })
 }
 
-/// The fewest digits that no other number has.
+/// The shortest text that identifies this number.
 fn shortest(number: f64) -> String {
     if (1e-5..1e15).contains(&number) { number.to_string() } else { format!("{number:e}") }
 }
 
-/// A mean for people, that of integers with up to three digits behind the point.
+/// A mean for display, with up to three decimal places if the values are integers.
 pub(crate) fn mean(values: &Distribution, is_duration: bool) -> Option<String> {
     let mean = values.mean()?;
     if is_duration {

@@ -1,4 +1,4 @@
-//! The fields that group a count: a column for each in comma-separated values, a value for each in JSON.
+//! The fields that group a count: one column each in comma-separated values, one value each in JSON.
 
 use crate::output;
 use clap::Args;
@@ -19,12 +19,12 @@ impl Cells {
         quoted(&if self.guard_formulas { guard_formula(text) } else { Cow::from(text) })
     }
 
-    /// Names of columns, or texts of cells.
+    /// Joins column names or cell texts.
     pub(super) fn texts<'t>(self, texts: impl IntoIterator<Item = &'t str>) -> String {
         texts.into_iter().map(|text| self.text(text)).collect::<Vec<_>>().join(",")
     }
 
-    /// The cells of a group in so many columns. What has no group has its name in the first one.
+    /// The cells of a group, in `columns` columns. A row without group values has its name in the first one.
     pub(super) fn group(self, keys: &[GroupKey], name: &str, columns: usize) -> String {
         let cell = |column| match keys.get(column) {
             Some(key @ (GroupKey::Text { .. } | GroupKey::Path { .. })) => self.text(&key.to_string()),

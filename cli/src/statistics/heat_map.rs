@@ -1,4 +1,4 @@
-//! How a distribution changes over time: its time is cut into slices, which have a distribution each.
+//! Distributions over time: the time range is cut into slices with a distribution each.
 
 use super::chart::value;
 use super::number;
@@ -15,15 +15,15 @@ const ROWS: usize = 20;
 /// The shades of cells with events, from few to many, and their colours in the palette of 256.
 const SHADES: [(char, u8); 4] = [('░', 18), ('▒', 26), ('▓', 208), ('█', 226)];
 
-/// A statistic without groups, and the same for each slice of time, so that each has its own minimum and maximum.
+/// A statistic without groups over the whole range, and one per time slice; each slice thus has its own minimum and maximum.
 pub(super) struct Slices {
     pub(super) statistic: TraceStatistic,
-    /// That of the open slice.
+    /// The statistic of the open slice.
     slice: TraceStatistic,
-    /// The beginning in nanoseconds since the epoch, and the nanoseconds of a slice.
+    /// The beginning in nanoseconds since the epoch, then the width of a slice in nanoseconds.
     begin: i64,
     width: i64,
-    /// The most slices.
+    /// Maximum number of slices.
     columns: usize,
     /// The slice of the last event.
     open: Option<usize>,
@@ -33,7 +33,7 @@ pub(super) struct Slices {
 /// A slice with events.
 #[derive(Serialize)]
 pub(super) struct Slice {
-    /// How many are before it, empty ones included.
+    /// Number of slices before this one, including empty ones.
     #[serde(skip)]
     pub(super) index: usize,
     /// Nanoseconds since the epoch.
@@ -55,7 +55,7 @@ impl Visitor for Slices {
         if self.open.is_none() {
             self.begin = event.time_ns();
         }
-        // In a damaged trace, the times of events may be outside those of their packets, and go back.
+        // In a damaged trace, event times may be outside their packets, and may go backwards.
         let since = event.time_ns().saturating_sub(self.begin).max(0);
         let index = usize::try_from(since / self.width).unwrap_or(usize::MAX).min(self.columns - 1);
         let index = index.max(self.open.unwrap_or(0));
@@ -69,7 +69,7 @@ impl Visitor for Slices {
 }
 
 impl Slices {
-    /// At most `columns` slices from the first event on. What is behind `range` is in the last one.
+    /// At most `columns` slices, starting with the first event. Events after `range` go into the last one.
     pub(super) fn new(statistic: TraceStatistic, range: (i64, i64), columns: usize) -> Self {
         let (whole, columns) = (range.1.saturating_sub(range.0).max(1), columns.max(1));
         let width = round_up((whole / i64::try_from(columns).unwrap_or(1)).saturating_add(1));
@@ -103,7 +103,7 @@ fn distribution(snapshot: Snapshot) -> Distribution {
     all.unwrap_or_default()
 }
 
-/// How many of the values are in each of the bins of a distribution that they are part of.
+/// The number of values in each of `bins`, which are the bins of a distribution that contains these values.
 pub(super) fn counts(bins: &[Bucket], values: &Distribution) -> Vec<u64> {
     let mut counts = vec![0_u64; bins.len()];
     for bucket in values.buckets() {
@@ -130,16 +130,16 @@ pub(super) fn round_up(time: i64) -> i64 {
 
 /// The distributions of all slices.
 pub(super) struct HeatMap {
-    /// Nanoseconds of a slice.
+    /// Width of a slice in nanoseconds.
     pub(super) width: i64,
     pub(super) columns: usize,
     pub(super) all: Distribution,
-    /// Those with values, ascending.
+    /// The slices with values, ascending.
     pub(super) slices: Vec<Slice>,
 }
 
 impl HeatMap {
-    /// The cells with values: column, row (the lowest values first) and count.
+    /// The cells with values: column, row (0 for the lowest values) and count.
     pub(super) fn cells(&self, rows: &[Bucket]) -> Vec<(usize, usize, u64)> {
         let mut cells = Vec::new();
         for slice in &self.slices {
@@ -149,12 +149,12 @@ impl HeatMap {
         cells
     }
 
-    /// The time after the first `columns` slices, from the beginning.
+    /// The time from the beginning to the end of the first `columns` slices.
     pub(super) fn time(&self, columns: usize) -> String {
         format!("+{}", value(number(self.width.unsigned_abs()) * number(columns as u64), true))
     }
 
-    /// Lines with the largest values first, and the axis of time below.
+    /// Lines of text, the largest values first, followed by the time axis.
     pub(super) fn lines(&self, is_duration: bool) -> Vec<String> {
         let rows = self.all.bins(ROWS);
         let mut counts = vec![vec![0; self.columns]; rows.len()];

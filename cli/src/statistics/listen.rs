@@ -1,4 +1,4 @@
-//! Serves metrics over HTTP: many connections at once, by one thread, so that a slow one delays no other.
+//! Serves metrics over HTTP. One thread handles many connections at once, so that a slow peer delays no other.
 
 mod connection;
 
@@ -13,9 +13,9 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use tracepoint_collector::prometheus::Metrics;
 
-/// The connections at one time. For a further one, the oldest without a complete request is ended.
+/// Maximum number of concurrent connections. To accept another one, the server closes the oldest one without a complete request.
 const MOST: usize = 64;
-/// How long no connection is accepted after one could not be.
+/// Pause before the next attempt after a failed accept.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Parses `PORT` or `ADDRESS:PORT`.
@@ -26,7 +26,7 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Answers requests with `metrics` until Ctrl-C. Where they cannot be had, the answer is an error, and the next request tries again.
+/// Answers requests with `metrics` until Ctrl-C. If `metrics` fails, the answer is an error, and the next request tries again.
 pub(super) fn serve(address: SocketAddr, metrics: impl Fn() -> Result<Metrics, Failure>) -> VerbResult {
     let interrupt = WaitingInterrupt::without_children()?;
     let failed = |error: io::Error| Failure::Refused(format!("cannot listen on {address}: {error}"));
@@ -44,13 +44,13 @@ pub(super) fn serve(address: SocketAddr, metrics: impl Fn() -> Result<Metrics, F
 
 struct Server {
     listener: TcpListener,
-    /// The oldest first.
+    /// Ordered, the oldest first.
     connections: Vec<Connection>,
     paused_until: Option<Instant>,
 }
 
 impl Server {
-    /// Waits until there is something to do.
+    /// Waits for a connection, for data or for a signal.
     fn wait(&self, interrupt: &WaitingInterrupt) {
         let mut events = vec![PollFd::new(interrupt.signals(), PollFlags::POLLIN)];
         if self.paused_until.is_none() && self.has_room() {
@@ -62,16 +62,16 @@ impl Server {
             let left = until.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
             PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
         });
-        // A signal may end it as well.
+        // A signal also ends the wait.
         let _ = poll(&mut events, timeout);
     }
 
-    /// Whether there is a place, or one that a connection without a request leaves.
+    /// True if there is a free place, or a connection without a request that can be closed.
     fn has_room(&self) -> bool {
         self.connections.len() < MOST || self.connections.iter().any(Connection::is_asking)
     }
 
-    /// Accepts a connection if one has come. One at a time: the requests of all others have been looked at before one has to leave.
+    /// Accepts at most one pending connection: the requests of all others have been read before one of them is closed.
     fn accept(&mut self) {
         if self.paused_until.is_some_and(|until| Instant::now() < until) || !self.has_room() {
             return;
@@ -80,7 +80,7 @@ impl Server {
         match self.listener.accept().and_then(|(stream, peer)| Connection::new(stream, peer)) {
             Ok(connection) => self.connections.push(connection),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // A connection that has ended already, or there are no descriptors now.
+            // The peer has already closed, or no descriptors are available.
             Err(error) => {
                 message::note(&format!("a request is not answered: {error}"));
                 self.paused_until = Some(Instant::now() + PAUSE);
@@ -94,7 +94,7 @@ impl Server {
         }
     }
 
-    /// Goes on with each connection, and ends those that are late.
+    /// Advances each connection, and closes those that time out.
     fn go_on(&mut self, metrics: impl Fn() -> Result<Metrics, Failure>) {
         self.connections.retain_mut(|connection| match go_on(connection, &metrics) {
             Ok(goes_on) => goes_on,
@@ -106,7 +106,7 @@ impl Server {
     }
 }
 
-/// Whether the connection goes on.
+/// Advances a connection. Returns true if it stays open.
 fn go_on(connection: &mut Connection, metrics: impl Fn() -> Result<Metrics, Failure>) -> Result<bool, String> {
     loop {
         match connection.step().map_err(|error| error.to_string())? {

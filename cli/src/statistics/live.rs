@@ -1,8 +1,8 @@
-//! `tracectl stat` and `hist` of running programs: what a session computes, or a session of this program's own.
+//! `tracectl stat` and `hist` of running programs: statistics of a named session, or of a temporary session made by this program.
 //!
-//! A session of its own has rules with a statistic, which record nothing. It ends with this program, also if that is killed, because the session
-//! has an owner ([`SessionSpec::end_with_this_process`](tracepoint_control::SessionSpec::end_with_this_process)). The numbers are then those
-//! since the program began; those of a named session are since its start.
+//! The temporary session has rules with a statistic, which record nothing. The session has this process as its owner, so it ends with this program
+//! even if that is killed ([`SessionSpec::end_with_this_process`](tracepoint_control::SessionSpec::end_with_this_process)). Its numbers count
+//! from the start of this program; those of a named session count from the session's start.
 
 mod combine;
 pub(super) mod heat_map;
@@ -67,11 +67,11 @@ pub(crate) struct ProgramArguments {
     pub(crate) timeout: Duration,
 }
 
-/// What is shown.
+/// The source of the statistics.
 pub(crate) enum Target {
-    /// What a session computes.
+    /// An existing session.
     Session(String),
-    /// What these rules compute, once they have a statistic.
+    /// A temporary session with these rules, once they have a statistic.
     Rules(Vec<Rule>),
 }
 
@@ -84,13 +84,13 @@ pub(super) enum Form {
 }
 
 impl ProgramArguments {
-    /// Whether running programs are asked for.
+    /// True if an option asks for running programs.
     pub(super) const fn is_given(&self) -> bool {
         self.session.is_some() || self.pid.is_some() || self.exe.is_some()
     }
 
-    /// What is shown, if the operands are no traces: patterns of events, or nothing. Selected events without a trace are those of running programs,
-    /// and so are all of them if that is the default, as for a statistic that names its events.
+    /// The live target, if the operands are patterns of events or absent, not traces. Events selected without a trace are those of running programs.
+    /// All events are selected if that is the default, as for a statistic that names its events.
     pub(crate) fn target(
         &self,
         operands: &[PathBuf],
@@ -126,7 +126,7 @@ impl ProgramArguments {
         Ok(Some(Target::Rules(rules)))
     }
 
-    /// The rules with a statistic, for the process if one is given.
+    /// The rules with a statistic, limited to the given process if any.
     pub(crate) fn with_statistic(
         &self,
         controller: &Controller,
@@ -143,12 +143,12 @@ impl ProgramArguments {
 }
 
 impl LiveArguments {
-    /// Whether the numbers of a session are asked for more than once.
+    /// True if the numbers of a session are shown more than once.
     const fn is_repeated(&self) -> bool {
         self.watch || self.count.is_some()
     }
 
-    /// Has `statistic` of rules computed, or looks at the session that computes.
+    /// Starts a session that computes `statistic` of the rules, or attaches to the existing session.
     fn start<'a>(
         &self,
         controller: &'a Controller,
@@ -190,12 +190,12 @@ impl LiveArguments {
         let mut ends = Ends::new(self, &controller)?;
         let is_named = matches!(target, Target::Session(_));
         let Computed { own, name, is_partial } = self.start(&controller, target, statistic)?;
-        // Those of a session are shown at once; the first numbers of one of our own, and those of an interval, would all be 0.
+        // The numbers of a named session are shown at once. The first numbers of a temporary session, and of an interval, would all be 0.
         let mut began = Instant::now();
         if own.is_some() || view.is_of_intervals() {
             view.begin(&controller.statistics(&name)?);
             began += self.programs.interval;
-            // What has been counted until the end is shown.
+            // Numbers up to the end are shown.
             ends.wait(self.programs.interval)?;
         }
         let mut shown = 0;
@@ -230,17 +230,17 @@ impl LiveArguments {
     }
 }
 
-/// What computes the numbers.
+/// The session that computes the numbers.
 struct Computed<'a> {
     own: Option<OwnSession<'a>>,
     /// The name of the session.
     name: String,
-    /// Whether a process that takes part has not applied the session.
+    /// True if a participating process has not applied the session.
     is_partial: bool,
 }
 
-/// Whether a process that takes part has not applied the session within `timeout`. Fails if no rule of the session computes anything, or if
-/// every process says that it cannot.
+/// Returns true if a participating process has not applied the session within `timeout`. Fails if no rule of the session computes a statistic, or if
+/// every process reports that it cannot.
 fn require_statistic(controller: &Controller, name: &str, timeout: Duration) -> Result<bool, Failure> {
     let session = controller.session(name)?;
     let spec = session.spec()?;
@@ -257,37 +257,37 @@ fn require_statistic(controller: &Controller, name: &str, timeout: Duration) -> 
     )))
 }
 
-/// The operand, if it is a pattern of events and no path.
+/// The operand, if it is a pattern of events and not a path.
 fn pattern(operand: &Path) -> Option<&str> {
     let text = operand.to_str()?;
     let is_pattern = text == "*" || text.starts_with('!') || (text.contains(':') && !text.contains('/'));
     (is_pattern && !operand.exists()).then_some(text)
 }
 
-/// Shows numbers again and again.
+/// A display of numbers that is updated repeatedly.
 pub(super) trait View {
     fn show(&mut self, statistics: &SessionStatistics) -> Result<(), Failure>;
 
     /// Notes the numbers at the beginning.
     fn begin(&mut self, _: &SessionStatistics) {}
 
-    /// Whether it shows what was added in each interval.
+    /// True if it shows the increments of each interval.
     fn is_of_intervals(&self) -> bool {
         false
     }
 
-    /// Whether it also shows that nothing is computed.
+    /// True if it also shows an empty result.
     fn shows_nothing(&self) -> bool {
         false
     }
 
-    /// Whether the first time is the last one.
+    /// True if it is shown only once.
     fn is_shown_once(&self) -> bool {
         false
     }
 }
 
-/// What ends the verb: a signal, or the end of the process.
+/// The end of the verb: a signal, or the end of the process.
 struct Ends {
     interrupt: WaitingInterrupt,
     process: Option<Application>,
@@ -299,7 +299,7 @@ impl Ends {
         Ok(Self { interrupt: WaitingInterrupt::without_children()?, process })
     }
 
-    /// Waits; whether it is over.
+    /// Waits; returns true at the end.
     fn wait(&mut self, time: Duration) -> Result<bool, Failure> {
         let deadline = Instant::now() + time;
         loop {

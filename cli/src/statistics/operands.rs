@@ -1,4 +1,4 @@
-//! The operands of `tracectl hist`: what is measured, and where. The first may be left out in front of a trace, and may stand behind it.
+//! The operands of `tracectl hist`: a statistic and traces. The statistic is optional before a trace, and may also follow it.
 
 use super::pass::Input;
 use super::summary::statistic;
@@ -9,21 +9,21 @@ use tracepoint_probes::{Measure, StatisticError, StatisticSpec};
 use tracepoint_reader::Trace;
 use tracepoint_reader::metadata::types::Type;
 
-/// Fields whose values say nothing by their distribution.
+/// Fields whose distribution is meaningless.
 pub(crate) const IDS: [&str; 2] = ["span_id", "parent_id"];
-/// How many distributions are shown if no field is named.
+/// Maximum number of distributions if no field is named.
 const MOST_FIELDS: usize = 12;
 
-/// The first operand: what is measured, or a trace.
+/// The first operand: a statistic or a trace.
 #[derive(Clone, Debug)]
 pub(super) struct First {
     text: String,
-    /// What is measured, if it is not a trace; or why it is nothing that can be.
+    /// The statistic if it is not a trace, or the reason why the text is not one.
     measured: Result<StatisticSpec, String>,
 }
 
 impl First {
-    /// Parses it; fails if it is neither a field or a latency nor a path.
+    /// Parses the operand; fails if it is neither a field, a latency nor a path.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let measured = measured(text);
         match &measured {
@@ -33,7 +33,7 @@ impl First {
     }
 }
 
-/// Whether it is a path: of something that exists, or by its form.
+/// True for a path: the file exists, or the text has the form of a path.
 fn is_path(text: &str) -> bool {
     Path::new(text).exists() || text.contains('/')
 }
@@ -49,12 +49,13 @@ fn measured(text: &str) -> Result<StatisticSpec, String> {
     }
 }
 
-/// What is measured, if that is given, and the other operands. Where running programs are not asked for, a path that exists is no field if nothing
-/// follows it, or if no field can be called so.
+/// The statistic if one is given, and the remaining operands. Unless running programs are asked for, the name of an existing path is not a field if
+/// nothing
+/// follows it, or if it is not a valid field name.
 ///
 /// # Errors
 ///
-/// If nothing is measured.
+/// If there is nothing to measure.
 pub(super) fn resolve(
     first: Option<&First>,
     others: &[PathBuf],
@@ -67,17 +68,17 @@ pub(super) fn resolve(
         return Ok((Some(spec), others.to_vec()));
     }
     let mut paths: Vec<_> = [PathBuf::from(text)].into_iter().chain(others.iter().cloned()).collect();
-    // The field behind the trace.
+    // A field that follows the trace.
     let is_field = |path: &PathBuf| !path.exists() && path.to_str().is_some_and(|text| self::measured(text).is_ok());
     let spec = paths.iter().position(is_field).and_then(|at| self::measured(paths.remove(at).to_str()?).ok());
     Ok((spec, paths))
 }
 
-/// The statistics over the selected events of a trace: the one that is asked for, or the distribution of each of their fields that is a number.
+/// The statistics over the selected events of a trace: the requested one, or the distribution of each numeric field.
 ///
 /// # Errors
 ///
-/// If there is none, or there are too many.
+/// If there is none, or too many.
 pub(super) fn statistics(
     input: Input<'_>,
     trace: &Trace,
@@ -97,7 +98,7 @@ pub(super) fn statistics(
                 if names.contains(&name) || IDS.contains(&name) || matches!(field.ty, Type::Enum(..)) {
                     continue;
                 }
-                // Fields that are no numbers are refused.
+                // Non-numeric fields are refused.
                 if let Ok(statistic) = statistic(input, trace, of_field(name)) {
                     names.push(name);
                     found.push(statistic);

@@ -1,4 +1,4 @@
-//! One pass over the selected events of traces: with all processors, or in the order of their times.
+//! One pass over the selected events of traces: in parallel, or in time order.
 
 use crate::failure::{Failure, Outcome};
 use crate::message;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use tracepoint_control::TraceFilter;
 use tracepoint_reader::{Damage, EventView, Item, Loss, LossKind, Parallelism, Trace, Visitor};
 
-/// Which events of which traces are looked at.
+/// The traces to read, and the selection of their events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Input<'a> {
     pub(crate) paths: &'a [PathBuf],
@@ -18,23 +18,23 @@ pub(crate) struct Input<'a> {
     pub(crate) times: TimeSelection,
 }
 
-/// Which events a visitor sees first.
+/// The order in which visitors see events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Those of the parts of streams that are read first, by several threads.
+    /// Several threads read parts of streams in any order.
     Any,
-    /// The earliest ones, by one thread.
+    /// One thread reads all events in time order.
     Time,
 }
 
-/// What was seen besides the events that were counted.
+/// Information gathered in a pass in addition to the statistics.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// The times of the earliest and the latest selected event, in nanoseconds since the epoch.
     pub(crate) range: Option<(i64, i64)>,
-    /// Events that are missing in the traces, of any kind.
+    /// Number of events missing in the traces, of any kind.
     pub(crate) lost: u64,
-    /// Whether more are missing, whose number is not known.
+    /// True if more events are missing, in unknown number.
     pub(crate) lost_more: bool,
     damage: u64,
     unchecked: u64,
@@ -47,7 +47,7 @@ impl Seen {
         self.range.map_or(0.0, |(first, last)| last.abs_diff(first) as f64 / 1e9)
     }
 
-    /// Says what is missing.
+    /// Reports lost events and packets without a checksum.
     pub(crate) fn report(&self) -> Outcome {
         if self.lost > 0 || self.lost_more {
             let more = if self.lost_more { " or more" } else { "" };
@@ -69,14 +69,14 @@ impl Seen {
         match loss.kind {
             _ if !times.includes(loss.from_ns, loss.to_ns) => {}
             LossKind::Events(Some(events)) | LossKind::Packets { events: Some(events), .. } => {
-                // Counters of a damaged trace may be anything.
+                // Counters of a damaged trace may be arbitrary.
                 self.lost = self.lost.saturating_add(events);
             }
             _ => self.lost_more = true,
         }
     }
 
-    /// Takes what is between these times in their order, up to the first event that is behind them.
+    /// Takes the items within these times in order, and stops at the first event after them.
     fn add_items(&mut self, trace: &Trace, times: TimeRange, mut take: impl FnMut(&Item)) {
         let mut items = trace.items_since(times.since.unwrap_or(i64::MIN));
         for item in items.by_ref() {
@@ -98,7 +98,7 @@ impl Seen {
     }
 }
 
-/// Shows selected events to a visitor.
+/// Passes selected events to a visitor.
 struct Selected<V> {
     filter: TraceFilter,
     times: TimeRange,
@@ -119,19 +119,19 @@ impl<V: Visitor> Visitor for Selected<V> {
 }
 
 impl Input<'_> {
-    /// The events that are selected by name, level and fields.
+    /// The filter for events by name, level and fields.
     pub(crate) fn filter(&self) -> Result<TraceFilter, Failure> {
         self.selection.filter()
     }
 
-    /// Opens the traces, and checks that they have what is selected.
+    /// Opens the traces, and checks that they contain the selected events and fields.
     pub(crate) fn open(&self) -> Result<Trace, Failure> {
         let trace = open(self.paths)?;
         self.filter()?.check(trace.metadata().map(|(_, metadata)| metadata))?;
         Ok(trace)
     }
 
-    /// Shows the selected events in the order of their times, and what is missing or damaged between them.
+    /// Passes the selected events in time order, with the losses and the damage between them.
     pub(crate) fn in_order(&self, trace: &Trace, mut take: impl FnMut(&Item)) -> Result<Seen, Failure> {
         let (times, mut filter, mut seen) = (self.time_range(trace)?, self.filter()?, Seen::default());
         let mut range: Option<(i64, i64)> = None;
@@ -154,7 +154,7 @@ impl Input<'_> {
         self.times.resolve(&Context { range, utc: false })
     }
 
-    /// Shows the selected events to visitors, of which `start` makes so many; it may be called again, if all is read again.
+    /// Passes the selected events to visitors. `start` returns as many as requested, and is called again if everything has to be read again.
     pub(super) fn pass<V: Visitor>(
         &self,
         trace: &Trace,

@@ -12,18 +12,18 @@ use std::path::Path;
 use tracepoint_probes::Snapshot;
 use tracepoint_probes::snapshot::{Bucket, Distribution, Results, Rows};
 
-/// The bars of a histogram, the rows of a heat map, and its columns at most.
+/// Maximum numbers of histogram bars, heat map rows, and heat map columns.
 const BARS: usize = 96;
 const ROWS: usize = 48;
 pub(super) const COLUMNS: usize = 120;
-/// More groups are not drawn; they stay in the text and in JSON.
+/// Maximum number of groups drawn; the others are only in the text and in JSON.
 const GROUPS: usize = 12;
 const LEFT: f64 = 80.0;
 const INNER: f64 = WIDTH - LEFT - 24.0;
 const HEADING: f64 = 64.0;
 const SHADES: usize = 8;
 
-/// Writes a picture. `source` is where the values come from.
+/// Writes a picture. `source` names the origin of the values.
 pub(super) fn draw(
     snapshot: Snapshot,
     is_duration: bool,
@@ -44,11 +44,11 @@ pub(super) fn draw(
     output_file::write(file, picture.as_bytes())
 }
 
-/// What a picture is of.
+/// The subject of a picture.
 struct Subject<'a> {
     /// The statistic.
     title: &'a str,
-    /// Where the events come from.
+    /// The origin of the events.
     note: &'a str,
     is_duration: bool,
 }
@@ -65,7 +65,7 @@ impl Subject<'_> {
         if self.is_duration { "duration" } else { "value" }
     }
 
-    /// The histogram of all values, or one below the other those of the groups, with equal axes of values.
+    /// The histogram of all values, or one per group below each other with the same value axis.
     fn histograms(&self, rows: &Rows<Distribution>) -> String {
         let mut together = Distribution::default();
         rows.values().for_each(|values| together.merge(values.clone()));
@@ -129,7 +129,7 @@ impl Subject<'_> {
         }
     }
 
-    /// The distribution over time, with lines of the median and the 99th percentile.
+    /// The distribution over time, with lines for the median and the 99th percentile.
     fn heat_map(&self, map: &HeatMap) -> String {
         let bins = map.all.bins(ROWS);
         let axis = Axis { bins: &bins, is_duration: self.is_duration };
@@ -188,7 +188,7 @@ fn opacity(shade: usize) -> f64 {
     0.12 + 0.88 * number(shade as u64) / number(SHADES as u64 - 1)
 }
 
-/// 1, 2 or 5 times a power of ten, with which there are at most 5 ticks.
+/// A step of 1, 2 or 5 times a power of ten that gives at most 5 ticks.
 fn tick_step(most: u64) -> u64 {
     round_up(i64::try_from(most.div_ceil(5)).unwrap_or(i64::MAX)).unsigned_abs()
 }

@@ -9,8 +9,9 @@
 //! | `tracepoint_operations_in_flight` | `statistic` | a latency |
 //! | `tracepoint_events_lost_total` | | the events that are missing |
 //!
-//! What running programs compute has the label `filter` where a rule has one, and that of an event the label `event`. The bounds of buckets are powers of two (of a nanosecond for latencies), so that they are the same at each scrape. `_sum` is
-//! exact.
+//! Metrics of running programs have the label `filter` if the rule has a filter, and the label `event` if they are of one event. The bounds of
+//! buckets are
+//! powers of two (of a nanosecond for latencies), so that they are the same at each scrape. `_sum` is exact.
 
 mod samples;
 
@@ -20,12 +21,12 @@ use tracepoint_collector::prometheus::{Family, Kind, Metrics, label_name, label_
 use tracepoint_probes::StatisticSpec;
 use tracepoint_probes::snapshot::{Distribution, Operations, Results, Rows};
 
-/// The fields that group the events of a statistic of a rule.
+/// The fields that group the events of a rule's statistic.
 pub(super) fn fields_of(statistic: &str) -> Vec<String> {
     statistic.parse::<StatisticSpec>().map(|spec| spec.group_fields().to_vec()).unwrap_or_default()
 }
 
-/// The metrics of statistics, and how many events are missing in their source.
+/// The metrics of statistics, and the number of events missing in their source.
 pub(super) fn metrics(sources: &[Source<'_>], lost: Option<u64>) -> Metrics {
     let mut metrics = Metrics::default();
     let mut counts = Samples::default();
@@ -91,7 +92,7 @@ fn operations(sources: &[Source<'_>], metrics: &mut Metrics) {
 }
 
 impl Source<'_> {
-    /// The labels of all its samples.
+    /// The labels common to all its samples.
     fn labels(&self, is_named: bool) -> Labels {
         let event = (!self.event.is_empty()).then_some(("event", self.event));
         let statistic = is_named.then_some(("statistic", self.statistic));
@@ -99,8 +100,9 @@ impl Source<'_> {
         labels.map(|(name, text)| label(name, text)).collect()
     }
 
-    /// Gives each row with its labels: the event, the statistic if it `is_named`, and the fields of the group. What found no room as a group, and
-    /// what has no group, are rows with a label of their own.
+    /// Passes each row with its labels: the event, the statistic if it `is_named`, and the fields of the group. Events beyond the maximum number of
+    /// groups, and
+    /// events without a group, are rows with a label of their own.
     fn each<T>(&self, rows: &Rows<T>, is_named: bool, mut add: impl FnMut(Labels, &T)) {
         let common = self.labels(is_named);
         let names = field_labels(&self.fields, &common);
@@ -121,7 +123,8 @@ impl Source<'_> {
     }
 }
 
-/// The labels of fields: a field may have the name of another label, and names of several fields may be written alike, as `a.b` and `a_b` are.
+/// The label names of fields, made unique: a field may have the name of another label, and several names may map to the same label, such as `a.b` and
+/// `a_b`.
 fn field_labels(fields: &[String], common: &Labels) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(fields.len());
     for field in fields {
@@ -137,7 +140,7 @@ fn field_labels(fields: &[String], common: &Labels) -> Vec<String> {
     names
 }
 
-/// The samples of a histogram: cumulative counts at powers of two, from the one below all values that are not 0 to the one above all.
+/// The samples of a histogram: cumulative counts at powers of two that enclose all values other than 0.
 #[expect(clippy::cast_possible_truncation, reason = "the exponent of a number")]
 fn histogram(family: &mut Family<'_>, labels: &[(&str, &str)], values: &Distribution, is_latency: bool) {
     let per_unit = if is_latency { 1e9 } else { 1.0 };
@@ -148,7 +151,7 @@ fn histogram(family: &mut Family<'_>, labels: &[(&str, &str)], values: &Distribu
     let last = values.buckets().filter(|part| part.to.is_finite()).last().map_or(1.0, |part| part.to);
     for exponent in first.log2().floor() as i32..=last.log2().ceil() as i32 {
         let bound = 2_f64.powi(exponent);
-        // `le` includes its bound, and a bucket of integers does not include its upper one.
+        // `le` includes its bound, whereas a bucket of integers excludes its upper one.
         let included = if values.is_of_integers() && bound < 2_f64.powi(53) { bound - 1.0 } else { bound };
         bucket(&(included / per_unit).to_string(), values.at_most(included));
     }
@@ -183,7 +186,7 @@ mod tests {
         GroupKey::Text { text: text.to_owned(), whole: true }
     }
 
-    /// The samples, without what is about them.
+    /// The samples, without metadata lines.
     fn samples(sources: &[Source<'_>]) -> Vec<String> {
         let text = metrics(sources, None).into_text();
         text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()

@@ -18,14 +18,14 @@ impl Visitor for Observer {
     }
 }
 
-/// The statistic over the events of an opened trace, without any yet.
+/// The statistic over the events of an opened trace, initially empty.
 pub(super) fn statistic(input: Input<'_>, trace: &Trace, spec: StatisticSpec) -> Result<TraceStatistic, Failure> {
     let (filter, metadata) = (input.filter()?, trace.metadata().map(|(_, metadata)| metadata));
     TraceStatistic::new(spec, metadata, |class| filter.may_accept(class))
         .map_err(|error| Failure::Refused(error.to_string()))
 }
 
-/// Computes them. A latency needs the events in the order of their times. So do groups, if there are more than have room: the first ones get it.
+/// Computes the statistics. A latency needs the events in time order; so do groups that exceed the limit, because the first ones are kept.
 pub(super) fn summaries(
     input: Input<'_>,
     trace: &Trace,

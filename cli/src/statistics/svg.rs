@@ -1,7 +1,7 @@
-//! Writes pictures as SVG. They are dark or light as the viewer prefers.
+//! Writes pictures as SVG. Their colours follow the viewer's dark or light preference.
 //!
-//! `plotters` writes a colour into each element, so that a picture has one background; and of its axes none has the buckets of a histogram as its
-//! scale.
+//! `plotters` is not used because it writes fixed colours into each element, which suits one background only, and has no axis with the scale of a
+//! histogram's buckets.
 
 use super::chart::value;
 use super::number;
@@ -15,7 +15,7 @@ const STYLE: &str = "\
 @media(prefers-color-scheme:dark){.back{fill:#0d1117}text{fill:#f0f6fc}.note{fill:#9198a1}.grid{stroke:#3d444d}.axis{stroke:#9198a1}\
 .bar{fill:#4493f8}.mark,.line{stroke:#f0883e}}";
 
-/// Where a text is relative to its point.
+/// The alignment of a text relative to its point.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Start,
@@ -45,7 +45,7 @@ impl Picture {
         let _ = writeln!(self.body, r#"<line class="{class}" x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}"/>"#);
     }
 
-    /// A rectangle from its upper left corner, with a text that a viewer shows for it.
+    /// A rectangle given by its upper left corner and its size, with a tooltip.
     pub(super) fn rect(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), opacity: f64, title: &str) {
         let _ = writeln!(
             self.body,
@@ -69,7 +69,7 @@ impl Picture {
     }
 }
 
-/// A text for XML: values that a program recorded may hold anything. What XML cannot hold becomes U+FFFD.
+/// Escapes text for XML: recorded values may contain anything. Characters that XML does not allow become U+FFFD.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -87,14 +87,14 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// An axis on which each bin has the same length: as the buckets of a histogram, linear up to 64, and logarithmic above.
+/// An axis on which each bin has the same length: with histogram buckets, linear up to 64 and logarithmic above.
 pub(super) struct Axis<'a> {
     pub(super) bins: &'a [Bucket],
     pub(super) is_duration: bool,
 }
 
 impl Axis<'_> {
-    /// Where a value is, from 0 to 1.
+    /// The position of a value, from 0 to 1.
     pub(super) fn position(&self, value: f64) -> f64 {
         let index = self.bins.partition_point(|bin| bin.from <= value).saturating_sub(1);
         let Some(bin) = self.bins.get(index) else { return 0.0 };
@@ -102,7 +102,8 @@ impl Axis<'_> {
         (number(index as u64) + within) / number(self.bins.len() as u64)
     }
 
-    /// Positions and texts of ticks: both ends, then powers of ten, their fives and twos, and bounds of bins, each where `gap` is free.
+    /// Positions and labels of ticks: both ends, then powers of ten, 5 and 2 times powers of ten, and bounds of bins, as long as they keep a distance
+    /// of `gap`.
     pub(super) fn ticks(&self, gap: f64) -> Vec<(f64, String)> {
         let (Some(first), Some(last)) = (self.bins.first(), self.bins.last()) else { return Vec::new() };
         let decades = |factor: f64| (-20..20).map(move |exponent| factor * 10_f64.powi(exponent));

@@ -9,8 +9,8 @@ use std::io::Write;
 use tracepoint_probes::snapshot::{Distribution, Operations, Results, Rows};
 use tracepoint_probes::{GroupKey, Snapshot};
 
-/// Writes a histogram or a latency: as a whole with its picture, by group as a table.
-/// Of durations, the values are nanoseconds.
+/// Writes a histogram or a latency: a total with its picture, groups as a table.
+/// The values of durations are nanoseconds.
 pub(super) fn write(
     mut out: &mut impl Write,
     snapshot: Snapshot,

@@ -1,7 +1,8 @@
-//! Running processes: a session of this program's own counts their events, and computes what the fields hold that are looked into.
+//! Running processes: a temporary session counts their events, and computes the values of the inspected field.
 //!
-//! The session has the rules of the selection, each as a count; `!EVENT` for each event that was switched off; and, while an event is looked
-//! into, one rule for the values of the field, one for the last values of it, and one that records a few of the events a second. If the events
+//! The session has one count rule for each rule of the selection, and `!EVENT` for each event that was switched off. While an event is inspected,
+//! there are
+//! also one rule for the distribution or the most frequent values of the field, and one that records a few of the events per second. If the events
 //! are those of a named session, switching one off or on changes that session as well.
 
 mod counts;
@@ -23,33 +24,33 @@ use tracepoint_probes::snapshot::Results;
 use tracepoint_probes::{Measure, StatisticSpec};
 use tracepoint_reader::{Event, Item, Trace};
 
-/// How many of the events that are looked into are recorded in each process, and in rings of which size.
+/// Rate limit for recording inspected events in each process; followed by the size of its rings.
 const RECORDED: &str = "20/s burst 20";
 const RING: usize = 64 << 10;
 
 pub(super) struct Live<'a> {
     controller: &'a Controller,
     own: OwnSession<'a>,
-    /// The session whose events these are.
+    /// The named session, if it determines the events.
     named: Option<NamedSession<'a>>,
     interval: Duration,
     counts: Counts,
     /// The fields of the known events.
     fields: HashMap<String, Vec<String>>,
     inspected: Option<Inspected>,
-    /// Whether the metadata of the events that were shown last is not what was written.
+    /// Set if the metadata of the events shown last has been altered.
     metadata_damage: Option<String>,
 }
 
-/// What is looked into.
+/// The inspected event.
 struct Inspected {
     focus: Focus,
-    /// The rules for that.
+    /// The rules added for it.
     rules: Vec<Rule>,
 }
 
 impl<'a> Live<'a> {
-    /// Has the events counted.
+    /// Starts a session that counts the events.
     pub(super) fn start(
         controller: &'a Controller,
         programs: &ProgramArguments,
@@ -85,13 +86,13 @@ impl<'a> Live<'a> {
         })
     }
 
-    /// Reads the fields of events that are not known yet.
+    /// Reads the fields of new events.
     fn learn_fields(&mut self) -> Result<(), Failure> {
         if self.counts.names().all(|name| self.fields.contains_key(name)) {
             return Ok(());
         }
         for process in self.controller.processes()? {
-            // It may have ended meanwhile.
+            // The process may have ended in the meantime.
             for tracepoint in process.tracepoints().unwrap_or_default() {
                 let fields = tracepoint.fields.into_iter().map(|field| field.name);
                 self.fields.entry(tracepoint.name).or_insert_with(|| fields.collect());
@@ -106,7 +107,7 @@ impl<'a> Live<'a> {
         Ok(())
     }
 
-    /// Replaces the rules for what is looked into.
+    /// Replaces the rules of the inspected event.
     fn inspect(&mut self, focus: Option<&Focus>, rules: Vec<Rule>) -> Result<(SessionSpec, Vec<Ack>), Failure> {
         let former = self.inspected.take().map(|inspected| inspected.rules).unwrap_or_default();
         let changed = self.own.change(|spec| {
@@ -121,7 +122,7 @@ impl<'a> Live<'a> {
         changed
     }
 
-    /// Has the values of the field computed: as a distribution if all processes can, else the most frequent ones.
+    /// Adds a rule for the values of the field: a distribution if all processes support it, otherwise the most frequent values.
     fn look_into(&mut self, focus: &Focus) -> Result<(), Failure> {
         let Some(rule) = self.counts.rule(&focus.event) else { return Ok(()) };
         let mut event = rule.clone();
@@ -155,7 +156,7 @@ impl<'a> Live<'a> {
                 continue;
             }
             match &mut all {
-                // Those of other kinds in further processes are left out.
+                // Results of another kind from further processes are left out.
                 Some(all) => drop(all.snapshot.merge(result.snapshot)),
                 None => all = Some(result),
             }
@@ -163,7 +164,7 @@ impl<'a> Live<'a> {
         Ok(all.map_or(Values::None, |result| Values::of(result.snapshot.results, result.is_duration)))
     }
 
-    /// The last of the recorded events.
+    /// The most recent recorded events.
     fn last(&mut self, event: &str) -> Result<Vec<Event>, Failure> {
         let place = tempfile::tempdir()?;
         let out = place.path().join("events");
@@ -194,7 +195,7 @@ impl Source for Live<'_> {
 
     fn overview(&mut self) -> Result<Overview, Failure> {
         let statistics = self.controller.statistics(self.own.name())?;
-        // A slice of time that ends early, because an event was switched, would be no slice.
+        // A switched event ends the interval early; an interval that short must not become a slice.
         let is_early = self.counts.age(statistics.time).is_some_and(|age| age < self.interval.as_secs_f64() / 2.0);
         if is_early {
             self.counts.note_state(&statistics);
@@ -247,7 +248,7 @@ impl Source for Live<'_> {
     }
 }
 
-/// What a rule selects. That of a latency selects by its statistic.
+/// The selection of a rule, without its statistic. A latency selects events by its statistic and has none.
 fn selection(rule: &Rule) -> Option<Rule> {
     let is_latency =
         rule.statistic.as_ref().and_then(|text| text.parse().ok()).is_some_and(|spec: StatisticSpec| spec.is_latency());
@@ -262,7 +263,7 @@ fn add(spec: &mut SessionSpec, rule: &Rule) -> Result<(), ControlError> {
     spec.add_rule(rule).map(drop).map_err(failed)
 }
 
-/// The name with which an event is declared: of several with one name and different fields, all but the first have a number.
+/// The declared name of an event: if several share a name and differ in their fields, all except the first have a number appended.
 fn declared(name: &str) -> &str {
     match name.rsplit_once('#') {
         Some((declared, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => declared,
@@ -270,13 +271,13 @@ fn declared(name: &str) -> &str {
     }
 }
 
-/// A pattern that matches this name alone.
+/// A pattern that matches only this name.
 fn exact(name: &str) -> String {
     let is_special = |c| matches!(c, '*' | '?' | '[' | ']' | '\\');
     name.chars().flat_map(|c| is_special(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
-/// Whether a process cannot compute what a rule names.
+/// True if a process cannot compute the statistic of a rule.
 fn is_unsupported(spec: &SessionSpec, acks: &[Ack], rule: &Rule) -> bool {
     let place = spec.rules().position(|known| known == Ok(rule));
     acks.iter().flat_map(unsupported_rules_by_index).any(|(index, _)| Some(index) == place)

@@ -1,9 +1,9 @@
-//! The state of the display, and what keys do to it.
+//! The state of the display, and its reaction to keys.
 
 use super::source::{Detail, EventRow, Focus, Overview};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// How far a page goes.
+/// Number of rows that a page key moves.
 const PAGE: usize = 10;
 
 /// The order of events.
@@ -15,15 +15,15 @@ pub(super) enum Order {
     Name,
 }
 
-/// What the source is asked for.
+/// A request to the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     End,
     /// Nothing.
     Stay,
-    /// What the field of an event holds.
+    /// Show the values of a field of an event.
     Detail(Focus),
-    /// The detail is left.
+    /// Leave the detail view.
     Leave,
     Switch {
         event: String,
@@ -31,7 +31,7 @@ pub(super) enum Request {
     },
 }
 
-/// An event that is looked into.
+/// The inspected event.
 #[derive(Debug, Default)]
 pub(super) struct Inspected {
     pub(super) event: String,
@@ -44,16 +44,16 @@ pub(super) struct Inspected {
 pub(super) struct Model {
     overview: Overview,
     order: Order,
-    /// The name of the selected event, which stays selected when the order changes.
+    /// The name of the selected event; it stays selected when the order changes.
     selected: Option<String>,
     inspected: Option<Inspected>,
     is_paused: bool,
-    /// What went wrong last.
+    /// The most recent error.
     message: Option<String>,
 }
 
 impl Model {
-    /// Shows what there is now, unless it is paused.
+    /// Shows a new overview, unless the display is paused.
     pub(super) fn update(&mut self, overview: Overview) {
         if !self.is_paused {
             self.overview = overview;
@@ -104,13 +104,13 @@ impl Model {
         self.message.as_deref()
     }
 
-    /// The index of the selected event; the first if the selected one is gone.
+    /// The index of the selected event, or 0 if it no longer exists.
     pub(super) fn selected(&self) -> usize {
         let is_selected = |row: &EventRow| Some(&row.name) == self.selected.as_ref();
         self.overview.events.iter().position(is_selected).unwrap_or(0)
     }
 
-    /// The event that is looked into, as far as it still exists.
+    /// The inspected event, if it still exists.
     pub(super) fn inspected_row(&self) -> Option<&EventRow> {
         let inspected = self.inspected.as_ref()?;
         self.overview.events.iter().find(|row| row.name == inspected.event)

@@ -1,4 +1,4 @@
-//! Recorded traces: one pass counts all events; another one follows for each field that is looked into.
+//! Recorded traces: one pass counts all events; each inspected field needs another pass.
 
 use super::source::{
     Detail, EventRow, FREQUENT, Focus, HISTORY, LAST, Overview, ProcessRow, Source, Values, lines, per_second,
@@ -24,7 +24,7 @@ pub(super) struct Recorded {
     last: HashMap<String, VecDeque<Event>>,
 }
 
-/// The slices of time that histories have.
+/// The time slices of histories.
 struct Slices {
     begin: i64,
     width: i64,
@@ -42,7 +42,7 @@ impl Slices {
     }
 }
 
-/// What is counted of a kind of event.
+/// Counts of a kind of event.
 struct Counts {
     class: Arc<EventClass>,
     count: u64,
@@ -114,7 +114,7 @@ impl Recorded {
         Ok(recorded)
     }
 
-    /// Several kinds may have one name.
+    /// Sums over kinds with the same name.
     fn sum_up(&mut self, kinds: HashMap<usize, Counts>, seconds: f64) {
         let mut rows: BTreeMap<String, EventRow> = BTreeMap::new();
         for Counts { class, count, history, last } in kinds.into_values() {

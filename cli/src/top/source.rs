@@ -1,4 +1,4 @@
-//! What is shown, and where it comes from.
+//! The displayed data, and its sources.
 
 use crate::failure::Failure;
 use std::time::Duration;
@@ -6,20 +6,20 @@ use tracepoint_probes::snapshot::{Distribution, Results};
 use tracepoint_reader::text::{Style, TextOptions, TextWriter};
 use tracepoint_reader::{Event, Item};
 
-/// The length of an event's history at most.
+/// Maximum length of an event's history, in slices.
 pub(super) const HISTORY: usize = 120;
-/// The last events that are shown, and the most frequent values.
+/// Maximum number of recent events shown, and of the most frequent values.
 pub(super) const LAST: usize = 16;
 pub(super) const FREQUENT: usize = 20;
 
-/// What there is at one time.
+/// A consistent view of all events at one time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overview {
-    /// What this is an overview of, and how much of it there is.
+    /// The subject of the overview, and its extent.
     pub(super) heading: String,
     pub(super) processes: Vec<ProcessRow>,
     pub(super) events: Vec<EventRow>,
-    /// What is missing.
+    /// A note on missing data.
     pub(super) note: Option<String>,
 }
 
@@ -35,27 +35,27 @@ pub(super) struct ProcessRow {
 #[derive(Clone, Debug, Default)]
 pub(super) struct EventRow {
     pub(super) name: String,
-    /// Whether it is counted.
+    /// True if it is counted.
     pub(super) is_on: bool,
     pub(super) count: u64,
     pub(super) per_second: f64,
-    /// How many there were in each of the last slices of time, at most [`HISTORY`]. All events have equal slices.
+    /// Counts in the most recent time slices, at most [`HISTORY`]. The slices of all events have equal length.
     pub(super) history: Vec<u64>,
     pub(super) fields: Vec<String>,
 }
 
-/// The event, and the field of it, that are looked into.
+/// The inspected event, and the inspected field of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Focus {
     pub(super) event: String,
     pub(super) field: Option<String>,
 }
 
-/// What the field of a focus holds.
+/// The values of a focused field.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Detail {
     pub(super) values: Values,
-    /// The last events, or values of the field, the newest last, and what they are.
+    /// The most recent events, or values of the field, the newest last, and a heading for them.
     pub(super) last: Vec<String>,
     pub(super) last_title: &'static str,
 }
@@ -63,17 +63,17 @@ pub(super) struct Detail {
 /// The values of a field.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Values {
-    /// There is nothing to show yet, or no field.
+    /// Nothing to show yet, or no field.
     #[default]
     None,
     /// Of a duration, the values are nanoseconds.
     Distribution { all: Distribution, is_duration: bool },
-    /// The most frequent values, each with its count and by how much that may be too large.
+    /// The most frequent values, each with its count and the maximum error by which the count is too large.
     Frequent(Vec<(String, u64, u64)>),
 }
 
 impl Values {
-    /// What a statistic of a field has found.
+    /// The results of a field's statistic.
     pub(super) fn of(results: Results, is_duration: bool) -> Self {
         match results {
             Results::Histogram(rows) => rows.all.map_or(Self::None, |all| Self::Distribution { all, is_duration }),
@@ -95,24 +95,24 @@ pub(super) fn lines<'e>(events: impl IntoIterator<Item = &'e Event>) -> Result<V
     Ok(String::from_utf8_lossy(&lines).lines().map(str::to_owned).collect())
 }
 
-/// A rate; 0 without a time.
+/// Events per second; 0 if no time has passed.
 #[expect(clippy::cast_precision_loss, reason = "a rate")]
 pub(super) fn per_second(count: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
 }
 
-/// Where counts come from.
+/// A source of counts.
 pub(super) trait Source {
-    /// How often there is something new; `None`: never.
+    /// The interval between updates; `None` if nothing changes.
     fn interval(&self) -> Option<Duration>;
 
-    /// What there is now.
+    /// The current overview.
     fn overview(&mut self) -> Result<Overview, Failure>;
 
     /// The values of the field so far. Called for each refresh while the same focus is shown.
     fn detail(&mut self, focus: &Focus) -> Result<Detail, Failure>;
 
-    /// No focus is shown any more.
+    /// Called when no focus is shown any more.
     fn leave(&mut self) -> Result<(), Failure>;
 
     /// Switches an event on or off.

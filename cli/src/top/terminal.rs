@@ -1,4 +1,4 @@
-//! The loop over keys and refreshes, and the state of the terminal.
+//! The loop that handles keys and refreshes, and the state of the terminal.
 
 use super::model::{Model, Request};
 use super::source::Source;
@@ -13,13 +13,13 @@ use std::io::stdin;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// The longest wait: a change of the terminal's size between two waits is noticed then.
+/// Maximum wait; bounds the delay until a change of the terminal's size between two waits is noticed.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// How long the source of events looks for the next one. Without any time it would not look.
+/// Time limit for reading a key. With zero, the event source would not read at all.
 const READ: Duration = Duration::from_millis(1);
 
-/// Restores the terminal when it is dropped. [`ratatui::try_init`] has a panic restore it before its message.
+/// Restores the terminal when it is dropped. On a panic, the hook of [`ratatui::try_init`] restores it before the message is printed.
 struct Restore;
 
 impl Drop for Restore {
@@ -30,7 +30,7 @@ impl Drop for Restore {
 
 /// Shows the source until a key or a signal ends it.
 pub(super) fn run(mut source: impl Source) -> VerbResult {
-    // Before the terminal is changed, so that a signal cannot leave it so.
+    // Before the terminal is changed, so that a signal cannot leave it changed.
     let interrupt = WaitingInterrupt::without_children()?;
     let mut model = Model::default();
     model.update(source.overview()?);
@@ -88,12 +88,12 @@ fn refresh(model: &mut Model, source: &mut impl Source) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits for a key, a signal (a change of the size is one), or the end of `time`. Returns whether the terminal is still there: where hang-up
-/// signals are ignored, as under `nohup`, this is all that tells.
+/// Waits for a key, a signal (including a change of the terminal's size), or the end of `time`. Returns whether the terminal still exists: if hang-up
+/// signals are ignored, as under `nohup`, this is the only indication.
 fn wait(interrupt: &WaitingInterrupt, time: Duration) -> bool {
     let input = stdin();
     let mut sources = [input.as_fd(), interrupt.signals()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
-    // Whatever ends it, the caller looks for itself.
+    // The caller checks for itself why the wait ended.
     let _ = poll(&mut sources, PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO));
     !sources[0].revents().is_some_and(|events| events.intersects(PollFlags::POLLHUP | PollFlags::POLLERR))
 }

@@ -158,7 +158,7 @@ fn fields_of_an_event_are_looked_into() {
         "{shown:?}"
     );
     assert_eq!(shown[36..39], ["last events", "first", "last\\u{7}"]);
-    // The same numbers as nanoseconds.
+    // The same numbers, as nanoseconds.
     let Values::Distribution { all, .. } = distribution() else { panic!("a distribution") };
     let values = Values::Distribution { all, is_duration: true };
     model.update_detail(Detail { values, ..Detail::default() });

@@ -10,12 +10,12 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, TableState};
 
-/// The processes that have a line each.
+/// Number of processes with a line of their own.
 const PROCESSES: u16 = 5;
-/// The heights of a sparkline.
+/// Bar characters of a sparkline by height.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// How parts look. Without colours they differ by weight alone.
+/// Styles of the parts. Without colours they differ only in weight.
 #[derive(Clone, Copy)]
 pub(super) struct Theme {
     has_color: bool,
@@ -166,7 +166,7 @@ fn draw_detail(frame: &mut Frame<'_>, area: Rect, model: &Model, inspected: &Ins
     frame.render_widget(Paragraph::new(std::iter::once(heading).chain(last.skip(skipped)).collect::<Vec<_>>()), bottom);
 }
 
-/// A text of a traced process: it cannot control the terminal.
+/// Text from a traced process, escaped so that it cannot control the terminal.
 fn shown(text: &str) -> String {
     in_line(text).replace('\t', " ")
 }
@@ -186,7 +186,7 @@ fn rate(per_second: f64) -> String {
     }
 }
 
-/// The newest slices that fit, each in proportion to the largest of them.
+/// The newest slices that fit, scaled to the largest of them.
 fn sparkline(history: &[u64], width: usize) -> String {
     let newest = &history[history.len().saturating_sub(width)..];
     let most = newest.iter().copied().max().unwrap_or(0);

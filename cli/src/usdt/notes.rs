@@ -1,4 +1,4 @@
-//! Which notes a verb is about: those of a file, or of all files that a process has mapped as code.
+//! The notes that a verb works on: those of a file, or of all files that a process has mapped as code.
 
 use crate::failure::Failure;
 use crate::message;
@@ -27,7 +27,7 @@ pub(super) struct Noted {
 }
 
 impl Source {
-    /// The files that have notes of ours, or, with `all`, any.
+    /// The files with notes of this project, or with any notes if `all`.
     pub(super) fn read(&self, all: bool) -> Result<Vec<Noted>, Failure> {
         let mut files = match (&self.path, self.pid) {
             (Some(path), _) => vec![of_file(path, path)?],
@@ -52,7 +52,7 @@ impl Source {
     }
 }
 
-/// The notes of the file at `opened`, which users know as `path`.
+/// The notes of the file at `opened`, which messages call `path`.
 fn of_file(path: &Path, opened: &Path) -> Result<Noted, Failure> {
     let notes = notes_of_file(opened).map_err(|error| Failure::Refused(error.to_string()))?;
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -67,7 +67,7 @@ fn of_process(pid: u32) -> Result<Vec<Noted>, Failure> {
     let mapped: BTreeSet<&str> = maps.lines().filter_map(code).collect();
     let mut files = Vec::new();
     for path in mapped {
-        // As that process sees it, which may be in a container.
+        // The path in the mount namespace of that process, which may be in a container.
         let opened = process.join("root").join(path.trim_start_matches('/'));
         match of_file(path.as_ref(), &opened) {
             Ok(file) => files.push(file),

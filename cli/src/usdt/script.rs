@@ -1,7 +1,8 @@
 //! `tracectl usdt script`: command lines for bpftrace and SystemTap that print events with the names and types of their fields.
 //!
-//! The command lines are run as root, and a note is what the file's author has put into it. So a script is made only of names and paths of
-//! [plain characters](is_plain): nothing in a file can become a part of a program or of a command line.
+//! The command lines are run as root, but the author of the file controls the contents of a note. Scripts therefore contain only names and paths made
+//! of
+//! [plain characters](is_plain): no text in a file can become a part of a program or of a command line.
 
 mod bpftrace;
 mod systemtap;
@@ -51,7 +52,7 @@ enum Tool {
     Systemtap,
 }
 
-/// A script that prints an event.
+/// A script that prints one event.
 struct Printed {
     event: String,
     program: String,
@@ -92,7 +93,7 @@ impl Script {
         Ok(if left_out.is_empty() { Outcome::Success } else { Outcome::Incomplete })
     }
 
-    /// The script; otherwise why there is none.
+    /// The script, or the reason why there is none.
     fn script(&self, path: &Path, note: &Note) -> Result<Printed, &'static str> {
         let fields = note.fields.iter().flatten().map(|field| (&*field.name, ""));
         let names = [(&*note.provider, "-."), (&*note.name, "")];
@@ -113,7 +114,7 @@ impl Script {
     }
 }
 
-/// Whether a text is ASCII letters, digits, `_` and the characters of `more`.
+/// True if a text consists of ASCII letters, digits, `_` and the characters of `more`.
 fn is_plain(text: &str, more: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || more.contains(c))
 }
@@ -122,7 +123,7 @@ fn events(files: &[Noted]) -> impl Iterator<Item = &Note> {
     files.iter().flat_map(|file| &file.notes)
 }
 
-/// What the words of a field hold.
+/// The representation of a field in its words.
 enum Shape<'n> {
     /// A number of this type.
     Number(&'n str),
@@ -143,13 +144,13 @@ impl<'n> Shape<'n> {
     }
 }
 
-/// The call that prints an event with its fields. `value` gives the conversion and the arguments for a shape whose first word has this number;
-/// `None` if it cannot.
+/// The call that prints an event with its fields. `value` returns the conversion and the arguments for a shape that starts at the given word, or
+/// `None` if the shape is not supported.
 fn printf(note: &Note, value: impl Fn(Shape<'_>, usize) -> Option<(&'static str, String)>) -> Option<String> {
     let (mut format, mut arguments, mut at) = (note.full_name(), String::new(), 0);
     let mut add = |name: &str, shape, at| {
         let (conversion, values) = value(shape, at)?;
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = (write!(format, " {name}={conversion}"), write!(arguments, ", {values}"));
         Some(())
     };

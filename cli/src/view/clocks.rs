@@ -11,10 +11,10 @@ use std::time::Duration;
 use tracepoint_reader::metadata::EnvValue;
 use tracepoint_reader::{ClockAlignment, Metadata, Trace};
 
-/// Corrections from this one on, in nanoseconds, are told unasked.
+/// Minimum correction, in nanoseconds, that is reported by default.
 const FAR_OFF: u64 = 1_000_000_000;
 
-/// The host of a trace, as its metadata tells it.
+/// The host name in the metadata of a trace.
 fn host(metadata: &Metadata) -> &str {
     match metadata.env_value("hostname") {
         Some(EnvValue::String(host)) => host,
@@ -22,7 +22,7 @@ fn host(metadata: &Metadata) -> &str {
     }
 }
 
-/// Where a trace is, its metadata, and how its clock was aligned.
+/// The path of a trace, its metadata, and the alignment of its clock.
 type Clock<'a> = (Cow<'a, str>, &'a Metadata, Option<ClockAlignment>);
 
 /// The clock of each trace.
@@ -31,7 +31,7 @@ pub(super) fn all(trace: &Trace) -> impl Iterator<Item = Clock<'_>> {
     trace.metadata().zip(alignments).map(|((path, metadata), alignment)| (path.to_string_lossy(), metadata, alignment))
 }
 
-/// Writes them in place of the events.
+/// Writes the clocks in place of the events.
 pub(super) fn write<'a>(clocks: impl Iterator<Item = Clock<'a>>, is_json: bool) -> VerbResult {
     if is_json {
         let mut out = output::raw();
@@ -67,7 +67,7 @@ pub(super) fn write<'a>(clocks: impl Iterator<Item = Clock<'a>>, is_json: bool) 
     Ok(Outcome::Success)
 }
 
-/// What is told about clocks that are far off: host, and correction.
+/// Notes about clocks that are far off: host, and correction.
 pub(super) fn far_off(trace: &Trace) -> Vec<String> {
     let aligned = all(trace).filter_map(|(_, metadata, alignment)| Some((metadata, alignment?)));
     let mut notes: Vec<_> = aligned.filter_map(|(metadata, alignment)| far_off_note(metadata, alignment)).collect();
@@ -75,7 +75,7 @@ pub(super) fn far_off(trace: &Trace) -> Vec<String> {
     notes
 }
 
-/// The same about one trace.
+/// The note about one trace.
 pub(super) fn far_off_note(metadata: &Metadata, alignment: ClockAlignment) -> Option<String> {
     let correction = alignment.correction;
     let direction = if correction > 0 { "behind" } else { "ahead of" };
@@ -89,7 +89,7 @@ pub(super) fn far_off_note(metadata: &Metadata, alignment: ClockAlignment) -> Op
     })
 }
 
-/// What is told where events are sent to a collector whose clock is `ahead` nanoseconds ahead of this host's, if that is far.
+/// The warning if events are sent to a collector whose clock is `ahead` nanoseconds ahead of this host's and that is far off.
 pub(crate) fn sender_note(to: &str, ahead: i64) -> Option<String> {
     let direction = if ahead > 0 { "behind" } else { "ahead of" };
     let by = signed(ahead.saturating_abs());
@@ -104,7 +104,7 @@ pub(crate) fn sender_note(to: &str, ahead: i64) -> Option<String> {
 /// `+1s 500ms`.
 fn signed(nanoseconds: i64) -> String {
     let sign = if nanoseconds < 0 { "-" } else { "+" };
-    // Finer than the measurement it would only be longer.
+    // Finer digits would exceed the precision of the measurement.
     let time = Duration::from_micros(nanoseconds.unsigned_abs().div_ceil(1000));
     format!("{sign}{}", humantime::format_duration(time))
 }

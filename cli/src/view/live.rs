@@ -19,10 +19,10 @@ use tracepoint_reader::live::{LiveError, LiveOptions, LiveUrl, LiveView, list_se
 use tracepoint_reader::{Damage, Polled};
 use tracepoint_wire::stream::SharedKey;
 
-/// The pause before a relay is asked again that had nothing.
+/// Pause before polling a relay again that had no data.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Tells of clocks that are far off, each once.
+/// Reports each clock that is far off once.
 fn tell_far_off(view: &LiveView, told: &mut BTreeSet<String>) {
     for note in view.alignments().filter_map(|(metadata, alignment)| far_off_note(metadata, alignment)) {
         if !told.contains(&note) {
@@ -87,7 +87,7 @@ impl View {
         ended.map(|()| outcome)
     }
 
-    /// Waits until it is known how the clocks of the traces are aligned, and writes that in place of their events.
+    /// Waits until the alignment of the traces' clocks is known, and writes it in place of their events.
     fn live_clocks(&self, url: &LiveUrl, mut options: LiveOptions) -> VerbResult {
         let stop = Interrupt::once()?;
         options.stop = stop.flag();

@@ -1,4 +1,4 @@
-//! Prints items, as far as they are selected.
+//! Prints the selected items.
 
 use crate::failure::{Failure, Outcome};
 use crate::message::{self, counted};
@@ -11,18 +11,18 @@ use tracepoint_reader::Item;
 use tracepoint_reader::json::write_item;
 use tracepoint_reader::text::{TextOptions, TextWriter};
 
-/// Which events are printed. Losses and damage between them are printed with them.
+/// The selection of events to print. Losses and damage between them are printed as well.
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
     /// By name, level and fields.
     pub(crate) filter: TraceFilter,
     pub(crate) times: TimeRange,
-    /// How many at most.
+    /// Maximum number of events.
     pub(crate) head: Option<u64>,
 }
 
 impl Selection {
-    /// Whether an item is selected. Damage always is; losses are selected by their times.
+    /// True if an item is selected. Damage always is; losses are selected by time.
     pub(crate) fn includes(&mut self, item: &Item) -> bool {
         let (from, to) = match item {
             Item::Event(event) => (event.time_ns, event.time_ns),
@@ -32,7 +32,7 @@ impl Selection {
         self.times.includes(from, to) && !matches!(item, Item::Event(event) if !self.filter.accepts(event))
     }
 
-    /// Whether items are selected that come after one that is not.
+    /// Returns whether items are still wanted after an item that is not selected.
     pub(crate) fn wanted_after(&self, item: &Item) -> Wanted {
         match item {
             Item::Event(event) if self.times.is_over(event.time_ns) => Wanted::Enough,
@@ -41,7 +41,7 @@ impl Selection {
     }
 }
 
-/// Whether more items are wanted.
+/// Tells the reader if more items are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     More,
@@ -96,12 +96,12 @@ impl Printer {
         Ok(())
     }
 
-    /// Makes visible what was printed.
+    /// Flushes the printed text.
     pub(super) fn flush(&mut self) -> Result<(), Failure> {
         Ok(self.out.flush()?)
     }
 
-    /// Prints what is known at the end: the number of packets without a checksum, and of events that were left out because they came late.
+    /// Prints final notes: the number of packets without a checksum, and of events left out because they were late.
     pub(super) fn finish(mut self, unchecked: u64, late: u64) -> Result<Outcome, Failure> {
         if self.text.is_none() && unchecked > 0 {
             writeln!(self.out, "{}", json!({ "type": "unchecked", "packets": unchecked }))?;

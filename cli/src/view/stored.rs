@@ -15,7 +15,7 @@ use std::time::Duration;
 use tracepoint_control::{RunDir, check_fields};
 use tracepoint_reader::{DtSummary, DtTrace, Follow, Item, Polled};
 
-/// The pause before files are looked at again.
+/// Pause before files are polled again.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl View {
@@ -27,7 +27,7 @@ impl View {
         for note in clocks::far_off(&trace) {
             message::note(&note);
         }
-        // The headers of all packets are read only for times that refer to them.
+        // The headers of all packets are read only if needed to resolve relative times.
         let range = self.times.refers_to_the_trace() || self.time == Time::Relative;
         let context = Context { range: if range { trace.range() } else { None }, utc: self.is_utc() };
         let metadata = || trace.metadata().map(|(_, metadata)| metadata);
@@ -37,7 +37,7 @@ impl View {
             printer.selection.filter.check(metadata())?;
             check_fields(self.fields.as_deref().unwrap_or_default(), metadata())?;
         }
-        // The last events before a given time, or of a kind, are anywhere.
+        // The last events before a given time, or of a given kind, can be anywhere in the trace.
         let is_anywhere = printer.selection.times.until.is_some() || !printer.selection.filter.selects_all();
         let tail = self.tail.filter(|_| !is_anywhere).and_then(|count| trace.tail(count));
         let begin = printer.selection.times.since.max(tail).unwrap_or(i64::MIN);
@@ -63,7 +63,7 @@ impl View {
         Ok(outcome.max(unfinished::report(&trace)))
     }
 
-    /// Goes on with what is still written. Damage to the metadata in these files is `noted` already.
+    /// Follows files that are still being written. Damage in the metadata of `noted` files was already reported.
     fn follow(&self, begin: i64, mut printer: Printer, mut noted: HashSet<PathBuf>) -> VerbResult {
         let stop = Interrupt::once()?;
         let mut tail = self.tail.map(Tail::new);
@@ -101,7 +101,7 @@ impl View {
     }
 }
 
-/// The last events, and the losses and the damage between them.
+/// The last events, with the losses and the damage between them.
 struct Tail {
     count: u64,
     events: u64,
@@ -128,7 +128,7 @@ impl Tail {
     }
 }
 
-/// Prints which part of its trace a dt file holds.
+/// Prints a note on the part of its trace that a dt file holds.
 fn note_contents(file: &DtTrace) -> Result<(), Failure> {
     let summary = file.summary()?;
     let DtSummary { slots, packets, streams, gone_packets, gone_events, .. } = summary;

@@ -1,4 +1,4 @@
-//! Traces that their process has not completed, because it was killed: what it had not written is in its rings.
+//! Traces left incomplete by a killed process: unwritten events are still in its rings.
 
 use crate::failure::Outcome;
 use crate::message;
@@ -6,7 +6,7 @@ use tracepoint_control::rings_behind;
 use tracepoint_reader::Trace;
 use tracepoint_reader::account::ACCOUNT_PATH;
 
-/// Names each such trace, and the command that completes it.
+/// Names each incomplete trace, and the command that completes it.
 pub(crate) fn report(trace: &Trace) -> Outcome {
     let mut outcome = Outcome::Success;
     for (path, _) in trace.metadata() {

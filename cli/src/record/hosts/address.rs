@@ -3,10 +3,10 @@
 use crate::failure::Failure;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
-/// Any port: nothing is sent.
+/// The port is irrelevant, because nothing is sent.
 const DISCARD: u16 = 9;
 
-/// `--collect-at`: an address, and the port for control connections, behind which the one for data comes.
+/// `--collect-at`: an address and the port for control connections; data connections use the next port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CollectAt {
     ip: IpAddr,
@@ -31,7 +31,7 @@ pub(super) fn collect_at(text: &str) -> Result<CollectAt, String> {
 impl CollectAt {
     /// Where to listen for control connections and for data.
     pub(super) fn listen(self) -> [SocketAddr; 2] {
-        // Two free ports, or two that are given, so that a firewall can let them through.
+        // Two free ports, or two consecutive given ones, so that a firewall can open them.
         let data = self.port.map_or(0, |port| port + 1);
         [self.port.unwrap_or(0), data].map(|port| SocketAddr::new(self.ip, port))
     }
@@ -41,7 +41,8 @@ impl CollectAt {
     }
 }
 
-/// The address at which a host reaches this machine: that which its sshd has told, or that from which a route leads to it.
+/// The address at which a host reaches this machine: the one reported by its sshd if it belongs to this machine, otherwise the source address of a
+/// route to the host.
 pub(super) fn address_for(host: &str, seen_as: Option<IpAddr>) -> Result<IpAddr, Failure> {
     let is_ours = |ip: &IpAddr| UdpSocket::bind((*ip, 0)).is_ok();
     seen_as.filter(is_ours).or_else(|| from_route(host)).ok_or_else(|| {
@@ -56,13 +57,14 @@ fn from_route(host: &str) -> Option<IpAddr> {
     (name, DISCARD).to_socket_addrs().ok()?.find_map(|there| {
         let any = if there.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
         let socket = UdpSocket::bind((any, 0)).ok()?;
-        // Chooses the route, and sends nothing.
+        // Selects the route; sends nothing.
         socket.connect(there).ok()?;
         Some(socket.local_addr().ok()?.ip())
     })
 }
 
-/// Where to listen for hosts that reach this machine at these addresses: there, if it is one address, and else at all of this machine.
+/// The address to listen on for hosts that reach this machine at these addresses: the address if there is only one, otherwise all addresses of this
+/// machine.
 pub(super) fn common(addresses: &[IpAddr]) -> IpAddr {
     let mut distinct = addresses.to_vec();
     distinct.dedup();
@@ -93,7 +95,7 @@ mod tests {
     fn a_route_tells_the_address() -> Result<(), Failure> {
         let own: IpAddr = Ipv4Addr::LOCALHOST.into();
         assert_eq!(address_for("user@127.0.0.1", None)?, own);
-        // An address of another machine, as behind NAT.
+        // An address of another machine, as with NAT.
         assert_eq!(address_for("127.0.0.1", Some(Ipv4Addr::new(192, 0, 2, 1).into()))?, own);
         assert_eq!(address_for("x.invalid", Some(own))?, own);
         assert!(address_for("x.invalid", None).is_err_and(|error| error.to_string().contains("--collect-at")));

@@ -11,19 +11,19 @@ use std::thread::{self, JoinHandle};
 use tracepoint_collector::{Addresses, CollectError, Collector, Counts, IpNet, Options};
 use tracepoint_wire::stream::SharedKey;
 
-/// A collector that runs.
+/// A running collector.
 #[derive(Debug)]
 pub(super) struct Collecting {
     addresses: Addresses,
     thread: JoinHandle<Result<Counts, CollectError>>,
     /// Set by this command, read by the collector.
     is_over: Arc<AtomicBool>,
-    /// Set by the collector, when the traces have the largest size.
+    /// Set by the collector when the traces have the maximum size.
     is_full: Arc<AtomicBool>,
 }
 
 impl Collecting {
-    /// Collects below `output` from hosts that have this key. Viewers are on this machine, and are not asked for it.
+    /// Collects below `output` from hosts that have this key. Viewers run on this machine and need no key.
     pub(super) fn start(
         output: &Path,
         [control, data]: [SocketAddr; 2],
@@ -36,7 +36,7 @@ impl Collecting {
         let addresses = collector.addresses();
         let (is_over, is_full) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (over, full) = (Arc::clone(&is_over), Arc::clone(&is_full));
-        // Relaxed, here and below: the flags guard no other memory.
+        // Relaxed, here and below: the flags publish no other memory.
         let thread = thread::Builder::new().spawn(move || {
             let mut line = LiveLine::new();
             collector.run(|report| {
@@ -55,17 +55,17 @@ impl Collecting {
         self.addresses
     }
 
-    /// Whether the traces have the largest size, or nothing can be collected.
+    /// True if the traces have the maximum size, or the collector has failed.
     pub(super) fn is_at_end(&self) -> bool {
         self.is_full.load(Ordering::Relaxed) || self.thread.is_finished()
     }
 
-    /// Whether the traces have the largest size.
+    /// True if the traces have the maximum size.
     pub(super) fn is_full(&self) -> bool {
         self.is_full.load(Ordering::Relaxed)
     }
 
-    /// Completes the files.
+    /// Stops the collector and completes the files.
     pub(super) fn finish(self) -> Result<Counts, Failure> {
         self.is_over.store(true, Ordering::Relaxed);
         let ended = self.thread.join();

@@ -1,4 +1,4 @@
-//! The arguments of this command that its hosts get, as the user has given them.
+//! The command-line arguments that are forwarded to the hosts.
 
 use crate::Arguments;
 use crate::failure::Failure;
@@ -7,10 +7,10 @@ use clap::parser::ValueSource;
 use std::env;
 use std::ffi::{OsStr, OsString};
 
-/// Arguments that are for this side: hosts, collector, output and report.
+/// Arguments of the local side: hosts, collector, output and report.
 const OWN: [&str; 9] = ["on", "rsh", "collect_at", "remote_tracectl", "output", "json", "max_size", "replace", "dated"];
 
-/// The arguments that were given, each with its value in one word, and the command to record.
+/// The forwarded arguments as given by the user, each with its value in one word, and the command to record.
 pub(super) fn arguments() -> Result<Vec<String>, Failure> {
     from(env::args_os())
 }

@@ -1,4 +1,4 @@
-//! A host: the remote shell that reaches it, and what has come from there.
+//! One host: its remote shell, and the data received from it.
 
 use crate::message;
 use crate::record::remote::{Ended, FORMAT, Ready, Request};
@@ -11,28 +11,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer lines are cut: they come from another machine.
+/// Longer lines are cut, because another machine is not trusted to end them.
 const LONGEST_LINE: u64 = 64 << 20;
-/// The last messages that explain why a host does not answer.
+/// Number of most recent messages kept to explain why a host does not answer.
 const LAST_MESSAGES: usize = 4;
-/// How long the remote shell, or what it has said, is waited for when the other is at its end: what it has started may hold its pipes open.
+/// How long to wait for the remote shell after its output has ended, or for its output after it has ended: its children may hold the pipes open.
 const LINGER: Duration = Duration::from_secs(2);
-/// Runs a remote shell with arguments. Ctrl-C on a terminal is for this command, which asks the hosts to end and waits for their reports: the remote
-/// shell must not end before.
+/// Runs a remote shell with arguments. The shell ignores Ctrl-C from the terminal: this command handles it, asks the hosts to end and waits for
+/// their reports, which arrive through the shell.
 const START: &str = "trap '' INT; exec ";
-/// How a shell ends that does not find a program, and ssh that does not reach a host.
+/// The exit status of a shell that cannot find a program; ssh has its own for an unreachable host.
 const NOT_FOUND: i32 = 127;
 const NOT_REACHED: i32 = 255;
 
-/// What the threads of a host have read.
+/// Data read by the threads of a host.
 #[derive(Debug, Default)]
 struct Received {
-    /// Lines of the standard output that were not looked at yet.
+    /// Unprocessed lines of the standard output.
     lines: VecDeque<String>,
-    /// The last lines of the standard error, before it has answered.
+    /// The last lines of the standard error, before the host has answered.
     messages: VecDeque<String>,
     has_answered: bool,
-    /// How many of the standard output and the standard error have ended.
+    /// How many of the two streams, standard output and standard error, have ended.
     ended: u8,
 }
 
@@ -44,15 +44,15 @@ pub(super) struct Host {
     input: Option<ChildStdin>,
     received: Arc<Mutex<Received>>,
     pub(super) ready: Option<Ready>,
-    /// Why it cannot take part.
+    /// Set if the host cannot take part, with the reason.
     pub(super) failure: Option<String>,
     /// The report of `record --json` there.
     pub(super) report: Option<Value>,
     /// The exit code of `record` there.
     pub(super) exit_code: Option<u8>,
-    /// The end of the remote shell.
+    /// The exit status of the remote shell.
     status: Option<ExitStatus>,
-    /// When that, or the exit code, came.
+    /// When the status, or the exit code, arrived.
     ended: Option<Instant>,
 }
 
@@ -61,7 +61,7 @@ fn lock(received: &Mutex<Received>) -> impl std::ops::DerefMut<Target = Received
 }
 
 impl Host {
-    /// Starts `RSH HOST TRACECTL remote`. `wake` is called when something has come from there.
+    /// Starts `RSH HOST TRACECTL remote`. `wake` is called when data from the host has arrived.
     pub(super) fn start(
         name: &str,
         rsh: &str,
@@ -104,7 +104,7 @@ impl Host {
         Ok(Self { name, child, input, received, ready, failure, report, exit_code: None, status: None, ended: None })
     }
 
-    /// Looks at what has come, and whether the remote shell has ended.
+    /// Processes received data, and checks if the remote shell has ended.
     pub(super) fn update(&mut self, rsh: &str) -> io::Result<()> {
         while let Some(line) = { lock(&self.received).lines.pop_front() } {
             self.line(&line);
@@ -125,7 +125,7 @@ impl Host {
         Ok(())
     }
 
-    /// Whether nothing more comes from there.
+    /// True if no more data will arrive from the host.
     pub(super) fn is_over(&self) -> bool {
         let is_read = self.status.is_some() && lock(&self.received).ended == 2;
         is_read || self.ended.is_some_and(|ended| ended.elapsed() > LINGER)
@@ -140,7 +140,7 @@ impl Host {
             }
             return;
         }
-        // Shells of a login may print something before.
+        // Login shells may print something first.
         let Ok(ready) = serde_json::from_str::<Ready>(line) else { return };
         lock(&self.received).has_answered = true;
         if ready.remote != FORMAT {
@@ -151,7 +151,7 @@ impl Host {
         self.ready = Some(ready);
     }
 
-    /// Why the remote shell has ended before tracectl there answered.
+    /// The reason why the remote shell ended before tracectl on the host answered.
     fn why_no_answer(&self, rsh: &str, status: ExitStatus) -> String {
         let said: Vec<_> = lock(&self.received).messages.iter().cloned().collect();
         let said = if said.is_empty() { String::new() } else { format!(" ({})", said.join("; ")) };
@@ -164,24 +164,24 @@ impl Host {
         }
     }
 
-    /// At which address the host sees this machine, if it knows.
+    /// The address of this machine as seen by the host, if known.
     pub(super) fn seen_as(&self) -> Option<IpAddr> {
         self.ready.as_ref()?.seen_as
     }
 
-    /// Has it record. An error shows at the end of the remote shell.
+    /// Sends the request to record. An error shows when the remote shell ends.
     pub(super) fn record(&mut self, arguments: Vec<String>, key: &str) {
         let Some(input) = &mut self.input else { return };
         let _ = serde_json::to_writer(&mut *input, &Request { arguments, key: key.to_owned() });
         let _ = input.write_all(b"\n").and_then(|()| input.flush());
     }
 
-    /// Asks it to end.
+    /// Asks the host to end the recording.
     pub(super) fn end(&mut self) {
         self.input = None;
     }
 
-    /// Ends the remote shell, if it has not ended.
+    /// Kills the remote shell, if it has not ended.
     pub(super) fn kill(&mut self) {
         self.end();
         if self.status.is_none() {

@@ -1,4 +1,4 @@
-//! The report of `record --on`: what each host has recorded and lost, and how it ended.
+//! The report of `record --on`: recorded and lost events, and the outcome, of each host.
 
 use super::host::Host;
 use crate::failure::Outcome;
@@ -55,7 +55,7 @@ impl HostsReport {
         Self { hosts: hosts.collect(), collected }
     }
 
-    /// The worst outcome of the hosts. One that did not report may have lost anything.
+    /// The worst outcome of the hosts. A host without a report may have lost events.
     pub(in crate::record) fn outcome(&self) -> Outcome {
         let of = |host: &OneHost| host.exit_code.map_or(Outcome::NotRecorded, Outcome::of_code);
         self.hosts.iter().map(of).max().unwrap_or(Outcome::Success)

@@ -1,4 +1,4 @@
-//! A connection that asks for metrics: its request comes, and then its answer is taken. It never waits.
+//! A connection from a client that requests metrics. First its request is read, then its answer is sent; no operation blocks.
 
 use nix::poll::{PollFd, PollFlags};
 use std::io::{self, Read, Write};
@@ -7,16 +7,16 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use tracepoint_collector::prometheus::http::{LONGEST_REQUEST, Request};
 
-/// How long a request may take to arrive, and each part of an answer to be taken.
+/// Time limit for a request to arrive, and for the peer to take each part of an answer.
 const TIME: Duration = Duration::from_secs(10);
 
-/// What is to be done for a connection.
+/// The next step of the server for a connection.
 pub(super) enum Step {
-    /// It has nothing new.
+    /// No progress.
     Wait,
     /// Its request is complete.
     Answer(Request),
-    /// The answer is sent, or the peer has closed the connection.
+    /// The answer is sent, or the peer closed the connection.
     End,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Connection {
     stream: TcpStream,
     pub(super) peer: SocketAddr,
     received: Vec<u8>,
-    /// The rest of the answer, once there is one.
+    /// The unsent rest of the answer, once there is one.
     answer: Option<Vec<u8>>,
     pub(super) until: Instant,
 }
@@ -35,7 +35,7 @@ impl Connection {
         Ok(Self { stream, peer, received: Vec::new(), answer: None, until: Instant::now() + TIME })
     }
 
-    /// Whether its request is not complete.
+    /// True until its request is complete.
     pub(super) fn is_asking(&self) -> bool {
         self.answer.is_none()
     }
@@ -44,7 +44,7 @@ impl Connection {
         PollFd::new(self.stream.as_fd(), if self.is_asking() { PollFlags::POLLIN } else { PollFlags::POLLOUT })
     }
 
-    /// Takes what has come, or sends what can be sent.
+    /// Reads available data, or writes as much as possible.
     pub(super) fn step(&mut self) -> io::Result<Step> {
         let done = if self.answer.is_some() { self.send() } else { self.receive() };
         match done {
@@ -70,7 +70,7 @@ impl Connection {
         }
     }
 
-    /// Has this text sent.
+    /// Queues this text for sending.
     pub(super) fn answer(&mut self, text: String) {
         self.answer = Some(text.into_bytes());
         self.until = Instant::now() + TIME;
@@ -86,7 +86,7 @@ impl Connection {
         Ok(Step::End)
     }
 
-    /// Why it is ended at this time, if it is.
+    /// The reason to close the connection at this time, if it has timed out.
     pub(super) fn late(&self, now: Instant) -> Option<&'static str> {
         let why = if self.is_asking() { "no complete request came" } else { "it does not take the answer" };
         (now >= self.until).then_some(why)

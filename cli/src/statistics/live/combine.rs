@@ -1,10 +1,11 @@
-//! Results of several processes, rules and events together.
+//! Combines results over processes, rules and events.
 
 use tracepoint_control::{SessionStatistics, StatisticResult};
 use tracepoint_probes::snapshot::Results;
 
-/// The results of all processes together, so that each event counts once. Several rules may compute the same in one process: that counts once.
-/// A rate is a count.
+/// The combined results of all processes, with each event counted once. If several rules of one process compute the same statistic, one of them
+/// counts.
+/// A rate is treated as a count.
 pub(super) fn distinct(statistics: &SessionStatistics) -> Vec<StatisticResult> {
     let is_same = |a: &StatisticResult, b: &StatisticResult| {
         let is_count = |result: &StatisticResult| match &result.snapshot.results {
@@ -24,7 +25,7 @@ pub(super) fn distinct(statistics: &SessionStatistics) -> Vec<StatisticResult> {
             }
             own.push(result);
             match all.iter_mut().find(|known| is_same(known, result)) {
-                // Those of other kinds, such as a rate beside a count, are left out.
+                // Results of another kind, such as a rate next to a count, are left out.
                 Some(known) => drop(known.snapshot.merge(result.snapshot.clone())),
                 None => all.push(result.clone()),
             }

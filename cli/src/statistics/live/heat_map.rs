@@ -1,4 +1,4 @@
-//! `tracectl hist --heat-map` of running programs: a column for what was added in each interval, the newest last.
+//! `tracectl hist --heat-map` of running programs: one column with the increments of each interval, the newest last.
 
 use super::View;
 use super::hist::only_one;
@@ -16,24 +16,24 @@ use tracepoint_control::{SessionStatistics, StatisticResult};
 use tracepoint_probes::snapshot::{Distribution, Results};
 use tracepoint_probes::{Measure, Snapshot};
 
-/// Where the map goes.
+/// The output of the map.
 pub(crate) enum MapOutput<'a> {
     Text,
     /// An object for each interval, with its distribution.
     Json,
-    /// A picture, which is written again each time.
+    /// A picture, rewritten at each interval.
     Picture(&'a Path),
 }
 
-/// The distribution of each of the last intervals.
+/// The distributions of the last intervals.
 pub(crate) struct LiveMap<'a> {
     output: MapOutput<'a>,
-    /// Of a named session only the distribution of this field or latency.
+    /// Restricts a named session to the distribution of this field or latency.
     only: Option<Measure>,
-    /// The nanoseconds of an interval, and how many are shown.
+    /// The length of an interval in nanoseconds, then the maximum number of columns shown.
     interval: u64,
     columns: usize,
-    /// The time of the first look, on the clock of the processes, and how many columns have gone since.
+    /// The time of the first look, on the clock of the processes, and the number of columns that were scrolled out.
     began: u64,
     gone: usize,
     before: Distribution,
@@ -41,7 +41,7 @@ pub(crate) struct LiveMap<'a> {
     screen: Screen,
 }
 
-/// The numbers at one time, and those of the last interval.
+/// The numbers at one time, and the increments of the last interval.
 #[derive(Serialize)]
 struct Object<'a> {
     time_ns: i64,
@@ -65,7 +65,7 @@ impl<'a> LiveMap<'a> {
         }
     }
 
-    /// Adds what has come since the last look; whether there is something.
+    /// Adds the increments since the last look; returns true if there are any.
     fn add(&mut self, time: u64, all: Distribution) -> bool {
         let elapsed = time.saturating_sub(self.began).saturating_add(self.interval / 2) / self.interval;
         let number = usize::try_from(elapsed.saturating_sub(1)).unwrap_or(usize::MAX);
@@ -110,7 +110,7 @@ impl View for LiveMap<'_> {
 
     fn begin(&mut self, statistics: &SessionStatistics) {
         self.began = statistics.time;
-        // Without a process that computes it there is nothing before.
+        // If no process computes it yet, the previous distribution is empty.
         let before = only_one(statistics, self.only.as_ref()).ok();
         self.before = before.and_then(|shown| values(&shown.snapshot)).unwrap_or_default();
     }

@@ -18,9 +18,9 @@ const NONE: &str =
 /// The distributions of a session.
 pub(crate) struct HistView {
     form: Form,
-    /// Of a named session, each of its distributions; those of one of our own are those of all events together.
+    /// True for a named session: each of its distributions is shown. Those of a temporary session are merged over all events.
     is_named: bool,
-    /// Of a named session only those of this field or latency.
+    /// Restricts a named session to the distributions of this field or latency.
     only: Option<Measure>,
     screen: Screen,
 }
@@ -40,14 +40,14 @@ impl HistView {
     }
 }
 
-/// Whether it is a distribution, and that of this field or latency if one is given.
+/// True for a distribution; if a field or latency is given, only for its distribution.
 pub(super) fn is_shown(snapshot: &Snapshot, only: Option<&Measure>) -> bool {
     let spec = snapshot.statistic.parse::<StatisticSpec>().ok();
     let is_wanted = only.is_none_or(|only| spec.is_some_and(|spec| spec.measure() == only));
     is_wanted && matches!(snapshot.results, Results::Histogram(_) | Results::Latency { .. })
 }
 
-/// Fails if no distribution is computed, or not that of this field or latency.
+/// Fails if no distribution is computed, or not the requested one.
 pub(super) fn require_distribution(statistics: &SessionStatistics, only: Option<&Measure>) -> Result<(), Failure> {
     if distinct(statistics).iter().any(|result| is_shown(&result.snapshot, only)) {
         return Ok(());
@@ -55,7 +55,7 @@ pub(super) fn require_distribution(statistics: &SessionStatistics, only: Option<
     Err(Failure::Refused(NONE.to_owned()))
 }
 
-/// The distribution that a picture shows: of all events together.
+/// The distribution for a picture, over all events.
 ///
 /// # Errors
 ///

@@ -11,14 +11,14 @@ use tracepoint_collector::prometheus::Metrics;
 use tracepoint_control::{SessionStatistics, StatisticResult};
 use tracepoint_probes::Measure;
 
-/// What is told of the statistics of a session.
+/// The part of a session's statistics that is exported.
 #[derive(Clone, Debug)]
 pub(crate) enum Scope {
-    /// Of each event.
+    /// Counts of each event.
     Events,
-    /// Of all events together.
+    /// Counts over all events.
     Whole,
-    /// Of each event, but only the distributions; or only those of this field or latency.
+    /// Distributions of each event; with a value, only those of this field or latency.
     Distributions(Option<Measure>),
 }
 

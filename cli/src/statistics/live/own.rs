@@ -1,4 +1,4 @@
-//! A session of this program's own, which ends with it.
+//! A temporary session that ends with this program.
 
 use crate::failure::Failure;
 use crate::message;
@@ -8,17 +8,17 @@ use std::path::Path;
 use std::time::Duration;
 use tracepoint_control::{Ack, Acknowledged, ControlError, Controller, NamedSession, Rule, SessionSpec, State};
 
-/// The session. Dropping it removes it; if this program is killed, the processes end it by themselves, and the next command removes its files.
+/// The session. Dropping it removes it. If this program is killed, the processes end the session themselves, and the next command removes its files.
 pub(crate) struct OwnSession<'a> {
     session: NamedSession<'a>,
     timeout: Duration,
-    /// Whether a process that takes part has not applied it.
+    /// True if a participating process has not applied it.
     is_partial: bool,
 }
 
 impl<'a> OwnSession<'a> {
-    /// Starts a session called `KIND-PID` with these rules. When this returns, the processes have applied it, or `timeout` is over. Notes on the
-    /// standard error say what they cannot do.
+    /// Starts a session called `KIND-PID` with these rules. On return, the processes have applied it, or `timeout` has expired. Notes on the
+    /// standard error name what they cannot do.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl<'a> OwnSession<'a> {
         Ok(own)
     }
 
-    /// Whether a process that takes part had not applied the session when it started.
+    /// True if a participating process had not applied the session when it started.
     pub(crate) const fn is_partial(&self) -> bool {
         self.is_partial
     }
@@ -51,12 +51,12 @@ impl<'a> OwnSession<'a> {
         self.session.name()
     }
 
-    /// Changes the session. When this returns, the processes have applied it, or `timeout` is over. Returns the description, and what the
-    /// processes have acknowledged.
+    /// Changes the session. On return, the processes have applied the change, or `timeout` has expired. Returns the description and the
+    /// acknowledgements.
     ///
     /// # Errors
     ///
-    /// That of `change`, and if the session was removed meanwhile.
+    /// The error of `change`; or the session was removed in the meantime.
     pub(crate) fn change(
         &self,
         change: impl FnOnce(&mut SessionSpec) -> Result<(), ControlError>,
@@ -70,7 +70,7 @@ impl<'a> OwnSession<'a> {
         Ok((changed, self.session.wait(generation, self.timeout)?.acks))
     }
 
-    /// Writes what its rings hold into a directory.
+    /// Writes the contents of the rings into a directory.
     ///
     /// # Errors
     ///
@@ -81,11 +81,11 @@ impl<'a> OwnSession<'a> {
     }
 }
 
-/// Notes which processes have not applied a session that computes, and what they cannot compute. Returns whether one has not applied it.
+/// Notes which processes have not applied a session with statistics, and what they cannot compute. Returns true if one has not applied it.
 ///
 /// # Errors
 ///
-/// If all have, and none computes anything for these reasons.
+/// If all have applied it, and none can compute anything.
 pub(super) fn require_computed(waited: &Acknowledged) -> Result<bool, Failure> {
     report_silent(&waited.silent);
     let mut problems: Vec<_> = waited.acks.iter().flat_map(unsupported_rules).collect();
@@ -103,7 +103,7 @@ pub(super) fn require_computed(waited: &Acknowledged) -> Result<bool, Failure> {
 
 impl Drop for OwnSession<'_> {
     fn drop(&mut self) {
-        // If it cannot be removed, the processes end it when this program has ended.
+        // If removal fails, the processes end the session when this program has ended.
         let _ = self.session.destroy(self.timeout, true);
     }
 }

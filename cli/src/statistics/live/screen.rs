@@ -1,22 +1,22 @@
-//! Text that replaces itself on a terminal, and follows itself elsewhere.
+//! Text that is redrawn in place on a terminal, and appended elsewhere.
 
 use crate::failure::Failure;
 use crate::output;
 use std::io::{IsTerminal, Write, stdout};
 use terminal_size::terminal_size;
 
-/// Where the numbers are shown.
+/// The output for repeated numbers.
 pub(super) struct Screen {
     is_terminal: bool,
-    /// The lines that are shown.
+    /// Number of lines currently shown.
     lines: usize,
     is_first: bool,
 }
 
-/// Lines are cut at the edge while they are written.
+/// Turns line wrapping off: long lines are cut at the edge of the terminal.
 const NO_WRAP: &str = "\x1b[?7l";
 const WRAP: &str = "\x1b[?7h";
-/// Clears the screen from the cursor on.
+/// Clears the screen from the cursor to the end.
 const CLEAR: &str = "\x1b[J";
 
 impl Screen {
@@ -24,7 +24,7 @@ impl Screen {
         Self { is_terminal: stdout().is_terminal(), lines: 0, is_first: true }
     }
 
-    /// Shows this text: in place of the last one on a terminal, of which it takes as many lines as fit; else below it, behind an empty line.
+    /// Shows this text. On a terminal it replaces the previous one, and is cut to the lines that fit; elsewhere it follows after an empty line.
     pub(super) fn show(&mut self, text: &str) -> Result<(), Failure> {
         if !self.is_terminal {
             let mut out = output::styled();

@@ -20,18 +20,19 @@ use tracepoint_probes::{GroupKey, StatisticSpec};
 /// The statistics of a session.
 pub(crate) struct StatView {
     form: Form,
-    /// Of a named session, all of its statistics, by rule; else the counts of our own.
+    /// True for a named session: all of its statistics are shown, by rule. Otherwise shows the counts of the temporary session.
     is_named: bool,
     /// The fields that group the counts.
     by: Vec<String>,
     screen: Screen,
-    /// The columns of a group, once their names were written.
+    /// Number of group columns, once their heading was written.
     group_columns: Option<usize>,
-    /// The counts at the last time, and when that was.
+    /// The time and the counts of the previous look.
     before: Option<(u64, HashMap<Key, u64>)>,
 }
 
-/// The rule of a line, its event, the name of its group, and the values that group: those of two types may have one name.
+/// Identifies a line: the statistic of its rule, its event, the name of its group, and the group's values (values of two types may have the same
+/// name).
 type Key = ([String; 3], Vec<GroupKey>);
 
 /// A line.
@@ -39,7 +40,7 @@ struct Line {
     rule: String,
     /// The statistic of a named session, the event, and the group.
     names: [String; 3],
-    /// The values of the fields that group, and how many there are; none of the events that have no group of their own.
+    /// The values of the grouping fields, then the number of these fields; no values for events without a group.
     keys: Vec<GroupKey>,
     group_fields: usize,
     count: u64,
@@ -56,7 +57,7 @@ impl Line {
         ([self.rule.clone(), event.clone(), group.clone()], self.keys.clone())
     }
 
-    /// Where it stands among lines with the same count. Those without a group of their own come last.
+    /// The sort key among lines with the same count. Lines without a group come last.
     fn place(&self) -> (&str, &str, bool, &[GroupKey], &str) {
         let [statistic, event, group] = &self.names;
         (statistic, event, self.keys.is_empty(), &self.keys, group)
@@ -68,7 +69,7 @@ impl StatView {
         Self { form, is_named, by, screen: Screen::new(), group_columns: None, before: None }
     }
 
-    /// Adds the rates since the last time. Numbers that are smaller than they were have begun anew.
+    /// Adds the rates since the previous look. A number that has decreased was restarted from 0.
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     fn rate(&mut self, lines: &mut [Line], time: u64) -> Option<f64> {
         let now = lines.iter().map(|line| (line.key(), line.count)).collect();
@@ -81,7 +82,7 @@ impl StatView {
         Some(seconds)
     }
 
-    /// The lines of all statistics: of a session of our own, those with the most events first.
+    /// The lines of all statistics; for a temporary session, the most frequent events come first.
     fn lines(&self, statistics: &SessionStatistics) -> Vec<Line> {
         let merged = match (self.is_named, self.by.is_empty()) {
             (true, _) => statistics.merged(),
@@ -102,7 +103,7 @@ impl View for StatView {
         self.rate(&mut lines, statistics.time);
     }
 
-    /// An object of JSON says so, with its time; CSV has its heading.
+    /// JSON reports an empty result with its time, and CSV with its heading.
     fn shows_nothing(&self) -> bool {
         self.form != Form::Text
     }
@@ -150,7 +151,7 @@ impl View for StatView {
 }
 
 impl StatView {
-    /// What groups the counts of our own.
+    /// The columns that group the counts of a temporary session.
     fn columns(&self) -> Vec<&str> {
         if self.by.is_empty() { vec!["event"] } else { self.by.iter().map(String::as_str).collect() }
     }
@@ -162,7 +163,7 @@ impl StatView {
     fn csv(&mut self, cells: Cells, lines: &[Line], time_ns: i64) -> Result<(), Failure> {
         let mut out = output::styled();
         if self.group_columns.is_none() {
-            // The rules of a session may be grouped by one field or by two.
+            // The rules of a session may be grouped by different numbers of fields.
             let most = lines.iter().map(|line| line.group_fields).max().unwrap_or(0);
             let names = match (self.is_named, most) {
                 (true, 2..) => "statistic,event,group,group2".to_owned(),
@@ -286,7 +287,7 @@ fn lines(result: &StatisticResult) -> Vec<Line> {
     }
 }
 
-/// The groups with their names, those with the most events first; the whole has none.
+/// The groups with their names, the most frequent first. The total over all groups has no name.
 fn groups<T>(rows: &Rows<T>, rank: impl Fn(&T) -> u64) -> Vec<(String, Vec<GroupKey>, &T)> {
     let groups = rows.ranked(rank).into_iter().map(|row| (named(&row.keys), row.keys.clone(), &row.value));
     let others = [(&rows.overflow, "(further groups)"), (&rows.ungrouped, "(no group)")];

@@ -1,4 +1,4 @@
-//! The samples of a metric, one for the same labels.
+//! The samples of a metric, at most one for each set of labels.
 
 use std::collections::HashMap;
 use tracepoint_collector::prometheus::{label_name, label_value};
@@ -6,13 +6,13 @@ use tracepoint_probes::snapshot::Results;
 
 /// The results of a statistic.
 pub(in crate::statistics) struct Source<'a> {
-    /// The event that it is of; empty: of several.
+    /// The event; empty if there are several.
     pub(in crate::statistics) event: &'a str,
-    /// As rules of sessions name it.
+    /// The statistic in the syntax of rules.
     pub(in crate::statistics) statistic: &'a str,
     /// The fields that group its events.
     pub(in crate::statistics) fields: Vec<String>,
-    /// That of its rule.
+    /// The filter of its rule.
     pub(in crate::statistics) filter: Option<&'a str>,
     pub(in crate::statistics) results: &'a Results,
 }
@@ -23,17 +23,17 @@ impl Source<'_> {
     }
 }
 
-/// Names and values as they are written.
+/// Names and values, unescaped.
 pub(super) type Labels = Vec<(String, String)>;
 
 pub(super) fn label(name: &str, text: &str) -> (String, String) {
     (label_name(name), label_value(text).into_owned())
 }
 
-/// Samples by their labels.
+/// Samples indexed by their labels.
 pub(super) struct Samples<'s, T> {
     samples: Vec<Sample<'s, T>>,
-    /// By their labels in the order of their names: Prometheus does not distinguish other orders.
+    /// Indices by sorted labels: Prometheus ignores the order of labels.
     places: HashMap<Labels, usize>,
 }
 
@@ -50,8 +50,9 @@ impl<T> Default for Samples<'_, T> {
 }
 
 impl<'s, T> Samples<'s, T> {
-    /// Adds a value. Where there is a sample with these labels, they are of values that read alike, such as a number and its text, and are merged;
-    /// but those of another statistic of the same events, such as their count and their rate, are left out.
+    /// Adds a value. If a sample with these labels exists, values from the same source or of other events are merged: they have the same text, such
+    /// as a number and
+    /// its text form. Values of another statistic of the same events are left out, such as a rate next to a count.
     pub(super) fn add(&mut self, source: &'s Source<'s>, labels: Labels, value: T, merge: impl Fn(&mut T, T)) {
         let mut key = labels.clone();
         key.sort_unstable();
@@ -65,7 +66,7 @@ impl<'s, T> Samples<'s, T> {
         }
     }
 
-    /// Gives each sample.
+    /// Passes each sample to `write`.
     pub(super) fn each(&self, mut write: impl FnMut(&[(&str, &str)], &T)) {
         for Sample { labels, value, .. } in &self.samples {
             write(&labels.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect::<Vec<_>>(), value);

@@ -1,16 +1,16 @@
-//! Counts at several times as rates and histories.
+//! Turns repeated counts into rates and histories.
 
 use crate::top::source::{EventRow, HISTORY, ProcessRow, per_second};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use tracepoint_control::{ProcessKey, ProcessStatistics, Rule, SessionStatistics};
 use tracepoint_probes::snapshot::Results;
 
-/// What was counted so far.
+/// Counts so far.
 #[derive(Default)]
 pub(super) struct Counts {
-    /// When it was counted last.
+    /// The time of the last count.
     time: Option<u64>,
-    /// The last counts in each process.
+    /// The last count of each event in each process.
     last: HashMap<(ProcessKey, String), u64>,
     events: BTreeMap<String, Event>,
     processes: BTreeMap<ProcessKey, ProcessRow>,
@@ -40,7 +40,7 @@ impl Counts {
             for (event, count) in counts(process) {
                 let key = (process.process, event.to_owned());
                 let before = last.get(&key).copied().unwrap_or(0);
-                // A smaller count has begun anew: the event was off meanwhile.
+                // A count that decreased was restarted: the event was off in the meantime.
                 let more = count.checked_sub(before).unwrap_or(count);
                 let event = self.events.entry(key.1.clone()).or_default();
                 event.count += more;
@@ -56,7 +56,7 @@ impl Counts {
         self.slices = (self.slices + usize::from(seconds.is_some())).min(HISTORY);
         for event in self.events.values_mut() {
             let since_last = std::mem::take(&mut event.since_last);
-            // What was counted before the first time has no time.
+            // Counts from before the first look have no duration.
             let Some(seconds) = seconds else { continue };
             event.per_second = per_second(since_last, seconds);
             event.history.push_back(since_last);
@@ -67,7 +67,7 @@ impl Counts {
         }
     }
 
-    /// Notes which events are counted now, and by which rules.
+    /// Notes which events are currently counted, and by which rules.
     pub(super) fn note_state(&mut self, statistics: &SessionStatistics) {
         self.events.values_mut().for_each(|event| event.is_on = false);
         for process in &statistics.processes {
@@ -84,7 +84,7 @@ impl Counts {
         }
     }
 
-    /// How long ago the counts were added, at a time.
+    /// Seconds between the last count and `time`.
     pub(super) fn age(&self, time: u64) -> Option<f64> {
         self.time.map(|last| seconds(last, time))
     }
@@ -116,7 +116,7 @@ impl Counts {
     }
 }
 
-/// The counts of the events of a process. Where several rules count an event, the largest.
+/// The counts of a process by event. If several rules count an event, the largest count.
 fn counts(process: &ProcessStatistics) -> BTreeMap<&str, u64> {
     let mut counts = BTreeMap::new();
     for result in &process.statistics {

@@ -3,7 +3,7 @@
 use super::{Shape, integer, is_plain, printf, size};
 use tracepoint_reader::usdt::Note;
 
-/// The arguments that bpftrace names on any machine, `arg0` to `arg5`. Further ones are read from memory behind the register of the note.
+/// Number of arguments that bpftrace names on any machine, `arg0` to `arg5`. Further ones are read from memory at the register of the note.
 const NAMED: usize = 6;
 
 /// A program that prints an event; `None` if a register of the note has no name in bpftrace.

@@ -3,7 +3,7 @@
 use super::{Shape, integer, printf};
 use tracepoint_reader::usdt::Note;
 
-/// A program that prints an event; there always is one.
+/// A program that prints an event; never `None`.
 pub(super) fn program(path: &str, note: &Note) -> Option<String> {
     let by_address = note.is_by_address();
     let word = |at: usize, signed: bool| match (by_address, signed) {
