@@ -2,7 +2,7 @@
 
 use crate::error::ClusterError;
 
-/// The host and the port of `HOST:PORT`. An IPv6 address is in brackets.
+/// Splits `HOST:PORT` into host and port. An IPv6 address must be in brackets.
 pub(crate) fn split(address: &str) -> Result<(String, u16), ClusterError> {
     let invalid = |reason: &str| ClusterError::Address { address: address.to_owned(), reason: reason.to_owned() };
     let (host, port) = address.rsplit_once(':').ok_or_else(|| invalid("it has no port"))?;

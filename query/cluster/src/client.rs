@@ -33,28 +33,28 @@ use crate::error::ClusterError;
 use crate::watch::Watch;
 use crate::{MESSAGE, address};
 
-/// How long the scheduler is waited for when a query is cancelled.
+/// Maximum time to wait for the scheduler when a query is cancelled.
 const CANCEL: Duration = Duration::from_millis(500);
 
 type Query = Arc<DistributedQueryExec<LogicalPlanNode>>;
 
 /// The client of a scheduler.
 ///
-/// A query begins when its first row is asked for, and its rows come when all tasks have ended. While they are waited for, the scheduler is asked
-/// whether it has executors: if it cannot be reached, or has none, for [`EXECUTOR_TIMEOUT`](crate::EXECUTOR_TIMEOUT), the query fails.
+/// A query starts when its first row is requested, and its rows arrive when all tasks have ended. Until then the client polls the scheduler: the
+/// query fails if the scheduler is unreachable, or has no executor, for [`EXECUTOR_TIMEOUT`](crate::EXECUTOR_TIMEOUT).
 #[derive(Debug)]
 pub struct Cluster {
     watch: Watch,
     tasks: usize,
-    /// The query that was begun last.
+    /// The query started last.
     query: Mutex<Option<Query>>,
 }
 
 impl Cluster {
-    /// Reaches the scheduler at `HOST:PORT`. Each stage of a query is divided into so many tasks at most.
+    /// Connects to the scheduler at `HOST:PORT`. Each stage of a query is divided into at most `tasks` tasks.
     ///
     /// # Errors
-    /// [`ClusterError::Address`], [`ClusterError::NoScheduler`]; [`ClusterError::NoExecutor`] if no executor comes within ten seconds.
+    /// [`ClusterError::Address`], [`ClusterError::NoScheduler`]; [`ClusterError::NoExecutor`] if no executor registers within ten seconds.
     pub async fn connect(scheduler: &str, tasks: usize) -> Result<Self, ClusterError> {
         address::split(scheduler)?;
         let watch = Watch::new(scheduler);
@@ -104,7 +104,7 @@ impl Runner for Cluster {
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, guarded(rows, lost, scheduler))))
     }
 
-    /// If the scheduler cannot be told, the query runs to its end.
+    /// Cancels the last query. If the scheduler cannot be reached, the query runs to its end.
     async fn cancel(&self) {
         let query = self.query.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(job) = query.and_then(|query| query.job_id()) else { return };
@@ -117,7 +117,7 @@ impl Runner for Cluster {
     }
 }
 
-/// The rows, until the cluster is lost.
+/// Passes rows on until the cluster is lost.
 fn guarded(
     rows: SendableRecordBatchStream,
     lost: BoxFuture<'static, ClusterError>,
@@ -136,7 +136,7 @@ fn guarded(
     })
 }
 
-/// The text of an error, without the names of its kinds before it.
+/// The text of an error, without the prefixes that name its kind.
 fn text(error: &DataFusionError) -> String {
     let root = error.find_root();
     match root {

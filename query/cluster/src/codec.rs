@@ -1,4 +1,4 @@
-//! Plans as bytes: those of Ballista, with the tables of stores and traces.
+//! Serialises plans: Ballista's codecs, extended by the tables of stores and traces.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 use tracepoint_query::distributed::{decode_scan, decode_table, encode_scan, encode_table};
 
-/// What a scan of a trace begins with. No message of Ballista does: the lower three bits of its first byte are the type of a field, and there is no type 7.
+/// Prefix of an encoded trace scan. No Ballista message begins with it: the lower three bits of the first byte are a field's wire type, and there is
+/// no type 7.
 const SCAN: &[u8] = b"\xFFscan of a trace\n";
 
 /// The encoding of logical plans.

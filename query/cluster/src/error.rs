@@ -1,4 +1,4 @@
-//! Why a query does not run on a cluster, and what mends that.
+//! Errors of a cluster, each with its remedy.
 
 use std::path::PathBuf;
 
@@ -8,33 +8,33 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ClusterError {
-    /// An address is not valid.
+    /// An invalid address.
     #[error("`{address}` is no address: {reason}; write HOST:PORT")]
     Address {
         /// The address.
         address: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
-    /// Nothing can be bound to an address.
+    /// The address cannot be bound.
     #[error("cannot listen on {address}: {reason}")]
     Bind {
         /// The address.
         address: String,
-        /// Why.
+        /// The error of the operating system.
         reason: String,
     },
-    /// There is no scheduler.
+    /// The scheduler cannot be reached.
     #[error(
         "the scheduler {scheduler} cannot be reached: {reason}; start one: `tracectl query scheduler --bind {scheduler}`"
     )]
     NoScheduler {
         /// Its address.
         scheduler: String,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// A scheduler has no executor.
+    /// The scheduler has no executor.
     #[error(
         "the scheduler {scheduler} has no executor; start one on each machine: `tracectl query executor --scheduler {scheduler}`"
     )]
@@ -42,14 +42,14 @@ pub enum ClusterError {
         /// Its address.
         scheduler: String,
     },
-    /// A scheduler and a client are of different versions.
+    /// Scheduler and client have different versions.
     #[error(
         "the scheduler {scheduler} is of another version: {reason} Use the same version of tracectl-query everywhere"
     )]
     Version {
         /// Its address.
         scheduler: String,
-        /// Which versions.
+        /// The versions.
         reason: String,
     },
     /// An executor cannot read a file.
@@ -58,13 +58,13 @@ pub enum ClusterError {
          S3, with credentials in the environment of each; or `compact` or `retain` has removed the file: then repeat the query"
     )]
     NoFile {
-        /// Which file.
+        /// The file, and the cause.
         reason: String,
     },
-    /// The query failed otherwise.
+    /// Any other failure of the query.
     #[error("the query failed on the cluster: {reason}")]
     Failed {
-        /// Why.
+        /// The cause.
         reason: String,
     },
     /// The directory for intermediate results cannot be used.
@@ -72,13 +72,13 @@ pub enum ClusterError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         reason: String,
     },
 }
 
 impl ClusterError {
-    /// What the failure of a query on this scheduler means.
+    /// Classifies the failure of a query by the text that the scheduler reports.
     pub(crate) fn of(scheduler: &str, text: &str) -> Self {
         let scheduler = scheduler.to_owned();
         let reason = text.trim().to_owned();

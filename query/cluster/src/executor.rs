@@ -18,30 +18,30 @@ use crate::objects::Objects;
 use crate::watch::Watch;
 use crate::{HEARTBEAT, MESSAGE, address};
 
-/// How often it is looked whether the scheduler knows the executor.
+/// Interval at which registration with the scheduler is checked.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How an executor is run.
+/// Options of an executor.
 #[derive(Clone, Debug)]
 pub struct ExecutorOptions {
     /// The scheduler, as `HOST:PORT`.
     pub scheduler: String,
-    /// The address that others reach it at. It listens on two ports: this one for rows, and the next for tasks; both are free ones if it is 0.
+    /// The address that other processes connect to. Rows are served on this port, tasks on the next one; with port 0, both ports are free ones.
     pub bind: SocketAddr,
-    /// The name or address that it tells others, if that is another one.
+    /// The name or address announced to other processes, if it differs from `bind`.
     pub advertise: Option<String>,
-    /// How many tasks run at a time.
+    /// Maximum number of tasks that run at the same time.
     pub tasks: usize,
-    /// The bytes of memory for what is sorted, grouped and joined, for all tasks together.
+    /// Memory in bytes for sorting, grouping and joining, shared by all tasks.
     pub memory: u64,
-    /// The directory for intermediate results, which must exist.
+    /// The directory for intermediate results. It must exist.
     pub directory: PathBuf,
 }
 
-/// Runs an executor until an interrupt, or until the scheduler stops it. `ready` is called with its address for rows when the scheduler
-/// knows it.
+/// Runs an executor until an interrupt, or until the scheduler stops it. Calls `ready` with the executor's address for rows once the scheduler has
+/// registered it.
 ///
-/// There is no authentication: anyone who can connect to its ports can run queries, and read what it can read.
+/// Access is not authenticated: anyone who can connect to its ports can run queries and read the files that it can read.
 ///
 /// # Errors
 /// [`ClusterError::Address`], [`ClusterError::Bind`], [`ClusterError::NoScheduler`].
@@ -89,7 +89,7 @@ pub async fn run_executor(options: ExecutorOptions, ready: impl FnOnce(SocketAdd
     }
 }
 
-/// The address as a part of a URL.
+/// Formats an address as the host part of a URL.
 fn host(ip: IpAddr) -> String {
     match ip {
         IpAddr::V4(ip) => ip.to_string(),
@@ -97,7 +97,8 @@ fn host(ip: IpAddr) -> String {
     }
 }
 
-/// The ports for rows and for tasks. Free ones are found by listening on them for a moment, because they are told to the scheduler first.
+/// Returns the ports for rows and for tasks. Free ports are found by listening on them briefly, because the scheduler needs them before the servers
+/// start.
 fn ports(bind: SocketAddr) -> Result<[u16; 2], ClusterError> {
     let failed = |address: SocketAddr| {
         move |error: std::io::Error| ClusterError::Bind { address: address.to_string(), reason: error.to_string() }

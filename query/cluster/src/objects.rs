@@ -1,4 +1,4 @@
-//! Where a scheduler and executors find the files of stores: by the URL in a plan.
+//! Resolves the URLs of stores in a plan to object stores, for schedulers and executors.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use datafusion::object_store::ObjectStore;
 use datafusion::object_store::local::LocalFileSystem;
 use tracepoint_store::bucket;
 
-/// The local file system, and the buckets of S3 for which the environment has credentials.
+/// The local file system, and the S3 buckets that the credentials in the environment give access to.
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
     local: Arc<LocalFileSystem>,
@@ -17,7 +17,7 @@ pub(crate) struct Objects {
 }
 
 impl ObjectStoreRegistry for Objects {
-    /// Does nothing: stores are found by their URLs only.
+    /// Does nothing: stores are resolved by URL only.
     fn register_store(&self, _: &url::Url, store: Arc<dyn ObjectStore>) -> Option<Arc<dyn ObjectStore>> {
         Some(store)
     }

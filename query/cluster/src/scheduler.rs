@@ -18,21 +18,21 @@ use crate::error::ClusterError;
 use crate::objects::Objects;
 use crate::{EXECUTOR_TIMEOUT, MESSAGE};
 
-/// How often a scheduler looks for executors that are dead, in seconds.
+/// Interval, in seconds, at which a scheduler looks for dead executors.
 const LOOK: u64 = 1;
-/// How often a task that fails is tried, and a stage: a second time, because the first may be the death of an executor.
+/// Maximum attempts of a task and of a stage. The second one covers the death of the executor that ran the first.
 const ATTEMPTS: usize = 2;
 
-/// How a scheduler is run.
+/// Options of a scheduler.
 #[derive(Clone, Debug)]
 pub struct SchedulerOptions {
     /// The address to listen on; its port may be 0.
     pub bind: SocketAddr,
 }
 
-/// Runs a scheduler until an interrupt. `ready` is called with its address when it listens.
+/// Runs a scheduler until an interrupt. Calls `ready` with the address once it listens.
 ///
-/// There is no authentication: anyone who can connect can run queries, and so read what the executors can read.
+/// Access is not authenticated: anyone who can connect can run queries, and so read everything that the executors can read.
 ///
 /// # Errors
 /// [`ClusterError::Bind`].
@@ -49,7 +49,7 @@ pub async fn run_scheduler(
         bind_port: address.port(),
         external_host: address.ip().to_string(),
         scheduling_policy: TaskSchedulingPolicy::PushStaged,
-        // Each task reads files of its own: executors share them.
+        // Each task reads separate files, so spread the tasks over the executors.
         task_distribution: TaskDistributionPolicy::RoundRobin,
         executor_timeout_seconds: EXECUTOR_TIMEOUT.as_secs(),
         no_executors_grace_period_seconds: EXECUTOR_TIMEOUT.as_secs(),

@@ -1,4 +1,4 @@
-//! Whether a scheduler can be reached and has executors: by its page `/readyz`.
+//! Polls a scheduler's page `/readyz`: whether it is reachable, and has executors.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use tokio::time::{Instant, sleep};
 use crate::EXECUTOR_TIMEOUT;
 use crate::error::ClusterError;
 
-/// How long a first executor is waited for.
+/// Maximum time to wait for the first executor.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often the scheduler is asked, and how long for an answer is waited.
+/// Interval between requests, and the timeout of one.
 const INTERVAL: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// A scheduler that is asked.
+/// A scheduler that is polled.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     scheduler: String,
@@ -23,7 +23,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn new(scheduler: &str) -> Self {
-        // The environment has no say in connections within a cluster: a proxy is for those to other hosts.
+        // Proxy settings in the environment are for other hosts, not for connections within a cluster.
         let client = Client::builder().no_proxy().timeout(ANSWER).build().unwrap_or_default();
         Self { scheduler: scheduler.to_owned(), client }
     }
@@ -36,7 +36,7 @@ impl Watch {
         format!("http://{}", self.scheduler)
     }
 
-    /// Whether the scheduler has an executor now.
+    /// Returns whether the scheduler has an executor now.
     async fn has_executor(&self) -> Result<bool, ClusterError> {
         let no_scheduler = |reason: String| ClusterError::NoScheduler { scheduler: self.scheduler.clone(), reason };
         let answer = self.client.get(format!("{}/readyz", self.url())).send().await;
@@ -47,12 +47,12 @@ impl Watch {
         }
     }
 
-    /// Checks that there is a scheduler, with executors or without.
+    /// Checks that the scheduler can be reached, with or without executors.
     pub(crate) async fn reach(&self) -> Result<(), ClusterError> {
         self.has_executor().await.map(|_| ())
     }
 
-    /// Waits until the scheduler has an executor, for a while.
+    /// Waits until the scheduler has an executor, for up to [`PATIENCE`].
     pub(crate) async fn wait_for_executor(&self) -> Result<(), ClusterError> {
         let end = Instant::now() + PATIENCE;
         while !self.has_executor().await? {
@@ -64,7 +64,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Ends when there was no scheduler or executor for [`EXECUTOR_TIMEOUT`]: why.
+    /// Waits until scheduler or executors have been missing for [`EXECUTOR_TIMEOUT`], and returns the error.
     pub(crate) async fn lost(&self) -> ClusterError {
         let mut last_seen = Instant::now();
         loop {
@@ -84,7 +84,7 @@ impl Watch {
     }
 }
 
-/// The innermost reason of an error, which says most.
+/// The innermost source of an error, which is the most specific.
 fn root(error: &reqwest::Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {

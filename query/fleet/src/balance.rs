@@ -1,4 +1,4 @@
-//! Compares what is in a store with what senders say.
+//! Compares the contents of a store with the senders' accounts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,27 +9,27 @@ use serde_json::Value;
 
 use crate::{Figures, Outcome};
 
-/// What the recorder of a host says at its end, from the account of the traced program.
+/// Final report of a host's recorder, taken from the account of the traced program.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Counts {
-    /// Events that were fired.
+    /// Events fired.
     pub fired: u64,
-    /// Those that were written into rings.
+    /// Events written into rings.
     pub recorded: u64,
-    /// Lost ones, by reason.
+    /// Lost events by reason.
     pub lost: BTreeMap<String, u64>,
 }
 
-/// What became of the events of each host.
+/// The events of each host, counted at each stage.
 #[derive(Clone, Debug, Default)]
 pub struct Balance {
-    /// By host, what the senders say.
+    /// The senders' counts, by host.
     pub senders: BTreeMap<String, Counts>,
-    /// What the collectors say of packets.
+    /// The collectors' reports about packets.
     pub collectors: Vec<Value>,
-    /// By host, the rows of the store.
+    /// Rows in the store, by host.
     pub rows: BTreeMap<String, u64>,
-    /// By host, the events that the table `account` has as fired.
+    /// Events fired according to the table `account`, by host.
     pub accounts: BTreeMap<String, u64>,
 }
 
@@ -41,7 +41,7 @@ struct Found {
 }
 
 impl Balance {
-    /// Has `DuckDB` read the store.
+    /// Counts the rows of the store with `DuckDB`.
     pub(crate) fn read(&mut self, store: &Path, figures: &mut Figures) -> Outcome {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let packages = root.join("../../target/tools/duckdb");
@@ -56,10 +56,10 @@ impl Balance {
         Ok(())
     }
 
-    /// Checks for each host that the events in the store and the lost ones are, together, what was fired.
+    /// Checks for each host that stored plus lost events equal fired events.
     ///
     /// # Errors
-    /// If one is missing or too many. The message has the numbers.
+    /// If they differ, with the counts of that host.
     pub fn check(&self) -> Outcome {
         for (host, counts) in &self.senders {
             let rows = self.rows.get(host).copied().unwrap_or_default();

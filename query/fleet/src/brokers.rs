@@ -1,4 +1,4 @@
-//! Three servers of NATS with `JetStream`, which are one cluster.
+//! A cluster of NATS servers with `JetStream`.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::Outcome;
 use crate::programs::{Running, wait_for};
 
-/// The servers. Each has a port for clients and one for its state.
+/// The servers of the cluster. Each has a port for clients and one for monitoring.
 #[derive(Debug)]
 pub(crate) struct Brokers {
     servers: Vec<Server>,
@@ -25,13 +25,13 @@ struct Server {
     monitor: u16,
 }
 
-/// A port that is free now.
+/// A port that is currently free.
 pub(crate) fn free_port() -> Outcome<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 impl Brokers {
-    /// Starts them. Their files are below `place`.
+    /// Starts `count` servers, whose files are in `place`.
     pub(crate) fn start(place: &Path, count: usize) -> Outcome<Self> {
         let ports = (0..3 * count).map(|_| free_port()).collect::<Outcome<Vec<_>>>()?;
         let routes: Vec<_> = ports[2 * count..].iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
@@ -55,7 +55,7 @@ impl Brokers {
         Ok(brokers)
     }
 
-    /// Starts a server, with the files that it has.
+    /// Starts a server again with its existing files.
     pub(crate) fn restart(&mut self, number: usize) -> Outcome {
         let server = &mut self.servers[number];
         let mut command = Command::new("nats-server");
@@ -70,19 +70,19 @@ impl Brokers {
         self.servers[number].running.as_mut().map_or(Ok(()), Running::kill)
     }
 
-    /// Ends all of them. Returns their processor time in seconds.
+    /// Stops all servers. Returns their processor time in seconds.
     pub(crate) fn end(&mut self) -> Outcome<f64> {
         let running = self.servers.iter_mut().filter_map(|server| server.running.as_mut());
         running.map(|running| Ok(running.interrupt()?.1)).sum()
     }
 
-    /// What clients are given who see the servers at this address.
+    /// The URL for clients that reach the servers at `address`.
     pub(crate) fn url(&self, address: &str) -> String {
         let urls: Vec<_> = self.servers.iter().map(|server| format!("nats://{address}:{}", server.port)).collect();
         format!("{}?replicas={}", urls.join(","), self.servers.len())
     }
 
-    /// How many messages the stream of traces has, by the server that has the most; `None` if none can tell.
+    /// Number of messages in the stream of traces, as reported by the server with the highest count; `None` if no server answers.
     pub(crate) fn messages(&self) -> Option<u64> {
         self.servers.iter().filter_map(|server| messages(server.monitor)).max()
     }

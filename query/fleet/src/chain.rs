@@ -6,7 +6,7 @@
 //!   host 3: …                            ┘
 //! ```
 //!
-//! Without brokers each host streams to one of the collectors by TCP. What is killed and started again meanwhile is up to the caller.
+//! Without brokers each host streams to one of the collectors over TCP. The caller decides which processes are killed and restarted meanwhile.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,38 +24,38 @@ use crate::programs::{Running, tracectl, wait_for};
 use crate::services::Played;
 use crate::{Day, Figures, Outcome};
 
-/// What is between the hosts and the store.
+/// The processes between the hosts and the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transport {
-    /// Servers of NATS: 0, and hosts stream to the collectors directly.
+    /// Number of NATS servers. With 0, hosts stream to the collectors directly.
     pub brokers: usize,
-    /// Collectors.
+    /// Number of collectors.
     pub collectors: usize,
 }
 
 /// A host of the fleet.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// The command, and its arguments, that runs a program there.
+    /// The command, with arguments, that runs a program on this host.
     pub enter: Vec<String>,
-    /// The address at which it sees the servers.
+    /// The address of the servers as seen from this host.
     pub servers: String,
 }
 
-/// What a chain consists of.
+/// Configuration of a chain.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The program that has `tracectl`'s place.
+    /// Path of the program `tracectl`.
     pub tracectl: PathBuf,
-    /// The program of the services, and its first arguments.
+    /// Path and first arguments of the services program.
     pub services: PathBuf,
-    /// A directory for everything, on tmpfs.
+    /// A directory on tmpfs for all files.
     pub place: PathBuf,
     /// The load.
     pub day: Day,
-    /// The ring of each thread.
+    /// Ring size of each thread.
     pub ring: String,
-    /// What stands in between.
+    /// The processes between the hosts and the store.
     pub transport: Transport,
 }
 
@@ -72,13 +72,13 @@ pub struct Chain {
 #[derive(Debug)]
 struct Collector {
     running: Running,
-    /// For control and for data.
+    /// The ports for control and for data.
     ports: [u16; 2],
     seconds: f64,
 }
 
 impl Settings {
-    /// A chain of this checkout's programs.
+    /// Settings that use the programs of this checkout.
     ///
     /// # Errors
     /// If `tracectl` was not built.
@@ -126,7 +126,7 @@ impl Settings {
 }
 
 impl Chain {
-    /// Starts the servers, and on each host a recording.
+    /// Starts the servers, then a recording on each host.
     ///
     /// # Errors
     /// If a program cannot be started.
@@ -150,10 +150,10 @@ impl Chain {
         Ok(chain)
     }
 
-    /// Waits until a program of services runs on each host.
+    /// Waits until the services program runs on each host.
     ///
     /// # Errors
-    /// If there is none.
+    /// If it does not start on one of them.
     pub fn playing(&self) -> Outcome {
         for number in 0..self.hosts.len() {
             wait_for("a host plays", || Ok(self.pid(number).ok()))?;
@@ -161,15 +161,15 @@ impl Chain {
         Ok(())
     }
 
-    /// The process of the services of a host.
+    /// The process id of a host's services program.
     ///
     /// # Errors
-    /// If it has not begun.
+    /// If it has not started yet.
     pub fn pid(&self, host: usize) -> Outcome<i32> {
         Ok(fs::read_to_string(self.settings.place.join(format!("host{host}/pid")))?.parse()?)
     }
 
-    /// Kills a broker, and starts it again `away` later, with the files that it has.
+    /// Kills a broker, and restarts it after `away` with its existing files.
     ///
     /// # Errors
     /// If there is none, or it does not start.
@@ -180,7 +180,7 @@ impl Chain {
         brokers.restart(number)
     }
 
-    /// Kills a collector, and starts it again `away` later, with the files that it has.
+    /// Kills a collector, and restarts it after `away` with its existing files.
     ///
     /// # Errors
     /// If it does not start.
@@ -192,8 +192,8 @@ impl Chain {
         Ok(())
     }
 
-    /// Waits for the end of the day, ends the servers, and writes what was collected into a store. Returns what everything cost, and what became of the
-    /// events of each host.
+    /// Waits for the end of the day, stops the servers, and writes the collected traces into a store. Returns the cost of each stage, and the counts
+    /// of each host's events.
     ///
     /// # Errors
     /// If a program fails, or a trace cannot be written.
@@ -228,7 +228,7 @@ impl Chain {
         Ok((figures, balance))
     }
 
-    /// Writes all traces into a store, and has it read.
+    /// Writes all traces into a store, then reads it.
     fn store(&self, figures: &mut Figures, balance: &mut Balance) -> Outcome {
         let path = self.settings.place.join("store");
         let store = Store::create(&path)?;
@@ -249,7 +249,7 @@ impl Chain {
     }
 }
 
-/// What a recording says at its end, and what the services said before.
+/// Parses the final report of a recording, and the services' report before it.
 fn report(recording: &Running) -> Outcome<(Counts, Option<Played>)> {
     let said = recording.said()?;
     let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -271,7 +271,7 @@ fn report(recording: &Running) -> Outcome<(Counts, Option<Played>)> {
     }
 }
 
-/// The traces below a directory, chunks of one apart, in order.
+/// The traces below a directory in sorted order; each chunk of a trace is a separate entry.
 fn traces(directory: &Path) -> Vec<PathBuf> {
     if directory.join("metadata").exists() {
         return vec![directory.to_owned()];
@@ -286,7 +286,7 @@ fn size(path: &PathBuf) -> u64 {
     fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
-/// How many files with this end are below a directory.
+/// Number of files below a directory whose names end with `end`.
 fn files(directory: &Path, end: &str) -> usize {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     entries

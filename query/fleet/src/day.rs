@@ -1,19 +1,19 @@
-//! The load of a host over a day, from a seed.
+//! The load of a host over a day, generated from a seed.
 //!
-//! A host fires `rate` events a second on average. The rate follows the hour: 1.6 times that at 15 h, 0.4 times at 3 h. Of each hour, an interval of
-//! `played` is played at its real rate, so that a day is a sample of 24 intervals in which pauses between events are those of a real day. Three services
-//! share the rate: `web` fires six tenths, `db` three, and `batch` one. With a probability of one in 24 an hour begins with a burst of `batch`: 20,000
-//! events without a pause, more than a ring holds, so that some may be lost. In what is played, bursts have a larger share than in a real day.
+//! A host fires `rate` events per second on average. The rate varies by hour: 1.6 times the average at 15 h, 0.4 times at 3 h. Of each hour, only
+//! `played` is played, at its real rate: a day is a sample of 24 intervals, and pauses between events are as long as in a real day. Three services
+//! share the rate: `web` fires six tenths, `db` three, and `batch` one. With a probability of 1 in 24 an hour begins with a burst of `batch`: 20,000
+//! events without a pause, more than a ring holds, so some may be lost. Bursts make up a larger share of the sample than of a real day.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// The hours of a day.
+/// Hours of a day.
 pub const HOURS: u32 = 24;
-/// The events of a burst.
+/// Events of a burst.
 pub const BURST: u64 = 20_000;
-/// The seconds of a day.
+/// Seconds of a day.
 pub const DAY_SECONDS: f64 = 86_400.0;
 
 /// A service of a host.
@@ -24,15 +24,15 @@ pub enum Service {
     Web,
     /// Answers queries.
     Db,
-    /// Does what may wait.
+    /// Runs background jobs.
     Batch,
 }
 
 impl Service {
-    /// All of them.
+    /// All services.
     pub const ALL: [Self; 3] = [Self::Web, Self::Db, Self::Batch];
 
-    /// Its share of the events of a host.
+    /// The service's share of the host's events.
     fn share(self) -> f64 {
         match self {
             Self::Web => 0.6,
@@ -42,12 +42,12 @@ impl Service {
     }
 }
 
-/// Numbers that look random: xorshift64.
+/// Pseudo-random numbers: xorshift64.
 #[derive(Clone, Copy, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Numbers from a seed. Seeds may be small numbers.
+    /// A generator with this seed. Seeds may be small numbers.
     pub fn new(seed: u64) -> Self {
         let mut random = Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         for _ in 0..8 {
@@ -56,7 +56,7 @@ impl Random {
         random
     }
 
-    /// The next one.
+    /// The next number.
     pub fn number(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -64,7 +64,7 @@ impl Random {
         self.0
     }
 
-    /// The next one, below `end`.
+    /// The next number, below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.number() % end
     }
@@ -73,25 +73,25 @@ impl Random {
 /// The day of a fleet.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Day {
-    /// What everything follows from.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// Events of a host in a second, on average over the day and without bursts.
+    /// Average events per second of a host over the day, without bursts.
     pub rate: f64,
-    /// How much of each hour is played.
+    /// Length of the interval played of each hour.
     pub played: Duration,
 }
 
-/// What a service does in an hour.
+/// The load of a service in one hour.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hour {
-    /// Its events in a second.
+    /// Events per second.
     pub rate: f64,
-    /// Events without a pause, at the begin.
+    /// Number of events fired without a pause at the beginning.
     pub burst: u64,
 }
 
 impl Day {
-    /// What a service of a host does in an hour.
+    /// The load of a host's service in one hour.
     pub fn hour(&self, host: u64, service: Service, hour: u32) -> Hour {
         let angle = std::f64::consts::TAU * (f64::from(hour) - 9.0) / f64::from(HOURS);
         let mut random = Random::new(self.seed.wrapping_mul(1_000_003) ^ (host << 8) ^ u64::from(hour));
@@ -99,13 +99,13 @@ impl Day {
         Hour { rate: self.rate * service.share() * (1.0 + 0.6 * angle.sin()), burst: if is_burst { BURST } else { 0 } }
     }
 
-    /// How many events a host fires in what is played.
+    /// Number of events that a host fires in the played intervals.
     pub fn events(&self, host: u64) -> u64 {
         let hours = (0..HOURS).flat_map(|hour| Service::ALL.map(|service| self.hour(host, service, hour)));
         hours.map(|hour| self.paced(hour) + hour.burst).sum()
     }
 
-    /// How many events a service fires in an hour, beside the burst.
+    /// Number of events that a service fires in an hour, without the burst.
     pub fn paced(&self, hour: Hour) -> u64 {
         (hour.rate * self.played.as_secs_f64()) as u64
     }

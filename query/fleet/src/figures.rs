@@ -1,4 +1,4 @@
-//! What was measured of a chain.
+//! The measured costs of a chain.
 
 use std::fmt::Write;
 
@@ -7,50 +7,50 @@ use serde::{Deserialize, Serialize};
 
 use crate::Outcome;
 
-/// Sums over all hosts of what a chain took. Times are those of processors.
+/// Measured costs of a chain, summed over all hosts. Times are processor times.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Figures {
     /// Events in the store.
     pub events: u64,
-    /// Traces, one of each host.
+    /// Traces, one per host.
     pub traces: u64,
-    /// Of the traced programs, with what they do beside the events.
+    /// Traced programs, including their work besides firing events.
     pub services_seconds: f64,
-    /// Of `tracectl record`, which takes the packets and sends them.
+    /// `tracectl record`, which takes the packets and sends them.
     pub recorder_seconds: f64,
-    /// Of all servers of NATS; 0 without them.
+    /// All NATS servers; 0 without them.
     pub broker_seconds: f64,
-    /// Of all collectors.
+    /// All collectors.
     pub collector_seconds: f64,
-    /// Of writing the store.
+    /// Writing the store.
     pub store_seconds: f64,
-    /// Of a query of one kind of event, by `DuckDB`.
+    /// One `DuckDB` query of one kind of event.
     pub query_seconds: f64,
-    /// Packets that collectors have taken, without headers of the protocols.
+    /// Bytes of the packets that collectors received, without protocol headers.
     pub wire_bytes: u64,
-    /// Streams of the collected traces.
+    /// Bytes of the streams in the collected traces.
     pub ctf_bytes: u64,
-    /// Files of the store.
+    /// Bytes of the files in the store.
     pub parquet_bytes: u64,
-    /// How many files that are.
+    /// Number of files in the store.
     pub files: u64,
 }
 
 impl Figures {
-    /// Those of which the page is made, `figures.json` beside this crate.
+    /// The figures behind the page, from `figures.json` in this crate.
     ///
     /// # Errors
-    /// If the file has not been understood.
+    /// If the file cannot be parsed.
     pub fn measured() -> Outcome<Self> {
         Ok(serde_json::from_str(include_str!("../figures.json"))?)
     }
 
-    /// A part of the sums for each event.
+    /// A sum divided by the number of events.
     pub(crate) fn each(&self, of: f64) -> f64 {
         of / self.events as f64
     }
 
-    /// A table of what each stage costs; – stands for what was not measured.
+    /// A table of each stage's cost. A dash stands for a stage that was not measured.
     pub fn table(&self) -> String {
         let mut text = "| stage | processor seconds per million events |\n|---|---|\n".to_owned();
         for (stage, seconds) in [

@@ -1,8 +1,8 @@
-//! A day of a fleet, by simulation and on paper: hosts whose services are traced, the network, brokers or collectors, the store, and a reader of it.
+//! Simulates and extrapolates a day of a fleet: hosts with traced services, the network, brokers or collectors, the store, and a reader of the store.
 //!
 //! [`Chain`] runs real programs on this machine: on each host `tracectl record` with a program of three [services](day), which fire the events of a
-//! [`Day`]; `tracectl collect`, in front of which `nats-server`s may be; the store, and `DuckDB`, which counts what is there. [`Balance`] compares that with the
-//! accounts of the senders. [`Plan`] computes what fleets of other sizes need from the [`Figures`] that were measured so.
+//! [`Day`]; `tracectl collect`, optionally behind a cluster of `nats-server`s; the store; and `DuckDB`, which counts its rows. [`Balance`] compares
+//! these counts with the senders' accounts. [`Plan`] extrapolates the measured [`Figures`] to fleets of other sizes.
 
 #![expect(
     clippy::cast_precision_loss,
@@ -26,5 +26,5 @@ pub use figures::Figures;
 pub use plan::Plan;
 pub use programs::{Running, tracectl};
 
-/// What a step of the chain gives, or why it failed.
+/// The result of a step of the chain.
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;

@@ -77,7 +77,7 @@ impl Play {
         let place = tempfile::tempdir_in("/dev/shm")?;
         let transport = Transport { brokers: self.brokers, collectors: self.collectors };
         let settings = Settings::new(&std::env::current_exe()?, place.path(), self.load.day(), transport)?;
-        // Names of hosts are those of namespaces, which root may make, and others in a namespace of users.
+        // Each host has a UTS namespace with its own host name. Root may create one directly, other users inside a user namespace.
         let host = |number: usize| Host {
             enter: ["unshare", "--user", "--map-root-user", "--uts", "sh", "-c"]
                 .map(str::to_owned)

@@ -1,60 +1,60 @@
-//! What a fleet needs, computed from what was measured. The assumptions are constants here, and in `docs/fleet.md`.
+//! Extrapolates the needs of larger fleets from measured figures. The assumptions are the constants here, explained in `docs/fleet.md`.
 
 use std::fmt::Write;
 
 use crate::day::DAY_SECONDS;
 use crate::{Figures, Outcome};
 
-/// The fleets of the page.
+/// Numbers of hosts in the page's fleets.
 const SIZES: [u64; 3] = [10, 1_000, 100_000];
-/// Events of a host in a second, on average over the day.
+/// Average events per second of a host over the day.
 const RATE: f64 = 1_000.0;
-/// The rate in the hour of the most events, next to the average.
+/// Rate in the peak hour, relative to the average.
 const PEAK: f64 = 1.6;
-/// Kinds of events of a host.
+/// Kinds of events per host.
 const KINDS: f64 = 3.0;
-/// How often a day a collector's chunks end and are written into the store.
+/// Number of chunks per day that a collector completes and writes into the store.
 const CHUNKS: f64 = 24.0;
-/// Files of a chunk: one for each kind, and the account.
+/// Files of a chunk: one per kind of event, and the account.
 const FILES: f64 = KINDS + 1.0;
-/// The size of a file behind `tracectl query compact`.
+/// Size in bytes of a file after `tracectl query compact`.
 const COMPACTED: f64 = 128.0 * 1_048_576.0;
-/// How long the store is kept, and the backlog for which brokers and collectors have room, in seconds.
+/// Retention of the store in days, and the backlog in seconds that brokers and collectors have room for.
 const KEPT_DAYS: f64 = 30.0;
 const BACKLOG: f64 = 7_200.0;
-/// How often a broker's cluster keeps a message.
+/// Copies of a message in a cluster of brokers.
 const REPLICAS: f64 = 3.0;
-/// In how many seconds a query of a day has to be answered.
+/// Maximum time in seconds for a query over one day.
 const ANSWER: f64 = 60.0;
-/// A machine: cores, bits in a second in each direction, bytes of disk. Half of the cores and of the network are used at the peak.
+/// A machine: cores, network bits per second in each direction, bytes of disk. Half of the cores and of the network may be used at the peak.
 const CORES: f64 = 16.0;
 const NETWORK: f64 = 10e9;
 const DISK: f64 = 20e12;
 const USED: f64 = 0.5;
-/// Files of a day that one query lists and opens without that taking longer than the rest.
+/// Number of files of a day that one query can list and open without the listing dominating its time.
 const LISTED: f64 = 100_000.0;
 
-/// What fleets need.
+/// Needs of fleets of several sizes.
 #[derive(Clone, Debug)]
 pub struct Plan {
     figures: Figures,
 }
 
-/// What one fleet needs.
+/// Needs of one fleet.
 struct Need {
     hosts: u64,
     rows: Vec<(&'static str, String)>,
-    /// What is scarce: its name, how many machines of it are needed, and what to do then.
+    /// Scarce resources: the name, the number of machines needed for it, and the remedy.
     scarce: Vec<(&'static str, f64, &'static str)>,
 }
 
 impl Plan {
-    /// From these figures.
+    /// A plan based on these figures.
     pub fn new(figures: Figures) -> Self {
         Self { figures }
     }
 
-    /// From the figures of the page.
+    /// A plan based on the figures of the page.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -69,13 +69,13 @@ impl Plan {
         let wire = peak * of.each(of.wire_bytes as f64);
         let parquet = day * of.each(of.parquet_bytes as f64);
         let cores = |seconds: f64| peak * of.each(seconds);
-        // In the leader of the stream: everything comes in, and goes out to the other replicas and to the collectors.
+        // The leader of the stream receives all data, and sends it to the other replicas and to the collectors.
         let leader = wire * 8.0 * REPLICAS;
         let backlog = rate * BACKLOG * of.each(of.ctf_bytes as f64);
         let written = hosts as f64 * CHUNKS * FILES;
         let partitions = hosts as f64 * FILES;
         let compacted = (parquet / COMPACTED).max(partitions);
-        // The query was measured over all events, of which it read the most frequent kind.
+        // The query was measured over all events; it reads the most frequent kind.
         let query = day * of.each(of.query_seconds);
         let executors = query / ANSWER;
         let brokers = (cores(of.broker_seconds) / (CORES * USED)).max(leader / (NETWORK * USED));
@@ -151,7 +151,7 @@ impl Plan {
     }
 }
 
-/// A number with two digits and a prefix.
+/// Formats a number with two digits and a metric prefix.
 fn scaled(value: f64, unit: &str) -> String {
     let prefixes = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     let (divisor, prefix) = prefixes.into_iter().find(|(divisor, _)| value >= *divisor).unwrap_or((1.0, ""));

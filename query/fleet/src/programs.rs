@@ -1,4 +1,4 @@
-//! Programs of the chain that run at the same time.
+//! The programs of the chain, run as child processes.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use nix::unistd::Pid;
 
 use crate::Outcome;
 
-/// How long to wait for what takes a moment.
+/// Timeout for operations that normally take a moment.
 const DEADLINE: Duration = Duration::from_secs(180);
 
-/// A program that is killed when this is dropped. What it writes is in two files.
+/// A program that is killed on drop. Its standard output and standard error go to two files.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -23,7 +23,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts it; `output` is the file of its standard output, and with `.errors` that of its messages. Both are continued.
+    /// Starts a program. Its standard output is appended to `output`, its standard error to the same name with `.errors`.
     ///
     /// # Errors
     /// If it cannot be started.
@@ -37,7 +37,7 @@ impl Running {
         Ok(Self { child, output: output.to_owned() })
     }
 
-    /// Ends it as Ctrl-C does, and waits for that. Returns how it ended, and its processor time in seconds.
+    /// Sends SIGINT, as Ctrl-C does, and waits for the end. Returns the exit status, and the processor time in seconds.
     ///
     /// # Errors
     /// If it does not end.
@@ -56,7 +56,7 @@ impl Running {
         Ok(())
     }
 
-    /// Waits for its end. Returns how it ended, and the processor time in seconds of it and of the programs that it has waited for.
+    /// Waits for the end. Returns the exit status, and the processor time in seconds of the program and of the children it has waited for.
     ///
     /// # Errors
     /// If it does not end within three minutes.
@@ -67,7 +67,7 @@ impl Running {
         Ok((status, children_seconds()? - before))
     }
 
-    /// What it has written so far.
+    /// The standard output so far.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -75,7 +75,7 @@ impl Running {
         Ok(fs::read_to_string(&self.output)?)
     }
 
-    /// Its messages so far.
+    /// The standard error so far.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -86,23 +86,23 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended, otherwise.
+        // Fails if it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The processor time of all programs that this one has waited for.
+/// The processor time of all child processes that this one has waited for.
 fn children_seconds() -> Outcome<f64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let times = [usage.user_time(), usage.system_time()];
     Ok(times.iter().map(|time| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6).sum())
 }
 
-/// Waits until there is an answer.
+/// Polls until `answer` returns a value.
 ///
 /// # Errors
-/// If there is none within three minutes.
+/// If there is no value within three minutes.
 pub(crate) fn wait_for<T>(what: &str, mut answer: impl FnMut() -> Outcome<Option<T>>) -> Outcome<T> {
     let began = Instant::now();
     loop {
@@ -116,10 +116,10 @@ pub(crate) fn wait_for<T>(what: &str, mut answer: impl FnMut() -> Outcome<Option
     }
 }
 
-/// The program `tracectl` of this checkout in the profile of this build, with what it has for NATS.
+/// Path of this checkout's `tracectl`, built in the same profile as this program, with NATS support.
 ///
 /// # Errors
-/// If it was not built. The message has the command.
+/// If it has not been built, with the command that builds it.
 pub fn tracectl() -> Outcome<PathBuf> {
     let (profile, option) = if cfg!(debug_assertions) { ("debug", "") } else { ("release", " --release") };
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(profile).join("tracectl");

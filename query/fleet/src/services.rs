@@ -1,4 +1,4 @@
-//! The traced program of a host: its services are threads, which play a day.
+//! The traced program of a host. Each service is a thread that plays a day.
 
 use std::fs;
 use std::path::Path;
@@ -18,10 +18,10 @@ tracepoint::define_trace! {
     /// A request was answered.
     request(id: u64, path: &str, nanos: u64, status: u16) { id: u64 = id, path: str = path, nanos: u64 = nanos, status: u16 = status }
 
-    /// A database was asked.
+    /// A database was queried.
     query(id: u64, table: &str, rows: u32, nanos: u64) { id: u64 = id, table: str = table, rows: u32 = rows, nanos: u64 = nanos }
 
-    /// A part of a job is done.
+    /// A part of a job was completed.
     item(job: u32, key: u64, bytes: u32) { job: u32 = job, key: u64 = key, bytes: u32 = bytes }
 }
 
@@ -29,19 +29,19 @@ const PATHS: [&str; 8] =
     ["/", "/login", "/cart", "/search", "/account/orders", "/static/style.css", "/static/main.js", "/api/v1/prices"];
 const TABLES: [&str; 4] = ["users", "orders", "prices", "sessions"];
 
-/// What the program of a host did, as it says itself.
+/// The services' own report.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Played {
-    /// The events that it fired.
+    /// Events fired.
     pub fired: u64,
-    /// Its processor time, in seconds.
+    /// Processor time in seconds.
     pub processor_seconds: f64,
 }
 
-/// Waits for a session, and plays a day. The identifier of the process is in the file `pid` from the begin on.
+/// Writes the process id to the file `pid`, waits for a session, and plays a day.
 ///
 /// # Errors
-/// If the agent cannot be started, the file cannot be written, or no session comes within two minutes.
+/// If the agent cannot be started, the file cannot be written, or no session starts within two minutes.
 pub fn play(day: &Day, host: u64, pid: &Path) -> Outcome<Played> {
     let _agent = Agent::start()?;
     fs::write(pid, std::process::id().to_string())?;
@@ -60,7 +60,7 @@ pub fn play(day: &Day, host: u64, pid: &Path) -> Outcome<Played> {
     Ok(Played { fired, processor_seconds: time.tv_sec as f64 + time.tv_nsec as f64 / 1e9 })
 }
 
-/// Plays the day of a service. Returns how many events it fired.
+/// Plays a service's day. Returns the number of events fired.
 fn serve(day: &Day, host: u64, service: Service) -> u64 {
     let mut random = Random::new(day.seed ^ (host << 16) ^ (service as u64 + 1));
     let (started, mut fired) = (Instant::now(), 0);
@@ -70,7 +70,7 @@ fn serve(day: &Day, host: u64, service: Service) -> u64 {
         let begin = day.played * number;
         let paced = day.paced(hour);
         for event in 0..paced {
-            // Events come in groups of one to eight, at times that the rate gives on average.
+            // Events come in groups of one to eight; the groups are spaced so that the average rate holds.
             if event == 0 || random.below(8) == 0 {
                 let due = begin + Duration::from_secs_f64(event as f64 / hour.rate);
                 sleep(due.saturating_sub(started.elapsed()));
@@ -85,7 +85,7 @@ fn serve(day: &Day, host: u64, service: Service) -> u64 {
 fn fire(service: Service, random: &mut Random, fired: &mut u64) {
     *fired += 1;
     let (a, b) = (random.number(), random.number());
-    // Times between 50 us and about 50 ms, short ones more often than long ones.
+    // Durations between 50 us and about 50 ms; short ones are more frequent.
     let nanos = 50_000 + (1_u64 << (a >> 60)) * (a % 1500);
     match service {
         Service::Web => {

@@ -1,5 +1,5 @@
-//! Three hosts in network namespaces, three `nats-server`s in a cluster, two collectors, and a store: one process is killed at a random time, and what is in
-//! the store is what the senders account for, losses included. The same without brokers. Each round has a seed.
+//! Three hosts in network namespaces, a cluster of three `nats-server`s, two collectors, and a store. One process is killed at a random time; the
+//! store must then hold what the senders account for, losses included. Repeated without brokers. Each round has a seed.
 //!
 //! ```text
 //!   host 1, 10.77.1.2 ──┐                                    ┌─▶ collector 0 ─┐
@@ -32,17 +32,17 @@ const HOSTS: u8 = 3;
 const BROKERS: Transport = Transport { brokers: 3, collectors: 2 };
 const DIRECT: Transport = Transport { brokers: 0, collectors: 2 };
 
-/// What is killed.
+/// The process to kill.
 #[derive(Clone, Copy, Debug)]
 enum Victim {
-    /// The program of the services of a host.
+    /// The services program of a host.
     Services(usize),
     Broker(usize),
     Collector(usize),
 }
 
 impl Victim {
-    /// One of all processes of the chain.
+    /// A random process of the chain.
     fn random(random: &mut Random, transport: Transport) -> Self {
         let [hosts, brokers] = [usize::from(HOSTS), transport.brokers];
         match random.below((hosts + brokers + transport.collectors) as u64) as usize {
@@ -61,7 +61,7 @@ impl Victim {
     }
 }
 
-/// A day of a chain, in which one process is killed.
+/// Plays one day of a chain, and kills one process meanwhile.
 fn round(seed: u64, transport: Transport, namespaces: &Hosts) -> Outcome<(Victim, Balance)> {
     let mut random = Random::new(seed);
     let place = tempfile::tempdir_in("/dev/shm")?;
@@ -81,7 +81,7 @@ fn round(seed: u64, transport: Transport, namespaces: &Hosts) -> Outcome<(Victim
     Ok((victim, chain.finish()?.1))
 }
 
-/// Runs over three seeds, or `TRACEPOINT_CHAINS`.
+/// Runs one round per seed: three seeds, or `TRACEPOINT_CHAINS`.
 fn balances(transport: Transport) {
     if let Err(error) = tracectl() {
         return skip(&error.to_string(), "scripts/query.sh does that");
@@ -93,7 +93,7 @@ fn balances(transport: Transport) {
     for seed in seed::campaign(count) {
         let Some(namespaces) = Hosts::new(HOSTS) else { return };
         let told = format!("TRACEPOINT_SEED={seed}");
-        // Servers and the store are in the middle, to which the hosts are linked.
+        // Servers and store run in the middle namespace, which is linked to all hosts.
         let result =
             namespaces.in_the_middle(|| round(seed, transport, &namespaces).map_err(|error| error.to_string()));
         let (victim, balance) = result.unwrap_or_else(|error| panic!("{told}: {error}"));

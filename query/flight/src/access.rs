@@ -1,4 +1,4 @@
-//! Who may query: who has the token, if there is one.
+//! Access control: clients must send the token, if there is one.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use tonic::metadata::MetadataMap;
 use tonic::service::Interceptor;
 use tonic::{Request, Status};
 
-/// Some clients write no padding.
+/// Accepts input without padding, which some clients omit.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -54,7 +54,7 @@ impl Interceptor for Access {
     }
 }
 
-/// The token that a request has.
+/// The token in the metadata of a request.
 pub(crate) fn given(metadata: &MetadataMap) -> Option<String> {
     let (kind, value) = metadata.get("authorization")?.to_str().ok()?.split_once(' ')?;
     if kind.eq_ignore_ascii_case("bearer") {

@@ -1,4 +1,4 @@
-//! Answers as streams: their schemas, with what may be missing, and their rows.
+//! Answers as streams: schemas with notes about missing data, and rows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use tracepoint_query::{Answer, Engine};
 
 use crate::error::status;
 
-/// The key in the metadata of the schema of an answer: a list in JSON of sentences about what may be missing, empty if nothing is known to be.
+/// Key in the metadata of an answer's schema: a JSON list of sentences about possibly missing data, empty if no data is known to be missing.
 pub const MISSING: &str = "tracepoint.missing";
 
-/// The columns of an answer as they are sent: texts without views, which many clients do not know.
+/// The columns of an answer as sent to clients: views of texts are replaced by plain texts, because many clients do not support views.
 pub(crate) fn columns(schema: &SchemaRef, missing: &[String]) -> SchemaRef {
     let plain = |field: &Arc<Field>| {
         let ty = match field.data_type() {
@@ -34,12 +34,12 @@ pub(crate) fn columns(schema: &SchemaRef, missing: &[String]) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, missing))
 }
 
-/// A list of texts in JSON.
+/// Formats texts as a JSON list.
 pub(crate) fn json(texts: &[String]) -> String {
     serde_json::Value::from(texts).to_string()
 }
 
-/// The rows of an answer. The permit is given back when they have been sent, or the client is gone.
+/// Streams the rows of an answer. The permit is released once all rows are sent or the client has disconnected.
 pub(crate) fn rows(
     engine: Arc<Engine>,
     answer: Answer,
@@ -47,7 +47,7 @@ pub(crate) fn rows(
     permit: OwnedSemaphorePermit,
 ) -> BoxStream<'static, Result<FlightData, Status>> {
     let columns = Arc::clone(&schema);
-    // The answer reads the files of the engine, and the permit lasts as long.
+    // Keep the engine and the permit until the end: the answer reads the engine's files.
     let batches = unfold((answer, engine, permit), move |(mut answer, engine, permit)| {
         let columns = Arc::clone(&columns);
         async move {
@@ -66,7 +66,7 @@ fn sent(batch: &RecordBatch, columns: &SchemaRef) -> Result<RecordBatch, FlightE
     Ok(RecordBatch::try_new(Arc::clone(columns), arrays.collect::<Result<_, _>>()?)?)
 }
 
-/// Batches as messages, after the schema.
+/// Encodes a schema and the batches after it as messages.
 pub(crate) fn encoded(
     schema: SchemaRef,
     batches: impl Stream<Item = Result<RecordBatch, FlightError>> + Send + 'static,

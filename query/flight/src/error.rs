@@ -1,4 +1,4 @@
-//! Why nothing is served, and what clients are told when a query fails.
+//! Errors of the server, and the statuses that clients receive for failed queries.
 
 use std::net::SocketAddr;
 
@@ -6,25 +6,25 @@ use thiserror::Error;
 use tonic::Status;
 use tracepoint_query::QueryError;
 
-/// Why nothing is served.
+/// An error that prevents serving.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// Others than this host could query the store, without a token.
+    /// The address is not loopback, and there is no token, so other hosts could query the store.
     #[error("{0} is no loopback address: whoever reaches it could read the store; give a token by `--token`")]
     Open(SocketAddr),
-    /// Nothing can be bound to the address.
+    /// The address cannot be bound.
     #[error("cannot listen on {0}: {1}")]
     Bind(SocketAddr, std::io::Error),
     /// The store or the trace cannot be opened.
     #[error(transparent)]
     Store(#[from] QueryError),
-    /// The server has failed.
+    /// The server failed.
     #[error("the server has failed: {0}")]
     Failed(#[from] tonic::transport::Error),
 }
 
-/// What a client is told of an error of a query.
+/// The gRPC status for an error of a query.
 pub(crate) fn status(error: &QueryError) -> Status {
     let text = error.to_string();
     match error {

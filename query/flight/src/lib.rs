@@ -1,10 +1,10 @@
 //! Serves queries of a store of traces by Arrow Flight SQL, for Python and BI tools.
 //!
-//! Statements only read. A query is planned when a client asks for its columns, and runs when it fetches the rows; nothing is kept between the two,
-//! because the ticket of a statement is its text. So prepared statements have no parameters, and are forgotten by nobody.
+//! Statements are read-only. A query is planned when a client asks for its columns, and runs when the client fetches the rows. The server keeps no
+//! state between the two: a statement's ticket is its text. For the same reason prepared statements take no parameters, and need not be closed.
 //!
-//! What may be missing in an answer is found out before its first row is sent. It is in the metadata of the schema, as [`MISSING`], and the
-//! same JSON is the `app_metadata` of the description of the query: clients of all languages see the one or the other.
+//! The engine determines which data may be missing from an answer before it sends the first row. The notes are in the metadata of the schema under
+//! [`MISSING`], and as the same JSON in the query's `app_metadata`: clients of all languages can read at least one of them.
 
 mod access;
 mod answers;

@@ -14,18 +14,18 @@ use crate::error::ServeError;
 use crate::service::Service;
 use crate::stores::{Opener, Stores};
 
-/// How a store is served.
+/// Options of the server.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
     /// The address to listen on; its port may be 0.
     pub bind: SocketAddr,
-    /// What clients must send. Without it, only a loopback address is served.
+    /// The secret that clients must send. Without one, only a loopback address is served.
     pub token: Option<Token>,
-    /// How many queries run at a time. Further ones wait, and are refused after a minute.
+    /// Maximum number of queries that run at the same time. Further queries wait, and are refused after a minute.
     pub queries: usize,
 }
 
-/// Serves a store until an interrupt. `ready` is called with the address when it listens.
+/// Serves a store until an interrupt. Calls `ready` with the address once the server listens.
 ///
 /// # Errors
 /// [`ServeError`].
@@ -43,7 +43,7 @@ pub async fn serve(options: ServeOptions, open: Opener, ready: impl FnOnce(Socke
     let served = Server::builder()
         .add_service(FlightServiceServer::with_interceptor(service, Access(options.token)))
         .serve_with_incoming(TcpListenerStream::new(listener));
-    // The queries that run end with their connections: a client that fetches rows for hours does not delay the end.
+    // Running queries end with their connections: a client that fetches rows for hours does not delay the shutdown.
     tokio::select! {
         served = served => Ok(served?),
         _ = tokio::signal::ctrl_c() => Ok(()),

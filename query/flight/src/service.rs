@@ -29,9 +29,9 @@ use crate::answers::{columns, encoded, json, rows};
 use crate::error::status;
 use crate::stores::Stores;
 
-/// How long a query waits for others to end.
+/// Maximum time that a query waits for a free slot.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// The catalog and the schema of all tables, which queries may name or not.
+/// The catalog and schema of all tables. Queries may omit them.
 const CATALOG: &str = "datafusion";
 const SCHEMA: &str = "public";
 /// The type of all tables.
@@ -58,17 +58,17 @@ fn info() -> Result<&'static SqlInfoData, Status> {
     INFO.as_ref().map_err(|error| Status::internal(error.as_str()))
 }
 
-/// What runs queries for clients.
+/// Runs queries for clients.
 pub(crate) struct Service {
     pub(crate) stores: Stores,
-    /// As many as queries may run.
+    /// One permit for each query that may run at the same time.
     pub(crate) slots: Arc<Semaphore>,
 }
 
 type Rows = Response<<Service as FlightService>::DoGetStream>;
 
 impl Service {
-    /// Describes a query: its columns, and what may be missing.
+    /// Describes a query: its columns, and notes about possibly missing data.
     async fn describe(&self, sql: &str, ticket: Bytes, request: Request<FlightDescriptor>) -> FlightResult {
         let engine = self.stores.engine().await.map_err(|error| status(&error))?;
         let plan = engine.describe(sql).await.map_err(|error| status(&error))?;
@@ -99,19 +99,19 @@ fn arrow(error: &ArrowError) -> Status {
     Status::internal(error.to_string())
 }
 
-/// The text of a query in a ticket.
+/// Decodes the text of a query from a ticket.
 fn text(bytes: &Bytes) -> Result<&str, Status> {
     std::str::from_utf8(bytes).map_err(|_| Status::invalid_argument("a statement is no UTF-8"))
 }
 
-/// The description of what is fetched by this ticket.
+/// The description of a result that this ticket fetches.
 fn described(schema: &Schema, ticket: Bytes, request: Request<FlightDescriptor>) -> FlightResult {
     let info = FlightInfo::new().try_with_schema(schema).map_err(|error| arrow(&error))?;
     let endpoint = FlightEndpoint::new().with_ticket(Ticket { ticket });
     Ok(Response::new(info.with_endpoint(endpoint).with_descriptor(request.into_inner())))
 }
 
-/// What is sent for one batch.
+/// A response of one batch.
 fn single(batch: Result<RecordBatch, arrow_flight::error::FlightError>, schema: SchemaRef) -> Rows {
     Response::new(encoded(schema, once(async { batch })).boxed())
 }
@@ -120,7 +120,7 @@ fn single(batch: Result<RecordBatch, arrow_flight::error::FlightError>, schema: 
 impl FlightSqlService for Service {
     type FlightService = Self;
 
-    /// A user with a password gets the token, which is its password.
+    /// Answers a login with the token: the user's password.
     async fn do_handshake(
         &self,
         request: Request<Streaming<HandshakeRequest>>,
@@ -276,6 +276,6 @@ impl FlightSqlService for Service {
         Ok(single(info.build(), schema))
     }
 
-    /// What is told of the server is fixed.
+    /// Does nothing: the information about the server is fixed.
     async fn register_sql_info(&self, _: i32, _: &SqlInfo) {}
 }

@@ -1,4 +1,4 @@
-//! The store that is served. Its files are listed again from time to time: traces come and go while it is served.
+//! The served store. Its files are listed again periodically, because traces are added and removed while it is served.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tracepoint_query::{Engine, QueryError};
 /// Opens the store.
 pub type Opener = Box<dyn Fn() -> BoxFuture<'static, Result<Engine, QueryError>> + Send + Sync>;
 
-/// After this time, the files are listed again for the next query.
+/// Maximum age of the file list; an older one is renewed for the next query.
 const FRESH: Duration = Duration::from_secs(10);
 
 pub(crate) struct Stores {
@@ -25,7 +25,7 @@ impl Stores {
         Ok(Self { open, current: Mutex::new((Instant::now(), engine)) })
     }
 
-    /// The store with the files that it had a moment ago.
+    /// An engine whose file list is at most [`FRESH`] old.
     pub(crate) async fn engine(&self) -> Result<Arc<Engine>, QueryError> {
         let mut current = self.current.lock().await;
         if current.0.elapsed() > FRESH {

@@ -3,7 +3,7 @@
 use crate::{EventKind, Field, Made, Random};
 
 impl Made {
-    /// A trace of everything, small.
+    /// A small trace that uses all features.
     pub fn random(random: &mut Random) -> Self {
         let mut kinds = Vec::new();
         for number in 0..=random.below(3) {

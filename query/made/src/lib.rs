@@ -1,4 +1,4 @@
-//! Traces that are made by hand, for tests: any schema, with losses, from a seed.
+//! Generates traces for tests from a seed: any schema, with losses.
 
 mod any_trace;
 mod made;

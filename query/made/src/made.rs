@@ -1,4 +1,4 @@
-//! The schema, and the bytes.
+//! The schema of a generated trace, and its bytes.
 
 use std::fmt::Write;
 use std::fs;
@@ -39,19 +39,19 @@ pub enum Field {
     Enum,
     /// An enumeration with labels for ranges.
     Ranges,
-    /// So many bytes.
+    /// A given number of bytes.
     Bytes(usize),
-    /// So many characters.
+    /// A given number of characters.
     Characters(usize),
-    /// So many elements of a type.
+    /// A given number of elements of a type.
     Array(Box<Field>, usize),
-    /// Elements of a type, behind their number.
+    /// A sequence: the number of elements, then the elements.
     Sequence(Box<Field>),
     /// Members, called `m0` and so on.
     Struct(Vec<Field>),
-    /// A value, or none.
+    /// An optional value.
     Optional(Box<Field>),
-    /// A value of one of five types, or none.
+    /// An optional value of one of five types.
     Any,
 }
 
@@ -85,7 +85,7 @@ impl Field {
             6 => Self::Ranges,
             7 => Self::Bytes(1 + random.below(20) as usize),
             8 => Self::Characters(1 + random.below(9) as usize),
-            // Elements of 8 bits would be bytes.
+            // Not 8-bit elements: those would be bytes.
             9 => Self::Array(Box::new(Self::Number("uint32_t", 4)), random.below(4) as usize + 1),
             10 => Self::Sequence(Box::new(Self::Number("integer { size = 64; align = 8; signed = true; }", 8))),
             11 => Self::Sequence(Box::new(Self::Number("uint8_t", 1))),
@@ -179,7 +179,7 @@ pub struct EventKind {
     pub fields: Vec<(String, Field)>,
 }
 
-/// What a made trace has.
+/// Description of a generated trace.
 #[derive(Debug)]
 pub struct Made {
     /// The UUID of the trace.
@@ -190,19 +190,19 @@ pub struct Made {
     pub session: String,
     /// The time of its first event, in nanoseconds since the epoch.
     pub begin_ns: u64,
-    /// The most nanoseconds between two events.
+    /// Maximum time between two events, in nanoseconds.
     pub step_ns: u64,
-    /// The events that it has.
+    /// The kinds of events.
     pub kinds: Vec<EventKind>,
-    /// How many streams.
+    /// Number of streams.
     pub streams: u64,
-    /// How many packets in each.
+    /// Number of packets per stream.
     pub packets: u64,
-    /// The most events in a packet.
+    /// Maximum number of events per packet.
     pub packet_events: u64,
-    /// Whether packets and events are missing.
+    /// True if packets and events are missing.
     pub loses: bool,
-    /// Whether events have contexts: the first kind one that the others do not have.
+    /// True if events have contexts. The first kind then has one that the other kinds lack.
     pub contexts: bool,
 }
 
@@ -247,7 +247,7 @@ stream {{ id = 0; packet.context := struct {{ {time64} timestamp_begin; {time64}
         text
     }
 
-    /// Writes it as a CTF directory, and returns how many events it has.
+    /// Writes the trace as a CTF directory, and returns the number of events.
     ///
     /// # Panics
     ///

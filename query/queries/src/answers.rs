@@ -1,4 +1,4 @@
-//! Compares answers of different engines.
+//! Compares the answers of different engines.
 
 use serde_json::Value;
 
@@ -7,10 +7,10 @@ use crate::Query;
 /// Rows of values: times as nanoseconds, days as texts.
 pub type Rows = Vec<Vec<Value>>;
 
-/// Checks that two answers are equal, but for the order of rows and the rounding of numbers.
+/// Checks that two answers are equal, ignoring the order of rows and rounding differences.
 ///
 /// # Panics
-/// If they are not, or if there are no rows.
+/// If they differ, or are empty.
 pub fn assert_equal(query: &Query, answer: Rows, expected: Rows) {
     let name = &query.name;
     assert!(!answer.is_empty(), "{name} has no rows");
@@ -23,7 +23,7 @@ pub fn assert_equal(query: &Query, answer: Rows, expected: Rows) {
     }
 }
 
-/// A number. Some engines have sums of 128 bits, which come as texts.
+/// Parses a number. Some engines return 128-bit sums as text.
 fn number(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.parse().ok())
 }
@@ -35,7 +35,7 @@ fn is_equal(a: &Value, b: &Value, tolerance: f64) -> bool {
     }
 }
 
-/// Rows in the order of what is no number, which is never an estimate, and then of everything.
+/// Sorts rows by their non-numeric values, which are never estimates, then by all values.
 fn sorted(mut rows: Rows) -> Rows {
     let text = |value: &Value| value.to_string().replace('"', "");
     rows.sort_by_key(|row| {

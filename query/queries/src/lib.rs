@@ -1,5 +1,5 @@
-//! Queries that have one answer, whichever engine is asked: `*.sql` beside this crate, with the stores that they are about, and the comparison of
-//! answers. Only tests depend on it.
+//! Queries with one correct answer, independent of the engine: `*.sql` in this crate, the stores that they run on, and a comparison of answers. Used
+//! by tests only.
 
 mod answers;
 pub mod processes;
@@ -13,23 +13,23 @@ pub use answers::{Rows, assert_equal};
 /// A query in the SQL of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// The name of its file, without its end.
+    /// The file name without the extension.
     pub name: String,
-    /// Its text, without the comment.
+    /// The text, without the comment.
     pub sql: String,
 }
 
 impl Query {
-    /// How far an answer may be from the exact one, as a share of it: 3 % for estimates, otherwise what rounding may do.
+    /// Maximum relative error of an answer: 3 % for estimates, otherwise the rounding error.
     pub fn tolerance(&self) -> f64 {
         if self.name.starts_with("about-") { 0.03 } else { 1e-9 }
     }
 }
 
-/// All queries, by name. A query is that of `NAME.ENGINE.sql`, where there is this file; otherwise that of `NAME.sql`.
+/// All queries by name. For each, the engine's variant `NAME.ENGINE.sql` is preferred over `NAME.sql`.
 ///
 /// # Panics
-/// If a file cannot be read, or is without a comment in its first line.
+/// If a file cannot be read, or its first line is not a comment.
 pub fn queries(engine: &str) -> Vec<Query> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
     let files = fs::read_dir(directory).expect("the directory of this crate").filter_map(Result::ok);

@@ -1,4 +1,4 @@
-//! The processes of a cluster, on the loopback address.
+//! Starts the processes of a cluster on the loopback address.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,24 +8,24 @@ use std::{fs, thread};
 
 use serde_json::Value;
 
-/// After this time, a process that was to do something has hung.
+/// A process that has not done what is expected within this time has hung.
 const HUNG: Duration = Duration::from_secs(300);
 
-/// A process, which is killed when it is dropped.
+/// A child process, killed on drop.
 ///
-/// Its functions panic if the operating system, or the process, does not do what is asked for.
+/// The functions panic if a system call fails or the process does not respond.
 pub struct Process {
     /// The process.
     pub child: Child,
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: String,
 }
 
 impl Process {
-    /// Starts a process that tells when it listens.
+    /// Starts a process that prints the address it listens on.
     ///
     /// # Panics
-    /// If it does not start, or does not tell its address.
+    /// If it does not start, or prints no address.
     pub fn start(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
         let mut line = String::new();
@@ -35,7 +35,7 @@ impl Process {
         Self { child, address }
     }
 
-    /// As by `kill -9`.
+    /// Sends SIGKILL, and waits for the end.
     ///
     /// # Panics
     /// If it cannot be killed.
@@ -52,7 +52,7 @@ impl Drop for Process {
     }
 }
 
-/// An executor, and where it keeps results.
+/// An executor, and its directory of results.
 pub struct Executor {
     /// The process.
     pub process: Process,
@@ -61,7 +61,7 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// How many files of results it has written.
+    /// Number of result files written so far.
     pub fn results(&self) -> usize {
         fn files(directory: &Path) -> usize {
             let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
@@ -81,7 +81,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a scheduler and so many executors of this program, which run so many tasks at a time each, with directories in `place`.
+    /// Starts a scheduler and `executors` executors of `program`, each with `slots` concurrent tasks. Their directories are in `place`.
     pub fn start(program: impl Fn() -> Command + 'static, place: &Path, executors: usize, slots: usize) -> Self {
         let scheduler = Process::start(program().args(["scheduler", "--bind", "127.0.0.1:0"]));
         let mut cluster = Self { program: Box::new(program), scheduler, executors: Vec::new() };
@@ -100,7 +100,7 @@ impl Cluster {
         self.executors.push(Executor { process, directory: directory.to_owned() });
     }
 
-    /// A query of a store on this cluster.
+    /// A command that queries a store on this cluster.
     pub fn query(&self, sql: &str, store: &Path) -> Command {
         let mut command = (self.program)();
         command.args(["--json", "--cluster", &self.scheduler.address, sql]).arg(store).stdin(Stdio::null());
@@ -108,10 +108,10 @@ impl Cluster {
     }
 }
 
-/// What a process has written when it has ended, which it must do in time.
+/// Waits for a process to end, and returns its output.
 ///
 /// # Panics
-/// If it does not end.
+/// If it does not end in time.
 pub fn ended(mut child: Child) -> Output {
     let since = Instant::now();
     while child.try_wait().expect("it runs").is_none() {
@@ -124,10 +124,10 @@ pub fn ended(mut child: Child) -> Output {
     child.wait_with_output().expect("it has ended")
 }
 
-/// Waits for something to happen.
+/// Waits until `happened` returns true.
 ///
 /// # Panics
-/// If it does not happen in time.
+/// If it does not within [`HUNG`].
 pub fn wait(what: &str, mut happened: impl FnMut() -> bool) {
     let since = Instant::now();
     while !happened() {
@@ -136,7 +136,7 @@ pub fn wait(what: &str, mut happened: impl FnMut() -> bool) {
     }
 }
 
-/// The rows that a query has written.
+/// Parses the rows that a query printed.
 ///
 /// # Panics
 /// If the query has failed, or has not written JSON.
@@ -149,7 +149,7 @@ pub fn rows(output: &Output) -> Vec<Vec<Value>> {
     String::from_utf8_lossy(&output.stdout).lines().map(object).collect()
 }
 
-/// What a process has written on its standard error.
+/// The standard error of a process as text.
 pub fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

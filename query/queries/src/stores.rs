@@ -1,4 +1,4 @@
-//! Stores of traces that are recorded here, and of traces that are made by hand.
+//! Stores of traces that are recorded here, and of generated traces.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ use tracepoint_made::{EventKind, Field, Made, Random};
 tracepoint::define_trace! {
     provider = "shop";
 
-    /// A request came.
+    /// A request arrived.
     asked(id: u64) { id: u64 = id }
 
     /// A request was answered.
@@ -25,12 +25,12 @@ tracepoint::define_trace! {
     }
 }
 
-/// Nanoseconds of a day.
+/// Nanoseconds per day.
 pub const DAY_NS: u64 = 86_400_000_000_000;
-/// The first day of made traces: 23 November 2026.
+/// The first day of generated traces: 23 November 2026.
 pub const FIRST_DAY_NS: u64 = 1_795_392_000_000_000_000;
 
-/// A session records all events of the process.
+/// Serialises recordings: a session records all events of the process.
 static RECORDING: Mutex<()> = Mutex::new(());
 
 /// Writes a trace into a store.
@@ -44,11 +44,11 @@ pub fn store(store: &Path, trace: &Path, row_group_rows: usize) {
     ingest(&Store::create(store).expect("a store"), &trace, options, &mut |_, _| {}).expect("it is written");
 }
 
-/// Records requests into a ring of this size. Ids are used again after 1000, each 97th request has no answer, and each 101st answer no request. Into a small
-/// ring, each thousandth answer does not fit.
+/// Records requests into a ring of `ring` bytes. Ids repeat after 1000, each 97th request has no answer, and each 101st answer no request. Each
+/// thousandth answer is too large for a small ring.
 ///
 /// # Panics
-/// If the session cannot be started, or the trace not be written.
+/// If the session cannot be started, or the trace cannot be written.
 pub fn record(trace: &Path, session: &str, ring: usize, requests: u64) {
     let _alone = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
     let session = Session::builder(session).events("shop:*").channel(Channel::discard(ring));
@@ -69,9 +69,9 @@ pub fn record(trace: &Path, session: &str, ring: usize, requests: u64) {
     session.stop().expect("it ends");
 }
 
-/// Makes a trace of events `disk:read` of one host and day, each a second after the one before it at most. Returns how many there are.
+/// Generates a trace of events `disk:read` of one host and day, at most a second apart. Returns the number of events.
 pub fn made(trace: &Path, seed: u64, host: &str, day: u64, fields: Vec<(String, Field)>) -> u64 {
-    // Seeds that differ in the lowest bit only are the same.
+    // Make the seed odd: seeds that differ in the lowest bit only give the same numbers.
     let mut random = Random(2 * seed + 1);
     let made = Made {
         uuid: std::array::from_fn(|_| random.number() as u8),
@@ -89,12 +89,12 @@ pub fn made(trace: &Path, seed: u64, host: &str, day: u64, fields: Vec<(String, 
     made.write(trace, &mut random)
 }
 
-/// A field of 32 bits without a sign.
+/// A 32-bit unsigned field.
 pub fn integer(name: &str) -> (String, Field) {
     (name.to_owned(), Field::Number("uint32_t", 4))
 }
 
-/// A store of recorded requests, of which some were lost, and of made traces of three days and two hosts, in two versions of an event.
+/// A store of recorded requests, some of them lost, and of generated traces of three days and two hosts with two versions of an event.
 pub fn shop(place: &Path) -> std::path::PathBuf {
     let target = place.join("store");
     for (session, ring, requests) in [("shop", 16 << 20, 10_000), ("lossy", 64 << 10, 20_000)] {
