@@ -1,10 +1,10 @@
-//! How long a selective query takes, one id among many events: `selective [EVENTS [ROUNDS [DIR]]]`.
+//! Measures a selective query, one id among many events: `selective [EVENTS [ROUNDS [DIR]]]`.
 //!
-//! Records EVENTS (1,000,000), half of them and a quarter of them into CTF traces in DIR (`/dev/shm`), and each trace into a store. Each round (3) asks
-//! for one event by its id: the trace and the store by our engine, with what may be missing in the answer; the same files by DuckDB; and
-//! `babeltrace2 TRACE | grep`. They take turns. The least time of the rounds counts. Of DuckDB, it is that of the query, without the start of Python;
-//! ours are without the start of a process as well. What it prints are milliseconds, each next to that of the trace, and the growth of each with twice and four times
-//! the data.
+//! Records EVENTS (1,000,000), half as many, and a quarter into CTF traces in DIR (`/dev/shm`), and writes each trace into a store. Each of ROUNDS
+//! (3) looks up one event by its id: in the trace and in the store by our engine, including the notes about missing data; in the same files by
+//! DuckDB; and by `babeltrace2 TRACE | grep`. The candidates take turns, and the shortest time of the rounds counts. DuckDB's time is that of the
+//! query alone, without the start of Python; our times exclude the start of a process as well. Prints milliseconds, the ratio of each to the time of
+//! the trace, and the growth of each time with twice and four times the data.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// The time of something that has to find one event.
+/// Runs `find`, which must find one event, and returns the time it took.
 fn timed(find: impl FnOnce() -> Outcome<usize>) -> Outcome<Duration> {
     let began = Instant::now();
     match find()? {

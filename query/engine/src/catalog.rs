@@ -18,23 +18,23 @@ use crate::table::{Events, Place};
 use stored::StoredTables;
 use traced::TracedTables;
 
-/// The table of the common columns of all events.
+/// The table with the columns that all events share.
 pub(crate) const EVENTS: &str = "events";
 /// The table of the tracer's counts.
 pub(crate) const ACCOUNT: &str = "account";
-/// The table of what is missing.
+/// The table of missing events and packets.
 pub(crate) const LOSSES: &str = "losses";
-/// The tables that are always there.
+/// The tables that always exist.
 const FIXED: [&str; 3] = [EVENTS, ACCOUNT, LOSSES];
-/// The end of the name of a table of all versions of an event.
+/// Suffix of the table that unites all versions of an event.
 pub(crate) const ALL_VERSIONS: &str = "#*";
 
-/// The name of the table of an event that is called as one of [`FIXED`].
+/// Table name of an event whose own name is one of [`FIXED`].
 fn renamed(event: &str) -> String {
     format!("event={event}")
 }
 
-/// What the tables are read from.
+/// The source of the tables.
 enum Source {
     Store(StoredTables),
     Trace(TracedTables),
@@ -67,7 +67,7 @@ impl Catalog {
         matches!(self.source, Source::Trace(_))
     }
 
-    /// The names of the tables of single events, in their order.
+    /// The names of the single-event tables in sorted order.
     fn events(&self) -> Vec<&str> {
         match &self.source {
             Source::Store(store) => store.events.keys().map(String::as_str).collect(),
@@ -82,7 +82,7 @@ impl Catalog {
         }
     }
 
-    /// The names of all tables, those of a single event first.
+    /// The names of all tables, single-event tables first.
     pub(crate) fn names(&self) -> Vec<String> {
         let events = self.events();
         let several = events.iter().filter(|name| self.versions(name).len() > 1);
@@ -90,7 +90,7 @@ impl Catalog {
         events.iter().map(ToString::to_string).chain(several).chain(FIXED.map(str::to_owned)).collect()
     }
 
-    /// The events that are called `base`, `base#2` and so on.
+    /// The events named `base`, `base#2` and so on.
     pub(crate) fn versions(&self, base: &str) -> Vec<&str> {
         let is_version = |name: &str| {
             let number = name.strip_prefix(base);
@@ -102,7 +102,7 @@ impl Catalog {
         self.events().into_iter().filter(|name| is_version(name)).collect()
     }
 
-    /// The events whose rows a table of this name has, if there is such a table.
+    /// The events in the table with this name, if there is one.
     fn events_of(&self, name: &str) -> Option<Events> {
         let known = |name: &str| self.has_event(name).then(|| Events::These(vec![name.to_owned()]));
         let versions = || {
@@ -116,7 +116,7 @@ impl Catalog {
         }
     }
 
-    /// That there is no table of this name.
+    /// An error about an unknown table name, with suggestions.
     pub(crate) fn unknown(&self, name: &str) -> QueryError {
         let names = self.names();
         QueryError::UnknownTable { name: name.to_owned(), nearest: nearest(name, names.iter().map(String::as_str)) }
@@ -126,7 +126,7 @@ impl Catalog {
         self.events_of(name).is_some()
     }
 
-    /// A table, if there is one of this name.
+    /// The table with this name, if there is one.
     pub(crate) async fn table(
         &self,
         state: &SessionState,
@@ -139,7 +139,7 @@ impl Catalog {
         }))
     }
 
-    /// The last day of a trace whose account is in the partition of `day`; `None` if it is not known, as that of a trace in chunks.
+    /// The last day of a trace whose account is in the partition of `day`; `None` if unknown, as for a trace in chunks.
     pub(crate) async fn last_day(&self, trace: &str, day: Option<i32>) -> Option<i32> {
         match &self.source {
             Source::Store(store) => crate::stored_file::day(&store.last_day(trace).await?),

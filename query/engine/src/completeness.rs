@@ -1,7 +1,7 @@
-//! What may be missing in an answer: losses, and accounts that are not final, in the times and partitions that a query reads.
+//! Determines what may be missing from an answer: losses, and accounts that are not final, within the times and partitions that a query reads.
 //!
-//! A loss is a row with a range of times. It counts if the filters of a table could be true of an event in that range, as a file is read if
-//! they could be true of one of its rows: the decision is the same code. So it follows filters of any form.
+//! A loss is a row with a time range. It counts if a table's filters could be true for an event within the range. Files are pruned by the same code:
+//! a file is read if the filters could be true for one of its rows. So filters of any form are supported.
 
 mod losses;
 mod rows;
@@ -27,7 +27,7 @@ use crate::trace::TraceTable;
 use losses::Lost;
 use rows::Rows;
 
-/// A table of events that a query reads, and the filters on it.
+/// A table of events that a query reads, with its filters.
 pub(crate) struct Read {
     /// The name of the table.
     table: String,
@@ -59,11 +59,11 @@ pub(crate) fn reads(state: &dyn Session, plan: &LogicalPlan) -> Result<Vec<Read>
     Ok(reads)
 }
 
-/// A range of times of a stream or trace, about which something is said.
+/// A time range of a stream or trace, together with its place.
 struct Span {
-    /// The first and the last day; NULL: not known.
+    /// The first and last day; NULL if unknown.
     days: (ScalarValue, ScalarValue),
-    /// The first and the last time; NULL: not known.
+    /// The first and last time; NULL if unknown.
     times: (ScalarValue, ScalarValue),
     host: Option<String>,
     session: Option<String>,
@@ -71,7 +71,7 @@ struct Span {
 }
 
 impl Read {
-    /// For each range, whether rows in it could be part of what is read.
+    /// Returns for each range whether it could contain rows that this table scan reads.
     fn may_match(&self, spans: &[Span]) -> datafusion::common::Result<Vec<bool>> {
         let mut ranges = Ranges::new(spans.len());
         let text = |text: Option<&str>| {
@@ -86,7 +86,7 @@ impl Read {
         Ok(ranges.may_match(self.predicate.as_ref(), &self.schema))
     }
 
-    /// Whether rows of the table may be in the channels in which these events are.
+    /// Returns whether channels with these events may contain rows of the table.
     fn has_any(&self, events: Option<&HashSet<String>>) -> bool {
         match (&self.events, events) {
             (Events::All, _) | (_, None) => true,
@@ -96,7 +96,7 @@ impl Read {
     }
 }
 
-/// The events of each channel of each trace: by the first two parts of the names of streams.
+/// The events in each channel of each trace. Keys are the first two parts of stream names.
 type Channels = HashMap<String, HashSet<String>>;
 
 async fn channels(planner: &Planner) -> Result<Channels, QueryError> {
@@ -113,17 +113,17 @@ async fn channels(planner: &Planner) -> Result<Channels, QueryError> {
     Ok(found)
 }
 
-/// What may be missing in an answer.
+/// Data that may be missing from an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Missing {
-    /// Sentences about it; none if nothing is known to be missing.
+    /// A sentence for each kind of missing data; empty if no data is known to be missing.
     pub notes: Vec<String>,
-    /// How many parts of the traces are damaged, of those that the query may have needed.
+    /// Number of damaged parts in the traces that the query may have needed.
     pub damage: u64,
 }
 
-/// What may be missing in what was read.
+/// Determines what may be missing from the tables read.
 pub(crate) async fn missing(planner: &Planner, reads: &[Read]) -> Result<Missing, QueryError> {
     if reads.is_empty() {
         return Ok(Missing::default());
@@ -143,7 +143,7 @@ pub(crate) async fn missing(planner: &Planner, reads: &[Read]) -> Result<Missing
     Ok(Missing { notes: of_losses.into_iter().chain(of_traces).collect(), damage: lost.damage })
 }
 
-/// The tables that were read, as text.
+/// Formats the names of the tables read.
 fn tables(reads: &[Read]) -> String {
     let mut names: Vec<_> = reads.iter().map(|read| read.table.as_str()).collect();
     names.sort_unstable();
@@ -155,7 +155,7 @@ fn tables(reads: &[Read]) -> String {
     }
 }
 
-/// The first and the last time of a range of days.
+/// The first and last time within a range of days.
 fn times_of_days(first: Option<i32>, last: Option<i32>) -> (ScalarValue, ScalarValue) {
     (times_of(first).0, times_of(last).1)
 }

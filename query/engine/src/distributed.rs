@@ -1,8 +1,8 @@
-//! Queries that other processes run: who runs them, and the tables of a plan as bytes.
+//! Queries executed by other processes: the [`Runner`] interface, and the serialisation of a plan's tables.
 //!
-//! A plan names its files itself, with their places in full, and the packets of a trace. So nothing but the client lists a store or looks for packets:
-//! all processes see the same, and what the client says is missing is about that. Before a plan is sent, each table in it is reduced to the files or the
-//! packets that it needs.
+//! A plan contains the full paths of its files, and the packets of a trace that it reads. Only the client lists stores and searches for packets, so
+//! all processes see the same data, and the client's notes about missing data apply to it. Before a plan is sent, each table in it is reduced to the
+//! files or packets that it needs.
 
 use std::sync::Arc;
 
@@ -28,20 +28,20 @@ pub use encoding::{decode_table, encode_table};
 /// Runs planned queries in other processes.
 #[async_trait]
 pub trait Runner: std::fmt::Debug + Send + Sync {
-    /// The state by which queries are planned, with this environment.
+    /// The session state for planning queries, with this runtime environment.
     fn state(&self, runtime: Arc<RuntimeEnv>) -> SessionState;
 
-    /// Runs an optimized plan, all of whose tables [`encode_table`] can encode. The rows may come from one stream only.
+    /// Runs an optimized plan; [`encode_table`] must be able to encode all of its tables. The rows may arrive in a single stream.
     ///
     /// # Errors
-    /// [`QueryError::Failed`], with what mends it; and those of the plan.
+    /// [`QueryError::Failed`], with the remedy; and the errors of the plan.
     async fn run(&self, plan: LogicalPlan) -> Result<SendableRecordBatchStream, QueryError>;
 
-    /// Ends the query that was begun last, if it runs.
+    /// Cancels the query started last, if it is still running.
     async fn cancel(&self);
 }
 
-/// Whether a plan reads tables, and is one that can be sent.
+/// Returns whether a plan reads tables and can be sent to other processes.
 pub(crate) fn is_sent(plan: &LogicalPlan) -> Result<bool, QueryError> {
     let (mut reads, mut can_be_sent) = (false, true);
     plan.apply_with_subqueries(|node| {
@@ -53,7 +53,7 @@ pub(crate) fn is_sent(plan: &LogicalPlan) -> Result<bool, QueryError> {
                 reads |= is_ours;
                 can_be_sent &= is_ours;
             }
-            // The encoding of plans has no columns of a relation without rows.
+            // The serialised form of a plan omits the columns of a relation without rows.
             LogicalPlan::EmptyRelation(relation) => can_be_sent &= relation.schema.fields().is_empty(),
             LogicalPlan::Explain(_) | LogicalPlan::DescribeTable(_) => can_be_sent = false,
             _ => {}
@@ -63,7 +63,7 @@ pub(crate) fn is_sent(plan: &LogicalPlan) -> Result<bool, QueryError> {
     Ok(reads && can_be_sent)
 }
 
-/// The same plan, whose tables have only the files or packets that it needs. Reads the headers of the packets of a trace.
+/// Reduces each table of a plan to the files or packets that it needs. Reads the packet headers of a trace.
 pub(crate) fn reduced(state: &dyn Session, plan: LogicalPlan) -> Result<LogicalPlan, QueryError> {
     let reduced = plan.transform_up_with_subqueries(|node| {
         let LogicalPlan::TableScan(mut scan) = node else { return Ok(Transformed::no(node)) };

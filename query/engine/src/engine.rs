@@ -1,4 +1,4 @@
-//! Opens a store, and runs queries.
+//! Opens stores and traces, and runs queries.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,23 +28,23 @@ use crate::error::QueryError;
 use crate::planner::Planner;
 use crate::table::Place;
 
-/// The file that says that a directory is a store.
+/// The file that marks a directory as a store.
 const IDENTITY: &str = ".tracepoint/store.json";
-/// The format and its version that are read.
+/// The supported format, and its version.
 const FORMAT: (&str, u32) = ("tracepoint-parquet", 1);
-/// The place of the files in `DataFusion`'s registry of object stores.
+/// The URL of the files in `DataFusion`'s registry of object stores.
 const URL: &str = "tracepoint://store";
 
-/// What a query may use.
+/// Options of an engine.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EngineOptions {
-    /// The bytes of memory of each query for what is sorted, grouped and joined; beyond that, it is spilled to the directory for temporary files. What is
-    /// read and decoded at a time comes on top: a few row groups.
+    /// Memory in bytes of each query for sorting, grouping and joining. A query that needs more spills to the directory for temporary files. The data
+    /// read and decoded at a time, a few row groups, come on top.
     pub memory: usize,
-    /// How many threads' worth of work a query is divided into.
+    /// Maximum number of threads that a query is divided among.
     pub parallelism: usize,
-    /// Who runs queries, if it is not this process. What may be missing in an answer is found out by this process in any case.
+    /// Runs the queries, if set, in place of this process. This process determines the missing data in any case.
     pub runner: Option<Arc<dyn Runner>>,
 }
 
@@ -63,9 +63,9 @@ struct Identity {
     version: u32,
 }
 
-/// A store or a trace that is open for queries.
+/// An open store or trace, ready for queries.
 ///
-/// The files are listed when it is opened: what is written later is not seen.
+/// The files are listed when it is opened: data written later is not visible.
 pub struct Engine {
     planner: Planner,
     memory: usize,
@@ -78,21 +78,21 @@ pub struct Engine {
 pub struct TableColumns {
     /// The name of the table.
     pub name: String,
-    /// Its columns, those of partitions last.
+    /// Its columns, partition columns last.
     pub columns: SchemaRef,
 }
 
-/// What an answer would be like.
+/// The description of an answer, without its rows.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Description {
     /// The columns of the answer.
     pub columns: SchemaRef,
-    /// What may be missing in it: as of [`Engine::missing`].
+    /// Data that may be missing from it, as in [`Engine::missing`].
     pub missing: Missing,
 }
 
-/// The rows of an answer, which are computed as they are read.
+/// The rows of an answer, computed as they are read.
 pub struct Answer {
     stream: SendableRecordBatchStream,
     reads: Vec<Read>,
@@ -102,7 +102,7 @@ impl Engine {
     /// Opens a store in a local directory.
     ///
     /// # Errors
-    /// [`QueryError::NotAStore`], or that files cannot be listed.
+    /// [`QueryError::NotAStore`]; an error if files cannot be listed.
     pub async fn open(directory: &Path, options: EngineOptions) -> Result<Self, QueryError> {
         let location = directory.display().to_string();
         let objects = LocalFileSystem::new_with_prefix(directory)
@@ -116,10 +116,10 @@ impl Engine {
         Self::open_objects(Arc::new(objects), place, &location, options).await
     }
 
-    /// Opens a store whose files have this prefix in an object store. Other processes find that by its URL, such as `s3://BUCKET`.
+    /// Opens a store whose files have the prefix `prefix` in an object store. Other processes find the object store by `url`, such as `s3://BUCKET`.
     ///
     /// # Errors
-    /// As of [`Self::open`].
+    /// The same as for [`Self::open`].
     pub async fn open_in(
         objects: Arc<dyn ObjectStore>,
         url: &str,
@@ -145,10 +145,10 @@ impl Engine {
         Ok(Self { planner: Planner { context, catalog }, memory: options.memory, runner: options.runner })
     }
 
-    /// Opens what is at a path: a store in a directory, or a trace.
+    /// Opens the store or trace at a path.
     ///
     /// # Errors
-    /// [`QueryError::NeitherStoreNorTrace`]; those of [`open`](Self::open) and [`open_trace`](Self::open_trace).
+    /// [`QueryError::NeitherStoreNorTrace`]; the errors of [`open`](Self::open) and [`open_trace`](Self::open_trace).
     pub async fn open_any(path: &Path, options: EngineOptions) -> Result<Self, QueryError> {
         if path.join(IDENTITY).exists() {
             return Self::open(path, options).await;
@@ -161,10 +161,10 @@ impl Engine {
         }
     }
 
-    /// Opens a trace, which has the same tables as a store that has only this trace: a directory with a trace or with several, or a dt file.
+    /// Opens a trace: a directory with one trace or several, or a dt file. The tables are the same as in a store that contains only this trace.
     ///
-    /// Queries read its packets: those that may have what is asked for by their times and streams. An event that was not recorded is a table
-    /// without rows, if the metadata declares it.
+    /// Queries read the packets whose times and streams may match. An event that the metadata declares but that was not recorded is a table
+    /// without rows.
     ///
     /// # Errors
     /// [`QueryError::Trace`].
@@ -173,23 +173,23 @@ impl Engine {
         Ok(Self { planner: Planner { context, catalog }, memory: options.memory, runner: options.runner })
     }
 
-    /// Whether it is a trace, and not a store.
+    /// True for a trace, false for a store.
     pub fn is_of_trace(&self) -> bool {
         self.planner.catalog.is_of_trace()
     }
 
-    /// All tables and their columns, but for those of all versions of an event where a column has types that have no common one. Reads the description of
-    /// one file of each kind of event.
+    /// All tables and their columns. Omits the table of all versions of an event if a column has types without a common supertype. Reads the metadata
+    /// of one file per kind of event.
     ///
     /// # Errors
-    /// That a file cannot be read.
+    /// If a file cannot be read.
     pub async fn tables(&self) -> Result<Vec<TableColumns>, QueryError> {
         let Planner { context, catalog } = &self.planner;
         let (state, mut tables) = (context.state(), Vec::new());
         for name in catalog.names() {
             match catalog.table(&state, &name).await.map_err(QueryError::from) {
                 Ok(Some(table)) => tables.push(TableColumns { name, columns: table.schema() }),
-                // A query of it says which column it is.
+                // A query of this table reports the column at fault.
                 Err(QueryError::Invalid { .. }) if name.ends_with(ALL_VERSIONS) => {}
                 other => _ = other?,
             }
@@ -197,10 +197,10 @@ impl Engine {
         Ok(tables)
     }
 
-    /// Plans a query and begins to run it. Only queries are run: no statement changes the store or reads other files.
+    /// Plans a query and starts it. Only queries are accepted: no statement changes the store or reads other files.
     ///
     /// # Errors
-    /// [`QueryError::UnknownTable`], [`QueryError::Invalid`]; that a file cannot be read.
+    /// [`QueryError::UnknownTable`], [`QueryError::Invalid`]; an error if a file cannot be read.
     pub async fn query(&self, sql: &str) -> Result<Answer, QueryError> {
         let plan = self.planner.plan(sql).await?;
         let state = self.planner.context.state();
@@ -216,17 +216,17 @@ impl Engine {
         Ok(Answer { stream, reads })
     }
 
-    /// The state for one query: what others use does not count.
+    /// A session state whose memory pool belongs to one query alone.
     fn with_own_memory(&self, state: SessionState) -> Result<SessionState, QueryError> {
         let runtime = RuntimeEnvBuilder::from_runtime_env(state.runtime_env());
         let runtime = runtime.with_memory_pool(Arc::new(FairSpillPool::new(self.memory))).build_arc()?;
         Ok(SessionStateBuilder::new_from_existing(state).with_runtime_env(runtime).build())
     }
 
-    /// Plans a query, and does not run it. Reads the tables `losses` and `account`.
+    /// Plans a query without running it. Reads the tables `losses` and `account`.
     ///
     /// # Errors
-    /// As of [`Self::query`].
+    /// The same as for [`Self::query`].
     pub async fn describe(&self, sql: &str) -> Result<Description, QueryError> {
         let plan = self.planner.plan(sql).await?;
         let state = self.planner.context.state();
@@ -235,19 +235,19 @@ impl Engine {
         Ok(Description { columns, missing: completeness::missing(&self.planner, &reads).await? })
     }
 
-    /// What may be missing in an answer: events that were lost in the times and partitions that the query reads, damage there, and traces whose
+    /// Determines what may be missing from an answer: events lost in the times and partitions that the query reads, damage there, and traces whose
     /// counts are not final. Reads the tables `losses` and `account`.
     ///
     /// # Errors
-    /// That a file cannot be read.
+    /// If a file cannot be read.
     pub fn missing<'a>(&'a self, answer: &'a Answer) -> impl Future<Output = Result<Missing, QueryError>> + Send + 'a {
-        // Of the answer, only this goes to another thread: its stream cannot be shared.
+        // Borrow only the reads of the answer: its stream is not `Sync`, and the future must be `Send`.
         let reads = &answer.reads;
         async move { completeness::missing(&self.planner, reads).await }
     }
 }
 
-/// A session of `DataFusion`.
+/// Creates a session of `DataFusion`.
 fn context(options: &EngineOptions) -> Result<SessionContext, QueryError> {
     let pool = Arc::new(FairSpillPool::new(options.memory));
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc()?;
@@ -283,7 +283,7 @@ impl Answer {
     /// The next rows; `None` at the end.
     ///
     /// # Errors
-    /// That a file cannot be read, that memory does not suffice, or that a value cannot be computed.
+    /// If a file cannot be read, the memory does not suffice, or a value cannot be computed.
     pub async fn next(&mut self) -> Result<Option<RecordBatch>, QueryError> {
         Ok(self.stream.try_next().await?)
     }

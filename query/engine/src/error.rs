@@ -1,4 +1,4 @@
-//! Why a query could not be answered.
+//! Errors of queries.
 
 use std::error::Error;
 use std::fmt;
@@ -8,7 +8,7 @@ use datafusion::object_store;
 use datafusion::sql::sqlparser::parser::ParserError;
 use tracepoint_tables::TablesError;
 
-/// A place in the text of a query; both numbers begin with 1.
+/// A position in the text of a query. Line and column count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// The line.
@@ -23,16 +23,16 @@ impl fmt::Display for Position {
     }
 }
 
-/// Why a query could not be answered.
+/// An error of a query.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// The directory or prefix has no store that can be read.
+    /// The directory or prefix has no readable store.
     #[error("{location} is not a store: {reason}; `tracectl export --parquet STORE TRACE` makes one")]
     NotAStore {
         /// The path or the URL.
         location: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// The path has neither a store nor a trace.
@@ -43,7 +43,7 @@ pub enum QueryError {
     NeitherStoreNorTrace {
         /// The path.
         location: String,
-        /// What is there.
+        /// The contents found there.
         reason: String,
     },
     /// The query names a table that the store or the trace does not have.
@@ -51,18 +51,18 @@ pub enum QueryError {
     UnknownTable {
         /// The name.
         name: String,
-        /// The names that are most like it.
+        /// The most similar names.
         nearest: Vec<String>,
     },
     /// The query is not valid.
     #[error("{message}{}", position.map(|position| position.to_string()).unwrap_or_default())]
     Invalid {
-        /// What is wrong with it, and what to write instead where that is known.
+        /// The fault, and a correction if one is known.
         message: String,
-        /// Where.
+        /// The position of the fault.
         position: Option<Position>,
     },
-    /// A query needs more memory than it may have, and what needs it cannot be spilled to the disk.
+    /// The query exceeds its memory in an operation that cannot spill to disk.
     #[error(
         "the query needs more memory than it may have, for what cannot be spilled to the disk: {0}; allow more by `--memory`"
     )]
@@ -73,7 +73,7 @@ pub enum QueryError {
     /// A file was removed while the query ran.
     #[error("{0} was removed while the query ran, by `compact` or `retain`: repeat the query")]
     Removed(String),
-    /// A file cannot be read, or the query failed otherwise.
+    /// A file cannot be read, or the query failed for another reason.
     #[error("{0}")]
     Failed(String),
 }
@@ -92,7 +92,7 @@ impl QueryError {
         Self::Invalid { message: message.into(), position: None }
     }
 
-    /// An error of `DataFusion` that came while a query was planned or run.
+    /// Converts an error that `DataFusion` returned while planning or running a query.
     pub(crate) fn of(error: &DataFusionError) -> Self {
         let diagnostic = error.diagnostic();
         let start = diagnostic.and_then(|diagnostic| diagnostic.span).map(|span| span.start);
@@ -118,7 +118,7 @@ impl QueryError {
         }
     }
 
-    /// An error of the parser, which has the position in its text.
+    /// Converts an error of the parser, taking the position from its text.
     fn of_parser(error: &ParserError) -> Self {
         let (ParserError::ParserError(text) | ParserError::TokenizerError(text)) = error else {
             return Self::invalid(error.to_string());
@@ -141,7 +141,7 @@ impl QueryError {
     }
 }
 
-/// The error of the object store that is the reason, which may be wrapped in errors of Parquet and Arrow.
+/// Finds the error of the object store that caused an error. It may be wrapped in errors of Parquet and Arrow.
 fn object_error(error: &DataFusionError) -> Option<&object_store::Error> {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = next {

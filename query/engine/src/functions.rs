@@ -1,6 +1,6 @@
-//! The table functions for traces, which are expanded into the queries that they stand for before a query is planned.
+//! Table functions for traces. Calls are expanded into the queries that they stand for before planning.
 //!
-//! So the optimizer sees the tables in them: it skips files and columns as in any other query.
+//! The optimizer therefore sees the tables, and prunes files and columns as in any other query.
 
 mod arguments;
 mod latency;
@@ -36,7 +36,7 @@ struct Expander<'a> {
 }
 
 impl Expander<'_> {
-    /// The query that a call stands for; `None` if it is no function of ours.
+    /// Expands a call into its query; `None` if the function is not one of ours.
     fn query(&self, name: &ObjectName, arguments: &Arguments) -> Result<Option<String>, QueryError> {
         match &*name.to_string().to_lowercase() {
             latency::NAME => latency::query(arguments, self.catalog).map(Some),
@@ -72,7 +72,7 @@ impl VisitorMut for Expander<'_> {
     }
 }
 
-/// The syntax tree of an expansion.
+/// Parses the text of an expansion.
 fn parsed(text: &str) -> Result<Box<Query>, QueryError> {
     let statements = Parser::parse_sql(&GenericDialect {}, text);
     match statements.map(|statements| statements.into_iter().next()) {
@@ -82,12 +82,12 @@ fn parsed(text: &str) -> Result<Box<Query>, QueryError> {
     }
 }
 
-/// A name as an identifier of SQL.
+/// Formats a name as an SQL identifier.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A text as a literal of SQL.
+/// Formats a text as an SQL literal.
 fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }

@@ -1,8 +1,8 @@
 //! Queries a store of traces by SQL.
 //!
-//! [`Engine`] opens a store in the layout of `docs/parquet.md`, in a local directory or in any object store, or a trace, and plans and runs queries by
-//! `DataFusion`. Each event is a table that is called by its name; `events` has the common columns of all of them, `account` and `losses` are
-//! the tables of what is missing. `docs/query.md` describes the tables, the functions for traces, and the memory that a query takes.
+//! [`Engine`] opens a store in the layout of `docs/parquet.md`, in a local directory or any object store, or a trace; `DataFusion` plans and runs the
+//! queries. Each event is a table with the event's name; `events` has the columns that all events share, and `account` and `losses` describe missing
+//! data. `docs/query.md` describes the tables, the functions for traces, and the memory that a query needs.
 //!
 //! ```no_run
 //! use tracepoint_query::{Engine, EngineOptions};

@@ -1,16 +1,16 @@
-//! The names that are most like a name that there is not.
+//! Suggests known names similar to an unknown one.
 
-/// How many names are suggested.
+/// Maximum number of suggestions.
 const SUGGESTED: usize = 3;
-/// The least similarity of a suggestion, from 0 to 1.
+/// Minimum similarity of a suggestion, from 0 to 1.
 const ALIKE: f64 = 0.5;
 
-/// The names that are most like this one, ignoring case; the most similar first.
+/// Known names similar to `name`, ignoring case, in descending order of similarity.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let wanted = name.to_lowercase();
     let similarity = |other: &str| {
         let other = other.to_lowercase();
-        // The part behind the provider alone is a usual mistake, and far from the whole name by edits.
+        // Omitting the provider is a common mistake, and its edit distance is large.
         let is_part = other.rsplit(':').next() == Some(&wanted);
         if is_part { 1.0 } else { strsim::normalized_damerau_levenshtein(&wanted, &other) }
     };

@@ -1,4 +1,4 @@
-//! Plans queries: expands the functions for traces, and registers the tables that a query names.
+//! Plans queries: expands the functions for traces, and registers the tables that a query refers to.
 
 use datafusion::common::{DataFusionError, TableReference};
 use datafusion::logical_expr::LogicalPlan;
@@ -10,14 +10,14 @@ use crate::catalog::Catalog;
 use crate::error::{Position, QueryError};
 use crate::functions;
 
-/// A session of `DataFusion`, and the tables of a store.
+/// A session of `DataFusion`, and the tables of a store or trace.
 pub(crate) struct Planner {
     pub(crate) context: SessionContext,
     pub(crate) catalog: Catalog,
 }
 
 impl Planner {
-    /// Plans a query, which neither changes anything nor reads other files.
+    /// Plans a query. Statements that change data or read other files are refused.
     pub(crate) async fn plan(&self, sql: &str) -> Result<LogicalPlan, QueryError> {
         let state = self.context.state();
         let dialect = state.config_options().sql_parser.dialect;
@@ -47,20 +47,20 @@ impl Planner {
             return Ok(());
         }
         let state = self.context.state();
-        // Programs that list catalogs and schemas write their names before that of a table.
+        // Tools that list catalogs and schemas qualify table names with them.
         let names = &state.config_options().catalog;
         let is_ours = reference.schema().is_none_or(|schema| schema == names.default_schema)
             && reference.catalog().is_none_or(|catalog| catalog == names.default_catalog);
         let table = if is_ours { self.catalog.table(&state, name).await? } else { None };
         let Some(table) = table else { return Err(self.catalog.unknown(&reference.to_string())) };
         match self.context.register_table(known.clone(), table) {
-            // Another query has registered it meanwhile.
+            // Another query has registered the table meanwhile.
             Err(error) if !self.context.table_exist(known)? => Err(error.into()),
             _ => Ok(()),
         }
     }
 
-    /// An error of the parser. That the name of an event is not quoted is the usual one, and what it says does not tell.
+    /// Explains an error of the parser. The most frequent cause is an event name without quotes, which the parser's message does not mention.
     fn explained(&self, sql: &str, error: &DataFusionError) -> QueryError {
         let QueryError::Invalid { mut message, position } = QueryError::of(error) else { return QueryError::of(error) };
         let is_bare =
@@ -68,12 +68,12 @@ impl Planner {
         if let Some(name) = self.catalog.names().iter().find(|name| is_bare(name)) {
             message = format!("{message}; write the names of events in double quotes: \"{name}\"");
         }
-        // The parser has no position for the end of the text.
+        // The parser reports no position for the end of the text.
         QueryError::Invalid { message, position: position.or(Some(end(sql))) }
     }
 }
 
-/// Whether a statement only reads.
+/// Returns whether a statement only reads.
 fn is_query(statement: &Statement) -> bool {
     match statement {
         Statement::Statement(statement) => {
@@ -84,7 +84,7 @@ fn is_query(statement: &Statement) -> bool {
     }
 }
 
-/// The position of the end of a text.
+/// The position after the last character of a text.
 fn end(text: &str) -> Position {
     let last = text.rsplit('\n').next().unwrap_or_default();
     Position { line: text.matches('\n').count() as u64 + 1, column: last.chars().count() as u64 + 1 }

@@ -1,4 +1,4 @@
-//! Which files, or rows that stand for a range of times, a predicate cannot be true of: by the least and greatest values of columns.
+//! Prunes files, or rows that stand for a time range: finds those that no row can match, by the minima and maxima of columns.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use datafusion::common::{Column, ScalarValue};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 
-/// The least and greatest values of columns, for each of a number of files or rows. NULL: not known.
+/// Minima and maxima of columns for a number of files or rows. NULL means unknown.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
     count: usize,
@@ -22,7 +22,7 @@ impl Ranges {
         Self { count, columns: HashMap::new() }
     }
 
-    /// Adds the values of a column, which has this type in the table.
+    /// Adds the ranges of a column. Values are cast to the column's type in the table.
     pub(crate) fn add(
         &mut self,
         schema: &SchemaRef,
@@ -41,7 +41,7 @@ impl Ranges {
         Ok(())
     }
 
-    /// For each file or row, whether the predicate may be true of it. All, if the predicate cannot be decided by ranges.
+    /// Returns for each file or row whether the predicate may be true for it: true for all if ranges cannot decide the predicate.
     pub(crate) fn may_match(&self, predicate: Option<&Arc<dyn PhysicalExpr>>, schema: &SchemaRef) -> Vec<bool> {
         let all = || vec![true; self.count];
         let Some(predicate) = predicate else { return all() };

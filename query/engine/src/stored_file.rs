@@ -1,4 +1,4 @@
-//! The files of a store: which table each belongs to and which values of partitions it has, both by its path.
+//! The files of a store. The path of a file determines its table and its partition values.
 
 use std::str::FromStr;
 
@@ -9,7 +9,7 @@ use datafusion::object_store::ObjectMeta;
 use datafusion::object_store::path::Path;
 use tracepoint_tables::names::{is_cut, value_of};
 
-/// A key of the partitions of a store.
+/// A partition key of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     Day,
@@ -37,7 +37,7 @@ impl FromStr for Key {
     }
 }
 
-/// The values of the directories that a file is in; `None` is NULL.
+/// The partition values in the path of a file; `None` is NULL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Partition {
     /// Days since the epoch.
@@ -45,7 +45,7 @@ pub(crate) struct Partition {
     pub(crate) host: Option<String>,
     pub(crate) session: Option<String>,
     pub(crate) event: Option<String>,
-    /// The name of the directory of the host is cut: `host` is not the value of the column.
+    /// True if the directory name of the host is truncated: `host` then differs from the value of the column.
     pub(crate) is_host_cut: bool,
 }
 
@@ -70,12 +70,12 @@ impl Partition {
     }
 }
 
-/// A day as a number, of `2026-11-23`.
+/// Parses a day such as `2026-11-23` into days since the epoch.
 pub(crate) fn day(text: &str) -> Option<i32> {
     Date32Type::parse(text)
 }
 
-/// Which tables a file has rows of.
+/// The table family of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     Events,
@@ -90,7 +90,7 @@ pub(crate) struct StoredFile {
     pub(crate) partition: Partition,
 }
 
-/// The family and the partition of an object, if it is a file of one of the tables.
+/// Parses the path of an object into family and partition; `None` if it is not a file of one of the tables.
 pub(crate) fn parse(path: &Path) -> Option<(Family, Partition)> {
     let parts: Vec<_> = path.parts().collect();
     let (name, directories) = parts.split_last()?;

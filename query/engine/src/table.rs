@@ -1,4 +1,4 @@
-//! A table of a store: files with the same columns, of which a query reads those whose partitions it needs.
+//! A table of a store: files with the same columns. A query reads the files whose partitions may match.
 
 use std::sync::Arc;
 
@@ -23,24 +23,24 @@ use serde::{Deserialize, Serialize};
 use crate::pruning::Ranges;
 use crate::stored_file::{Key, StoredFile};
 
-/// Nanoseconds in a day.
+/// Nanoseconds per day.
 pub(crate) const DAY_NS: i64 = 86_400_000_000_000;
 
-/// The events of which a table has rows.
+/// The events in a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Events {
     All,
-    /// Those of these names.
+    /// The events with these names.
     These(Vec<String>),
-    /// None: it is the account, or the losses.
+    /// No events: the account, or the losses.
     None,
 }
 
-/// The partitions of what is no event.
+/// Partition keys of the tables without events.
 const PLACE: [Key; 3] = [Key::Day, Key::Host, Key::Session];
 
 impl Events {
-    /// The columns of partitions of a table with these events. That of one event does not repeat its name.
+    /// Partition columns of a table with these events. The table of a single event omits the column `event`.
     pub(crate) fn keys(&self) -> &'static [Key] {
         const ALL: [Key; 3] = [Key::Day, Key::Session, Key::Event];
         match self {
@@ -51,7 +51,7 @@ impl Events {
     }
 }
 
-/// The columns of a table, those of its partitions last.
+/// Appends partition columns to the columns of a table.
 pub(crate) fn with_keys(columns: SchemaRef, keys: &[Key]) -> TableSchema {
     let field = |key: &Key| {
         let ty = if *key == Key::Day { DataType::Date32 } else { DataType::Utf8 };
@@ -60,7 +60,7 @@ pub(crate) fn with_keys(columns: SchemaRef, keys: &[Key]) -> TableSchema {
     TableSchema::builder(columns).with_table_partition_cols(keys.iter().map(field).collect::<Vec<_>>()).build()
 }
 
-/// A predicate of all filters, on these columns.
+/// The conjunction of all filters as a predicate on these columns.
 pub(crate) fn predicate(
     state: &dyn Session,
     schema: SchemaRef,
@@ -71,12 +71,12 @@ pub(crate) fn predicate(
     filter.map(|filter| state.create_physical_expr(filter, &schema)).transpose()
 }
 
-/// Where other processes find the files of a store.
+/// The location of a store, valid in other processes as well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Place {
-    /// The URL of an object store: `file:///`, or `s3://BUCKET`.
+    /// The URL of the object store: `file:///`, or `s3://BUCKET`.
     pub(crate) url: String,
-    /// The path of the store in it.
+    /// The path of the store within the object store.
     pub(crate) prefix: String,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct Place {
 pub(crate) struct StoreTable {
     events: Events,
     files: Arc<Vec<StoredFile>>,
-    /// Where this process finds the files.
+    /// The registered URL of the files in this process.
     url: ObjectStoreUrl,
     place: Place,
     schema: TableSchema,
@@ -93,7 +93,7 @@ pub(crate) struct StoreTable {
 }
 
 impl StoreTable {
-    /// A table of files with these columns, and the values of `keys` as further columns.
+    /// Creates a table of files with these columns. The partition values of `keys` become further columns.
     pub(crate) fn new(
         events: Events,
         files: Arc<Vec<StoredFile>>,
@@ -106,7 +106,7 @@ impl StoreTable {
         Self { events, files, url: url.clone(), place: place.clone(), schema, keys: keys.to_vec() }
     }
 
-    /// The same table with those files only for which the predicate may be true.
+    /// The same table, reduced to the files that may have rows for which the predicate is true.
     pub(crate) fn reduced(&self, predicate: Option<&Arc<dyn PhysicalExpr>>) -> datafusion::common::Result<Self> {
         let may_match = self.may_match(predicate)?;
         let files = self.files.iter().zip(may_match).filter(|(_, may_match)| *may_match).map(|(file, _)| file.clone());
@@ -136,7 +136,7 @@ impl StoreTable {
         &self.events
     }
 
-    /// For each file, whether it may have rows for which the predicate is true.
+    /// Returns for each file whether it may have rows for which the predicate is true.
     fn may_match(&self, predicate: Option<&Arc<dyn PhysicalExpr>>) -> datafusion::common::Result<Vec<bool>> {
         let schema = self.schema();
         let mut ranges = Ranges::new(self.files.len());
@@ -167,7 +167,7 @@ impl StoreTable {
     }
 }
 
-/// The first and the last time of a day, in nanoseconds since the epoch.
+/// The first and last nanosecond of a day since the epoch.
 pub(crate) fn times_of(day: Option<i32>) -> (ScalarValue, ScalarValue) {
     let begin = day.and_then(|day| i64::from(day).checked_mul(DAY_NS));
     let end = begin.and_then(|begin| begin.checked_add(DAY_NS - 1));
@@ -194,13 +194,13 @@ impl TableProvider for StoreTable {
     ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
         let files = self.files(predicate(state, self.schema(), filters)?.as_ref())?;
         if files.is_empty() {
-            // A scan of no files has no partition, which those who run a part of a plan do not know how to join.
+            // A scan without files has no partition, and the executors of a partial plan cannot join that.
             let schema = project_schema(&self.schema(), projection)?;
             return Ok(Arc::new(EmptyExec::new(schema)));
         }
         let groups = FileGroup::new(files).split_files(state.config().target_partitions());
         let format = ParquetFormat::new().with_options(state.default_table_options().parquet);
-        // The optimizer hands the filters to the source, which skips row groups and pages by them.
+        // The optimizer passes the filters to the source, which prunes row groups and pages with them.
         let scan = FileScanConfigBuilder::new(self.url.clone(), format.file_source(self.schema.clone()))
             .with_file_groups(groups)
             .with_projection_indices(projection.cloned())?

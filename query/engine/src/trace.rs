@@ -1,4 +1,4 @@
-//! Tables of a trace, which are read from its packets.
+//! Tables of a trace, read from its packets.
 
 mod described;
 mod exec;
@@ -50,7 +50,7 @@ impl TraceTable {
         &self.events
     }
 
-    /// The same table for another process, with those packets only that may have what the filters want. Reads the headers of packets.
+    /// The same table for another process, reduced to the packets that may match the filters. Reads packet headers.
     pub(crate) fn reduced(
         &self,
         state: &dyn Session,
@@ -113,7 +113,7 @@ impl TableProvider for TraceTable {
         limit: Option<usize>,
     ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
         let wanted = self.wanted(state, projection, filters)?;
-        // The headers of packets are read.
+        // Run in a blocking task, because it reads packet headers.
         let found =
             tokio::task::spawn_blocking(move || Packets::find(&wanted).map(|packets| (packets, wanted.columns)));
         let (packets, columns) = found.await.map_err(|error| DataFusionError::External(Box::new(error)))??;

@@ -1,4 +1,4 @@
-//! Prints how long a query takes on a cluster of 1 and 2 executors, and embedded, with 1, 2 and 4 times the data. All are on this machine, so that
+//! Measures a query on a cluster of one and two executors, and embedded, with 1, 2 and 4 times the data. All processes run on this machine, so the
 //! executors share its processors; each runs one task at a time.
 //!
 //! `cargo bench --manifest-path query/Cargo.toml -p tracectl-query --bench cluster`, and `-- REQUESTS` for another number of requests than a million.
@@ -10,12 +10,12 @@ use tracepoint_queries::processes::Cluster;
 use tracepoint_queries::stores;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tracectl-query");
-/// It reads three columns of all answers, groups them, and sorts what is found.
+/// Reads three columns of all answers, groups the rows, and sorts the groups.
 const SQL: &str = "SELECT path, id % 1000 AS part, count(*) AS requests, avg(nanos) AS mean, max(nanos) AS longest, stddev(nanos) AS deviation
     FROM \"shop:answered\" GROUP BY 1, 2 ORDER BY mean DESC";
-/// The requests of a trace, each of which is two events.
+/// Requests per trace. Each request is two events.
 const PART: u64 = 250_000;
-/// Of so many runs, the shortest counts.
+/// Number of runs. The shortest one counts.
 const RUNS: usize = 3;
 
 fn shortest(mut command: impl FnMut() -> Command) -> Duration {

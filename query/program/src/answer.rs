@@ -1,5 +1,5 @@
 //! Writes the rows of an answer to the standard output. Text of a trace must not control the user's terminal: control characters are escaped
-//! in tables and in JSON, and in CSV if it goes to a terminal.
+//! in tables and in JSON, and in CSV on a terminal.
 
 mod texts;
 
@@ -15,10 +15,10 @@ use tracepoint_query::arrow::util::pretty::pretty_format_batches;
 
 use crate::output;
 
-/// How many rows a table has at most: all of its rows are in memory, because the widths of its columns depend on them.
+/// Maximum number of rows in a table. All rows are held in memory, because column widths depend on them.
 const TABLE_ROWS: usize = 1000;
 
-/// How rows are written.
+/// Output format of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Table,
@@ -26,11 +26,11 @@ pub(crate) enum Format {
     Csv { guards_formulas: bool },
 }
 
-/// The rows of an answer.
+/// Writes the rows of an answer.
 pub(crate) struct AnswerWriter {
     format: Format,
     schema: SchemaRef,
-    /// The rows of a table.
+    /// Rows of a table, kept until the end.
     rows: Vec<RecordBatch>,
     row_count: usize,
     has_header: bool,
@@ -41,7 +41,7 @@ impl AnswerWriter {
         Self { format, schema, rows: Vec::new(), row_count: 0, has_header: false }
     }
 
-    /// Writes rows, or keeps them for a table, and tells whether it takes more of them.
+    /// Writes rows, or keeps them for a table. Returns `Break` if no more rows are accepted.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> io::Result<ControlFlow<()>> {
         match self.format {
             Format::Table => {
@@ -93,7 +93,7 @@ fn as_table(rows: &[RecordBatch]) -> Result<String, ArrowError> {
     Ok(pretty_format_batches(&cells)?.to_string())
 }
 
-/// A line for each row.
+/// Formats one line per row.
 fn as_json(batch: &RecordBatch) -> Result<String, ArrowError> {
     let mut writer = WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(Vec::new());
     writer.write(batch)?;

@@ -12,15 +12,15 @@ use tracepoint_cluster::{ClusterError, ExecutorOptions, SchedulerOptions, run_ex
 use crate::output;
 use crate::{Outcome, VerbResult};
 
-/// The stack of a thread: plans are trees, which are planned by recursion.
+/// Stack size of a thread. Plans are trees, and planning recurses over them.
 const STACK: usize = 16 << 20;
 
 /// Runs the scheduler of a cluster, until an interrupt
 ///
-/// Queries with `--cluster` go to it, and it hands their tasks to its executors. There is no authentication and no encryption: anyone who can
-/// connect can run queries, and read what the executors can read. So it listens on the loopback address, if no other is given; bind it to a
-/// network that only the machines of the cluster reach. It writes its address on the standard output when it listens, and what happens on the
-/// standard error, more with `RUST_LOG=info`.
+/// Runs queries started with `--cluster` by distributing their tasks to its executors. Access is neither authenticated nor encrypted: anyone who can
+/// connect can run queries, and read everything that the executors can read. The default address is therefore loopback; use `--bind` only with a
+/// network that is restricted to the machines of the cluster. Prints its address to the standard output once it listens, and logs to the standard
+/// error, in more detail with `RUST_LOG=info`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -41,10 +41,10 @@ impl Scheduler {
 
 /// Runs an executor of a cluster, until an interrupt
 ///
-/// It runs tasks of queries, and keeps their results until others have read them. A store in a directory must be at the same path on the hosts of
-/// all executors; for one in S3, credentials are in the environment. There is no authentication: anyone who can connect to its two ports can run queries,
-/// and read what it can read. Bind it to a network that only the machines of the cluster reach. It writes its address on the standard output, and what happens on the
-/// standard error, more with `RUST_LOG=info`.
+/// Runs tasks of queries, and keeps their results until other executors have read them. A store in a directory must be at the same path on the hosts
+/// of all executors; for a store in S3, each needs the credentials in its environment. Access is not authenticated: anyone who can connect to its two
+/// ports can run queries, and read everything that it can read. Bind it to a network that is restricted to the machines of the cluster. Prints its
+/// address to the standard output, and logs to the standard error, in more detail with `RUST_LOG=info`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -54,19 +54,19 @@ pub(crate) struct Executor {
     /// The scheduler
     #[arg(long, value_name = "HOST:PORT")]
     scheduler: String,
-    /// The address to listen on; the next port, too. 0: free ports
+    /// The address to listen on; the next port is used as well. 0: free ports
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
     bind: SocketAddr,
-    /// The name or address that the others reach it at, if it is not that of `--bind`
+    /// The name or address announced to the other processes, if it differs from `--bind`
     #[arg(long, value_name = "HOST")]
     advertise: Option<String>,
-    /// How many tasks it runs at a time: as many as there are processors, if this is not given
+    /// Maximum number of tasks at a time; by default the number of processors
     #[arg(long, value_name = "N")]
     slots: Option<usize>,
-    /// The memory for what is sorted, grouped and joined by all tasks together; beyond it, files are used
+    /// The memory for sorting, grouping and joining, shared by all tasks; beyond it, files are used
     #[arg(long, value_name = "SIZE", default_value = "2GiB")]
     memory: ByteSize,
-    /// Where intermediate results are kept, in a directory of their own; TMPDIR, if this is not given
+    /// The parent of its directory for intermediate results; by default TMPDIR
     #[arg(long, value_name = "PATH")]
     directory: Option<PathBuf>,
 }
@@ -91,13 +91,13 @@ impl Executor {
     }
 }
 
-/// Tells that a process can be reached.
+/// Reports the address of a process that is ready.
 fn listening(address: SocketAddr) {
-    // A failed write is ignored: whoever started it does not want to know.
+    // Ignore a failed write: the parent process has closed the pipe.
     _ = output::line(&format!("listening on {address}"));
 }
 
-/// Runs a process of a cluster, with warnings of what it is built from on the standard error.
+/// Runs a process of a cluster, and logs warnings of its dependencies to the standard error.
 fn serve(process: impl Future<Output = Result<(), ClusterError>>) -> VerbResult {
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build()?;

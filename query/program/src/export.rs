@@ -13,8 +13,8 @@ use crate::{Outcome, VerbResult};
 
 /// Writes traces into a store of Parquet files
 ///
-/// A trace is in the store as a whole or not at all, and once: it is refused if it is there already. Losses and the account are tables beside
-/// the events. `tracectl export --parquet STORE PATH` is the same.
+/// A trace is stored completely or not at all, and only once: if the store has it already, it is refused. Losses and the account become tables next
+/// to the events. Equivalent to `tracectl export --parquet STORE PATH`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,10 +26,10 @@ pub(crate) struct Export {
     /// A store, or a directory that is empty or does not exist; or `s3://BUCKET/PREFIX`, with credentials in the environment
     #[arg(value_name = "STORE")]
     store: PathBuf,
-    /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged
+    /// A directory with one CTF trace or several below it, or a dt file. Several paths are merged
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Write one JSON object about what was written: `output`, `events`, `lost_events`, `damage`, `parts`, `bytes`, …
+    /// Write one JSON object with counts: `output`, `events`, `lost_events`, `damage`, `parts`, `bytes`, …
     #[arg(long)]
     json: bool,
 }

@@ -1,7 +1,7 @@
-//! `tracectl-query`: writes traces into a store of Parquet files, keeps it, and queries it. `tracectl query` and `tracectl export --parquet`
-//! run it.
+//! `tracectl-query`: writes traces into a store of Parquet files, maintains the store, and queries it. `tracectl query` and
+//! `tracectl export --parquet` run this program.
 //!
-//! It is a program of its own because what it is built from is large. Exit codes are those of `tracectl`.
+//! It is a separate program because its dependencies are large. Its exit codes are the same as `tracectl`'s.
 
 mod answer;
 #[cfg(feature = "cluster")]
@@ -19,14 +19,14 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
-/// How long the end of a query that was interrupted is waited for.
+/// Maximum time to wait for an interrupted query to end.
 const END: Duration = Duration::from_secs(1);
 
-/// Queries a store of traces, or a trace, by SQL; writes traces into a store, and keeps it
+/// Queries a store of traces, or a trace, by SQL; writes and maintains stores
 ///
-/// A store is a directory of Parquet files: each event is a table with its name, in double quotes; `events` has the common columns of all, and
-/// `account` and `losses` tell what is missing. A trace has the same tables. `tracectl query` runs this program. docs/query.md has the tables and functions, and
-/// docs/parquet.md the layout of a store.
+/// A store is a directory of Parquet files. Each event is a table; its name must be in double quotes. `events` has the columns that all events share;
+/// `account` and `losses` describe missing data. A trace has the same tables. `tracectl query` runs this program. docs/query.md describes the tables
+/// and functions, and docs/parquet.md the layout of a store.
 #[derive(Debug, Parser)]
 #[command(
     name = "tracectl-query",
@@ -71,7 +71,7 @@ enum Verb {
     Executor(cluster::Executor),
 }
 
-/// How a verb ended.
+/// The outcome of a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Success,

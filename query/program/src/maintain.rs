@@ -9,10 +9,10 @@ use tracepoint_store::{Compacted, Retained, Retention, Store, compact, retain};
 use crate::output::{self, counted};
 use crate::{Outcome, VerbResult};
 
-/// Makes few large files of many small ones
+/// Merges small files into few large ones
 ///
-/// In each partition, files that are smaller than the target are replaced by files of about that size, with the same rows. A query that runs
-/// meanwhile may see rows of one partition twice.
+/// In each partition, replaces files that are smaller than the target by files of about that size with the same rows. A query that runs meanwhile may
+/// see rows of one partition twice.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -22,7 +22,7 @@ pub(crate) struct Compact {
     /// The store: a directory, or `s3://BUCKET/PREFIX`
     #[arg(value_name = "STORE")]
     store: PathBuf,
-    /// The size of files that stay as they are, such as 32MiB
+    /// Files of at least this size stay unchanged, such as 32MiB
     #[arg(long, value_name = "SIZE", default_value = "128MiB")]
     target: ByteSize,
     /// Write one JSON object: `partitions`, `files_before`, `files_after`, `bytes_before`, `bytes_after`
@@ -48,7 +48,7 @@ impl Compact {
 
 /// Removes the oldest days
 ///
-/// Days are those of UTC, and are removed with their events, losses and accounts. Events without a time are in no day, and stay.
+/// A day is a UTC day. Its events, losses and accounts are removed together. Events without a time belong to no day, and stay.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("retention").required(true), after_help = "\
 Examples:
@@ -58,10 +58,10 @@ pub(crate) struct Retain {
     /// The store: a directory, or `s3://BUCKET/PREFIX`
     #[arg(value_name = "STORE")]
     store: PathBuf,
-    /// Keep today and N days before it
+    /// Keep today and the N days before it
     #[arg(long, value_name = "N", group = "retention")]
     days: Option<u32>,
-    /// Keep the newest days that take at most so much together, and at least one: 500GiB
+    /// Keep the newest days whose total size does not exceed this, and at least one day: 500GiB
     #[arg(long, value_name = "SIZE", group = "retention")]
     size: Option<ByteSize>,
     /// Write one JSON object: `removed_days`, `removed_files`, `removed_bytes`, `bytes`

@@ -1,4 +1,4 @@
-//! Data on the standard output, messages and progress on the standard error.
+//! Writes data to the standard output, messages and progress to the standard error.
 
 use std::io::{self, IsTerminal, Write, stderr, stdout};
 
@@ -7,7 +7,7 @@ use tracepoint_reader::text::escape_controls;
 
 /// Prints a message, with control characters escaped.
 pub(crate) fn message(kind: &str, text: &str) {
-    // A failed write to the standard error is ignored: there is no other place to report it.
+    // Ignore a failed write to the standard error: there is no other place to report it.
     _ = writeln!(stderr(), "{kind}: {}", in_line(text));
 }
 
@@ -26,18 +26,18 @@ pub(crate) fn json(object: &impl Serialize) -> io::Result<()> {
     writeln!(stdout(), "{}", tracepoint_reader::json::to_string(object)?)
 }
 
-/// Prints lines of data unchanged, but without control characters on a terminal.
+/// Prints lines of data unchanged, except that control characters are escaped on a terminal.
 pub(crate) fn data(lines: &str) -> io::Result<()> {
     let is_terminal = stdout().is_terminal();
     stdout().write_all(if is_terminal { escape_controls(lines, &['\n', '\t']) } else { lines.into() }.as_bytes())
 }
 
-/// A number and its noun.
+/// Formats a count with its noun.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A share of work, if the standard error is a terminal; removed on drop.
+/// Progress in percent, shown if the standard error is a terminal. Removed on drop.
 pub(crate) struct Progress {
     is_shown: bool,
     percent: u64,

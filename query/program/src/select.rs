@@ -16,15 +16,16 @@ use crate::answer::{AnswerWriter, Format};
 use crate::{END, Outcome, VerbResult};
 use crate::{output, place};
 
-/// A query, and how its answer is written.
+/// A query, and the format of its answer.
 #[derive(Debug, Args)]
 pub(crate) struct Select {
-    /// A query; names of events are in double quotes
+    /// A query; event names must be in double quotes
     #[arg(value_name = "SQL", requires = "store")]
     #[cfg_attr(feature = "flight", arg(required_unless_present_any = ["tables", "serve"]))]
     #[cfg_attr(not(feature = "flight"), arg(required_unless_present = "tables"))]
     sql: Option<String>,
-    /// A store, or a trace: a directory with one or several, or a dt file; or a store as `s3://BUCKET/PREFIX`, with credentials in the environment
+    /// A store, or a trace: a directory with one trace or several, or a dt file; or a store as `s3://BUCKET/PREFIX`, with credentials in the
+    /// environment
     #[arg(value_name = "PATH")]
     store: Option<PathBuf>,
     /// List the tables of a store or a trace, and their columns
@@ -36,18 +37,18 @@ pub(crate) struct Select {
     /// Write CSV, with a header
     #[arg(long, conflicts_with = "json")]
     csv: bool,
-    /// With `--csv`, put `'` in front of texts that a spreadsheet would take for formulas
+    /// With `--csv`, put `'` in front of texts that a spreadsheet would interpret as formulas
     #[arg(long, requires = "csv")]
     guard_formulas: bool,
-    /// Run the query on the cluster of a scheduler, of which `tracectl query scheduler` tells
+    /// Run the query on the cluster of this scheduler; see `tracectl query scheduler`
     #[cfg(feature = "cluster")]
     #[arg(long, value_name = "HOST:PORT")]
     cluster: Option<String>,
-    /// How many tasks each step of a query on a cluster is divided into, at most
+    /// Maximum number of tasks per step of a query on a cluster
     #[cfg(feature = "cluster")]
     #[arg(long, value_name = "N", default_value_t = 16, requires = "cluster")]
     tasks: usize,
-    /// The memory for what is sorted, grouped and joined; beyond it, files in TMPDIR are used
+    /// The memory for sorting, grouping and joining; beyond it, files in TMPDIR are used
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     memory: ByteSize,
     #[cfg(feature = "flight")]
@@ -55,7 +56,7 @@ pub(crate) struct Select {
     serve: crate::serve::Serve,
 }
 
-/// As of a verb, from a thread of the runtime.
+/// The result of a verb, from a thread of the runtime.
 type SelectResult<T = Outcome> = Result<T, Box<dyn Error + Send + Sync>>;
 
 impl Select {
@@ -64,15 +65,15 @@ impl Select {
         if self.serve.is_given() {
             return self.serve.run(self.memory);
         }
-        // A store in S3 has connections of its own, and is used until the query ends.
+        // A store in S3 has connections of its own: keep it until the query ends.
         let remote = place::remote(self.tables.as_ref().or(self.store.as_ref()))?;
         let objects = remote.as_ref().and_then(Store::objects);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let outcome = runtime.block_on(self.interruptible(objects));
-        // The files that a query has spilled are removed when its tasks end.
+        // Wait for the tasks: the spill files of a query are removed when its tasks end.
         runtime.shutdown_timeout(END);
         match outcome {
-            // The reader has what it wanted, as `head` does.
+            // The reader has closed the pipe, as `head` does.
             Err(error) if is_closed_pipe(&*error) => Ok(Outcome::Success),
             outcome => Ok(outcome.map_err(|error| -> Box<dyn Error> { error })?),
         }
@@ -81,7 +82,7 @@ impl Select {
     async fn interruptible(self, objects: Option<Objects>) -> SelectResult {
         let runner = self.runner().await?;
         let cancelled = runner.clone();
-        // In a task of its own, so that a write that blocks does not delay the interrupt.
+        // Run in a separate task, so that a blocking write does not delay the interrupt.
         let query = tokio::spawn(async move { self.select(objects, runner).await });
         tokio::select! {
             outcome = query => outcome?,
@@ -95,7 +96,7 @@ impl Select {
         }
     }
 
-    /// Who runs the query, if it is not this process.
+    /// The runner of the query, if it runs in other processes.
     async fn runner(&self) -> SelectResult<Option<Arc<dyn Runner>>> {
         #[cfg(feature = "cluster")]
         if let Some(scheduler) = &self.cluster {
@@ -136,7 +137,7 @@ impl Select {
             _ => Format::Table,
         };
         let written = write(&mut answer, format).await;
-        // What is missing is told of the rows that were written, too, if there is no reader for more of them.
+        // Report missing data for the rows already written, even if the reader has stopped.
         let mut is_damaged = false;
         let is_read = match &written {
             Ok(()) => true,
@@ -147,7 +148,7 @@ impl Select {
             missing.notes.iter().for_each(|note| output::message("note", note));
             is_damaged = missing.damage > 0 && engine.is_of_trace();
         }
-        // Of a store, it was told when the trace was written into it.
+        // The damage in a store was reported when the trace was written into it.
         written.map(|()| if is_damaged { Outcome::Incomplete } else { Outcome::Success })
     }
 

@@ -13,17 +13,17 @@ use tracepoint_store::Store;
 
 use crate::{END, Outcome, VerbResult, output, place};
 
-/// How a store is served.
+/// Options of the server.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// Serve queries of a store or a trace by Arrow Flight SQL, until an interrupt. An address that is not loopback needs a token
     #[arg(id = "serve", long = "serve", num_args = 2, value_names = ["ADDRESS:PORT", "PATH"], conflicts_with_all = ["sql", "store", "tables", "json", "csv"])]
     #[cfg_attr(feature = "cluster", arg(conflicts_with = "cluster"))]
     address_and_path: Option<Vec<PathBuf>>,
-    /// What clients of --serve must send: as `authorization: Bearer TOKEN`, or as the password of any user
+    /// The token that clients of --serve must send: as `authorization: Bearer TOKEN`, or as the password of any user
     #[arg(long, value_name = "TOKEN", env = "TRACECTL_QUERY_TOKEN", hide_env_values = true)]
     token: Option<String>,
-    /// How many queries --serve runs at a time, each with the memory of --memory; more wait
+    /// Maximum number of queries that --serve runs at a time, each with the memory of --memory; more wait
     #[arg(long, value_name = "N", default_value_t = 4, requires = "serve")]
     queries: usize,
 }
@@ -38,11 +38,11 @@ impl Serve {
         let bind = address.to_str().and_then(|address| address.parse::<SocketAddr>().ok());
         let bind = bind.ok_or_else(|| format!("{}: not ADDRESS:PORT, such as 127.0.0.1:50060", address.display()))?;
         let options = ServeOptions { bind, token: self.token.clone().map(Token::new), queries: self.queries };
-        // A store in S3 has connections of its own, and is used until the end.
+        // A store in S3 has connections of its own: keep it until the end.
         let remote = place::remote(Some(store))?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let served = runtime.block_on(serve(options, opener(store, remote.as_ref(), memory), |address| {
-            // A failed write is ignored: whoever started it does not want to know.
+            // Ignore a failed write: the parent process has closed the pipe.
             _ = output::line(&format!("listening on {address}"));
         }));
         runtime.shutdown_timeout(END);

@@ -1,4 +1,4 @@
-//! The columns of tables that do not depend on what is in them.
+//! Table columns that do not depend on the contents of a store.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use datafusion::common::plan_datafusion_err;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 
-/// The columns of all of these events, by their names.
+/// The union of the columns of these events, matched by name.
 pub(super) fn union<'a>(
     events: impl IntoIterator<Item = (&'a str, SchemaRef)>,
 ) -> datafusion::common::Result<SchemaRef> {
@@ -39,7 +39,7 @@ fn schema<const N: usize>(columns: [(&str, DataType); N]) -> SchemaRef {
     Arc::new(Schema::new(columns.map(|(name, ty)| Field::new(name, ty, true)).to_vec()))
 }
 
-/// The columns that all events have.
+/// The columns that all events share.
 pub(super) fn common_columns() -> SchemaRef {
     schema([
         ("ts", time_type()),
@@ -79,13 +79,13 @@ pub(super) fn losses_columns() -> SchemaRef {
     ])
 }
 
-/// These columns, with views of texts and bytes only if the session wants them.
+/// Replaces view types of texts and bytes by plain types, unless the session wants views.
 pub(super) fn as_wanted(state: &SessionState, columns: SchemaRef) -> SchemaRef {
     let has_views = state.config_options().execution.parquet.schema_force_view_types;
     if has_views { columns } else { without_views(&columns) }
 }
 
-/// The same columns, without views of texts and bytes: batches that go from process to process carry the buffers of views as a whole.
+/// Replaces view types of texts and bytes by plain types: a batch sent to another process would carry the complete buffers of its views.
 fn without_views(schema: &SchemaRef) -> SchemaRef {
     let plain = |field: &FieldRef| match field.data_type() {
         DataType::Utf8View => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),

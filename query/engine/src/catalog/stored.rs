@@ -24,7 +24,7 @@ pub(super) struct StoredTables {
     objects: Arc<dyn ObjectStore>,
     url: ObjectStoreUrl,
     place: Place,
-    /// By the names of their tables.
+    /// Files by table name.
     pub(super) events: BTreeMap<String, FileList>,
     account: FileList,
     losses: FileList,
@@ -63,14 +63,14 @@ impl StoredTables {
         Ok(Self { objects, url, place, events, account, losses })
     }
 
-    /// The last day of a trace that is stored as a whole, as text.
+    /// The last day of a trace, as text, if the complete trace is in the store.
     pub(super) async fn last_day(&self, trace: &str) -> Option<String> {
         let path = path::Path::from_iter([".tracepoint", "traces", trace]);
         let day = self.objects.get(&path).await.ok()?.bytes().await.ok()?;
         Some(std::str::from_utf8(&day).ok()?.to_owned())
     }
 
-    /// A table of these events, with its columns, which are read from a file of each kind of event.
+    /// A table of these events. Its columns are read from one file per kind of event.
     pub(super) async fn table(
         &self,
         state: &SessionState,
@@ -94,11 +94,11 @@ impl StoredTables {
         Ok(StoreTable::new(events, files, &self.url, &self.place, as_wanted(state, columns), keys))
     }
 
-    /// The columns of all of these events, by their names.
+    /// The union of the columns of these events, matched by name.
     async fn columns_of(&self, state: &SessionState, names: &[String]) -> datafusion::common::Result<SchemaRef> {
         let mut columns = Vec::new();
         for name in names {
-            // All files of an event have the same columns. The newest is the last that `retain` removes.
+            // All files of an event have the same columns; `retain` removes the newest file last.
             let Some(newest) = self.events[name].last() else { continue };
             let format = ParquetFormat::new();
             let schema = format.infer_schema(state, &self.objects, std::slice::from_ref(&newest.object)).await?;

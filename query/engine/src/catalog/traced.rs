@@ -1,4 +1,4 @@
-//! The tables of a trace, which are read from its packets.
+//! The tables of a trace, read from its packets.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,12 +17,12 @@ use crate::trace::TraceTable;
 /// The tables of a trace.
 pub(super) struct TracedTables {
     pub(super) tables: Arc<TraceTables>,
-    /// The names of events in the trace, by the names of their tables.
+    /// Names of events in the trace, by table name.
     pub(super) events: BTreeMap<String, String>,
 }
 
 impl TracedTables {
-    /// Opens a trace. Blocks.
+    /// Opens a trace. This blocks.
     pub(super) fn open(path: &Path) -> Result<Self, TablesError> {
         let tables = Arc::new(TraceTables::open(path)?);
         let table = |name: &str| if FIXED.contains(&name) { super::renamed(name) } else { name.to_owned() };
@@ -52,7 +52,7 @@ impl TracedTables {
         Ok(TraceTable::new(Arc::clone(&self.tables), name == ACCOUNT, events, names, &columns))
     }
 
-    /// The columns of all of these events, by their names, of the types that readers of Parquet have.
+    /// The union of the columns of these events, matched by name, with the types that Parquet readers return.
     fn columns_of(&self, names: &[String]) -> datafusion::common::Result<SchemaRef> {
         let columns: BTreeMap<_, _> = self.tables.events().collect();
         let of_event = |name: &'_ String| {

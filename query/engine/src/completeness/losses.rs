@@ -1,4 +1,4 @@
-//! The losses in what a query reads.
+//! Losses in the data that a query reads.
 
 use datafusion::common::ScalarValue;
 
@@ -7,14 +7,14 @@ use super::{Channels, Read, Span};
 use crate::error::QueryError;
 use crate::planner::Planner;
 
-/// What was lost.
+/// Counts of losses.
 #[derive(Debug, Default)]
 pub(super) struct Lost {
-    /// The events, as far as their number is known.
+    /// Lost events, as far as their number is known.
     events: u64,
-    /// Losses of events and packets whose number of events is not known.
+    /// Number of losses with an unknown number of events.
     unknown: u64,
-    /// Parts of traces that are damaged.
+    /// Number of damaged parts of traces.
     pub(super) damage: u64,
 }
 
@@ -46,7 +46,7 @@ impl Lost {
         }
     }
 
-    /// A sentence about it, if anything was lost.
+    /// Describes the losses in a sentence; `None` if nothing was lost.
     pub(super) fn sentence(&self, tables: &str) -> Option<String> {
         let Self { events, unknown, damage } = *self;
         let counted = |count: u64, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
@@ -68,12 +68,12 @@ impl Lost {
     }
 }
 
-/// The time of a loss, and what is known of its place.
+/// The time range of a loss, and its place as far as known.
 fn span(batch: &Batch, row: usize) -> Span {
     let time = |name| batch.time(name, row);
     let (from, to) = (time("from_ts"), time("to_ts"));
     let as_time = |time| ScalarValue::TimestampNanosecond(time, Some("UTC".into()));
-    // The day of its partition is that of its end.
+    // The partition's day is the day of the end.
     let first = from.and_then(|from| i32::try_from(from.div_euclid(crate::table::DAY_NS)).ok());
     Span {
         days: (ScalarValue::Date32(first), ScalarValue::Date32(batch.day("day", row))),
@@ -84,7 +84,7 @@ fn span(batch: &Batch, row: usize) -> Span {
     }
 }
 
-/// The events in the channel of a loss, if that is known.
+/// The events in the channel of a loss, if known.
 fn events_of<'a>(span: &Span, channels: &'a Channels) -> Option<&'a std::collections::HashSet<String>> {
     let stream = span.stream.as_deref()?;
     channels.get(stream.rsplit_once('/')?.0)

@@ -1,4 +1,4 @@
-//! Rows of a query that the engine makes for itself.
+//! Rows of the engine's own queries.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Rows {
     }
 }
 
-/// Some rows, whose columns are texts, 64-bit numbers, days and times only.
+/// A batch whose columns are texts, 64-bit numbers, days and times only.
 pub(super) struct Batch(RecordBatch);
 
 impl Batch {
@@ -54,7 +54,7 @@ impl Batch {
         self.0.num_rows()
     }
 
-    /// A column, if it is not NULL in this row.
+    /// The column, if its value is not NULL in this row.
     fn column(&self, name: &str, row: usize) -> Option<&ArrayRef> {
         self.0.column_by_name(name).filter(|column| column.is_valid(row))
     }

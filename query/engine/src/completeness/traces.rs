@@ -1,4 +1,4 @@
-//! The traces in what a query reads whose counts are not final: of sessions that go on, and of programs that were killed.
+//! Traces whose counts are not final, because the session is still running or the program was killed.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::{Channels, Read, Span, times_of_days};
 use crate::error::QueryError;
 use crate::planner::Planner;
 
-/// The number of such traces that may have events of what was read.
+/// Number of such traces that may have events in the data read.
 pub(super) async fn not_final(planner: &Planner, reads: &[Read], channels: &Channels) -> Result<u64, QueryError> {
     let sql = "SELECT trace, day, host, session FROM account WHERE scope = 'trace' AND what = 'complete' AND count = 0";
     let (mut rows, mut open) = (Rows::of(planner, sql).await?, HashSet::new());

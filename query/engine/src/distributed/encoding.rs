@@ -1,4 +1,4 @@
-//! A table as bytes: the place of its store, and its files relative to that; or which packets of a trace it has. Its columns are those of the plan.
+//! Serialises a table: the location of its store and relative paths of its files, or the packets of a trace. The columns come with the plan.
 
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -16,7 +16,7 @@ use crate::stored_file::{Key, StoredFile, parse};
 use crate::table::{Events, Place, StoreTable};
 use crate::trace::DescribedTable;
 
-/// The version of the encoding. Processes of other versions refuse the table.
+/// Version of the encoding. A process with another version refuses the table.
 const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
@@ -36,12 +36,12 @@ enum Table {
 #[derive(Serialize, Deserialize)]
 struct Stored {
     place: Place,
-    /// The names of the columns that are partitions.
+    /// Names of the partition columns.
     keys: Vec<String>,
     files: Vec<File>,
 }
 
-/// A file of a table. What is not needed to read it is not sent.
+/// A file of a table. Contains only the data needed to read it.
 #[derive(Serialize, Deserialize)]
 struct File {
     path: String,
@@ -51,7 +51,7 @@ struct File {
 /// Encodes a table of a store or of a trace; `None` if it is another table.
 ///
 /// # Errors
-/// None that is known.
+/// No errors are known.
 pub fn encode_table(table: &dyn TableProvider) -> Result<Option<Vec<u8>>, DataFusionError> {
     let table = if let Some(table) = table.downcast_ref::<StoreTable>() {
         let file = |file: &StoredFile| File { path: file.object.location.to_string(), size: file.object.size };
@@ -71,10 +71,10 @@ pub fn encode_table(table: &dyn TableProvider) -> Result<Option<Vec<u8>>, DataFu
         .map_err(|error| internal_datafusion_err!("a table cannot be encoded: {error}"))
 }
 
-/// The table that was encoded, with these columns. Its files are read from their store wherever this process finds it by URL; a trace, at its path.
+/// Decodes a table with these columns. This process resolves the URL of a store; a trace must be at the same path.
 ///
 /// # Errors
-/// That it is of another version, or no encoded table.
+/// If the bytes have another version, or are not an encoded table.
 pub fn decode_table(bytes: &[u8], schema: &SchemaRef) -> Result<Arc<dyn TableProvider>, DataFusionError> {
     #[derive(Deserialize)]
     struct Version {
@@ -107,7 +107,7 @@ pub fn decode_table(bytes: &[u8], schema: &SchemaRef) -> Result<Arc<dyn TablePro
     };
     let files: Option<Vec<_>> = files.iter().map(file).collect();
     let files = Arc::new(files.ok_or_else(|| invalid(&"the path of a file"))?);
-    // What events they are matters to the client only.
+    // Only the client needs to know the events.
     Ok(Arc::new(StoreTable::new(Events::All, files, &url, &place, Arc::new(columns), &keys)))
 }
 

@@ -4,7 +4,7 @@ use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Object
 
 use crate::error::QueryError;
 
-/// The times that a function is limited to, as expressions of SQL.
+/// The time limits of a function call, as SQL expressions.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     pub(super) since: Option<String>,
@@ -22,7 +22,7 @@ impl<'a> Arguments<'a> {
         Self { function: name.to_string().to_lowercase(), all }
     }
 
-    /// That the arguments are not those of the function.
+    /// An error about wrong arguments, with the correct usage.
     pub(super) fn wrong(&self, what: &str, usage: &str) -> QueryError {
         QueryError::invalid(format!("{}: {what}; write {usage}", self.function))
     }
@@ -36,7 +36,7 @@ impl<'a> Arguments<'a> {
         self.all.iter().filter_map(expr).collect()
     }
 
-    /// The values of arguments that have to be literal texts.
+    /// The values of arguments that must be text literals.
     pub(super) fn texts(&self, arguments: &[&Expr], usage: &str) -> Result<Vec<String>, QueryError> {
         let text = |expr: &Expr| match expr {
             Expr::Value(value) => match &value.value {
@@ -49,7 +49,7 @@ impl<'a> Arguments<'a> {
         texts.ok_or_else(|| self.wrong("names of events and columns are texts in single quotes", usage))
     }
 
-    /// The arguments `since` and `until`.
+    /// Parses the arguments `since` and `until`.
     pub(super) fn times(&self, usage: &str) -> Result<Times, QueryError> {
         let mut times = Times::default();
         for argument in self.all {

@@ -10,11 +10,11 @@ pub(super) const NAME: &str = "latency";
 const USAGE: &str =
     "latency('shop:asked', 'shop:answered', 'id'), with further columns of the key, and `since => time, until => time`";
 
-/// The columns beside those of the key that tell where a pair is from.
+/// Further columns of the key, which identify the origin of a pair.
 const ORIGIN: [&str; 3] = ["host", "pid", "tid"];
 
-/// Each row of `begin` is paired with the next row that has the same key, if that is one of `end`: one window over both tables, which takes
-/// no more memory than sorting, and is exact where keys are used again.
+/// Pairs each row of `begin` with the next row that has the same key, if that row is one of `end`. The query is one window over both tables: it takes
+/// no more memory than sorting, and stays exact if keys are reused.
 pub(super) fn query(arguments: &Arguments<'_>, catalog: &Catalog) -> Result<String, QueryError> {
     let (texts, times) = (arguments.texts(&arguments.positional(), USAGE)?, arguments.times(USAGE)?);
     let [begin, end, keys @ ..] = &texts[..] else {

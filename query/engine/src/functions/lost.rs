@@ -1,4 +1,4 @@
-//! `lost('event or stream', since, until)`: how many events were lost, as one row.
+//! `lost('event or stream', since, until)`: the number of lost events, as one row.
 
 use super::arguments::Arguments;
 use super::literal;
@@ -9,10 +9,10 @@ pub(super) const NAME: &str = "lost";
 
 const USAGE: &str = "lost('shop:answered', '2026-11-23 16:20:00Z', '2026-11-23 16:30:00Z'), with an event or a stream, without the times for all of the store";
 
-/// 0 as an unsigned number, as the sum is.
+/// Unsigned 0, the same type as the sum.
 const ZERO: &str = "CAST(0 AS BIGINT UNSIGNED)";
 
-/// A loss is of a stream, whose buffer has several kinds of events: those of an event are all of the channels that it is recorded in.
+/// Losses are known per stream, whose buffer holds several kinds of events. So the losses of an event are the losses of all channels that record it.
 pub(super) fn query(arguments: &Arguments<'_>, catalog: &Catalog) -> Result<String, QueryError> {
     let (positional, mut times) = (arguments.positional(), arguments.times(USAGE)?);
     let name = match &arguments.texts(&positional[..positional.len().min(1)], USAGE)?[..] {

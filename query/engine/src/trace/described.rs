@@ -1,8 +1,8 @@
-//! A table of a trace as another process has planned to read it: nobody else looks for packets.
+//! A table scan planned by another process; packets are not searched again here.
 //!
-//! A scheduler divides scans of files among executors, by their groups of files, and knows no other scans. So in its plan such a table is a scan of
-//! files, one for each partition of the [description](ScanDescription). In the part of the plan that an executor gets, what is left of them is a
-//! [`TraceExec`]: [`encode_scan`], [`decode_scan`].
+//! A scheduler can divide only file scans among executors, by their groups of files. In its plan such a table is therefore a scan of files, with one
+//! file for each partition of the [description](ScanDescription). In an executor's part of the plan, the remaining partitions become a [`TraceExec`]:
+//! [`encode_scan`], [`decode_scan`].
 
 use std::any::Any;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ use tracepoint_tables::ScanDescription;
 
 use super::TraceExec;
 
-/// Where the files of such a scan would be.
+/// The nominal location of the files in such a scan.
 const PARTITIONS: &str = "tracepoint://partitions";
 
-/// A table of a trace whose packets are chosen. The trace is opened where they are read.
+/// A table of a trace with its packets already selected. The process that reads the packets opens the trace.
 #[derive(Debug)]
 pub(crate) struct DescribedTable {
     description: ScanDescription,
@@ -38,7 +38,7 @@ pub(crate) struct DescribedTable {
 }
 
 impl DescribedTable {
-    /// A table with these columns, of which the description has those that are read.
+    /// Creates a table with these columns. The description has the subset of columns to read.
     pub(crate) fn new(description: ScanDescription, schema: &SchemaRef) -> Self {
         Self { description, schema: Arc::clone(schema) }
     }
@@ -68,7 +68,7 @@ impl TableProvider for DescribedTable {
         let mut description = self.description.clone();
         description.schema = project_schema(&self.schema, projection)?;
         description.batch_rows = state.config().batch_size();
-        // The number of each partition is the path of its file.
+        // The path of each file is the number of its partition.
         let group = |number: usize| FileGroup::new(vec![PartitionedFile::new(number.to_string(), 0)]);
         let groups = (0..description.partitions.len()).map(group).collect();
         let source = Arc::new(DescribedSource::new(description));
@@ -87,7 +87,7 @@ impl TableProvider for DescribedTable {
     }
 }
 
-/// The source of a scan that stands for the packets of a trace.
+/// A file source that stands for the packets of a trace.
 #[derive(Debug)]
 struct DescribedSource {
     description: ScanDescription,
@@ -142,10 +142,10 @@ impl FileSource for DescribedSource {
     }
 }
 
-/// Encodes a part of the scan of a table that was decoded, which reads the partitions that are left of it; `None` if it is another node.
+/// Encodes the partitions that remain in a part of a decoded table's scan; `None` if the node is not such a scan.
 ///
 /// # Errors
-/// None that is known.
+/// No errors are known.
 pub fn encode_scan(node: &dyn ExecutionPlan) -> Result<Option<Vec<u8>>, DataFusionError> {
     let config = node.downcast_ref::<DataSourceExec>().map(|scan| &**scan.data_source() as &dyn Any);
     let Some(config) = config.and_then(|source| source.downcast_ref::<FileScanConfig>()) else { return Ok(None) };
@@ -163,10 +163,10 @@ pub fn encode_scan(node: &dyn ExecutionPlan) -> Result<Option<Vec<u8>>, DataFusi
     description.to_bytes().map(Some).map_err(|error| DataFusionError::External(Box::new(error)))
 }
 
-/// The node that reads what was encoded.
+/// Decodes the node that reads an encoded scan.
 ///
 /// # Errors
-/// That it is no encoded scan.
+/// If the bytes are not an encoded scan.
 pub fn decode_scan(bytes: &[u8]) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
     let description = ScanDescription::from_bytes(bytes);
     Ok(Arc::new(TraceExec::new(description.map_err(|error| DataFusionError::External(Box::new(error)))?)))

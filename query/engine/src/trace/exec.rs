@@ -1,8 +1,8 @@
-//! Reads rows of a trace as a part of a query.
+//! The plan node that reads rows of a trace.
 //!
-//! A [`TraceExec`] is described completely by its [`ScanDescription`]: `TraceExec::description().to_bytes()` on one host, and
-//! `TraceExec::new(ScanDescription::from_bytes(…))` on another one that has the trace at the same path. Only then is the trace opened there, when the first
-//! partition is executed.
+//! Its [`ScanDescription`] describes a [`TraceExec`] completely: serialise it on one host by `TraceExec::description().to_bytes()`, and create the
+//! node on another host, with the trace at the same path, by `TraceExec::new(ScanDescription::from_bytes(…))`. The node opens the trace when its
+//! first partition is executed.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,23 +19,23 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 use tokio::sync::mpsc::Sender;
 use tracepoint_tables::{Scan, ScanDescription, ScanStep, Selection, TablesError, TraceTables};
 
-/// How many batches are read ahead of what takes them.
+/// Number of batches read ahead of the consumer.
 const AHEAD: usize = 2;
 
 /// Reads the rows that a description selects.
 ///
-/// Its metrics count packets that were read, `packets_read`, their `records`, packets that were planned not to be read, `packets_pruned`, and
-/// `damaged`, parts that cannot be read.
+/// Metrics: `packets_read`, packets read; `records`, records in them; `packets_pruned`, packets skipped by the plan; `damaged`, parts that cannot be
+/// read.
 pub struct TraceExec {
     description: Arc<ScanDescription>,
-    /// The trace, when it is open.
+    /// The trace, once it is open.
     tables: Arc<Mutex<Option<Arc<TraceTables>>>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl TraceExec {
-    /// Reads what a description selects. The trace is opened when the first partition is executed.
+    /// Creates a node for a description. The trace is opened when the first partition is executed.
     pub fn new(description: ScanDescription) -> Self {
         let partitions = Partitioning::UnknownPartitioning(description.partitions.len());
         let equivalences = EquivalenceProperties::new(Arc::clone(&description.schema));
@@ -45,14 +45,14 @@ impl TraceExec {
         Self { description, tables, properties, metrics: ExecutionPlanMetricsSet::new() }
     }
 
-    /// The same of an open trace, of which so many packets are not read.
+    /// Creates a node for an open trace; its plan skips `pruned` packets.
     pub(super) fn planned(description: ScanDescription, tables: Arc<TraceTables>, pruned: usize) -> Self {
         let plan = Self { tables: Arc::new(Mutex::new(Some(tables))), ..Self::new(description) };
         MetricBuilder::new(&plan.metrics).global_counter("packets_pruned").add(pruned);
         plan
     }
 
-    /// What it reads.
+    /// The description of the scan.
     pub fn description(&self) -> &ScanDescription {
         &self.description
     }
@@ -71,7 +71,7 @@ fn opened(
     Ok(Arc::clone(tables.insert(opened)))
 }
 
-/// What counts how a partition is read.
+/// Metrics of reading a partition.
 struct Counters {
     baseline: BaselineMetrics,
     packets: Count,
@@ -86,7 +86,7 @@ impl Counters {
         Self { baseline, packets: counter("packets_read"), records: counter("records"), damaged: counter("damaged") }
     }
 
-    /// Reads a partition until its rows are not taken any more. Blocks.
+    /// Reads a partition until its consumer stops. This blocks.
     fn read(&self, scan: &mut Scan, rows: &Sender<datafusion::common::Result<RecordBatch>>) -> Result<(), TablesError> {
         let mut before = scan.counts();
         while !rows.is_closed() {

@@ -1,4 +1,4 @@
-//! Which packets of a trace a query reads, by their times and streams, and how they are divided.
+//! Selects the packets of a trace that a query needs, by their times and streams, and divides them into partitions.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -11,30 +11,30 @@ use tracepoint_tables::{TableStream, TraceTables, days};
 
 use crate::pruning::Ranges;
 
-/// What a query asks for.
+/// The data that a query needs from a trace.
 pub(super) struct Wanted {
     pub(super) tables: Arc<TraceTables>,
     /// The events of the table.
     pub(super) names: Vec<String>,
     /// The columns of the table.
     pub(super) schema: SchemaRef,
-    /// Those that are read.
+    /// The columns to read.
     pub(super) columns: SchemaRef,
     pub(super) predicate: Option<Arc<dyn PhysicalExpr>>,
     pub(super) partitions: usize,
 }
 
-/// What is read for it.
+/// The selected packets.
 pub(super) struct Packets {
-    /// The events of which the predicate may be true.
+    /// The events for which the predicate may be true.
     pub(super) names: Vec<String>,
-    /// Packets of streams, for each partition.
+    /// Ranges of packets, with the index of their stream, for each partition.
     pub(super) partitions: Vec<Vec<(usize, Range<usize>)>>,
-    /// How many packets are not read.
+    /// Number of packets skipped.
     pub(super) pruned: usize,
 }
 
-/// Packets of a stream one after the other.
+/// Consecutive packets of a stream.
 struct Run {
     stream: usize,
     packets: Range<usize>,
@@ -57,7 +57,7 @@ impl Packets {
 }
 
 impl Wanted {
-    /// The events of which the predicate may be true.
+    /// The events for which the predicate may be true.
     fn names(&self) -> datafusion::common::Result<Vec<String>> {
         let mut ranges = Ranges::new(self.names.len());
         let value = |name: &String| (ScalarValue::from(name.as_str()), ScalarValue::from(name.as_str()));
@@ -66,11 +66,11 @@ impl Wanted {
         Ok(self.names.iter().zip(may_match).filter(|(_, may_match)| *may_match).map(|(name, _)| name.clone()).collect())
     }
 
-    /// The packets of a stream of which the predicate may be true.
+    /// Ranges of packets in a stream for which the predicate may be true.
     fn runs(&self, stream: &TableStream) -> datafusion::common::Result<Vec<Range<usize>>> {
         let count = stream.index.len();
         let Some(predicate) = &self.predicate else { return Ok(std::iter::once(0..count).collect()) };
-        // First, of any.
+        // First, decide whether any packet of the stream may match.
         let text = |value: Option<&str>| {
             let value = ScalarValue::Utf8(value.map(str::to_owned));
             (value.clone(), value)
@@ -98,7 +98,7 @@ impl Wanted {
         let times: Vec<_> = packets.map(|packet| (packet.begin_ns, packet.end_ns)).collect();
         let matches = may_match(count, &times)?;
         if !stream.is_divisible(&self.columns) {
-            // Their numbers are counted from the first one on.
+            // Event numbers are counted from the first packet.
             let last = matches.iter().rposition(|may_match| *may_match);
             return Ok(last.map(|last| 0..last + 1).into_iter().collect());
         }

@@ -1,4 +1,4 @@
-//! The times that filters ask for.
+//! Time limits in filters.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
-/// From when to when `ts` has to be, in nanoseconds since the epoch, as far as comparisons with a constant tell: rows of other times are not wanted.
+/// The range of `ts`, in nanoseconds since the epoch, that comparisons with constants allow. Rows outside of it cannot match.
 pub(super) fn times(filters: &[Expr]) -> Range<Option<i64>> {
     let mut times = None..None;
     for comparison in filters.iter().flat_map(|filter| split_conjunction(filter)) {
@@ -25,7 +25,7 @@ pub(super) fn times(filters: &[Expr]) -> Range<Option<i64>> {
     times
 }
 
-/// `ts`, compared with a time.
+/// Parses a comparison of `ts` with a time.
 fn comparison_of_ts(filter: &Expr) -> Option<(Operator, i64)> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = filter else { return None };
     let is_ts = |expr: &Expr| matches!(expr, Expr::Column(column) if column.name == "ts");

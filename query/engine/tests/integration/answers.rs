@@ -16,7 +16,7 @@ pub(crate) async fn open(store: &Path) -> Engine {
     Engine::open(store, EngineOptions::default()).await.expect("a store")
 }
 
-/// The answer of the engine, or why there is none.
+/// The engine's answer, or its error.
 pub(crate) async fn ask(engine: &Engine, sql: &str) -> Result<Rows, QueryError> {
     let mut answer = engine.query(sql).await?;
     let mut rows = Vec::new();
@@ -26,13 +26,13 @@ pub(crate) async fn ask(engine: &Engine, sql: &str) -> Result<Rows, QueryError> 
     Ok(rows)
 }
 
-/// What the engine says may be missing in an answer.
+/// The engine's notes about missing data in an answer.
 pub(crate) async fn missing(engine: &Engine, sql: &str) -> Vec<String> {
     let answer = engine.query(sql).await.expect("a query");
     engine.missing(&answer).await.expect("losses can be read").notes
 }
 
-/// Times as nanoseconds, and days as texts.
+/// Converts values: times to nanoseconds, days to texts.
 fn plain(batch: &RecordBatch) -> Rows {
     let columns: Vec<_> = batch.columns().iter().map(column).collect();
     (0..batch.num_rows()).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect()

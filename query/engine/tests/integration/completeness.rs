@@ -1,4 +1,4 @@
-//! What may be missing in an answer is told, and nothing else.
+//! The engine reports exactly the data that may be missing from an answer.
 
 use std::fs;
 

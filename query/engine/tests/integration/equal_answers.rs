@@ -1,4 +1,4 @@
-//! The engine, `DuckDB` and Spark answer the same queries of the same store in the same way, those of `docs/query.md` among them.
+//! The engine, `DuckDB` and Spark give equal answers to the same queries of the same store, including the queries in `docs/query.md`.
 
 use tracepoint_queries::{assert_equal, queries, stores};
 

@@ -1,4 +1,4 @@
-//! Errors say what is wrong, where, and what to write instead.
+//! Errors name the fault, its position, and a correction.
 
 use tracepoint_query::{Engine, EngineOptions};
 
@@ -77,7 +77,7 @@ async fn a_file_that_is_removed_meanwhile_asks_for_a_repetition() {
     assert!(error.contains("was removed while the query ran") && error.contains("repeat the query"), "{error}");
 }
 
-/// The tables are listed all the same.
+/// The other tables are listed.
 #[tokio::test]
 async fn versions_without_common_columns_have_no_common_table() {
     let place = tempfile::tempdir().expect("a directory");

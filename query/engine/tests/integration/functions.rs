@@ -1,4 +1,4 @@
-//! The functions for traces, on rows that are known.
+//! The functions for traces on known rows.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ async fn latencies_pair_events_whose_keys_are_used_again() {
     stores::store(&store, &trace, 1000);
     let engine = open(&store).await;
     let of = async |sql: &str| ask(&engine, sql).await.expect("an answer");
-    // Of 0 to 4999, each 97th has no answer, and of each 101st plus 1 there was no request.
+    // Of the ids 0 to 4999, each 97th has no answer, and each one of the form 101 n + 1 has no request.
     let (unanswered, unasked) = (0..5000).fold((0, 0), |(unanswered, unasked), n| {
         (unanswered + u64::from(n % 97 == 0 && n % 101 != 1), unasked + u64::from(n % 101 == 1 && n % 97 != 0))
     });
@@ -28,7 +28,7 @@ async fn latencies_pair_events_whose_keys_are_used_again() {
     let wrong = "SELECT count(*) FROM latency('shop:asked', 'shop:answered', 'id')
         WHERE nanos < 0 OR nanos <> CAST(end_ts AS BIGINT) - CAST(begin_ts AS BIGINT) OR pid IS NULL OR host IS NULL";
     assert_eq!(of(wrong).await, [[json!(0)]]);
-    // The events of a pair are those that it names.
+    // The columns of a pair identify its two events.
     let joined = "SELECT count(*) FROM latency('shop:asked', 'shop:answered', 'id') AS l
         JOIN \"shop:asked\" AS b ON b.stream = l.begin_stream AND b.seq = l.begin_seq AND b.ts = l.begin_ts AND b.id = l.id
         JOIN \"shop:answered\" AS e ON e.stream = l.end_stream AND e.seq = l.end_seq AND e.ts = l.end_ts AND e.id = l.id";

@@ -1,4 +1,4 @@
-//! Queries of stores that are written here, by the engine, and by DuckDB and Spark.
+//! Queries stores written by these tests: with the engine, DuckDB and Spark.
 
 #[path = "../../../../tests/support/seed.rs"]
 mod seed;

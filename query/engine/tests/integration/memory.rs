@@ -1,4 +1,4 @@
-//! A query whose memory does not suffice goes on in files, and its answer is the same.
+//! A query with too little memory spills to files, and its answer stays the same.
 
 use tracepoint_query::{Engine, EngineOptions};
 
@@ -11,7 +11,7 @@ async fn a_sort_that_is_larger_than_its_memory_is_spilled() {
     let (trace, store) = (place.path().join("trace"), place.path().join("store"));
     stores::record(&trace, "shop", 16 << 20, 300_000);
     stores::store(&store, &trace, 50_000);
-    // Each row of it has the texts of its stream and path, so that all of them are larger than the memory.
+    // Each row repeats the texts of its stream and path, so the rows together exceed the memory.
     let sorted = "SELECT *, row_number() OVER (ORDER BY nanos, seq) AS number FROM \"shop:answered\"";
     let sql = format!("SELECT number, id, path FROM ({sorted}) WHERE number % 20000 = 0 ORDER BY number");
     let mut answers = Vec::new();

@@ -1,4 +1,4 @@
-//! A query reads the files, row groups and pages that it needs: seen in the plan and in what was counted while it ran.
+//! A query reads only the files, row groups and pages that it needs, according to its plan and its metrics.
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ async fn analyzed(engine: &Engine, sql: &str) -> String {
     rows.iter().flatten().filter_map(|value| value.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// The files that were opened.
+/// Number of opened files.
 fn files(plan: &str) -> u64 {
     let metric = "files_ranges_pruned_statistics";
     let (pruned, matched) = if plan.contains(metric) { counted(plan, metric) } else { (0, 0) };
     pruned + matched
 }
 
-/// What was counted: `(pruned, matched)`, of `5 total → 2 matched` or `10.00 K total → 5.00 K matched`.
+/// Parses a metric: `(pruned, matched)` from `5 total → 2 matched` or `10.00 K total → 5.00 K matched`.
 fn counted(plan: &str, metric: &str) -> (u64, u64) {
     let start = plan.find(&format!("{metric}=")).unwrap_or_else(|| panic!("no {metric}: {plan}"));
     let text = &plan[start + metric.len() + 1..];

@@ -1,4 +1,4 @@
-//! Engines that read a store without our code, `DuckDB` and Spark: each is asked by a Python program.
+//! Engines that read a store without our code, `DuckDB` and Spark, each driven by a Python program.
 
 use std::fs;
 use std::io::Write;
@@ -13,16 +13,16 @@ use crate::skip::skip;
 const PAGE: &str = include_str!("../../../../docs/engines.md");
 const PARQUET: &str = include_str!("../../../../docs/parquet.md");
 
-/// Java does not compile for long what runs for a short time.
+/// Limits the JIT to its first tier: programs that run for a short time gain nothing from more.
 const JAVA: &str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
 
-/// The code blocks of a page in a language.
+/// The code blocks of a page that are in this language.
 fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
     let begin = format!("```{language}\n");
     page.split(&begin).skip(1).filter_map(|rest| rest.split("```").next()).collect()
 }
 
-/// Where `scripts/setup.sh` has installed a package of `PyPI`; `None` if it is not there and that is allowed.
+/// The directory of a `PyPI` package installed by `scripts/setup.sh`; `None` if it is missing and may be.
 fn installed(tool: &str, package: &str) -> Option<PathBuf> {
     let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools").join(tool);
     if packages.join(package).is_dir() {
@@ -32,13 +32,13 @@ fn installed(tool: &str, package: &str) -> Option<PathBuf> {
     None
 }
 
-/// What DuckDB answers to the queries.
+/// DuckDB's answers to the queries.
 pub(crate) fn duckdb(store: &Path) -> Option<Vec<Rows>> {
     let packages = installed("duckdb", "duckdb")?;
     Some(ask("duckdb", store, Command::new("python3").env("PYTHONPATH", packages)))
 }
 
-/// What Spark answers to the queries, by a master and two workers whose files are in `place`.
+/// Spark's answers to the queries, computed by a master and two workers with their files in `place`.
 pub(crate) fn spark(store: &Path, place: &Path) -> Option<Vec<Rows>> {
     let packages = installed("spark", "pyspark")?;
     if Command::new("java").arg("-version").output().is_err() {
@@ -62,14 +62,14 @@ pub(crate) fn spark(store: &Path, place: &Path) -> Option<Vec<Rows>> {
     Some(ask("spark", store, command.env_remove("SPARK_HOME")))
 }
 
-/// Asks an engine its form of all queries, by its program `answer.py`.
+/// Runs all queries, in an engine's dialect, with its program `answer.py`.
 fn ask(engine: &str, store: &Path, command: &mut Command) -> Vec<Rows> {
     let queries: Vec<_> = queries(engine).into_iter().map(|query| query.sql).collect();
     let answers = run(command.arg(tests().join(engine).join("answer.py")).arg(store), &queries);
     serde_json::from_value(answers).expect("rows")
 }
 
-/// Gives a program JSON, and returns its answer.
+/// Passes JSON to a program, and returns its answer.
 fn run(command: &mut Command, input: &[String]) -> Value {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python3 runs");
     let input = serde_json::to_vec(input).expect("JSON");

@@ -1,4 +1,4 @@
-//! A query of a trace answers as that of a store which has only this trace.
+//! A query of a trace has the same answer as on a store that contains only this trace.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ async fn of_trace(trace: &Path, parallelism: usize) -> Engine {
     Engine::open_any(trace, options).await.expect("a trace")
 }
 
-/// The rows of an answer as sorted texts, and what may be missing in it.
+/// The rows of an answer as sorted texts, and the notes about missing data.
 async fn asked(engine: &Engine, sql: &str) -> (Vec<String>, Vec<String>) {
     let mut answer = engine.query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     let mut rows: Vec<RecordBatch> = Vec::new();
@@ -44,7 +44,7 @@ async fn assert_same(store: &Engine, trace: &Engine, sql: &str, place: &str) {
     assert_eq!(found.1, expected.1, "{place}: what is missing: {sql}");
 }
 
-/// The tables of a store are those of the trace with the same columns; the trace may have more, without rows.
+/// Checks that the trace has all tables of the store with the same columns. The trace may have more tables, without rows.
 async fn assert_same_tables(store: &Engine, trace: &Engine, place: &str) -> Vec<(String, Vec<String>)> {
     let expected = store.tables().await.expect("tables");
     let found: BTreeMap<_, _> =
@@ -62,7 +62,7 @@ async fn assert_same_tables(store: &Engine, trace: &Engine, place: &str) -> Vec<
     expected.iter().map(|table| (table.name.clone(), columns(&table.columns))).collect()
 }
 
-/// Queries that read a table in several ways.
+/// Queries that read a table in different ways.
 fn queries(table: &str, columns: &[String], random: &mut Random) -> Vec<String> {
     let all = format!("SELECT * FROM \"{table}\"");
     let mut queries = vec![all.clone(), format!("SELECT count(*) FROM \"{table}\"")];
@@ -114,7 +114,7 @@ async fn any_trace_has_the_rows_of_its_store() {
     }
 }
 
-/// A tree of recorded traces, of which one has losses, and of made ones, in two versions of an event.
+/// A tree of recorded traces, one of them with losses, and of generated ones with two versions of an event.
 fn tree(place: &Path) -> PathBuf {
     let tree = place.join("tree");
     stores::record(&tree.join("shop"), "shop", 16 << 20, 10_000);
@@ -167,7 +167,7 @@ async fn damage_is_told_and_the_rest_is_read() {
     assert!(notes.iter().all(|note| !note.contains("damaged")), "{notes:?}");
     let stream = tracepoint_reader::stream_files(&trace).expect("streams").remove(0);
     let mut bytes = fs::read(&stream).expect("a file");
-    // The middle of one of its packets.
+    // Damage a packet in the middle of the file.
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0xff;
     fs::write(&stream, &bytes).expect("a file");
@@ -185,7 +185,7 @@ async fn damage_is_told_and_the_rest_is_read() {
     assert_ne!(rest, whole);
 }
 
-/// The plan, with what was counted while it ran.
+/// The plan with the metrics of a run.
 async fn analyzed(engine: &Engine, sql: &str) -> String {
     let rows = ask(engine, &format!("EXPLAIN ANALYZE {sql}")).await.expect("a plan");
     rows.iter().flatten().filter_map(|value| value.as_str()).collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! The rows of an answer with other texts.
+//! Rows of an answer with rewritten texts.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tracepoint_reader::text::escape_controls;
 
 use crate::output::in_line;
 
-/// Each cell as the text that a table shows, in one line and without control characters.
+/// Formats each cell for a table: in one line, without control characters.
 pub(super) fn cells(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let options = FormatOptions::default().with_null("NULL");
     let keeps_lines = is_plan(rows);
@@ -25,12 +25,12 @@ pub(super) fn cells(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     })
 }
 
-/// Whether this is the answer of `EXPLAIN`: a plan has several lines.
+/// Returns whether the rows are the answer to `EXPLAIN`: a plan has several lines.
 fn is_plan(rows: &RecordBatch) -> bool {
     rows.schema_ref().fields().iter().map(|field| &**field.name()).eq(["plan_type", "plan"])
 }
 
-/// The same rows, with `'` in front of texts that a spreadsheet would take for formulas.
+/// Prefixes texts with `'` that a spreadsheet would interpret as formulas.
 pub(super) fn guarded(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     replaced(rows, |field, column| {
         let is_text = match column.data_type() {
@@ -50,7 +50,7 @@ pub(super) fn guarded(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     })
 }
 
-/// The same number of rows with other columns.
+/// Replaces the columns, keeping the number of rows.
 fn replaced(
     rows: &RecordBatch,
     column: impl Fn(&FieldRef, &ArrayRef) -> Result<(FieldRef, ArrayRef), ArrowError>,

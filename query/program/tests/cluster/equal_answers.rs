@@ -1,11 +1,11 @@
-//! A cluster answers the queries of `query/queries/` as the embedded engine does, with the same notes.
+//! A cluster gives the same answers and notes as the embedded engine to the queries of `query/queries/`.
 
 use tracepoint_queries::processes::{errors, rows};
 use tracepoint_queries::{assert_equal, queries, stores};
 
 use crate::{program, start};
 
-/// Two executors answer queries of a store, or of the traces that are in it.
+/// Compares answers of two executors, for a store or for the traces in it.
 fn two_executors_answer(of_traces: bool) {
     let place = tempfile::tempdir().expect("a directory");
     let traces = place.path().join("traces");
@@ -54,7 +54,7 @@ fn what_is_lost_is_told_as_well() {
         cluster.query("SELECT count(*) AS n FROM \"shop:answered\"", &store).output().expect("the program runs");
     assert_eq!(rows(&output).len(), 1);
     assert!(errors(&output).contains("events were lost in the channels of \"shop:answered\""), "{}", errors(&output));
-    // What reads no table of the store is answered by the client.
+    // The client itself answers queries that read no table of the store.
     let output = cluster.query("SELECT 1 AS n", &store).output().expect("the program runs");
     assert_eq!(rows(&output), [[1]]);
 }

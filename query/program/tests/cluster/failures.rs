@@ -1,4 +1,4 @@
-//! Processes that die, or are not there.
+//! Processes that die or are missing.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -10,11 +10,11 @@ use tracepoint_queries::stores;
 
 use crate::{program, start};
 
-/// Pairs of requests, of which there are very many. It groups by what is equal first, so that executors read each other's results.
+/// Counts a very large number of pairs of requests. The query repartitions by the join key first, so executors read each other's results.
 const LONG: &str = "SELECT count(*) AS n FROM \"shop:answered\" AS a JOIN \"shop:answered\" AS b ON a.path = b.path AND a.nanos < b.nanos";
-/// The same number, from the ranks of requests.
+/// The same count, computed from the ranks of requests.
 const SAME: &str = "SELECT sum(below) AS n FROM (SELECT rank() OVER (PARTITION BY path ORDER BY nanos) - 1 AS below FROM \"shop:answered\")";
-/// Pairs of pairs: it runs for hours.
+/// Counts pairs of pairs: runs for hours.
 const ENDLESS: &str = "SELECT count(*) AS n FROM \"shop:answered\" AS a JOIN \"shop:answered\" AS b ON a.path = b.path AND a.nanos < b.nanos
     JOIN \"shop:answered\" AS c ON a.path = c.path AND b.nanos < c.nanos";
 
@@ -42,7 +42,7 @@ fn a_query_survives_the_death_of_an_executor() {
     let mut cluster = start(place.path(), 2, 1);
     let expected = program(&["--json", SAME]).arg(&store).output().expect("the program runs");
     let mut query = begin(&cluster, LONG, &store);
-    // It has results that others need, and the query goes on.
+    // It has results that others need, and the query is still running.
     wait("a part of the query", || cluster.executors[0].results() > 0);
     assert!(query.try_wait().expect("it runs").is_none(), "the query has ended already");
     cluster.executors[0].process.kill();
@@ -54,7 +54,7 @@ fn a_query_survives_the_death_of_an_executor() {
         assert!(errors(&output).starts_with("error: the query failed on the cluster: "), "{}", errors(&output));
         assert_eq!(output.stdout, b"", "no number beside the error");
     }
-    // The other goes on.
+    // The other executor keeps working.
     let output = ended(begin(&cluster, SAME, &store));
     assert_eq!(number(&rows(&output)), number(&rows(&expected)));
 }
@@ -72,7 +72,7 @@ fn a_query_fails_when_the_last_executor_or_the_scheduler_dies() {
     let address = cluster.scheduler.address.clone();
     let remedy = format!("start one on each machine: `tracectl query executor --scheduler {address}`");
     assert!(errors(&output).contains(&remedy), "{}", errors(&output));
-    // Without any executor, it does not begin.
+    // Without an executor the query does not start.
     let output = ended(begin(&cluster, LONG, &store));
     assert!(errors(&output).contains(&remedy), "{}", errors(&output));
     cluster.scheduler.kill();
@@ -91,7 +91,7 @@ fn an_interrupt_cancels_the_query_on_the_cluster() {
     wait("a part of the query", || cluster.executors[0].results() > 0);
     kill_process(Pid::from_child(&query), Signal::INT).expect("it runs");
     assert_eq!(ended(query).status.code(), Some(130));
-    // The only slot is free.
+    // The cancelled query has released the only slot.
     let output = ended(begin(&cluster, "SELECT count(*) AS n FROM \"shop:answered\" WHERE status = 500", &store));
     assert!(number(&rows(&output)) > 0);
 }
@@ -101,7 +101,7 @@ fn a_store_that_executors_do_not_have_is_told() {
     let place = tempfile::tempdir().expect("a directory");
     store(place.path(), 100);
     let cluster = start(place.path(), 1, 1);
-    // The same path leads somewhere else there.
+    // On the executor this path resolves to another directory.
     let sql = "SELECT count(*) AS n FROM \"shop:answered\" WHERE status = 500";
     let mut command = cluster.query(sql, Path::new("/proc/self/cwd/store"));
     let output = command.current_dir(place.path()).output().expect("the program runs");

@@ -1,4 +1,4 @@
-//! Queries by a scheduler and two executors, as processes on the loopback address: equal answers, and what happens when some of them die.
+//! Queries on a scheduler and two executors, run as processes on the loopback address: equal answers, and the effects of dying processes.
 
 #[path = "../../../../tests/support/skip.rs"]
 mod skip;

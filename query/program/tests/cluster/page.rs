@@ -1,4 +1,4 @@
-//! The commands of `docs/query.md` for a cluster on one machine, as they are written there, but for ports and paths.
+//! The commands of `docs/query.md` for a cluster on one machine, executed as written, except for ports and paths.
 
 use std::fs;
 use std::net::TcpListener;
@@ -18,7 +18,7 @@ fn the_commands_of_the_page_work() {
     let (trace, store) = (place.path().join("trace"), place.path().join("store"));
     stores::record(&trace, "shop", 16 << 20, 300);
     stores::store(&store, &trace, 1000);
-    // `tracectl query` runs the program like this.
+    // Stands in for `tracectl query`, which runs the program in the same way.
     let tracectl = place.path().join("tracectl");
     fs::write(&tracectl, format!("#!/bin/sh\nshift\nexec {PROGRAM} \"$@\"\n")).expect("it is written");
     fs::set_permissions(&tracectl, fs::Permissions::from_mode(0o755)).expect("it can be run");

@@ -1,4 +1,4 @@
-//! A store in S3, as moto serves it, is read by executors, if the environment has credentials for them.
+//! Executors read a store in S3, served by moto, if their environment has credentials for it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -10,7 +10,7 @@ use tracepoint_queries::stores;
 use crate::PROGRAM;
 use crate::skip::skip;
 
-/// The program, as a user with this access key.
+/// The program with this access key in its environment.
 fn program(port: u16, key: &'static str) -> impl Fn() -> Command {
     move || {
         let mut command = Command::new(PROGRAM);
@@ -30,7 +30,7 @@ fn executors_read_a_store_in_s3() {
     }
     let mut command = Command::new("python3");
     let command = command.arg(root.join("tests/s3/serve.py")).env("PYTHONPATH", packages);
-    // It ends when its input does.
+    // The server ends with its standard input.
     let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python3 runs");
     let (mut input, output) = server.stdin.take().zip(server.stdout.take()).expect("pipes");
     let mut lines = BufReader::new(output).lines().map(|line| line.expect("text"));

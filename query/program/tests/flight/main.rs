@@ -1,4 +1,4 @@
-//! `tracectl query --serve`, as ADBC's driver of Arrow Flight SQL sees it.
+//! `tracectl query --serve`, tested with ADBC's driver of Arrow Flight SQL.
 
 #[path = "../../../../tests/support/skip.rs"]
 mod skip;
@@ -22,7 +22,7 @@ fn serve(store: &Path, arguments: &[&str]) -> Process {
     Process::start(command.args(["--serve", "127.0.0.1:0"]).arg(store).args(arguments))
 }
 
-/// Where the client is; `None` if it is not installed and that is allowed.
+/// The directory of the client; `None` if it is missing and may be.
 fn packages() -> Option<PathBuf> {
     let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/adbc");
     if !packages.join("adbc_driver_flightsql").is_dir() {
@@ -32,7 +32,7 @@ fn packages() -> Option<PathBuf> {
     Some(packages)
 }
 
-/// What the client finds out.
+/// Runs the client, and returns its findings.
 fn client(server: &Process, arguments: &[&str], input: &Value) -> Option<Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/flight/client.py");
     let mut command = Command::new("python3");
@@ -70,7 +70,7 @@ fn a_client_of_another_project_gets_the_same_answers() {
 fn a_trace_is_served_as_its_store_is() {
     let place = tempfile::tempdir().expect("a directory");
     let (trace, store) = (place.path().join("trace"), place.path().join("store"));
-    // Some answers do not fit into the ring.
+    // Some answers do not fit into the ring, and are lost.
     stores::record(&trace, "shop", 64 << 10, 30_000);
     stores::store(&store, &trace, 1000);
     let texts = json!([
@@ -85,7 +85,7 @@ fn a_trace_is_served_as_its_store_is() {
     assert_ne!(answer["missing"], json!([]), "losses are told: {answer}");
 }
 
-/// The values that both write alike, in any order of columns: no times.
+/// The values that both sides format alike, in any order of columns: numbers except times.
 fn numbers(rows: Rows) -> Rows {
     let plain = |mut row: Vec<Value>| {
         row.retain(|value| value.is_number() && value.as_f64() < Some(1e15));
@@ -126,7 +126,7 @@ fn only_who_has_the_token_is_served() {
     let server = serve(&store, &["--token", "secret"]);
     let Some(found) = client(&server, &["token", "secret"], &Value::Null) else { return };
     assert_eq!(found, json!({ "without": false, "wrong": false, "bearer": true, "password": true }));
-    // An address that others reach needs one.
+    // An address that other hosts can reach needs a token.
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl-query"));
     let output = command.args(["--serve", "0.0.0.0:0"]).arg(&store).output().expect("the program runs");
     assert_eq!(output.status.code(), Some(3));

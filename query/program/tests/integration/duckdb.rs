@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::recorded::record;
 use crate::{run, skip::skip, text};
 
-/// What DuckDB finds in a store; `None` if it is not installed and that is allowed.
+/// DuckDB's findings in a store; `None` if DuckDB is missing and may be.
 pub(crate) fn read(store: &Path, arguments: &[&str]) -> Option<Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let packages = root.join("../../target/tools/duckdb");
@@ -30,7 +30,7 @@ fn export(store: &Path, trace: &Path) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// Exports a trace of so many requests, and compares what DuckDB counts with the account. Returns what it found, and the events that are missing.
+/// Exports a trace of `requests` requests, and compares DuckDB's counts with the account. Returns the findings, and the number of missing events.
 fn balanced(place: &Path, ring: usize, requests: u64) -> Option<(Value, i64)> {
     let (trace, store) = (place.join("trace"), place.join("store"));
     record(&trace, ring, requests);

@@ -1,4 +1,4 @@
-//! A writer that is killed at any moment leaves a trace in the store as a whole, or not at all.
+//! A writer killed at any moment leaves a complete trace in the store, or none.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{run, seed, text};
 use tracepoint_made::{EventKind, Field, Made, Random};
 
-/// The files of events, and whether the account is there.
+/// Number of event files, and whether the account exists.
 pub(crate) fn visible(store: &Path) -> (usize, bool) {
     fn count(directory: &Path) -> usize {
         let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
@@ -28,12 +28,12 @@ pub(crate) fn visible(store: &Path) -> (usize, bool) {
     (days.map(|day| count(&day)).sum(), count(&store.join("account")) > 0)
 }
 
-/// Whether there is a transaction that is not over.
+/// Returns whether the store has a transaction that is not finished.
 fn has_transaction(store: &Path) -> bool {
     fs::read_dir(store.join(".tracepoint/transactions")).is_ok_and(|transactions| transactions.count() > 0)
 }
 
-/// A trace of 2020 with so many kinds of events.
+/// A trace of 2020 with `kinds` kinds of events.
 pub(crate) fn large_trace(place: &Path, random: &mut Random, kinds: u64) -> (PathBuf, u64) {
     let fields = || (0..6).map(|at| (format!("f{at}"), Field::random(&mut Random(at + 1), 1))).collect();
     let kinds: Vec<_> = (0..kinds).map(|at| EventKind { name: format!("killed:e{at}"), fields: fields() }).collect();
@@ -63,7 +63,7 @@ fn a_killed_writer_leaves_all_or_nothing() {
     let place = tempfile::tempdir_in("/dev/shm").expect("a directory");
     let (trace, events) = large_trace(place.path(), &mut random, 40);
     let kills = std::env::var("TRACEPOINT_KILLS").map_or(12, |kills| kills.parse().expect("a number"));
-    // How long a run takes here.
+    // Measure a complete run.
     let began = std::time::Instant::now();
     let whole = place.path().join("whole");
     assert!(run(&["export", text(&whole), text(&trace)]).status.success());
@@ -74,7 +74,7 @@ fn a_killed_writer_leaves_all_or_nothing() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl-query"));
         let command = command.args(["export", text(&store), text(&trace)]).stdout(Stdio::null()).stderr(Stdio::null());
         let mut writer = command.spawn().expect("the program runs");
-        // Half of them soon after they have begun to write: the machine may have been slower before.
+        // Kill half of them soon after their first write, in case the machine was slower during the measurement.
         let is_early = kill % 2 == 1;
         while is_early && !has_transaction(&store) && writer.try_wait().expect("it was started").is_none() {
             thread::yield_now();
@@ -83,7 +83,7 @@ fn a_killed_writer_leaves_all_or_nothing() {
         writer.kill().expect("it was started");
         writer.wait().expect("it was started");
         amid += usize::from(has_transaction(&store));
-        // The next program that opens the store completes a transaction that was committed, and removes the files of one that was not.
+        // The next program that opens the store completes a committed transaction, and removes the files of an uncommitted one.
         if store.join(".tracepoint/store.json").exists() {
             assert!(run(&["compact", "--target", "1B", text(&store)]).status.success());
             assert!(!has_transaction(&store), "the transaction is over");

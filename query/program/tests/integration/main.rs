@@ -1,4 +1,4 @@
-//! `tracectl-query` as a program: what it writes is read by DuckDB, and survives its death.
+//! Tests of the program `tracectl-query`: DuckDB can read its files, and they survive a kill.
 
 #[path = "../../../../tests/support/seed.rs"]
 mod seed;

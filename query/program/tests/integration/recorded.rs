@@ -1,4 +1,4 @@
-//! Traces that are recorded here.
+//! Traces recorded by the tests.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -21,10 +21,10 @@ tracepoint::define_trace! {
     tick(n: i64) { n: i64 = n }
 }
 
-/// A session records all events of the process.
+/// Serialises recordings: a session records all events of the process.
 static RECORDING: Mutex<()> = Mutex::new(());
 
-/// Records requests, and a tick after each tenth, into a ring of this size. Each thousandth request is larger than a packet of a small ring.
+/// Records requests, and a tick after each tenth, into a ring of `ring` bytes. Each thousandth request is larger than a packet of a small ring.
 pub(crate) fn record(trace: &Path, ring: usize, requests: u64) {
     let _alone = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
     let session = Session::builder("shop").events("shop:*").channel(Channel::discard(ring));

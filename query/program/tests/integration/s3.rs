@@ -1,4 +1,4 @@
-//! Stores in S3, as moto serves it, which knows nothing of this program.
+//! Stores in S3, served by moto, an independent implementation.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,14 +17,14 @@ use crate::recorded::record;
 use crate::{seed, skip::skip, text};
 use tracepoint_made::{EventKind, Field, Made, Random};
 
-/// A server, which ends with this process.
+/// A server that ends with this process.
 struct Server {
     port: u16,
     pipes: Mutex<(ChildStdin, BufReader<ChildStdout>)>,
     _process: Child,
 }
 
-/// The Parquet files below a directory, without their names.
+/// The contents of the Parquet files below a directory, without their names.
 fn contents(directory: &Path) -> BTreeSet<Vec<u8>> {
     let entries = fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path());
     let found = |path: PathBuf| match path.extension() {
@@ -35,7 +35,7 @@ fn contents(directory: &Path) -> BTreeSet<Vec<u8>> {
     entries.flat_map(found).collect()
 }
 
-/// The server of all tests; `None` if moto is not installed, and that is allowed.
+/// The server shared by all tests; `None` if moto is missing and may be.
 fn server() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     let start = || {
@@ -67,7 +67,7 @@ impl Server {
     }
 }
 
-/// A bucket, which each test has for itself.
+/// A bucket used by one test alone.
 struct Bucket {
     server: &'static Server,
     name: &'static str,
@@ -84,7 +84,7 @@ impl Bucket {
         format!("s3://{}/{prefix}", self.name)
     }
 
-    /// The program, as a user with this access key.
+    /// The program with this access key in its environment.
     fn program(&self, key: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl-query"));
         command.args(arguments).env("AWS_ENDPOINT", format!("http://127.0.0.1:{}", self.server.port));
@@ -97,14 +97,14 @@ impl Bucket {
         self.program(key, arguments).output().expect("the program runs")
     }
 
-    /// What a command writes as JSON.
+    /// Runs a command, and parses its JSON output.
     fn json(&self, arguments: &[&str]) -> Value {
         let output = self.run("writer", arguments);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
 
-    /// The error of a command that fails.
+    /// Runs a command that must fail, and returns its error.
     fn error(&self, key: &str, arguments: &[&str]) -> String {
         let output = self.run(key, arguments);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -112,7 +112,7 @@ impl Bucket {
         error
     }
 
-    /// The objects as files.
+    /// Copies the objects to files.
     fn copied(&self, place: &Path, name: &str) -> PathBuf {
         let directory = place.join(name);
         self.server.told(&format!("copy {} {}", self.name, text(&directory)));
@@ -149,7 +149,7 @@ fn a_store_in_s3_is_that_of_a_directory() {
     let found = |name| read(&bucket.copied(place.path(), name).join("some/prefix"), &[]);
     let Some(expected) = read(&local, &[]) else { return };
     assert_eq!(found("written").as_ref(), Some(&expected));
-    // Both are compacted to files that are the same for DuckDB.
+    // Compact both; for DuckDB the contents must stay the same.
     let done = bucket.json(&["compact", "--json", &url]);
     let [before, after] = ["files_before", "files_after"].map(|name| done[name].as_u64());
     assert!(before >= Some(4) && before > after, "{done}");
@@ -165,9 +165,9 @@ fn a_large_file_is_uploaded_in_parts() {
     let place = tempfile::tempdir_in("/dev/shm").expect("a directory");
     let (trace, local) = (place.path().join("trace"), place.path().join("local"));
     let mut random = Random(seed::seed());
-    // Bytes that cannot be compressed.
+    // Incompressible bytes.
     let kinds = vec![EventKind { name: "large:one".to_owned(), fields: vec![("f".to_owned(), Field::Bytes(400))] }];
-    // All of them within a day.
+    // All events on one day.
     let made = Made {
         kinds,
         begin_ns: 1_600_000_000_000_000_000,
@@ -223,7 +223,7 @@ fn a_killed_writer_leaves_all_or_nothing() {
         thread::sleep(Duration::from_micros(random.below(took)));
         writer.kill().expect("it was started");
         writer.wait().expect("it was started");
-        // The next program that opens the store completes what was committed. If there is no store yet, it fails.
+        // The next program that opens the store completes committed changes. It fails if the store does not exist yet.
         bucket.run("writer", &["compact", "--target", "1B", &url]);
         let again = bucket.run("writer", &["export", "--json", &url, text(&trace)]);
         if again.status.success() {
@@ -292,7 +292,7 @@ fn an_error_names_its_mend() {
         let error = bucket.error("writer", &["compact", url]);
         assert!(error.contains(text) && error.contains("s3://BUCKET/PREFIX"), "{error}");
     }
-    // Nor is this an instance that has any.
+    // Nor does the instance metadata service have credentials.
     let mut anonymous = bucket.program("writer", &["compact", &url]);
     anonymous.env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY");
     let output = anonymous.env("AWS_METADATA_ENDPOINT", "http://127.0.0.1:1").output().expect("the program runs");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::recorded::record;
 use crate::{run, text};
 
-/// A store of requests, recorded with a ring of this size.
+/// A store of requests, recorded with a ring of `ring` bytes.
 fn store(place: &Path, ring: usize, requests: u64) -> PathBuf {
     let (trace, store) = (place.join("trace"), place.join("store"));
     record(&trace, ring, requests);
@@ -42,7 +42,7 @@ fn answers_are_tables_json_and_csv() {
     assert_eq!(of(&["--csv", sql]), "path,requests\n/,1000\n/cart,1000\n/login,1000\n");
     let rows: Vec<Value> = of(&["--json", sql]).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(rows[1], json!({ "path": "/cart", "requests": 1000 }));
-    // No rows have a header, but no objects.
+    // CSV and tables without rows have a header; JSON has no objects.
     let none = "SELECT id, path FROM \"shop:answered\" WHERE id < 0";
     assert_eq!((of(&["--csv", none]), of(&["--json", none])), ("id,path\n".to_owned(), String::new()));
     assert!(of(&[none]).contains("| id | path |"));
@@ -112,7 +112,7 @@ fn an_interrupt_ends_a_query_and_removes_its_files() {
         let directories = std::fs::read_dir(&temporary).expect("a directory").filter_map(Result::ok);
         directories.flat_map(|directory| std::fs::read_dir(directory.path()).into_iter().flatten()).count()
     };
-    // It sorts for hours, in files.
+    // This sorts for hours, in files.
     let sql = "SELECT value FROM generate_series(1, 1000000000000) ORDER BY value % 1000";
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl-query"));
     command.args(["--memory", "16MiB", sql, text(&store)]).env("TMPDIR", &temporary);

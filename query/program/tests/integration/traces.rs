@@ -1,4 +1,4 @@
-//! `tracectl query 'SELECT …' TRACE`: the same answers as by its store, by `DuckDB` of that, and by babeltrace2; damage, and its exit code.
+//! `tracectl query 'SELECT …' TRACE`: the same answers as from its store, `DuckDB` and babeltrace2; damage, and its exit code.
 
 use std::fs;
 use std::path::Path;

@@ -49,7 +49,7 @@ fn damage_is_incomplete() {
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(summary["damage"], 1);
-    // The metadata is as the packet is.
+    // Modified metadata is damage as well, in addition to the truncated packet.
     let (other, metadata) = (place.path().join("other"), trace.join("metadata"));
     let changed = fs::read_to_string(&metadata).expect("metadata").replacen("shop:tick", "shop:tack", 1);
     fs::write(&metadata, changed).expect("a file");
