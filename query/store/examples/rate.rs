@@ -1,9 +1,9 @@
-//! How fast events are written into a store, and how large they are: `rate [ROUNDS [EVENTS [DIR]]]`.
+//! Measures how fast events are written into a store, and their size there: `rate [ROUNDS [EVENTS [DIR]]]`.
 //!
-//! Two threads record events into a CTF trace in DIR (`/dev/shm`), without a loss: numbers, and numbers with texts, in a loop; and calls whose
-//! fields, and the pauses between them, are random. Each round writes each trace into a store of its own, in this process, by one thread. What it
-//! prints are events per second of processor time, the best of the rounds, and bytes per event of the store, of the trace, of the trace behind
-//! `zstd -1`, and of a tenth of such events as OTLP in protobuf. OTLP has events only in spans: each span has a hundred of them, and its bytes are counted.
+//! Two threads record events into CTF traces in DIR (`/dev/shm`), without losses: numbers, and numbers with texts, in a loop; and calls with random
+//! fields and random pauses. Each round writes each trace into a new store, in this process, with one thread. Prints events per second of processor
+//! time, the best of the rounds, and bytes per event: of the store, of the trace, of the trace after `zstd -1`, and of a tenth of such events as OTLP
+//! in protobuf. OTLP has events only in spans: each span has a hundred events, and the bytes of the span count.
 
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
@@ -43,13 +43,13 @@ tracepoint::define_trace! {
         status: u16 = status,
     }
 
-    /// What events for OTLP are in.
+    /// The span around events for OTLP.
     span group() {}
 }
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// The events of a span, for OTLP; its SDKs keep 128.
+/// Events per span, for OTLP. Its SDKs keep at most 128.
 const GROUP: u64 = 100;
 
 const PATHS: [&str; 5] = ["/", "/login", "/cart", "/search", "/static/style.css"];
@@ -89,7 +89,7 @@ fn main() -> Outcome {
     Ok(())
 }
 
-/// Records events; in spans if they are `grouped`.
+/// Records events, in spans if `grouped`.
 fn record(name: &str, events: u64, trace: &Path, grouped: bool) -> Outcome {
     let channel = Channel::wait(4 << 20, Duration::from_secs(10));
     let session = Session::builder("rate").events(format!("rate:{name}").as_str()).channel(channel);
@@ -116,7 +116,7 @@ fn record(name: &str, events: u64, trace: &Path, grouped: bool) -> Outcome {
     Ok(())
 }
 
-/// Numbers and requests; a session takes one of the two.
+/// Fires numbers and requests; a session records one of the two.
 fn requests(random: &mut u64, thread: u64, numbers: Range<u64>) {
     for n in numbers {
         next(random);
@@ -134,7 +134,7 @@ fn next(random: &mut u64) -> u64 {
     *random
 }
 
-/// Calls of 100,000 users with random ids, and durations of which short ones are more frequent. Up to 4 us pass between two of them.
+/// Fires calls of 100,000 users with random ids. Short durations are more frequent than long ones. Up to 4 us pass between two calls.
 fn calls(random: &mut u64, count: u64) {
     for _ in 0..count {
         let [id, other] = [next(random), next(random)];
@@ -148,7 +148,7 @@ fn calls(random: &mut u64, count: u64) {
     }
 }
 
-/// The bytes of a trace's streams, and those behind a compressor.
+/// The size of a trace's streams in bytes, plain and compressed.
 fn sizes(trace: &Path) -> Outcome<[u64; 2]> {
     let mut sizes = [0, 0];
     for file in tracepoint_reader::stream_files(trace)? {
@@ -159,7 +159,7 @@ fn sizes(trace: &Path) -> Outcome<[u64; 2]> {
     Ok(sizes)
 }
 
-/// The bytes of a trace as OTLP, which has all of its `events`.
+/// The size of a trace as OTLP in bytes. The trace must have `events` events.
 fn otlp(trace: &Path, events: u64) -> Outcome<u64> {
     let mut bytes = Vec::new();
     let mut exporter = Exporter::new(Otlp::protobuf(&mut bytes));

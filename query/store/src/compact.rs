@@ -1,4 +1,4 @@
-//! Makes few large files of many small ones.
+//! Merges small files into few large ones.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -16,32 +16,31 @@ use crate::files::PartFile;
 use crate::part::{EVENT, PartWriter};
 use crate::store::Store;
 
-/// The rows of a row group.
+/// Rows per row group.
 const ROWS: usize = 122_880;
 
-/// What was compacted.
+/// The result of a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Compacted {
     /// Partitions in which files were replaced.
     pub partitions: u64,
-    /// Files that were replaced.
+    /// Files replaced.
     pub files_before: u64,
-    /// Files that replace them.
+    /// New files.
     pub files_after: u64,
-    /// The size of those that were replaced, in bytes.
+    /// Total size of the replaced files in bytes.
     pub bytes_before: u64,
-    /// The size of those that replace them, in bytes.
+    /// Total size of the new files in bytes.
     pub bytes_after: u64,
 }
 
-/// Replaces files that are smaller than `target` bytes, in each partition with several of them, by files of about that size. The rows stay the
-/// same, in the order in which they were written. Partitions are replaced one by one; a reader that runs meanwhile may see the rows of one of
-/// them twice. Holds one row group in memory, of a store in S3 also one
-/// of the small files, and waits for another process that compacts or removes.
+/// Replaces files smaller than `target` bytes by files of about that size, in each partition with several such files. The rows stay the same, in the
+/// order in which they were written. Partitions are replaced one by one; a concurrent reader may see the rows of one partition twice. Holds one row
+/// group in memory; for a store in S3 also one of the small files. Waits for other processes that compact or remove.
 ///
 /// # Errors
-/// [`StoreError::Io`] and [`StoreError::Parquet`]. What was compacted before stays so.
+/// [`StoreError::Io`] and [`StoreError::Parquet`]. Partitions compacted before the error stay compacted.
 pub fn compact(store: &Store, target: u64) -> Result<Compacted, StoreError> {
     let mut alone = store.backend.maintain()?;
     let mut compacted = Compacted::default();
@@ -61,7 +60,7 @@ pub fn compact(store: &Store, target: u64) -> Result<Compacted, StoreError> {
     Ok(compacted)
 }
 
-/// Replaces files by one.
+/// Replaces several files by one.
 fn replace(
     store: &Store,
     alone: &mut dyn Maintenance,
@@ -75,7 +74,7 @@ fn replace(
     let mut change = alone.begin()?;
     match merge(store, directory, files, &mut change) {
         Ok((replaced, before, after)) if replaced > 1 => {
-            // Otherwise another process has completed a change of one that died: the files that are there now are for the next time.
+            // On failure, another process has completed the change of a dead one: leave the present files to the next run.
             if change.replace()? {
                 (done.files_before, done.files_after) = (done.files_before + replaced, done.files_after + 1);
                 (done.bytes_before, done.bytes_after) = (done.bytes_before + before, done.bytes_after + after);
@@ -93,7 +92,7 @@ fn replace(
     }
 }
 
-/// Writes the rows of the files that have the columns of the first into one. Returns how many these are, their size, and that of the new one.
+/// Merges those files that have the same columns as the first one. Returns their number, their total size, and the size of the new file.
 fn merge(
     store: &Store,
     directory: &Path,
@@ -129,7 +128,7 @@ fn reader_schema(reader: &ParquetRecordBatchReader) -> SchemaRef {
     reader.schema()
 }
 
-/// A file, and the name of its event.
+/// Opens a file. Also returns the name of its event.
 fn open(store: &Store, file: &PartFile) -> Result<(ParquetRecordBatchReader, Option<String>), StoreError> {
     match store.backend.contents(file)? {
         Contents::File(contents) => reader(contents, &file.path),
@@ -147,10 +146,10 @@ fn reader(
     Ok((builder.with_batch_size(ROWS).build().map_err(StoreError::parquet(path))?, event))
 }
 
-/// The file that is written.
+/// The new file.
 struct Merged<'a> {
     directory: &'a Path,
-    /// Until rows are written.
+    /// `None` until the first rows are written.
     output: Option<Box<dyn Output>>,
     schema: SchemaRef,
     event: Option<String>,

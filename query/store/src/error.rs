@@ -1,4 +1,4 @@
-//! Why a store could not be written or changed.
+//! Errors of writing or changing a store.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,43 +7,43 @@ use parquet::errors::ParquetError;
 use thiserror::Error;
 use tracepoint_tables::GivenTwice;
 
-/// Why a store could not be written or changed.
+/// An error of writing or changing a store.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// A file or directory cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Which.
+        /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// A Parquet file cannot be read or written.
     #[error("{}: {source}", path.display())]
     Parquet {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: ParquetError,
     },
-    /// The directory has other contents than a store.
+    /// The directory has contents, but is not a store.
     #[error("{} is not a store: {reason}; name a new or an empty directory, or a store", path.display())]
     NotAStore {
         /// The directory.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
-    /// A trace is in the store already, and would be counted twice.
+    /// The store has the trace already; storing it again would count it twice.
     #[error("the trace {trace} is in {} already, and would be counted twice; name another store", path.display())]
     AlreadyStored {
         /// The store.
         path: PathBuf,
-        /// The UUID of the trace, and the number of its chunk if it has any.
+        /// The UUID of the trace, and the number of its chunk if it has one.
         trace: String,
     },
-    /// A trace is given twice, and would be counted twice.
+    /// The same trace was given twice, and would be counted twice.
     #[error(transparent)]
     GivenTwice(GivenTwice),
 }

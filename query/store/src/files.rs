@@ -1,4 +1,4 @@
-//! The files of a store, by their paths in it.
+//! The files of a store, by path.
 
 use std::path::PathBuf;
 
@@ -9,5 +9,5 @@ pub(crate) struct PartFile {
     pub(crate) bytes: u64,
 }
 
-/// The Parquet files of a store, by the directories that they are in; both in the order of their names.
+/// The Parquet files of a store, grouped by directory. Directories and files are sorted by name.
 pub(crate) type Parts = Vec<(PathBuf, Vec<PartFile>)>;

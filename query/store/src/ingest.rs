@@ -1,8 +1,8 @@
 //! Writes traces into a store.
 //!
-//! A trace is read once, packet by packet in the order of their begins ([`Trace::visit_packets`]). The rows of each partition are collected in
-//! columns until they are a row group, so that a row group has events of a short time. Rows of a packet stay in their order; packets of
-//! several streams overlap, so that the rows of a row group are not sorted by time. Memory is bounded by [`IngestOptions`].
+//! A trace is read once, packet by packet in the order in which packets begin ([`Trace::visit_packets`]). The rows of each partition are collected in
+//! columns up to the size of a row group, so a row group covers a short time. The rows of a packet keep their order; packets of several streams
+//! overlap, so the rows of a row group are not sorted by time. [`IngestOptions`] bounds the memory.
 
 mod partitions;
 
@@ -23,38 +23,38 @@ use crate::store::Store;
 use crate::table::TableWriter;
 use partitions::{Kind, Partitions};
 
-/// How much is kept in memory.
+/// Memory limits.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct IngestOptions {
-    /// The most rows of a row group.
+    /// Maximum number of rows per row group.
     pub row_group_rows: usize,
-    /// About the most memory that the rows of a row group take, in bytes.
+    /// Approximate maximum size in bytes of a row group's rows in memory.
     pub row_group_bytes: usize,
-    /// About the most memory that the rows of all partitions take, in bytes: beyond it, smaller row groups are written.
+    /// Approximate maximum size in bytes of the rows of all partitions in memory. Beyond it, smaller row groups are written.
     pub memory: usize,
-    /// The most files that are open at a time: beyond it, a partition has several.
+    /// Maximum number of open files. Beyond it, a partition gets several files.
     pub open_parts: usize,
 }
 
 impl Default for IngestOptions {
-    /// Row groups of 122,880 rows or 64 MiB, 256 MiB in all, and 64 files.
+    /// Row groups of 122,880 rows or 64 MiB, 256 MiB in total, and 64 files.
     fn default() -> Self {
         Self { row_group_rows: 122_880, row_group_bytes: 64 << 20, memory: 256 << 20, open_parts: 64 }
     }
 }
 
-/// What was written.
+/// Counts of a completed write.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Ingested {
-    /// Events, each a row.
+    /// Events, one row each.
     pub events: u64,
-    /// Events that the tracer lost, as far as their number is known.
+    /// Events lost by the tracer, as far as their number is known.
     pub lost_events: u64,
-    /// Losses whose number of events is not known.
+    /// Losses with an unknown number of events.
     pub losses_of_unknown_size: u64,
-    /// Parts of the trace that cannot be read; and metadata that is not what was written, of which the rest is read all the same.
+    /// Unreadable parts of the trace, and metadata that differs from its checksum; the rest is read nevertheless.
     pub damage: u64,
     /// Packets without a checksum.
     pub unchecked: u64,
@@ -64,12 +64,12 @@ pub struct Ingested {
     pub bytes: u64,
 }
 
-/// Writes a trace into a store: all of it or, after an error, nothing. `progress` is called with the bytes of packets that were read, of how many.
+/// Writes a trace into a store, completely or, after an error, not at all. Calls `progress` with the bytes of packets read so far, and their total.
 ///
 /// # Errors
-/// [`StoreError::AlreadyStored`] if the trace, or one of its chunks, is in the store; [`StoreError::GivenTwice`] if it is there twice, for
-/// example as a directory and as a dt file; [`StoreError::Io`] and [`StoreError::Parquet`] if the
-/// store cannot be written. Damage of the trace is no error, but counted.
+/// [`StoreError::AlreadyStored`] if the store has the trace or one of its chunks; [`StoreError::GivenTwice`] if the same trace is given twice, for
+/// example as a directory and as a dt file; [`StoreError::Io`] and [`StoreError::Parquet`] if the store cannot be written. Damage in the trace is
+/// counted; it does not cause an error.
 pub fn ingest(
     store: &Store,
     trace: &Trace,
@@ -102,14 +102,14 @@ pub fn ingest(
     }
 }
 
-/// Takes what is in a trace.
+/// Writes the items of a trace into a store.
 struct Ingest<'a> {
     store: &'a Store,
     transaction: Transaction,
     partitions: Partitions,
-    /// By the addresses of the classes of the event and of its stream.
+    /// By the addresses of the event's and the stream's class.
     kinds: HashMap<(usize, usize), KnownKind>,
-    /// By their names and layouts as text: traces of one program share them, and those that differ only in labels or places do not.
+    /// By name and layout as text. Traces of the same program share an entry; traces that differ in enumeration labels or in offsets do not.
     shared_kinds: HashMap<String, Arc<Kind>>,
     streams: Vec<StreamEvents>,
     /// By the address of the stream.
@@ -121,7 +121,7 @@ struct Ingest<'a> {
     failed: Option<StoreError>,
 }
 
-/// A stream, and the kinds of its events by their ids.
+/// A stream, and its kinds of events by id.
 struct StreamEvents {
     state: StreamState,
     events: HashMap<u64, StreamEvent>,
@@ -131,13 +131,13 @@ struct StreamEvents {
 #[derive(Debug)]
 struct StreamEvent {
     kind: Arc<Kind>,
-    /// The partition of the last event, and its day.
+    /// Day and partition of the last event.
     last: Option<(Option<i64>, usize)>,
-    /// How many were stored.
+    /// Number of events stored.
     stored: u64,
 }
 
-/// A kind of event, and what keeps the addresses by which it is known.
+/// A kind of event. Holds the classes whose addresses are its key.
 struct KnownKind {
     kind: Arc<Kind>,
     _class: Arc<EventClass>,
@@ -216,7 +216,7 @@ impl<'a> Ingest<'a> {
         writer.push(row, &mut self.transaction)
     }
 
-    /// Writes what is left, and the account.
+    /// Writes the remaining rows, and the account.
     fn finish(&mut self, trace: &Trace) -> Result<Ingested, StoreError> {
         self.partitions.finish(&mut self.transaction)?;
         let mut summary = std::mem::take(&mut self.summary);
@@ -229,7 +229,7 @@ impl<'a> Ingest<'a> {
         Ok(summary)
     }
 
-    /// Writes the account, and returns the size of its files.
+    /// Writes the account, and returns the total size of its files.
     fn account(&mut self, trace: &Trace) -> Result<u64, StoreError> {
         let streams = std::mem::take(&mut self.streams);
         let counts = |of: &StreamEvents| -> Vec<_> {
@@ -257,7 +257,7 @@ impl<'a> Ingest<'a> {
         writers.into_values().map(|writer| writer.finish(&mut self.transaction)).sum()
     }
 
-    /// Does something, unless something has failed before.
+    /// Runs `action`, unless an earlier action failed.
     fn attempt(&mut self, action: impl FnOnce(&mut Self) -> Result<(), StoreError>) {
         if self.failed.is_none() {
             self.failed = action(self).err();

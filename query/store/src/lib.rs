@@ -1,8 +1,8 @@
-//! Writes traces into a store of Parquet files, and keeps that in order.
+//! Writes traces into a store of Parquet files, and maintains the store.
 //!
-//! [`ingest`] writes a trace: a row for each event, in a directory for each day, host, session and kind of event, and tables of what is
-//! missing and of the tracer's account. A trace is in the store as a whole or not at all. [`compact`] makes few large files of many small ones,
-//! and [`retain`] removes the oldest days. A store is a local directory, or in S3. `docs/parquet.md` specifies the layout, and shows how to query it.
+//! [`ingest`] writes a trace: a row for each event, in a directory for each day, host, session and kind of event; and tables of missing data and of
+//! the tracer's account. A trace is stored completely or not at all. [`compact`] merges small files into few large ones, and [`retain`] removes the
+//! oldest days. A store is a local directory, or a prefix in S3. `docs/parquet.md` specifies the layout, and has examples of queries.
 //!
 //! ```no_run
 //! use tracepoint_reader::Trace;

@@ -29,7 +29,7 @@ pub(crate) struct Local {
     root: PathBuf,
 }
 
-/// A lock of a store.
+/// A lock of a store, held until drop.
 struct Locked {
     _file: File,
 }
@@ -47,7 +47,7 @@ impl Local {
         self.own("transactions")
     }
 
-    /// Waits for the lock on the names in the store, which is held for a short time.
+    /// Waits for the lock on names in the store. Processes hold it for a short time only.
     fn lock(&self) -> Result<Locked, StoreError> {
         lock_file(&self.own("lock"))
     }
@@ -60,12 +60,12 @@ impl Local {
         recover(&self.root, &self.transactions())
     }
 
-    /// The path of the file that says that a trace is in the store.
+    /// The path of the file that registers a trace in the store.
     fn trace_file(trace: &str) -> PathBuf {
         Path::new(OWN).join("traces").join(escape(trace))
     }
 
-    /// The traces in the store whose last day is before this one, by their files.
+    /// The registration files of traces whose last day is before `day`.
     fn traces_before(&self, day: &str) -> Result<Vec<PathBuf>, StoreError> {
         let directory = self.own("traces");
         let mut found = Vec::new();
@@ -154,7 +154,7 @@ impl Maintenance for LocalMaintenance<'_> {
     }
 
     fn retain(&mut self, plan: &dyn Fn(&Parts) -> Plan) -> Result<Retained, StoreError> {
-        // From the first look to the last change: a trace that is written meanwhile is removed as a whole, or not at all.
+        // Hold the lock from the listing to the last change: a trace written meanwhile is then removed completely or not at all.
         let locked = self.store.lock()?;
         self.store.recover(&locked)?;
         let plan = plan(&self.store.parts()?);
@@ -168,7 +168,7 @@ impl Maintenance for LocalMaintenance<'_> {
     }
 }
 
-/// Creates a directory, and those above it, so that they are there after a power failure.
+/// Creates a directory and its parents, so that they persist after a power failure.
 fn create_synced(directory: &Path) -> Result<(), StoreError> {
     let missing = |path: &&Path| !path.as_os_str().is_empty() && !path.is_dir();
     let new: Vec<_> = directory.ancestors().take_while(missing).collect();
@@ -180,14 +180,14 @@ fn create_synced(directory: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Waits for the lock on a file, which is created.
+/// Waits for the lock on a file. Creates the file if it is missing.
 fn lock_file(path: &Path) -> Result<Locked, StoreError> {
     let file = File::options().create(true).append(true).open(path).map_err(StoreError::io(path))?;
     lock_exclusively(&file).map_err(StoreError::io(path))?;
     Ok(Locked { _file: file })
 }
 
-/// Writes a file that is complete when it has its name.
+/// Atomically creates or replaces a file.
 fn publish(path: &Path, contents: &[u8]) -> Result<(), StoreError> {
     let (mut partial, directory) = (path.as_os_str().to_owned(), path.parent().unwrap_or(Path::new(".")));
     partial.push("~partial");

@@ -1,7 +1,7 @@
 //! A store in S3: below `s3://BUCKET/PREFIX`.
 //!
-//! S3 has no rename and no lock. It has uploads in parts, of which nothing is visible until they are completed, and requests that fail if an object
-//! exists, or has changed. That is enough:
+//! S3 has neither a rename nor a lock. It has multipart uploads, invisible until they are completed, and requests that fail if an object exists or
+//! has changed. These are sufficient:
 //!
 //! ```text
 //! .tracepoint/layouts/NAME           created once, by the first who needs it
@@ -11,17 +11,17 @@
 //!             maintenance            the process that may replace and remove files, and what it replaces
 //! ```
 //!
-//! A writer uploads the files of a trace under their final names, but does not complete the uploads. Then it claims the trace, by creating
-//! `traces/UUID`, and creates `transactions/ID.json`, with the list of uploads, as committed. From then on the trace is in the store: its uploads
-//! are completed, by the writer or by the next process that opens the store, and the list is deleted. Each of these steps can be repeated, and be
-//! done by several processes at the same time.
+//! A writer uploads the files of a trace under their final names, but does not complete the uploads. It then claims the trace by creating
+//! `traces/UUID`, and commits by creating `transactions/ID.json` with the list of uploads. From then on the trace is in the store: the writer, or the
+//! next process that opens the store, completes the uploads and deletes the list. Each of these steps can be repeated, and several processes can
+//! execute it at the same time.
 //!
-//! No writer waits for another. One that finds a claim whose transaction has not been committed creates `transactions/ID.json` of that one as
-//! aborted, and takes over the claim: of the two only one can have created it. So a trace is stored once, and no clock is needed to tell whether
-//! a writer is dead.
+//! Writers do not wait for each other. A writer that finds a claim without a committed transaction creates the `transactions/ID.json` of that
+//! transaction as aborted, and takes over the claim. Only one of the two writers can create this object. So a trace is stored once, and dead writers
+//! need not be detected by a clock.
 //!
-//! Files are replaced and removed by one process at a time, which has a [lease](lease). It leaves files alone whose transaction is not over, so
-//! that a file that is missing while `transactions/ID.json` exists was never visible.
+//! One process at a time may replace and remove files; it holds a [lease](lease). It leaves the files of unfinished transactions alone, so a file
+//! that is missing while `transactions/ID.json` exists was never visible.
 
 mod change;
 mod client;
@@ -54,7 +54,7 @@ pub(crate) struct ObjectBackend {
 }
 
 impl ObjectBackend {
-    /// The store at a URL. Makes no request.
+    /// Creates the store for a URL. Sends no request.
     pub(crate) fn connect(url: &str) -> Result<Self, StoreError> {
         Ok(Self { client: Client::connect(url)? })
     }
@@ -67,7 +67,7 @@ fn key(path: &Path) -> String {
 }
 
 impl Client {
-    /// Completes the transactions and replacements that are committed.
+    /// Completes committed transactions and replacements.
     async fn recover(&self) -> Result<(), StoreError> {
         for (id, record) in self.records().await? {
             self.finish(&id, &record).await?;
@@ -75,10 +75,10 @@ impl Client {
         lease::recover(self).await
     }
 
-    /// The Parquet files of transactions that are over, and whether there are others.
+    /// Lists the Parquet files of finished transactions. Also returns whether there are files of unfinished ones.
     async fn parts(&self) -> Result<(Parts, bool), StoreError> {
         let listed = self.list("").await?;
-        // Looked for later than the files: a transaction that has files, and is not found, is over.
+        // List transactions after the files: a transaction that has files but is not listed has finished.
         let records = self.records().await?;
         let unfinished = records.into_iter().filter(|(_, record)| matches!(record, Record::Committed { .. }));
         let unfinished: HashSet<_> = unfinished.map(|(id, _)| id).collect();

@@ -1,4 +1,4 @@
-//! One Parquet file that is being written.
+//! A Parquet file that is being written.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -17,20 +17,20 @@ use parquet::schema::types::ColumnPath;
 use crate::backend::Output;
 use crate::error::StoreError;
 
-/// The key of the metadata of a file that has the name of its event in full.
+/// Key of the file metadata with the full name of the event.
 pub(crate) const EVENT: &str = "tracepoint.event";
-/// From how many values it is told whether a column repeats them.
+/// Number of values sampled to determine whether a column's values repeat.
 const SAMPLE: usize = 1024;
 
 /// A file that is being written.
 pub(crate) struct PartWriter {
-    /// The directory of the file, for messages.
+    /// The directory of the file, for error messages.
     partition: PathBuf,
     writer: ArrowWriter<Box<dyn Output>>,
     rows: u64,
 }
 
-/// A file that was written.
+/// Size of a completed file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written {
     pub(crate) rows: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Written {
 }
 
 impl PartWriter {
-    /// Begins a file of a partition, whose first rows will be these.
+    /// Creates a file in a partition. `first` are the rows that will be written first.
     pub(crate) fn create(
         partition: &Path,
         output: Box<dyn Output>,
@@ -58,7 +58,7 @@ impl PartWriter {
         self.writer.write(rows).and_then(|()| self.writer.flush()).map_err(StoreError::parquet(&self.partition))
     }
 
-    /// Completes the file, so that it is kept.
+    /// Completes the file, so that it persists.
     pub(crate) fn finish(self) -> Result<Written, StoreError> {
         let output = self.writer.into_inner().map_err(StoreError::parquet(&self.partition))?;
         Ok(Written { rows: self.rows, bytes: output.finish()? })
@@ -76,7 +76,7 @@ fn properties(first: &RecordBatch, metadata: &[(&str, String)]) -> WriterPropert
     for (field, column) in first.schema().fields().iter().zip(first.columns()) {
         let path = ColumnPath::new(vec![field.name().clone()]);
         if field.data_type().is_integer() || matches!(field.data_type(), DataType::Timestamp(..)) {
-            // Where a dictionary grows too large, and where there is none.
+            // Used if the dictionary grows too large, or is disabled.
             properties = properties.set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED);
         }
         if !repeats(column) {
@@ -86,7 +86,8 @@ fn properties(first: &RecordBatch, metadata: &[(&str, String)]) -> WriterPropert
     properties.build()
 }
 
-/// Whether the values of a column of numbers repeat, so that a dictionary is worth it; texts and others are said to, and times not.
+/// Returns whether the values of a column repeat, so that a dictionary saves space. Numbers are sampled; times count as unique, all others as
+/// repeating.
 fn repeats(column: &dyn Array) -> bool {
     match column.data_type() {
         DataType::Timestamp(..) => false,

@@ -1,4 +1,4 @@
-//! Which days stay, and which are removed.
+//! Selects the days to keep and to remove.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,39 +9,39 @@ use tracepoint_tables::days;
 
 use crate::files::Parts;
 
-/// What stays.
+/// The data to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Retention {
-    /// Today and so many days before it, in UTC.
+    /// Today and this number of days before it, in UTC.
     Days(u32),
-    /// The newest days that take at most so many bytes together; the newest one in any case.
+    /// The newest days up to this total size in bytes, and at least the newest one.
     Bytes(u64),
 }
 
-/// What was removed.
+/// The result of a removal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Retained {
-    /// The days that were removed, as `2026-11-23`.
+    /// The removed days, as `2026-11-23`.
     pub removed_days: Vec<String>,
-    /// Their files.
+    /// Number of removed files.
     pub removed_files: u64,
-    /// Their size, in bytes.
+    /// Total size of the removed files in bytes.
     pub removed_bytes: u64,
-    /// The size of what stays, in bytes.
+    /// Total size of the remaining files in bytes.
     pub bytes: u64,
 }
 
-/// What will be removed.
+/// The data to remove.
 pub(crate) struct Plan {
-    /// The directories of days in the tables.
+    /// The directories of days in all tables.
     pub(crate) directories: Vec<PathBuf>,
     pub(crate) retained: Retained,
 }
 
 impl Plan {
-    /// A text behind the last day that is removed, and in front of those that stay.
+    /// A text that sorts after the last removed day and before the remaining ones.
     pub(crate) fn end(&self) -> Option<String> {
         self.retained.removed_days.last().map(|day| format!("{day}~"))
     }
@@ -55,14 +55,14 @@ struct Day {
     bytes: u64,
 }
 
-/// The directory of a day above a path in the store, and the day.
+/// The directory of a day that contains a path in the store, and the day.
 pub(crate) fn day_of(path: &Path) -> Option<(PathBuf, &str)> {
     let mut keys = path.components().enumerate();
     let (at, day) = keys.find_map(|(at, key)| Some((at, key.as_os_str().to_str()?.strip_prefix("day=")?)))?;
     day.starts_with(|digit: char| digit.is_ascii_digit()).then(|| (path.components().take(at + 1).collect(), day))
 }
 
-/// What to remove of these files.
+/// Selects the files to remove.
 pub(crate) fn plan(parts: &Parts, retention: Retention) -> Plan {
     let mut all: BTreeMap<&str, Day> = BTreeMap::new();
     for (directory, files) in parts {
@@ -95,7 +95,7 @@ pub(crate) fn plan(parts: &Parts, retention: Retention) -> Plan {
     Plan { directories, retained }
 }
 
-/// The first day that stays.
+/// The first day to keep.
 fn first_day(retention: Retention) -> String {
     let Retention::Days(days) = retention else { return String::new() };
     let today = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400).cast_signed();

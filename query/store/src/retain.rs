@@ -4,9 +4,9 @@ use crate::error::StoreError;
 use crate::plan::{Retained, Retention, plan};
 use crate::store::Store;
 
-/// Removes the oldest days, of all tables: all or, after an error, none of them; in S3 an error may leave a part, which is removed the next
-/// time. Events without a time are in no day, and stay. Waits for another process that compacts or removes, and has processes that complete a
-/// trace wait.
+/// Removes the oldest days from all tables: all of them or, after an error, none. In S3 an error may leave a part of a day, which the next run
+/// removes. Events without a time belong to no day, and stay. Waits for other processes that compact or remove; processes that complete a trace wait
+/// meanwhile.
 ///
 /// # Errors
 /// [`StoreError::Io`].

@@ -21,11 +21,11 @@ use crate::error::StoreError;
 use crate::local::Local;
 use crate::object::ObjectBackend;
 
-/// The file that says that this is a store.
+/// The file that marks a store.
 const STORE: &str = "store.json";
 /// The value of [`Identity::format`].
 const FORMAT: &str = "tracepoint-parquet";
-/// The version that is written and read.
+/// The supported version.
 const VERSION: u32 = 1;
 
 /// The contents of `store.json`.
@@ -37,13 +37,13 @@ struct Identity {
 
 /// A store: in a local directory, or in S3.
 ///
-/// Its place is the path of a directory, or `s3://BUCKET/PREFIX`. Credentials, region and address of S3 are those of the standard environment
+/// The location is the path of a directory, or `s3://BUCKET/PREFIX`. Credentials, region and endpoint of S3 come from the standard environment
 /// variables: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT`, `AWS_ALLOW_HTTP` and others
 /// ([`AmazonS3Builder::from_env`](object_store::aws::AmazonS3Builder::from_env)).
 ///
 /// # Panics
-/// Stores in S3 block, and panic where a thread of an asynchronous runtime may not block: use them from other threads, or by
-/// `spawn_blocking`.
+/// Operations on stores in S3 block. They panic if called where a thread of an asynchronous runtime must not block: call them on other threads, or
+/// with `spawn_blocking`.
 #[derive(Debug)]
 pub struct Store {
     place: PathBuf,
@@ -51,27 +51,26 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a store, or makes one of a directory or prefix that is empty or does not exist. What a killed writer has left is completed, if it
-    /// had been committed.
+    /// Opens a store, or creates one in a directory or prefix that is empty or missing. Completes the committed changes of killed writers.
     ///
     /// # Errors
-    /// [`StoreError::NotAStore`] if something else is there; [`StoreError::Io`].
+    /// [`StoreError::NotAStore`] if the place has other contents; [`StoreError::Io`].
     pub fn create(place: &Path) -> Result<Self, StoreError> {
         Self::at(place)?.created()
     }
 
-    /// Opens a store that exists.
+    /// Opens an existing store.
     ///
     /// # Errors
-    /// [`StoreError::NotAStore`] if it is none, or one of another version; [`StoreError::Io`].
+    /// [`StoreError::NotAStore`] if it is not a store, or has another version; [`StoreError::Io`].
     pub fn open(place: &Path) -> Result<Self, StoreError> {
         Self::at(place)?.checked()
     }
 
-    /// Opens a store to read it: also one that may not be written, in which what a killed writer has left is not completed.
+    /// Opens a store for reading. It may be read-only; changes of killed writers are then not completed.
     ///
     /// # Errors
-    /// As those of [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     pub fn open_to_read(place: &Path) -> Result<Self, StoreError> {
         Self::at(place)?.opened_to_read()
     }
@@ -81,7 +80,7 @@ impl Store {
         &self.place
     }
 
-    /// The object store of a store in S3, and the prefix of the store in it; `None` for a local directory.
+    /// The object store of a store in S3, and the store's prefix in it; `None` for a local directory.
     pub fn objects(&self) -> Option<Objects> {
         self.backend.objects()
     }
@@ -94,7 +93,7 @@ impl Store {
         Ok(Self { place: place.to_owned(), backend })
     }
 
-    /// A store in any backend, which is neither opened nor created.
+    /// A store on any backend, neither opened nor created.
     #[cfg(test)]
     pub(crate) fn of(backend: Box<dyn Backend>) -> Self {
         Self { place: PathBuf::new(), backend }
@@ -116,7 +115,7 @@ impl Store {
             self.backend.prepare()?;
             let identity = Identity { format: FORMAT.to_owned(), version: VERSION };
             let json = serde_json::to_vec(&identity).map_err(|error| StoreError::io(&self.place)(error.into()))?;
-            // `false` if another process has made it meanwhile.
+            // `false`: another process has created it meanwhile.
             self.backend.create(&Path::new(OWN).join(STORE), &json)?;
         }
         self.checked()
@@ -131,9 +130,9 @@ impl Store {
         StoreError::NotAStore { path: self.place.clone(), reason: reason.to_owned() }
     }
 
-    /// Refuses a place that has files, and is no store.
+    /// Refuses a place that has files but is not a store.
     fn refuse_others(&self) -> Result<(), StoreError> {
-        // Another process may have made a store, and written files, since the last look.
+        // Check again for the store: another process may have created it, and written files, since the first check.
         if self.backend.has_others()? && self.identity()?.is_none() {
             return Err(self.not_a_store("it has other files"));
         }
@@ -157,7 +156,7 @@ impl Store {
         Ok(self)
     }
 
-    /// The name of events that are called `name` and have these columns: the first is called as the event, and others `name#2`, `name#3` ….
+    /// The name under which events called `name` with these columns are stored: the event's name for the first layout, then `name#2`, `name#3` ….
     pub(crate) fn event_name(&self, name: &str, columns: &str) -> Result<String, StoreError> {
         let base = base(name);
         let mut number = 1u32;
@@ -174,7 +173,7 @@ impl Store {
         }
     }
 
-    /// Refuses a trace that is in the store.
+    /// Refuses a trace that the store has already.
     pub(crate) fn refuse_known(&self, trace: &str) -> Result<(), StoreError> {
         if self.backend.has_trace(trace)? {
             return Err(StoreError::AlreadyStored { path: self.place.clone(), trace: trace.to_owned() });

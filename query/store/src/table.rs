@@ -1,4 +1,4 @@
-//! The tables beside the events: the account, and what is missing.
+//! The tables without events: the account, and missing data.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::backend::Transaction;
 use crate::error::StoreError;
 use crate::part::PartWriter;
 
-/// How many rows are kept in memory.
+/// Maximum number of rows in memory.
 const ROWS: usize = 8192;
 
 /// One partition of such a table.
@@ -40,7 +40,7 @@ impl<R: Row> TableWriter<R> {
         part.row_group(&batch)
     }
 
-    /// Completes the file, and returns its size; 0 without a row.
+    /// Completes the file, and returns its size; 0 if there were no rows.
     pub(crate) fn finish(mut self, transaction: &mut Transaction) -> Result<u64, StoreError> {
         if !self.rows.is_empty() {
             self.flush(transaction)?;

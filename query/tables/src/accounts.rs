@@ -1,4 +1,4 @@
-//! The table of the account: what the tracer has counted, and what is in the trace.
+//! The account table: counts by the tracer, and counts of the events in the trace.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -12,20 +12,20 @@ use crate::place::HostSession;
 use crate::records::AccountRow;
 use crate::streams::{StreamState, pid, place, stream_name};
 
-/// A trace is given twice, for example as a directory and as a dt file, and would be counted twice.
+/// The same trace is given twice, for example as a directory and as a dt file, and would be counted twice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} and {} are the same trace, which would be counted twice; name one of them", first.display(), second.display())]
 pub struct GivenTwice {
-    /// Where it is.
+    /// The first place.
     pub first: PathBuf,
-    /// And where it is again.
+    /// The second place.
     pub second: PathBuf,
 }
 
-/// What identifies the traces: their UUIDs, each with the number of a chunk if it has any. Chunks of other tracers have no numbers.
+/// The identities of traces: UUIDs, each with the number of its chunk if it has one. Chunks of other tracers have no numbers.
 ///
 /// # Errors
-/// If a trace of our own is there twice.
+/// If a trace of this tracer is given twice.
 pub fn identities(trace: &Trace) -> Result<Vec<(String, &Metadata)>, GivenTwice> {
     let (mut identities, mut paths) = (Vec::new(), HashMap::new());
     for (path, metadata) in trace.metadata() {
@@ -40,19 +40,19 @@ pub fn identities(trace: &Trace) -> Result<Vec<(String, &Metadata)>, GivenTwice>
     Ok(identities)
 }
 
-/// Tells the name of the table of an event.
+/// Returns the table name of an event.
 pub type TableNames<'a, E> = &'a mut dyn FnMut(&Arc<EventClass>, &Arc<StreamClass>) -> Result<String, E>;
 
-/// A stream that was read, and how many events of each name it has.
+/// A stream that has been read, and its number of events by name.
 #[derive(Debug)]
 pub struct StreamCounts<'a> {
     /// The stream.
     pub state: &'a StreamState,
-    /// Names of events, as those of their tables, and how many there are.
+    /// Table names of events, and the number of events.
     pub events: Vec<(&'a str, u64)>,
 }
 
-/// The rows of the account that are in one partition.
+/// The rows of the account in one partition.
 #[derive(Debug)]
 pub struct AccountPart {
     /// The host and the session.
@@ -63,15 +63,15 @@ pub struct AccountPart {
     pub rows: Vec<AccountRow>,
 }
 
-/// The last day of the events and losses of a trace.
+/// The last day with an event or loss of a trace.
 pub fn last_day<'a>(streams: impl Iterator<Item = &'a StreamState>, metadata: &Metadata) -> Option<i64> {
     streams.filter(|state| state.stream.metadata.uuid() == metadata.uuid()).filter_map(|state| state.last_day).max()
 }
 
-/// The account of traces that were read in whole. `table` tells the name of the table of an event.
+/// The account of traces that have been read completely. `table` returns the table name of an event.
 ///
 /// # Errors
-/// Those of `table`.
+/// The errors of `table`.
 pub fn account_rows<E>(
     trace: &Trace,
     streams: &[StreamCounts<'_>],
@@ -87,7 +87,7 @@ pub fn account_rows<E>(
     trace_accounts(trace).into_iter().map(part).collect()
 }
 
-/// The account of a part of a trace, if it has one that can be read.
+/// The account of a part of a trace; `None` if it is missing or unreadable.
 fn account(trace: &Trace, path: &Path) -> Option<Account> {
     match trace.dt_files().find(|file| file.path() == path) {
         Some(file) => file.account().ok().flatten(),
@@ -95,7 +95,7 @@ fn account(trace: &Trace, path: &Path) -> Option<Account> {
     }
 }
 
-/// A trace, with the newest account of its parts.
+/// A trace, with the latest account of its parts.
 struct TraceAccount<'a> {
     path: &'a Path,
     metadata: &'a Metadata,
@@ -106,7 +106,7 @@ fn trace_accounts(trace: &Trace) -> Vec<TraceAccount<'_>> {
     let mut trace_accounts: BTreeMap<_, TraceAccount<'_>> = BTreeMap::new();
     for (path, metadata) in trace.metadata() {
         let new = TraceAccount { path, metadata, account: account(trace, path) };
-        // Chunks come in any order; the last one has the counts of all.
+        // Chunks come in any order; the last one has the total counts.
         let chunk = |of_trace: &TraceAccount<'_>| {
             of_trace.account.as_ref().and_then(|account| Some(account.chunk.as_ref()?.number))
         };
@@ -119,7 +119,7 @@ fn trace_accounts(trace: &Trace) -> Vec<TraceAccount<'_>> {
     trace_accounts.into_values().collect()
 }
 
-/// The events that the accounts name, in their order.
+/// The events that the accounts name, in the same order.
 pub(crate) fn declared_by_accounts(trace: &Trace) -> Vec<(Arc<EventClass>, Arc<StreamClass>)> {
     let mut declared = Vec::new();
     for TraceAccount { metadata, account, .. } in trace_accounts(trace) {
@@ -185,7 +185,7 @@ fn rows_of<E>(
     Ok(rows)
 }
 
-/// What is in the trace: by event, and by stream.
+/// The rows for the stored events: by event, and by stream.
 fn stored(
     of_trace: &TraceAccount<'_>,
     streams: &[StreamCounts<'_>],

@@ -1,4 +1,4 @@
-//! The values of the columns of fields in one row group. Every column may be NULL.
+//! Column values of one row group. Every column may be NULL.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(crate) enum Column {
     Struct { members: Vec<Member>, nulls: NullBufferBuilder, columns: Vec<Self> },
 }
 
-/// A value of one number, text or bytes.
+/// A scalar value: a number, text or bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scalar<'a> {
     Null,
@@ -45,7 +45,7 @@ pub(crate) enum Scalar<'a> {
 }
 
 impl<'a> Scalar<'a> {
-    /// The value with this number of an event.
+    /// The value of an event's field at `index`.
     #[inline]
     pub(crate) fn of_view(event: &EventView<'a>, index: usize) -> Self {
         use field::Value as V;
@@ -101,7 +101,7 @@ impl Column {
         }
     }
 
-    /// Appends a value, and returns about how many bytes of memory it takes.
+    /// Appends a value, and returns its approximate size in memory in bytes.
     #[inline]
     #[expect(clippy::cast_sign_loss, reason = "a number is within the range of its type")]
     pub(crate) fn scalar(&mut self, value: Scalar<'_>) -> usize {
@@ -139,7 +139,7 @@ impl Column {
         8
     }
 
-    /// Appends a decoded value, likewise.
+    /// Appends a decoded value, and returns its approximate size in bytes.
     pub(crate) fn value(&mut self, value: Option<&Value>) -> usize {
         let Some((value, present)) = value.and_then(|value| Some((value, value.present()?))) else {
             self.null();
@@ -197,7 +197,7 @@ impl Column {
         }
     }
 
-    /// The values as an array; the column is empty then.
+    /// Takes the values as an array, which empties the column.
     pub(crate) fn finish(&mut self) -> ArrayRef {
         match self {
             Self::Bool(column) => Arc::new(column.finish()),

@@ -1,4 +1,4 @@
-//! Which type of Parquet each type of a field becomes. The table is in `docs/parquet.md`.
+//! Maps types of fields to types of Parquet. `docs/parquet.md` has the table.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) enum ColumnType {
     F32,
     F64,
     Text,
-    /// The label of an enumeration, or the number where there is none.
+    /// The label of an enumeration, or the number if it has no label.
     Label(Arc<EnumType>),
     Bytes,
     List(Box<Self>),
@@ -34,12 +34,12 @@ pub(crate) struct Member {
     pub(crate) ty: ColumnType,
 }
 
-/// Where the value of a member is.
+/// The location of a member's value.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// At this index of a structure.
+    /// The member of a structure at this index.
     Member(usize),
-    /// In this option of a variant.
+    /// The option of a variant with this name.
     Option(String),
 }
 
@@ -55,7 +55,7 @@ impl ColumnType {
                 if is_exact && labelled.len() == labels.mappings.len() {
                     Self::Label(Arc::clone(labels))
                 } else {
-                    // A label of several values would hide which one it was.
+                    // With labels for several values, the label would lose the value.
                     Self::integer(*ty)
                 }
             }
@@ -89,7 +89,7 @@ impl ColumnType {
         Self::structure(members.map(|(index, field)| (field, Source::Member(index))))
     }
 
-    /// Parquet has no structure without members: it is `true` where it is there.
+    /// Parquet has no structure without members: a present one becomes `true`.
     fn structure<'a>(members: impl Iterator<Item = (&'a types::Field, Source)>) -> Self {
         let mut taken = Vec::new();
         let member = |(field, source): (&types::Field, Source)| Member {

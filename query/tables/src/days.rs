@@ -1,17 +1,17 @@
-//! Days in UTC, the upper partitions.
+//! Days in UTC, the top level of partitions.
 
 use arrow_array::temporal_conversions::date32_to_datetime;
 
-/// Nanoseconds in a day.
+/// Nanoseconds per day.
 pub const NANOSECONDS: i64 = 86_400_000_000_000;
 
-/// The number of the day of a time in nanoseconds since the epoch.
+/// The day that contains a time, given in nanoseconds since the epoch.
 #[inline]
 pub fn of(time_ns: i64) -> i64 {
     time_ns.div_euclid(NANOSECONDS)
 }
 
-/// A day as `2026-11-23`.
+/// Formats a day as `2026-11-23`.
 pub fn text(day: i64) -> String {
     let date = i32::try_from(day).ok().and_then(date32_to_datetime);
     date.map(|date| date.date().to_string()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What a scan of a trace reads: all that another process needs that sees the same files.
+//! The description of a scan: everything that another process with access to the same files needs to execute it.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -11,15 +11,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::error::TablesError;
 use crate::naming::Names;
 
-/// The tables of whose rows a scan consists.
+/// The tables that a scan reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Selection {
-    /// The events of these tables, by their names.
+    /// The events of these tables.
     Events(Vec<String>),
-    /// The same, but only the columns that all events have.
+    /// The events of these tables, restricted to the columns that all events share.
     Common(Vec<String>),
-    /// What is missing.
+    /// The losses.
     Losses,
     /// The account.
     Account,
@@ -35,16 +35,16 @@ impl Selection {
     }
 }
 
-/// Packets of a stream, by their numbers in it.
+/// A range of packets of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// The stream, as an index of the streams of the description.
+    /// The index of the stream in the description.
     pub stream: usize,
     /// The packets.
     pub packets: Range<usize>,
 }
 
-/// A path, in which any bytes may be.
+/// A path that may contain any bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BytePath(pub PathBuf);
 
@@ -60,7 +60,7 @@ impl<'de> Deserialize<'de> for BytePath {
     }
 }
 
-/// Columns, as Arrow writes them in front of a stream of batches.
+/// Serialises columns as the schema at the start of an Arrow stream.
 mod columns {
     use arrow_ipc::reader::StreamReader;
     use arrow_ipc::writer::StreamWriter;
@@ -82,27 +82,27 @@ mod columns {
     }
 }
 
-/// A scan of a trace, divided into partitions. It says all that there is to know, so that a partition may be read by another process that sees the
-/// trace at the same path: [`Scan`](crate::Scan) reads it.
+/// A scan of a trace, divided into partitions. It is self-contained: another process that has the trace at the same path can read a partition with
+/// [`Scan`](crate::Scan).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScanDescription {
     path: BytePath,
     /// The tables.
     pub selection: Selection,
-    /// The columns that are wanted, each of the name and the type that it has in the table.
+    /// The columns to read, each with its name and type in the table.
     #[serde(with = "columns")]
     pub schema: SchemaRef,
-    /// Rows from this time on, and before that one, in nanoseconds since the epoch, are enough.
+    /// The range of times to read, in nanoseconds since the epoch: start inclusive, end exclusive. Rows outside of it may be returned as well.
     pub times: Range<Option<i64>>,
-    /// At most so many rows of each partition are enough.
+    /// Maximum number of rows needed from each partition.
     pub limit: Option<usize>,
-    /// The most rows of a batch.
+    /// Maximum number of rows per batch.
     pub batch_rows: usize,
-    /// The first files of the streams, from the path on.
+    /// The first files of the streams, relative to the path.
     pub(crate) streams: Vec<BytePath>,
-    /// What each partition reads. Losses and the account have one partition, which is empty here.
+    /// The packets that each partition reads. Losses and account have one partition, which is empty here.
     pub partitions: Vec<Vec<Run>>,
-    /// The names of tables.
+    /// The table names.
     pub(crate) names: Names,
 }
 
@@ -121,20 +121,20 @@ impl ScanDescription {
         }
     }
 
-    /// The trace.
+    /// The path of the trace.
     pub fn path(&self) -> &Path {
         &self.path.0
     }
 
-    /// The description as bytes, for another process.
+    /// Serialises the description for another process.
     ///
     /// # Errors
-    /// None that is known.
+    /// No errors are known.
     pub fn to_bytes(&self) -> Result<Vec<u8>, TablesError> {
         Ok(serde_json::to_vec(self)?)
     }
 
-    /// Reads what [`to_bytes`](Self::to_bytes) has written.
+    /// Deserialises the output of [`to_bytes`](Self::to_bytes).
     ///
     /// # Errors
     /// [`TablesError::Description`].

@@ -12,9 +12,9 @@ use crate::column::{Column, Scalar};
 use crate::column_type::ColumnType;
 use crate::names::unique;
 
-/// The names of the keys of partitions, which no column has.
+/// The partition keys, which are reserved: columns cannot have these names.
 const KEYS: [&str; 3] = ["day", "session", "event"];
-/// Members of contexts that say where an event is from, which are common columns.
+/// Context members that become common columns: the origin of an event.
 const ORIGIN: [&str; 5] = ["vpid", "vtid", "pid", "tid", "procname"];
 
 /// The type of times: nanoseconds since the epoch, UTC.
@@ -22,7 +22,7 @@ pub fn time_type() -> DataType {
     DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()))
 }
 
-/// A column that all events have.
+/// A column that all events share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Common {
     Ts,
@@ -76,24 +76,24 @@ impl Part {
 #[derive(Clone, Debug)]
 struct FieldColumn {
     ty: ColumnType,
-    /// Its number in an [`EventView`].
+    /// The index of the field in an [`EventView`].
     number: usize,
-    /// Its place in a decoded event.
+    /// The location of the field in a decoded event.
     place: (Part, usize),
 }
 
-/// The columns of one kind of event, or some of them.
+/// The columns of one kind of event, or a subset of them.
 #[derive(Clone, Debug)]
 pub struct Layout {
     schema: SchemaRef,
     /// The common columns, which come first.
     pub(crate) common: Vec<Common>,
     fields: Vec<FieldColumn>,
-    /// The numbers of members of contexts that say which process and thread an event is from: `pid`, `tid` and `thread`.
+    /// The indices of the context members with the event's process and thread: `pid`, `tid` and `thread`.
     origin: [Option<usize>; 3],
 }
 
-/// What the contexts of an event say about its process and thread.
+/// The process and thread of an event according to its contexts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EventOrigin<'a> {
     pub(crate) pid: Option<u64>,
@@ -144,13 +144,13 @@ impl Layout {
         Self { schema: Arc::new(Schema::new(schema)), common: Common::ALL.to_vec(), fields, origin }
     }
 
-    /// The columns that all events have.
+    /// The columns that all events share.
     pub fn common() -> Self {
         let schema = Schema::new(Common::ALL.map(Common::field).to_vec());
         Self { schema: Arc::new(schema), common: Common::ALL.to_vec(), fields: Vec::new(), origin: [None; 3] }
     }
 
-    /// Those of its columns that have such names, in their order: values of others are not decoded.
+    /// The subset of columns accepted by `is_wanted`, in the same order. Values of other columns are not decoded.
     #[must_use]
     pub fn select(&self, is_wanted: impl Fn(&str) -> bool) -> Self {
         let wanted: Vec<_> = self.schema.fields().iter().map(|field| is_wanted(field.name())).collect();
@@ -175,7 +175,7 @@ impl Layout {
         &self.schema
     }
 
-    /// The columns as text: equal for equal ones.
+    /// The columns as text. Equal columns have equal text.
     pub fn description(&self) -> String {
         let fields = self.schema.fields().iter();
         fields.fold(String::new(), |mut text, field| {
@@ -184,12 +184,12 @@ impl Layout {
         })
     }
 
-    /// Empty columns of the fields.
+    /// Creates empty columns for the fields.
     pub(crate) fn columns(&self) -> Vec<Column> {
         self.fields.iter().map(|field| Column::new(&field.ty)).collect()
     }
 
-    /// Appends the fields of an event to its columns, and returns about how many bytes of memory they take.
+    /// Appends an event's fields to the columns, and returns their approximate size in memory in bytes.
     pub(crate) fn append(&self, event: &EventView<'_>, columns: &mut [Column]) -> usize {
         let columns = self.fields.iter().zip(columns);
         match event.decoded() {
@@ -201,12 +201,12 @@ impl Layout {
         }
     }
 
-    /// Whether events say themselves which process or thread they are from.
+    /// Returns whether the events' contexts contain their process or thread.
     pub fn has_origin(&self) -> bool {
         self.origin.iter().any(Option::is_some)
     }
 
-    /// What its contexts say about its process and thread.
+    /// The process and thread of an event according to its contexts.
     pub fn origin<'a>(&self, event: &EventView<'a>) -> EventOrigin<'a> {
         let scalar = |index: usize| self.origin[index].map(|number| Scalar::of_view(event, number));
         let number = |index: usize| match scalar(index) {

@@ -1,11 +1,11 @@
-//! The tables of a trace, in Arrow: a row for each event, what is missing, and the account.
+//! The tables of a trace in Arrow format: a row for each event, the losses, and the account.
 //!
-//! This is the only place that knows which columns a trace has and where their values are. A store writes the rows into Parquet, and queries of a trace
-//! read them from its packets. `docs/parquet.md` specifies the tables.
+//! Only this crate knows the columns of a trace, and where their values are. A store writes the rows to Parquet; a query of a trace reads them from
+//! the packets. `docs/parquet.md` specifies the tables.
 
 //!
-//! [`TraceTables`] opens a trace as tables. A [`ScanDescription`] says what is read of it, in which partitions; [`Scan`] reads a partition, also in another process
-//! that has the description and sees the same files.
+//! [`TraceTables`] opens a trace as tables. A [`ScanDescription`] selects the data to read, and divides it into partitions. [`Scan`] reads a
+//! partition, also in another process that has the description and access to the same files.
 
 mod accounts;
 mod column;

@@ -1,48 +1,48 @@
-//! Directories of partitions: `key=value`, with values that are safe as names of files.
+//! Names of partition directories: `key=value`, with values made safe for file names.
 //!
-//! Values come from traces, and may be anything. ASCII letters, digits, `-`, `_` and `.` stand for themselves (but not a `_` or `.` in front); every other byte is `%` and two
-//! digits of base 16, as readers of Hive's layout decode it. A value that becomes longer than 200 bytes is cut, and ends with `~` and a hash of
-//! the whole: `~` is in no other name, so that different values have different names.
+//! Values come from traces, and may be arbitrary. ASCII letters, digits, `-`, `_` and `.` stay, except a leading `_` or `.`. Every other byte becomes
+//! `%` and two hexadecimal digits, as readers of Hive's layout expect. A value longer than 200 bytes is truncated, and ends with `~` and a hash of
+//! the complete value. No other name contains `~`, so different values have different names.
 
 use std::fmt::Write;
 
 use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
 
-/// The directory of values that are not known, as Hive calls it: readers take it for NULL.
+/// The directory of unknown values, named as in Hive: readers take it for NULL.
 const UNKNOWN: &str = "__HIVE_DEFAULT_PARTITION__";
-/// The longest escaped value, in bytes. File systems allow 255 for the whole name.
+/// Maximum length in bytes of an escaped value. File systems allow 255 for the whole name.
 const LONGEST: usize = 200;
-/// The bytes of the hash, as digits.
+/// Length of the hash in hexadecimal digits.
 const HASH: usize = 32;
 
-/// The name of the directory for a value; an empty one is not known.
+/// The directory name for a value. An empty value counts as unknown.
 pub fn partition(key: &str, value: Option<&str>) -> String {
     let value = value.filter(|value| !value.is_empty()).map_or_else(|| UNKNOWN.to_owned(), escape);
     format!("{key}={value}")
 }
 
-/// The value that readers take the directory for; `None` is NULL. It is the value itself, unless that is too long.
+/// The value that readers derive from the directory name; `None` is NULL. It equals the original value, unless that is too long.
 pub fn value_of(escaped: &str) -> Option<String> {
     (escaped != UNKNOWN).then(|| percent_decode_str(escaped).decode_utf8_lossy().into_owned())
 }
 
-/// Whether a name of a directory is cut, so that it does not tell the value.
+/// Returns whether a directory name is truncated, so that it does not contain the complete value.
 pub fn is_cut(escaped: &str) -> bool {
     escaped.contains('~')
 }
 
-/// The value of a partition as readers of a store see it.
+/// The value of a partition as seen by readers of a store.
 pub fn as_stored(value: Option<&str>) -> Option<String> {
     value.filter(|value| !value.is_empty()).and_then(|value| value_of(&escape(value)))
 }
 
-/// A value as a part of a file's name, injectively.
+/// Escapes a value for use in a file name. The mapping is injective.
 pub fn escape(value: &str) -> String {
     let mut escaped = String::new();
     for (index, byte) in value.bytes().enumerate() {
         let is_literal = byte.is_ascii_alphanumeric() || byte == b'-' || (matches!(byte, b'.' | b'_') && index > 0);
-        // No value is taken for one that is not known, or for a parent directory: a `_` or `.` in front is escaped.
+        // Escape a leading `_` or `.`, so that no value looks like the unknown one or a parent directory.
         if is_literal {
             escaped.push(char::from(byte));
         } else {
@@ -51,7 +51,7 @@ pub fn escape(value: &str) -> String {
     }
     if escaped.len() > LONGEST {
         let mut end = LONGEST - HASH - 1;
-        // No escaped byte is divided.
+        // Do not cut an escaped byte in two.
         while escaped[end - 2..end].contains('%') {
             end -= 1;
         }
@@ -63,7 +63,7 @@ pub fn escape(value: &str) -> String {
     escaped
 }
 
-/// The name of an event without the number that the tracer adds where fields differ. It is never empty.
+/// The name of an event without the number that the tracer appends if fields differ. It is never empty.
 pub fn base(name: &str) -> &str {
     let numbered = name.rsplit_once('#').filter(|(base, number)| {
         !base.is_empty()
@@ -74,7 +74,7 @@ pub fn base(name: &str) -> &str {
     numbered.map_or(name, |(base, _)| base)
 }
 
-/// A name that none of `taken` equals, ignoring case as SQL does: the first of `name`, `name_2`, `name_3` …, which is then taken.
+/// The first of `name`, `name_2`, `name_3` … that is not in `taken`, ignoring case as SQL does. Adds it to `taken`.
 pub(crate) fn unique(name: &str, taken: &mut Vec<String>) -> String {
     let is_taken = |name: &str| taken.iter().any(|other| other.eq_ignore_ascii_case(name));
     let numbered = (2u64..).map(|number| format!("{name}_{number}"));

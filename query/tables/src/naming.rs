@@ -1,7 +1,7 @@
-//! The names of the tables of events: those of the events, with a number where events of one name have different columns.
+//! Table names of events: the event's name, with a number if events of the same name have different columns.
 //!
-//! A store numbers them in the order in which they come. So that the tables of a trace are called as in a store that has only this trace, that order
-//! is looked up in the trace where there are several; most traces have none of that, and their packets are not read for it.
+//! A store numbers them in the order of arrival. A trace must have the same names as a store that contains only this trace, so the order is
+//! determined from its packets if a name has several versions. Most traces have no such names, and no packets are read.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
@@ -15,15 +15,15 @@ use crate::accounts::declared_by_accounts;
 use crate::layout::Layout;
 use crate::names::base;
 
-/// The events that share a name and have different columns.
+/// The events that share a name but have different columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Names {
-    /// The columns of each version, by the name without a number; only where there are several.
+    /// The columns of each version, by unnumbered name. Only names with several versions are present.
     versions: BTreeMap<String, Vec<String>>,
 }
 
 impl Names {
-    /// The names of the events of a trace. Reads packets where a name has several versions, until it has met all of them.
+    /// Determines the table names of a trace. If a name has several versions, reads packets until all versions have occurred.
     pub(crate) fn of(trace: &Trace) -> Self {
         let mut declared: BTreeMap<String, HashSet<String>> = BTreeMap::new();
         for class in trace.metadata().flat_map(|(_, metadata)| metadata.streams()) {
@@ -52,13 +52,13 @@ impl Names {
         names
     }
 
-    /// The name of the table of an event with these columns.
+    /// The table name of an event with these columns.
     pub fn name(&self, event: &str, layout: &Layout) -> String {
         let base = base(event);
         let versions = self.versions.get(base);
         let number = versions.map(|versions| {
             let columns = layout.description();
-            // One that was added to the trace since.
+            // A version added to the trace since it was opened.
             versions.iter().position(|known| *known == columns).unwrap_or(versions.len())
         });
         match number {
@@ -68,12 +68,12 @@ impl Names {
     }
 }
 
-/// Looks up the order in which versions come.
+/// Determines the order in which versions occur.
 struct Order<'a> {
     names: Names,
     declared: &'a BTreeMap<String, HashSet<String>>,
     unseen: usize,
-    /// By the addresses of the classes of the event and of its stream.
+    /// By the addresses of the event's and the stream's class.
     known: HashSet<(usize, usize)>,
 }
 

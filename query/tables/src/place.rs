@@ -1,11 +1,11 @@
-//! Where events are from: the partitions of a store, which are columns as well.
+//! The origin of events: partitions of a store, which are columns as well.
 
 use std::path::{Path, PathBuf};
 
 use crate::days;
 use crate::names::{as_stored, partition};
 
-/// Which host and session events are from.
+/// The host and session of events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct HostSession {
     /// The name of the host.
@@ -27,7 +27,7 @@ impl HostSession {
         as_stored(self.session.as_deref())
     }
 
-    /// The column `host` of tables that are not of events.
+    /// The column `host` of the tables without events.
     pub fn host_column(&self) -> Option<String> {
         as_stored(self.host.as_deref())
     }

@@ -1,4 +1,4 @@
-//! The rows of the tables beside the events: the account, and what is missing.
+//! The rows of the tables without events: the account, and the losses.
 
 use std::sync::Arc;
 
@@ -11,38 +11,38 @@ use crate::layout::time_type;
 use crate::place::HostSession;
 use crate::streams::StreamState;
 
-/// A row of a table beside the events.
+/// A row of a table without events.
 pub trait Row: Sized {
-    /// Its name, and its directory in a store.
+    /// The name of the table, and of its directory in a store.
     const TABLE: &str;
 
     /// The rows as a batch.
     ///
     /// # Errors
-    /// None that is known.
+    /// No errors are known.
     fn batch(rows: &[Self]) -> Result<RecordBatch, ArrowError>;
 }
 
-/// One number of the account.
+/// A single count of the account.
 #[derive(Clone, Debug)]
 pub struct AccountRow {
     /// The UUID of the trace.
     pub trace: Option<String>,
     /// The process.
     pub pid: Option<u32>,
-    /// `event`, `stream` or `trace`: what is counted.
+    /// The counted object: `event`, `stream` or `trace`.
     pub scope: &'static str,
     /// The channel.
     pub channel: Option<u64>,
-    /// The name of the event, as that of its table.
+    /// The name of the event, equal to its table name.
     pub event: Option<String>,
     /// The name of the stream.
     pub stream: Option<Arc<str>>,
-    /// What has happened.
+    /// The counted occurrence.
     pub what: String,
-    /// Why events were lost.
+    /// The reason of the loss, for lost events.
     pub reason: Option<String>,
-    /// How many times.
+    /// The count.
     pub count: u64,
 }
 
@@ -65,25 +65,25 @@ impl Row for AccountRow {
     }
 }
 
-/// Something that is missing.
+/// A piece of missing data.
 #[derive(Clone, Debug)]
 pub struct LossRow {
-    /// From when to when, in nanoseconds since the epoch.
+    /// The time range in nanoseconds since the epoch.
     pub times: Option<(i64, i64)>,
     /// The name of the stream.
     pub stream: Option<Arc<str>>,
     /// `events`, `packets`, `renumbered` or `damage`.
     pub what: &'static str,
-    /// How many events, if that is known.
+    /// Number of events, if known.
     pub events: Option<u64>,
-    /// How many packets, if that is known.
+    /// Number of packets, if known.
     pub packets: Option<u64>,
-    /// What is damaged.
+    /// The kind of damage.
     pub reason: Option<String>,
 }
 
 impl LossRow {
-    /// The row of a loss in this stream, before the next packet.
+    /// The row for a loss in this stream before the next packet.
     pub fn of_loss(state: &mut StreamState, loss: &Loss) -> Self {
         let (events, packets) = state.loss(loss.kind);
         let what = match loss.kind {
@@ -96,7 +96,7 @@ impl LossRow {
         Self { times, stream, what, events, packets, reason: None }
     }
 
-    /// The row of damage, with the host and the session of its stream, which is one of these if it is known.
+    /// The row for damage, with the host and session of its stream, if that is one of `streams`.
     pub fn of_damage<'a>(mut streams: impl Iterator<Item = &'a StreamState>, damage: &Damage) -> (HostSession, Self) {
         let state = streams.find(|state| state.stream.file == damage.file);
         let times = state.filter(|state| state.has_clock).and_then(|state| state.last_ns.zip(state.last_ns));

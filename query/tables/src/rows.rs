@@ -1,4 +1,4 @@
-//! Rows that are collected until they are a batch.
+//! Rows collected for a batch.
 
 use std::sync::Arc;
 
@@ -12,50 +12,50 @@ use tracepoint_reader::EventView;
 use crate::column::Column;
 use crate::layout::{Common, Layout};
 
-/// Where rows are from: the same for many in a row.
+/// The origin of rows. Usually shared by many consecutive rows.
 #[derive(Debug)]
 pub struct RowOrigin {
     /// The id of the process.
     pub pid: Option<u32>,
-    /// That of the thread.
+    /// The id of the thread.
     pub tid: Option<u32>,
-    /// Its name.
+    /// The name of the thread.
     pub thread: Option<String>,
     /// The name of the stream.
     pub stream: Arc<str>,
 }
 
-/// The common columns of one row, but its origin.
+/// The common columns of a row, except its origin.
 #[derive(Clone, Copy, Debug)]
 pub struct RowHead {
     /// The time in nanoseconds since the epoch; `None` where the stream has no clock.
     pub ts: Option<i64>,
     /// The number of the event in its stream.
     pub seq: u64,
-    /// The events that were lost before it; `None` if some were, and it is not known how many.
+    /// Events lost before this one; `None` if some were lost, and their number is not known.
     pub lost_before: Option<u64>,
 }
 
-/// Rows that are collected for a batch.
+/// Rows collected for a batch.
 #[derive(Debug)]
 pub struct Rows {
     layout: Arc<Layout>,
     host: Option<String>,
     ts: Vec<Option<i64>>,
     seq: Vec<u64>,
-    /// The rows with losses before them.
+    /// Indices of rows with losses before them.
     losses: Vec<(usize, Option<u64>)>,
-    /// The origins, each with the number of the row behind its last one.
+    /// The origins, each with the index after its last row.
     origins: Vec<(Arc<RowOrigin>, usize)>,
     columns: Vec<Column>,
-    /// About how much memory they take.
+    /// Approximate size in memory in bytes.
     bytes: usize,
-    /// About how much more the texts of their origins take in a batch, which has them once for each row.
+    /// Approximate additional size of the origins' texts in a batch, which repeats them for each row.
     origin_bytes: usize,
 }
 
 impl Rows {
-    /// No rows, with these columns and of this host.
+    /// Creates an empty collection with these columns, for events of this host.
     pub fn new(layout: Arc<Layout>, host: Option<String>) -> Self {
         let columns = layout.columns();
         Self {
@@ -76,17 +76,17 @@ impl Rows {
         self.seq.len()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.seq.is_empty()
     }
 
-    /// About how many bytes of memory they take.
+    /// Approximate size in memory in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Appends an event, and returns about how many bytes of memory it takes.
+    /// Appends an event, and returns its approximate size in memory in bytes.
     #[inline]
     pub fn push(&mut self, head: RowHead, origin: &Arc<RowOrigin>, event: &EventView<'_>) -> usize {
         if head.lost_before != Some(0) {
@@ -105,15 +105,15 @@ impl Rows {
         bytes
     }
 
-    /// About how much memory the batch of these rows takes.
+    /// Approximate size of the batch of these rows in bytes.
     pub fn batch_bytes(&self) -> usize {
         self.bytes + self.origin_bytes
     }
 
-    /// The rows as a batch; none are left then.
+    /// Takes the rows as a batch, and leaves none.
     ///
     /// # Errors
-    /// None that is known: the columns are of the types and the length that the batch expects.
+    /// No errors are known: the columns have the types and the length that the batch expects.
     pub fn take(&mut self) -> Result<RecordBatch, ArrowError> {
         let count = self.len();
         let layout = Arc::clone(&self.layout);
@@ -142,7 +142,7 @@ impl Rows {
         }
     }
 
-    /// A value for each row.
+    /// Returns a value of the origin for each row.
     fn of_origins<'a, T: Clone + 'a>(&'a self, of: impl Fn(&'a RowOrigin) -> T + 'a) -> impl Iterator<Item = T> + 'a {
         let mut begin = 0;
         self.origins.iter().flat_map(move |(origin, end)| {

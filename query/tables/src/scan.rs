@@ -1,7 +1,7 @@
-//! Reads a partition of a scan: packets become batches of rows.
+//! Reads a partition of a scan: converts packets to batches of rows.
 //!
-//! Packets are read one after the other, and the rows of a packet are collected in columns; only those columns that are wanted are decoded, and of
-//! records of other events nothing is. When there are enough rows, they become batches. In memory is a packet, and the rows of one.
+//! Packets are read sequentially, and their rows are collected in columns. Only the requested columns are decoded, and records of other events are
+//! skipped. Once there are enough rows, they become batches. Memory holds one packet and the rows of one packet at a time.
 
 mod batch;
 mod collector;
@@ -17,24 +17,24 @@ use crate::error::TablesError;
 use crate::trace_tables::TraceTables;
 use collector::Collector;
 
-/// What was read.
+/// Counts of data read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScanCounts {
     /// Packets that were read.
     pub packets: u64,
-    /// Their records: those that became rows, and others.
+    /// Records in these packets, whether or not they became rows.
     pub records: u64,
     /// Rows.
     pub rows: u64,
 }
 
-/// What a scan has come to.
+/// The result of a step.
 #[derive(Debug)]
 pub enum ScanStep {
-    /// Rows.
+    /// A batch of rows.
     Rows(RecordBatch),
-    /// The end of a packet, without enough rows for a batch.
+    /// The packet ended without enough rows for a batch.
     Packet,
     /// The end of the partition.
     End,
@@ -45,18 +45,18 @@ pub enum ScanStep {
 pub struct Scan {
     tables: Arc<TraceTables>,
     description: Arc<ScanDescription>,
-    /// The partition, and the number of its next run.
+    /// The partition, and the index of its next run.
     next: (usize, usize),
     run: Option<PacketRun>,
     collector: Collector,
     ready: VecDeque<RecordBatch>,
-    /// How many rows are yet wanted.
+    /// Number of rows still needed.
     left: usize,
     is_done: bool,
 }
 
 impl Scan {
-    /// Before the first row of a partition.
+    /// Creates a scan positioned before the first row of a partition.
     pub fn new(tables: Arc<TraceTables>, description: Arc<ScanDescription>, partition: usize) -> Self {
         let collector = Collector::new(&description);
         let left = description.limit.unwrap_or(usize::MAX);
@@ -64,20 +64,20 @@ impl Scan {
         Self { tables, description, next: (partition, 0), run, collector, ready, left, is_done }
     }
 
-    /// What was read so far.
+    /// The counts so far.
     pub fn counts(&self) -> ScanCounts {
         self.collector.counts
     }
 
-    /// The damage that was found since the last call.
+    /// Takes the damage found since the last call.
     pub fn take_damage(&mut self) -> Vec<Damage> {
         std::mem::take(&mut self.collector.damage)
     }
 
-    /// Reads on, up to the next rows or to the end of the next packet, so that its caller may stop in between.
+    /// Reads up to the next batch or to the end of the next packet, so that the caller can stop in between.
     ///
     /// # Errors
-    /// [`TablesError`]. There is nothing more then.
+    /// [`TablesError`]. The scan has ended then.
     pub fn step(&mut self) -> Result<ScanStep, TablesError> {
         if self.ready.is_empty() && !self.is_done && self.left > 0 {
             let read = match &self.description.selection {
@@ -102,7 +102,7 @@ impl Scan {
         }
     }
 
-    /// A table that is one batch.
+    /// Returns a table that is available as one batch.
     fn whole(&mut self, rows: &RecordBatch) -> Result<(), TablesError> {
         let batch = batch::adapted(rows, &self.description.schema)?;
         self.ready.extend((0..batch.num_rows()).step_by(self.description.batch_rows.max(1)).map(|begin| {

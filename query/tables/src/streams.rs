@@ -1,4 +1,4 @@
-//! The streams of a trace, each with what its next event needs: a number, what was lost before it, and where it is from.
+//! The state of streams while they are read: the number of the next event, the losses before it, and its origin.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,19 +20,19 @@ pub struct StreamState {
     pub name: Arc<str>,
     /// Host and session of its trace.
     pub place: HostSession,
-    /// Whether its events have times.
+    /// True if the events have times.
     pub has_clock: bool,
     /// The number of the next event.
     pub seq: u64,
-    /// How many events were lost before the next one; `None` if that is not known.
+    /// Number of events lost before the next one; `None` if unknown.
     pub lost: Option<u64>,
     /// The time of the last event.
     pub last_ns: Option<i64>,
     /// The last day of an event or a loss.
     pub last_day: Option<i64>,
-    /// What the packet says.
+    /// The origin according to the packet.
     packet_origin: Arc<RowOrigin>,
-    /// What the last event that said more has said.
+    /// The origin of the last event whose contexts contained one.
     event_origin: Arc<RowOrigin>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn place(metadata: &Metadata, path: Option<&Path>) -> HostSession {
     HostSession { host: text("hostname"), session: text("trace_name").or_else(directory) }
 }
 
-/// The id of the process of a trace.
+/// The process id in a trace's metadata.
 pub(crate) fn pid(metadata: &Metadata) -> Option<u32> {
     match metadata.env_value("vpid") {
         Some(EnvValue::Integer(pid)) => u32::try_from(*pid).ok(),
@@ -64,7 +64,7 @@ pub(crate) fn stream_name(metadata: &Metadata, class: u64, instance: Option<u64>
 }
 
 impl StreamState {
-    /// Before its first packet.
+    /// Creates the state before the first packet.
     pub fn new(stream: &Arc<Stream>) -> Self {
         let name = stream_name(&stream.metadata, stream.class.id, stream.instance, &stream.file);
         let origin = Arc::new(RowOrigin { pid: None, tid: None, thread: None, stream: Arc::clone(&name) });
@@ -82,7 +82,7 @@ impl StreamState {
         }
     }
 
-    /// A packet begins.
+    /// Updates the state for a new packet.
     pub fn packet(&mut self, packet: &Packet) {
         self.seq = packet.events_before.unwrap_or(self.seq);
         let member = |name: &str| packet.context.as_ref()?.get(name);
@@ -95,7 +95,7 @@ impl StreamState {
         });
     }
 
-    /// An event comes: the common columns of its row.
+    /// Updates the state for an event, and returns the common columns of its row.
     #[inline]
     pub fn event(&mut self, event: &EventView<'_>) -> RowHead {
         let ts = self.has_clock.then(|| event.time_ns());
@@ -106,13 +106,13 @@ impl StreamState {
         head
     }
 
-    /// Where an event is from, whose contexts are in this layout.
+    /// The origin of an event whose contexts have this layout.
     #[inline]
     pub fn origin(&mut self, layout: &Layout, event: &EventView<'_>) -> &Arc<RowOrigin> {
         if layout.has_origin() { self.event_origin(layout.origin(event)) } else { &self.packet_origin }
     }
 
-    /// Where an event is from that says so itself.
+    /// The origin of an event whose contexts contain one.
     fn event_origin(&mut self, event: EventOrigin<'_>) -> &Arc<RowOrigin> {
         let (packet, last) = (&self.packet_origin, &self.event_origin);
         let pid = event.pid.and_then(|pid| pid.try_into().ok()).or(packet.pid);
@@ -126,7 +126,7 @@ impl StreamState {
         &self.event_origin
     }
 
-    /// Something was lost before the next event. Returns how many events and packets, as far as that is known.
+    /// Records a loss before the next event. Returns the number of events and packets, as far as known.
     pub fn loss(&mut self, kind: LossKind) -> (Option<u64>, Option<u64>) {
         let (events, packets) = match kind {
             LossKind::Events(events) => (events, None),

@@ -1,4 +1,4 @@
-//! What is missing in a trace, and its account: the trace is read as a whole for them, but no fields are decoded.
+//! The losses and the account of a trace. This reads the complete trace, but decodes no fields.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -15,12 +15,12 @@ use crate::place::HostSession;
 use crate::records::{LossRow, Row};
 use crate::streams::StreamState;
 
-/// The rows of the tables beside the events.
+/// The rows of the tables without events.
 #[derive(Debug)]
 pub(crate) struct Survey {
     pub(crate) losses: RecordBatch,
     pub(crate) account: RecordBatch,
-    /// How many parts of the trace are damaged.
+    /// Number of damaged parts of the trace.
     pub(crate) damage: u64,
 }
 
@@ -53,7 +53,7 @@ impl Survey {
     }
 }
 
-/// Rows with the columns of their partitions.
+/// Combines rows with their partition columns.
 fn batch<R: Row>(rows: Vec<(HostSession, Option<i64>, R)>) -> Result<RecordBatch, ArrowError> {
     let day = |day: Option<i64>| day.and_then(|day| i32::try_from(day).ok());
     let days: Date32Array = rows.iter().map(|(_, of_row, _)| day(*of_row)).collect();
@@ -68,10 +68,10 @@ fn batch<R: Row>(rows: Vec<(HostSession, Option<i64>, R)>) -> Result<RecordBatch
     RecordBatch::try_new(Arc::new(schema), batch.columns().iter().cloned().chain(of_keys).collect())
 }
 
-/// Passes over a trace.
+/// Visits the packets of a trace.
 #[derive(Default)]
 struct Surveyor {
-    /// Each with the number of events of each id.
+    /// Each stream with its number of events by id.
     streams: Vec<(StreamState, HashMap<u64, u64>)>,
     /// By the address of the stream.
     known: HashMap<usize, usize>,

@@ -1,4 +1,4 @@
-//! An open trace as tables.
+//! The tables of an open trace.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -24,7 +24,7 @@ use crate::survey::Survey;
 /// A kind of event.
 #[derive(Clone, Debug)]
 pub(crate) struct Kind {
-    /// The name of its table.
+    /// The name of the table.
     pub(crate) table: Arc<str>,
     pub(crate) layout: Arc<Layout>,
 }
@@ -35,7 +35,7 @@ pub(crate) type ClassKinds = HashMap<u64, Kind>;
 /// A stream of a trace.
 #[derive(Clone, Debug)]
 pub struct TableStream {
-    /// Its packets.
+    /// The packets of the stream.
     pub index: Arc<StreamIndex>,
     /// The columns `host` and `session`.
     pub place: HostSession,
@@ -45,12 +45,13 @@ pub struct TableStream {
 }
 
 impl TableStream {
-    /// Whether it may have events of one of these tables.
+    /// Returns whether the stream may have events of one of these tables.
     pub fn may_have(&self, tables: &HashSet<&str>) -> bool {
         self.kinds.values().any(|kind| tables.contains(&*kind.table))
     }
 
-    /// Whether its packets can be read apart if these columns are wanted: not if events have no other numbers than by counting them.
+    /// Returns whether packets can be read independently for these columns. They cannot if the columns include event numbers that only counting
+    /// provides.
     pub fn is_divisible(&self, columns: &Schema) -> bool {
         let packet = &self.index.stream().class.packet_context;
         let is_numbered = packet.iter().flat_map(|ty| &ty.fields).any(|field| field.name() == "events_before");
@@ -58,14 +59,14 @@ impl TableStream {
     }
 }
 
-/// An open trace as tables: one for each kind of event, what is missing, and the account.
+/// The tables of an open trace: one for each kind of event, the losses, and the account.
 #[derive(Debug)]
 pub struct TraceTables {
     path: PathBuf,
     trace: Trace,
     index: TraceIndex,
     names: Names,
-    /// By the address of the stream class, which the trace keeps.
+    /// By the address of the stream class, which the trace keeps alive.
     kinds: HashMap<usize, Arc<ClassKinds>>,
     events: BTreeMap<Arc<str>, SchemaRef>,
     streams: Vec<TableStream>,
@@ -73,8 +74,8 @@ pub struct TraceTables {
 }
 
 impl TraceTables {
-    /// Opens a directory with a trace or with several, or a dt file. Reads the metadata and a packet of each stream; and more packets where events of the
-    /// same name have different columns, to number them as a store does.
+    /// Opens a directory with one trace or several, or a dt file. Reads the metadata and a packet of each stream. If events of the same name have
+    /// different columns, reads more packets, to number the versions as a store does.
     ///
     /// # Errors
     /// [`TablesError::Read`], [`TablesError::GivenTwice`].
@@ -87,7 +88,7 @@ impl TraceTables {
     /// Opens the trace of a description.
     ///
     /// # Errors
-    /// As of [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     pub fn of(description: &ScanDescription) -> Result<Self, TablesError> {
         let (path, trace) = opened(description.path())?;
         Ok(Self::new(path, trace, description.names.clone()))
@@ -121,22 +122,22 @@ impl TraceTables {
         Self { path, trace, index, names, kinds, events, streams, survey: OnceLock::new() }
     }
 
-    /// Its path, from the root.
+    /// The absolute path of the trace.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The names of the tables of events, and their columns as in a store. An event that the metadata declares has a table also if there is none of it.
+    /// The table names of events, with the columns as in a store. An event declared in the metadata has a table even if the trace has no such event.
     pub fn events(&self) -> impl Iterator<Item = (&str, &SchemaRef)> {
         self.events.iter().map(|(name, columns)| (&**name, columns))
     }
 
-    /// Its streams.
+    /// The streams of the trace.
     pub fn streams(&self) -> &[TableStream] {
         &self.streams
     }
 
-    /// Describes a scan. Each partition has packets of streams, which are indices of [`streams`](Self::streams).
+    /// Describes a scan. Streams in the partitions are indices into [`streams`](Self::streams).
     pub fn describe(
         &self,
         selection: Selection,
@@ -157,7 +158,7 @@ impl TraceTables {
         description
     }
 
-    /// The stream with this first file, of which a description has the path.
+    /// Finds the stream with this first file, whose path is in a description.
     pub(crate) fn stream(&self, file: &BytePath) -> Result<&TableStream, TablesError> {
         let found = self.streams.iter().find(|stream| self.relative(&stream.index) == file.0);
         found.ok_or_else(|| TablesError::Removed { trace: self.path.clone(), stream: file.0.clone() })
@@ -168,26 +169,26 @@ impl TraceTables {
         file.strip_prefix(&self.path).unwrap_or(file).to_owned()
     }
 
-    /// The table `losses`, with the columns of its partitions. The first call of this or of [`account`](Self::account) reads the trace as a whole.
+    /// The table `losses`, with its partition columns. The first call of this function or of [`account`](Self::account) reads the complete trace.
     ///
     /// # Errors
-    /// None that is known.
+    /// No errors are known.
     pub fn losses(&self) -> Result<RecordBatch, TablesError> {
         Ok(self.survey()?.losses.clone())
     }
 
-    /// The table `account`, likewise.
+    /// The table `account`, with its partition columns. The first call of this function or of [`losses`](Self::losses) reads the complete trace.
     ///
     /// # Errors
-    /// None that is known.
+    /// No errors are known.
     pub fn account(&self) -> Result<RecordBatch, TablesError> {
         Ok(self.survey()?.account.clone())
     }
 
-    /// How many parts of the trace are damaged: packets that cannot be read, and metadata. It costs what [`losses`](Self::losses) does.
+    /// Number of damaged parts of the trace: unreadable packets, and metadata. Costs the same as [`losses`](Self::losses).
     ///
     /// # Errors
-    /// None that is known.
+    /// No errors are known.
     pub fn damage(&self) -> Result<u64, TablesError> {
         Ok(self.survey()?.damage)
     }
@@ -198,7 +199,7 @@ impl TraceTables {
         survey.as_ref().map_err(|error| ArrowError::ComputeError(error.clone()))
     }
 
-    /// The name of an event in the account, which is never cut.
+    /// The complete name of an event in the account, never truncated.
     fn raw_name(&self, event: &EventClass, class: &Arc<StreamClass>) -> String {
         let known = self.kinds.get(&(Arc::as_ptr(class) as usize)).and_then(|kinds| kinds.get(&event.id));
         match known {
@@ -207,13 +208,13 @@ impl TraceTables {
         }
     }
 
-    /// Whether a trace with this UUID is there in chunks.
+    /// Returns whether the trace with this UUID consists of chunks.
     pub fn is_in_chunks(&self, uuid: &str) -> bool {
         let is_of = |metadata: &Metadata| metadata.uuid().map(uuid_text).as_deref() == Some(uuid);
         self.trace.metadata().any(|(path, metadata)| chunk_number(path).is_some() && is_of(metadata))
     }
 
-    /// What is known of the trace without reading its packets.
+    /// The index of the trace, built without reading the complete packets.
     pub fn index(&self) -> &TraceIndex {
         &self.index
     }
@@ -226,7 +227,7 @@ fn opened(path: &Path) -> Result<(PathBuf, Trace), TablesError> {
     Ok((path, trace))
 }
 
-/// The name of the table of an event, as it is in a store.
+/// The table name of an event, as in a store.
 fn table_name(names: &Names, event: &EventClass, layout: &Layout) -> Arc<str> {
     as_stored(Some(&names.name(&event.name, layout))).unwrap_or_default().into()
 }

@@ -13,7 +13,7 @@ use crate::backend::Transaction;
 use crate::error::StoreError;
 use crate::part::{EVENT, PartWriter};
 
-/// A file has at most so many row groups, because they are all described in memory until it is complete.
+/// Maximum number of row groups per file. Their descriptions stay in memory until the file is complete.
 const ROW_GROUPS: u32 = 256;
 
 /// A kind of event: a name and columns.
@@ -31,7 +31,7 @@ struct Partition {
     rows: Rows,
     part: Option<PartWriter>,
     row_groups: u32,
-    /// When rows were written last, as a number of row groups in all.
+    /// The total number of row groups written when this partition was last written.
     written: u64,
 }
 
@@ -39,18 +39,17 @@ struct Partition {
 pub(super) struct Partitions {
     options: IngestOptions,
     all: Vec<Partition>,
-    /// By the directory and the address of the kind: traces whose columns are the same, but not what their numbers mean, have files of their
-    /// own.
+    /// By directory and address of the kind. Traces with equal columns but different enumeration labels get separate files.
     known: HashMap<(PathBuf, usize), usize>,
-    /// About the memory of all rows.
+    /// Approximate size of all rows in memory.
     bytes: usize,
     open: usize,
     row_groups: u64,
-    /// The number of files that are complete.
+    /// Number of completed files.
     pub(super) parts: u64,
-    /// The bytes in them.
+    /// Their total size in bytes.
     pub(super) written_bytes: u64,
-    /// The rows in them.
+    /// Their total number of rows.
     pub(super) written_rows: u64,
 }
 
@@ -61,7 +60,7 @@ impl Partitions {
         Self { options, all, known, bytes: 0, open: 0, row_groups: 0, parts, written_bytes, written_rows }
     }
 
-    /// The partition of a kind of event at a day.
+    /// Finds or adds the partition of a kind of event on a day.
     pub(super) fn find(&mut self, kind: &Arc<Kind>, place: &HostSession, day: Option<i64>) -> usize {
         let directory = place.directory(day).join(partition("event", Some(&kind.name)));
         let new = self.all.len();
@@ -91,7 +90,7 @@ impl Partitions {
         if self.bytes > self.options.memory { self.flush_largest(transaction) } else { Ok(()) }
     }
 
-    /// Writes the rows of the partitions that have most, until half of the memory is free.
+    /// Writes the rows of the largest partitions, until half of the memory is free.
     fn flush_largest(&mut self, transaction: &mut Transaction) -> Result<(), StoreError> {
         let mut largest: Vec<_> = (0..self.all.len()).collect();
         largest.sort_by_key(|index| std::cmp::Reverse(self.all[*index].rows.bytes()));

@@ -1,4 +1,4 @@
-//! What is in a store, found by its directories.
+//! The files of a store, found by walking its directories.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::error::StoreError;
 use crate::files::{PartFile, Parts};
 
-/// The Parquet files of a store. Links are not followed.
+/// Lists the Parquet files of a store. Symbolic links are not followed.
 pub(super) fn parts(root: &Path) -> Result<Parts, StoreError> {
     let (mut found, mut directories) = (Vec::new(), vec![root.to_owned()]);
     while let Some(directory) = directories.pop() {

@@ -1,12 +1,12 @@
-//! Changes of a store that happen whole or not at all.
+//! Atomic changes of a store.
 //!
-//! A transaction has a directory, `.tracepoint/transactions/ID`, and a lock on a file in it for as long as its process lives. New files are
-//! written there, under names that no reader takes for Parquet. To commit, `commit.json` is written: which file gets which name, and what is
-//! removed. From then on the transaction is valid, and is applied: files are renamed, and what is removed is moved into the directory, which is
-//! deleted in the end. Each step can be repeated, so that a transaction whose process died is [completed](recover) by the next one that opens
-//! the store if it has a `commit.json`, and deleted otherwise.
+//! A transaction has a directory, `.tracepoint/transactions/ID`, and holds a lock on a file in it as long as its process lives. New files are written
+//! there, with names that readers do not take for Parquet files. To commit, it writes `commit.json`, which lists the final names of new files, and
+//! the files to remove. From then on the transaction is valid, and is applied: new files are renamed, and files to be removed are moved into the
+//! directory, which is deleted at the end. Each step can be repeated. If the process has died, the next process that opens the store
+//! [completes](recover) the transaction if it has a `commit.json`, and deletes it otherwise.
 //!
-//! A file is synchronized before `commit.json` is, and that before the first file is renamed, so that the same holds after a power failure.
+//! Files are synchronized before `commit.json`, and `commit.json` before the first rename, so the same holds after a power failure.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -22,15 +22,15 @@ use super::{Local, Locked};
 use crate::backend::{Backend, Change, Output};
 use crate::error::StoreError;
 
-/// The lock of a transaction whose process lives.
+/// The lock file of a transaction, locked while its process lives.
 const LOCK: &str = "lock";
-/// What a transaction that is valid changes.
+/// The file that makes a transaction valid, with its changes.
 const COMMIT: &str = "commit.json";
 
-/// What a transaction changes.
+/// The changes of a transaction.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Commit {
-    /// Names in the directory of the transaction, and paths in the store.
+    /// Names in the directory of the transaction, with their paths in the store.
     add: Vec<(String, PathBuf)>,
     /// Paths in the store: files or directories.
     remove: Vec<PathBuf>,
@@ -48,7 +48,7 @@ pub(super) struct LocalTransaction {
 }
 
 impl LocalTransaction {
-    /// Begins one. The store is locked meanwhile.
+    /// Starts a transaction. The caller holds the store's lock.
     pub(super) fn begin(store: &Local, transactions: &Path) -> Result<Self, StoreError> {
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
         let random = RandomState::new().hash_one(std::process::id());
@@ -70,7 +70,7 @@ impl LocalTransaction {
         })
     }
 
-    /// Where a new file of the store is written, which will have this path.
+    /// The path at which to write a file that will become `path` in the store.
     fn stage(&mut self, path: PathBuf) -> PathBuf {
         let staged = self.commit.add.len().to_string();
         let file = self.directory.join(&staged);
@@ -78,12 +78,12 @@ impl LocalTransaction {
         file
     }
 
-    /// A file or a directory of the store will be removed.
+    /// Marks a file or directory of the store for removal.
     pub(super) fn will_remove(&mut self, path: PathBuf) {
         self.commit.remove.push(path);
     }
 
-    /// Whether all files that will be removed are there.
+    /// Returns whether all files marked for removal exist.
     fn removes_what_exists(&self) -> Result<bool, StoreError> {
         for path in &self.commit.remove {
             let path = self.root.join(path);
@@ -94,7 +94,7 @@ impl LocalTransaction {
         Ok(true)
     }
 
-    /// Makes the change. The store is locked meanwhile. After an error nothing is changed, or the transaction is valid, and [`recover`]
+    /// Applies the change. The caller holds the store's lock. After an error nothing has changed, or the transaction is valid and [`recover`]
     /// completes it.
     pub(super) fn apply_all(self, _locked: &Locked) -> Result<(), StoreError> {
         if let Err(error) = self.make_valid() {
@@ -104,7 +104,7 @@ impl LocalTransaction {
         apply(&self.root, &self.directory, &self.commit)
     }
 
-    /// Writes `commit.json`, behind everything that can fail for want of space.
+    /// Writes `commit.json`, after all steps that can fail for lack of space.
     fn make_valid(&self) -> Result<(), StoreError> {
         for (_, path) in &self.commit.add {
             let path = self.root.join(path);
@@ -120,7 +120,7 @@ impl LocalTransaction {
         sync(&self.directory)
     }
 
-    /// Notes that traces are in the store.
+    /// Registers traces in the store.
     fn add_traces(&mut self, traces: &[(String, String)]) -> Result<(), StoreError> {
         for (trace, last_day) in traces {
             let path = self.stage(Local::trace_file(trace));
@@ -151,7 +151,7 @@ impl Change for LocalTransaction {
         let store = self.store.clone();
         let prepared = self.add_traces(traces).and_then(|()| {
             let locked = store.lock()?;
-            // After those of processes that died: they may change what this one does.
+            // First apply the transactions of dead processes, which may affect this one.
             store.recover(&locked)?;
             for (trace, _) in traces {
                 if store.has_trace(trace)? {
@@ -185,7 +185,7 @@ impl Change for LocalTransaction {
     }
 }
 
-/// A file that is written in the directory of a transaction.
+/// A file in the directory of a transaction.
 struct LocalOutput {
     path: PathBuf,
     file: File,
@@ -208,18 +208,18 @@ impl Output for LocalOutput {
     }
 }
 
-/// Completes or deletes the transactions of processes that died. The store is locked meanwhile.
+/// Completes or deletes the transactions of dead processes. The caller holds the store's lock.
 pub(super) fn recover(root: &Path, transactions: &Path) -> Result<(), StoreError> {
     for entry in fs::read_dir(transactions).map_err(StoreError::io(transactions))? {
         let directory = entry.map_err(StoreError::io(transactions))?.path();
         let lock = match File::open(directory.join(LOCK)) {
             Ok(lock) => Some(lock),
-            // It is being deleted by its process, or that died before it had a lock.
+            // Its process is deleting it, or died before it created the lock.
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(StoreError::io(&directory)(error)),
         };
         if lock.as_ref().is_some_and(|lock| flock(lock, FlockOperation::NonBlockingLockExclusive).is_err()) {
-            // Its process lives.
+            // Its process is alive.
             continue;
         }
         let path = directory.join(COMMIT);
@@ -235,7 +235,7 @@ pub(super) fn recover(root: &Path, transactions: &Path) -> Result<(), StoreError
     Ok(())
 }
 
-/// Does what is not done yet of a valid transaction.
+/// Executes the remaining steps of a valid transaction.
 fn apply(root: &Path, directory: &Path, commit: &Commit) -> Result<(), StoreError> {
     let mut changed = BTreeSet::new();
     for (staged, path) in &commit.add {
@@ -249,7 +249,7 @@ fn apply(root: &Path, directory: &Path, commit: &Commit) -> Result<(), StoreErro
     }
     for (number, path) in commit.remove.iter().enumerate() {
         let path = root.join(path);
-        // One step for a reader, also for a directory.
+        // Atomic for readers, even for a directory.
         done_before(fs::rename(&path, directory.join(format!("removed-{number}")))).map_err(StoreError::io(&path))?;
         changed.extend(path.parent().map(Path::to_owned));
     }
@@ -257,15 +257,15 @@ fn apply(root: &Path, directory: &Path, commit: &Commit) -> Result<(), StoreErro
     delete(directory)
 }
 
-/// Deletes the directory of a transaction, `commit.json` first: what is done is not done again to files that got the same names since, not even
-/// after a power failure. Another process may delete it at the same time.
+/// Deletes the directory of a transaction, `commit.json` first. Otherwise its steps could be repeated, even after a power failure, on newer files
+/// with the same names. Another process may delete the directory at the same time.
 fn delete(directory: &Path) -> Result<(), StoreError> {
     let removed = fs::remove_file(directory.join(COMMIT)).and_then(|()| File::open(directory)?.sync_all());
     done_before(removed).map_err(StoreError::io(directory))?;
     done_before(fs::remove_dir_all(directory)).map_err(StoreError::io(directory))
 }
 
-/// A step that was done by a process that died is not repeated.
+/// Ignores a missing file: a process that has died has done this step already.
 fn done_before(step: io::Result<()>) -> io::Result<()> {
     match step {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -273,7 +273,7 @@ fn done_before(step: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Has the contents of a file, or the names in a directory, on the disk.
+/// Flushes a file or directory to disk.
 pub(super) fn sync(path: &Path) -> Result<(), StoreError> {
     File::open(path).and_then(|file| file.sync_all()).map_err(StoreError::io(path))
 }

@@ -13,18 +13,18 @@ use super::record::{Claim, Record, UPLOADS, Upload, json, record_path, unique};
 use crate::backend::{Change, Output};
 use crate::error::StoreError;
 
-/// The size of the parts of an upload, in bytes: the smallest that S3 takes.
+/// The size of an upload's parts in bytes: the minimum that S3 accepts.
 const PART: usize = 5 << 20;
 
-/// A change, of which nothing is visible before it is committed.
+/// A change of a store in S3. Nothing of it is visible before it is committed.
 pub(super) struct ObjectChange {
     client: Client,
     id: String,
     files: usize,
-    /// What was begun.
+    /// Uploads that have been started.
     uploads: Arc<Mutex<Vec<Upload>>>,
     remove: Vec<String>,
-    /// The right to replace files, if it does.
+    /// The right to replace files, for a change that replaces.
     lease: Option<Arc<Lease>>,
 }
 
@@ -48,14 +48,14 @@ impl ObjectChange {
             Some(Record::Aborted) => {
                 error("another process writes the same trace: repeat the command when that has ended")
             }
-            // Another process may have completed it since.
+            // Another process may have completed it.
             None => Ok(()),
             Some(record) if self.client.finish(&self.id, &record).await? => Ok(()),
             Some(_) => error("its uploads were aborted, such as by a rule of the bucket: repeat the command"),
         }
     }
 
-    /// Deletes what was uploaded, unless it was committed.
+    /// Deletes the uploaded data, unless the transaction was committed.
     async fn undo(&self, uploads: &[Upload], traces: &[(String, String)]) -> Result<(), StoreError> {
         if let Some(Record::Committed { .. }) | None = self.client.decide(&self.id, &Record::Aborted).await? {
             return Ok(());
@@ -66,7 +66,7 @@ impl ObjectChange {
         for one in uploads {
             self.client.abort_upload(&one.path, &one.id).await?;
         }
-        // Its own record is needed no longer: no other process commits it.
+        // The record of an aborted transaction can be deleted by its own process: no other one commits it.
         self.client.forget_uploads(&self.id).await?;
         self.client.delete(vec![record_path(&self.id)]).await
     }
@@ -87,7 +87,7 @@ impl Change for ObjectChange {
 
     fn commit(self: Box<Self>, traces: &[(String, String)]) -> Result<(), StoreError> {
         let add = self.take_uploads();
-        // In one order, for all processes.
+        // Use the same order in all processes.
         let mut traces = traces.to_vec();
         traces.sort();
         let record = Record::Committed { add: add.clone(), traces: traces.clone() };
@@ -124,7 +124,7 @@ impl Change for ObjectChange {
 struct ObjectOutput {
     client: Client,
     path: String,
-    /// The object that notes the upload, so that it can be aborted if the process dies.
+    /// The object that registers the upload, so that it can be aborted if the process dies.
     note: String,
     uploads: Arc<Mutex<Vec<Upload>>>,
     upload: Option<Upload>,
@@ -133,7 +133,7 @@ struct ObjectOutput {
 }
 
 impl ObjectOutput {
-    /// Uploads what is in the buffer.
+    /// Uploads the contents of the buffer.
     fn upload(&mut self) -> Result<(), StoreError> {
         let client = self.client.clone();
         client.block(async {

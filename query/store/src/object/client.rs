@@ -18,13 +18,13 @@ use tokio::runtime::Runtime;
 use super::failure;
 use crate::error::StoreError;
 
-/// How many requests of one kind are made at a time.
+/// Maximum number of concurrent requests of one kind.
 pub(super) const CONCURRENT: usize = 16;
 
 /// The value of [`Client::expiry`].
 const EXPIRY: Duration = Duration::from_secs(30);
 
-/// An object store that can compose an object of parts.
+/// An object store that supports multipart uploads.
 pub(super) trait Api: ObjectStore + MultipartStore {}
 impl<T: ObjectStore + MultipartStore> Api for T {}
 
@@ -35,7 +35,7 @@ pub(crate) struct Client {
     prefix: ObjectPath,
     url: Arc<str>,
     pub(super) runtime: Arc<Runtime>,
-    /// After this time without a sign of life, a process that replaces files is taken for dead.
+    /// A process that replaces files is considered dead after this time without a renewal.
     pub(super) expiry: Duration,
 }
 
@@ -50,16 +50,16 @@ fn s3(bucket: &str) -> Result<AmazonS3, Error> {
     AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry).build()
 }
 
-/// The objects of a bucket of S3, configured by the environment as a [`Store`](crate::Store) is. Makes no request.
+/// Opens a bucket of S3, configured by the environment like a [`Store`](crate::Store). Sends no request.
 ///
 /// # Errors
-/// That the environment is not valid.
+/// If the environment is not valid.
 pub fn bucket(name: &str) -> Result<Arc<dyn ObjectStore>, Error> {
     Ok(Arc::new(s3(name)?))
 }
 
 impl Client {
-    /// The client for `s3://BUCKET/PREFIX`, configured by the environment. Makes no request.
+    /// Creates the client for `s3://BUCKET/PREFIX`, configured by the environment. Sends no request.
     pub(super) fn connect(url: &str) -> Result<Self, StoreError> {
         let invalid = |reason: &str| {
             let text = format!("{reason}; name a directory, or s3://BUCKET/PREFIX");
@@ -88,7 +88,7 @@ impl Client {
         (Arc::<dyn Api>::clone(&self.api), self.prefix.clone())
     }
 
-    /// Waits for requests.
+    /// Blocks until requests have completed.
     pub(super) fn block<T>(&self, requests: impl Future<Output = T>) -> T {
         self.runtime.block_on(requests)
     }
@@ -108,7 +108,7 @@ impl Client {
         move |error| StoreError::Io { path: url, source: failure::described(&error) }
     }
 
-    /// An object, and its version.
+    /// Reads an object and its version.
     pub(super) async fn get(&self, path: &str) -> Result<Option<(Bytes, UpdateVersion)>, StoreError> {
         let found = match self.api.get(&self.at(path)?).await {
             Err(Error::NotFound { source, .. }) if !failure::is_of_bucket(&*source) => return Ok(None),
@@ -118,7 +118,7 @@ impl Client {
         Ok(Some((found.bytes().await.map_err(self.failed(path))?, version)))
     }
 
-    /// An object that must exist.
+    /// Reads an object that must exist.
     pub(super) async fn contents(&self, path: &str) -> Result<Bytes, StoreError> {
         let found = self.api.get(&self.at(path)?).await.map_err(self.failed(path))?;
         found.bytes().await.map_err(self.failed(path))
@@ -131,8 +131,8 @@ impl Client {
         }
     }
 
-    /// Creates an object; `false` if there is another. One with the same contents is taken for this one: the answer to a first request may
-    /// have been lost.
+    /// Creates an object; returns `false` if it exists with other contents. Equal contents count as created, because the response to an earlier
+    /// attempt may have been lost.
     pub(super) async fn create(&self, path: &str, contents: &[u8]) -> Result<bool, StoreError> {
         let (at, contents) = (self.at(path)?, Bytes::copy_from_slice(contents));
         loop {
@@ -142,15 +142,15 @@ impl Client {
             };
             match self.get(path).await? {
                 Some((found, _)) => return Ok(found == contents),
-                // It existed, and is gone.
+                // It existed, and has been deleted.
                 None if source.is::<Error>() => return Ok(false),
-                // Refused because of another request at the same time, which may fail.
+                // Refused because of a concurrent request, which may fail itself: retry.
                 None => {}
             }
         }
     }
 
-    /// Replaces an object that has this version: the new version; `None` if it has another one.
+    /// Replaces an object that has this version. Returns the new version; `None` if the object has changed.
     pub(super) async fn update(
         &self,
         path: &str,
@@ -185,7 +185,7 @@ impl Client {
         Ok(())
     }
 
-    /// The objects below a path, by their paths below the prefix.
+    /// Lists the objects below a path, with paths relative to the prefix.
     pub(super) async fn list(&self, path: &str) -> Result<Vec<(String, ObjectMeta)>, StoreError> {
         let at = self.at(path)?;
         let below = |meta: ObjectMeta| {
@@ -196,7 +196,7 @@ impl Client {
         Ok(metas.into_iter().filter_map(below).collect())
     }
 
-    /// Whether there is an object that is not below `own`.
+    /// Returns whether there are objects outside of `own`.
     pub(super) async fn has_others(&self, own: &str) -> Result<bool, StoreError> {
         let listed = self.api.list_with_delimiter(Some(&self.prefix)).await.map_err(self.failed(""))?;
         let own = self.at(own)?;
@@ -218,7 +218,7 @@ impl Client {
         part.map(|part| part.content_id).map_err(self.failed(path))
     }
 
-    /// Makes an upload visible; `false` if it was neither made visible before.
+    /// Makes an upload visible. Returns `false` if the upload is gone, and the object does not exist.
     pub(super) async fn complete_upload(
         &self,
         path: &str,
@@ -227,13 +227,13 @@ impl Client {
     ) -> Result<bool, StoreError> {
         let parts = parts.iter().map(|part| PartId { content_id: part.clone() }).collect();
         match self.api.complete_multipart(&self.at(path)?, upload, parts).await {
-            // Another process has completed it, or it was aborted.
+            // Another process has completed or aborted the upload.
             Err(Error::NotFound { source, .. }) if !failure::is_of_bucket(&*source) => self.exists(path).await,
             other => other.map(|_| true).map_err(self.failed(path)),
         }
     }
 
-    /// Forgets an upload, if it exists.
+    /// Aborts an upload, if it exists.
     pub(super) async fn abort_upload(&self, path: &str, upload: &String) -> Result<(), StoreError> {
         match self.api.abort_multipart(&self.at(path)?, upload).await {
             Err(Error::NotFound { .. }) => Ok(()),

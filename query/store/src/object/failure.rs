@@ -1,16 +1,16 @@
-//! What failed requests mean, and what mends them.
+//! Translates failed requests into messages with a remedy.
 
 use std::error::Error as StdError;
 use std::io::{self, ErrorKind};
 
 use object_store::Error;
 
-/// Whether the bucket is missing, and not an object in it.
+/// Returns whether the bucket itself is missing, rather than an object in it.
 pub(super) fn is_of_bucket(error: &(dyn StdError + 'static)) -> bool {
     error.to_string().contains("NoSuchBucket")
 }
 
-/// An error with its mend.
+/// The error with its remedy.
 pub(super) fn described(error: &Error) -> io::Error {
     let text = error.to_string();
     let text = text.trim();
@@ -37,7 +37,7 @@ pub(super) fn described(error: &Error) -> io::Error {
     io::Error::new(kind, text)
 }
 
-/// The code in an answer of S3, such as `AccessDenied`.
+/// The code in a response of S3, such as `AccessDenied`.
 fn code(text: &str) -> &str {
     let code = text.split_once("<Code>").and_then(|(_, rest)| Some(rest.split_once("</Code>")?.0));
     code.unwrap_or(text)

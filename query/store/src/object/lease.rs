@@ -1,11 +1,10 @@
-//! The right of one process to replace and remove files.
+//! The lease: one process's right to replace and remove files.
 //!
-//! The object `.tracepoint/maintenance` names the process that has the right, and what it replaces. It is changed only by requests that fail if
-//! another process has changed it since. The holder rewrites it now and then; one that has not for
-//! [`Client::expiry`], by the clock of the process
-//! that waits, is taken for dead. Should it only have been slow, its next change of the object fails, so that it replaces nothing any more.
+//! The object `.tracepoint/maintenance` names the holder, and the current replacement. It is changed only by requests that fail if another process
+//! has changed it since. The holder renews it periodically. A waiting process considers the holder dead when it has not seen a renewal for
+//! [`Client::expiry`], by its own clock. If the holder was merely slow, its next change of the object fails, so it replaces nothing any more.
 //!
-//! A replacement is committed by its being written there. Any process may then do it, and each may do it again.
+//! A replacement is committed by writing it into the object. Any process may then execute it, also repeatedly.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,7 +21,7 @@ use crate::error::StoreError;
 
 const PATH: &str = ".tracepoint/maintenance";
 
-/// Files that replace others.
+/// New files, and the files that they replace.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Replacement {
     pub(super) add: Vec<Upload>,
@@ -32,15 +31,15 @@ pub(super) struct Replacement {
 /// The contents of the object.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct State {
-    /// Who has the right.
+    /// The holder of the lease.
     holder: Option<String>,
-    /// What is being replaced.
+    /// The current replacement.
     replacement: Option<Replacement>,
-    /// How often it was renewed, so that each version differs.
+    /// Number of renewals, which makes each version different.
     renewals: u64,
 }
 
-/// The state as this process has written it, and its version; no version if another process has the right.
+/// The state that this process wrote last, and its version; no version after another process has taken over the lease.
 type Held = (State, Option<UpdateVersion>);
 
 /// The right to replace and remove files.
@@ -51,7 +50,7 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Waits for the right.
+    /// Waits for the lease.
     pub(super) async fn acquire(client: &Client) -> Result<Self, StoreError> {
         let mine = State { holder: Some(unique()), ..State::default() };
         let mut seen: Option<(UpdateVersion, Instant)> = None;
@@ -83,14 +82,14 @@ impl Lease {
         let renewal = client.runtime.spawn(async move {
             loop {
                 sleep(other.expiry / 6).await;
-                // An error is reported by the next change.
+                // Ignore errors here: the next change reports them.
                 drop(write(&other, &mut *renewed.lock().await, |_| {}).await);
             }
         });
         Ok(Self { client: client.clone(), held, renewal })
     }
 
-    /// Replaces files; `false` if another process has the right now, or a file cannot be made visible.
+    /// Replaces files. Returns `false` if another process has the lease now, or a file cannot be made visible.
     pub(super) async fn replace(&self, replacement: &Replacement) -> Result<bool, StoreError> {
         let mut held = self.held.lock().await;
         if !write(&self.client, &mut held, |state| state.replacement = Some(replacement.clone())).await? {
@@ -101,13 +100,13 @@ impl Lease {
         Ok(is_made)
     }
 
-    /// Ends the renewal, as if the process was suspended.
+    /// Stops the renewal, as if the process was suspended.
     #[cfg(test)]
     pub(super) fn suspend(&self) {
         self.renewal.abort();
     }
 
-    /// Whether this process still has the right.
+    /// Renews the lease. Returns whether this process still holds it.
     pub(super) async fn renew(&self) -> Result<bool, StoreError> {
         write(&self.client, &mut *self.held.lock().await, |_| {}).await
     }
@@ -121,12 +120,12 @@ impl Drop for Lease {
             _ = renewal.await;
             write(client, &mut *held.lock().await, |state| state.holder = None).await
         };
-        // Another process has to wait if it fails.
+        // Ignore an error: the lease then expires.
         drop(client.block(released));
     }
 }
 
-/// Changes the object, if this process has the right.
+/// Changes the object, if this process holds the lease.
 async fn write(client: &Client, held: &mut Held, change: impl FnOnce(&mut State)) -> Result<bool, StoreError> {
     let Some(version) = held.1.clone() else { return Ok(false) };
     let mut state = held.0.clone();
@@ -137,7 +136,7 @@ async fn write(client: &Client, held: &mut Held, change: impl FnOnce(&mut State)
     Ok(held.1.is_some())
 }
 
-/// Does what is not done yet of a replacement. Nothing is removed unless all new files are there.
+/// Executes the remaining steps of a replacement. Files are removed only after all new files are visible.
 async fn apply(client: &Client, replacement: &Replacement) -> Result<bool, StoreError> {
     let is_made = client.complete_uploads(&replacement.add).await?;
     if is_made {
@@ -146,7 +145,7 @@ async fn apply(client: &Client, replacement: &Replacement) -> Result<bool, Store
     Ok(is_made)
 }
 
-/// Does what is not done yet of a replacement whose process may have died.
+/// Executes the remaining steps of a replacement whose process may have died.
 pub(super) async fn recover(client: &Client) -> Result<(), StoreError> {
     if let Some((State { replacement: Some(replacement), .. }, _)) = client.parsed::<State>(PATH).await? {
         apply(client, &replacement).await?;

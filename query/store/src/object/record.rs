@@ -1,4 +1,4 @@
-//! The small objects that say which changes are valid, and which traces are in the store.
+//! Small objects that record which changes are valid, and which traces are in the store.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::error::StoreError;
 pub(super) const TRANSACTIONS: &str = ".tracepoint/transactions";
 /// The directory of [`Claim`]s.
 pub(super) const TRACES: &str = ".tracepoint/traces";
-/// The directory of uploads that were begun.
+/// The directory of started uploads.
 pub(super) const UPLOADS: &str = ".tracepoint/uploads";
 
-/// A file that was uploaded, and is not visible before the upload is completed.
+/// An uploaded file, invisible until the upload is completed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Upload {
     pub(super) path: String,
@@ -29,26 +29,26 @@ pub(super) struct Upload {
     pub(super) parts: Vec<String>,
 }
 
-/// What became of a transaction: the first one that is written holds.
+/// The outcome of a transaction. The first record written is final.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
 pub(super) enum Record {
-    /// Its files are completed by its process, or by any other one. Each trace has its last day.
+    /// Any process may complete its files. Each trace has its last day.
     Committed { add: Vec<Upload>, traces: Vec<(String, String)> },
-    /// It can no longer be committed.
+    /// The transaction can no longer be committed.
     Aborted,
 }
 
-/// Which transaction writes a trace, or that it is in the store.
+/// The transaction that writes a trace, or the fact that the trace is stored.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Claim {
-    /// The one that writes it. It is in the store if that is committed.
+    /// The transaction that writes it. The trace is stored once that is committed.
     pub(super) transaction: Option<String>,
-    /// It is in the store, and this is its last day.
+    /// The trace is stored, with this last day.
     pub(super) last_day: Option<String>,
 }
 
-/// A name that no other process gives: a time, and a random number.
+/// A name that is unique among all processes: a time, and a random number.
 pub(super) fn unique() -> String {
     let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
     format!("{time:012x}{:016x}", RandomState::new().hash_one(std::process::id()))
@@ -67,7 +67,7 @@ pub(super) fn json(object: &impl Serialize) -> Vec<u8> {
 }
 
 impl Client {
-    /// A small object that is JSON, and its version.
+    /// Reads a small JSON object and its version.
     pub(super) async fn parsed<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -77,7 +77,7 @@ impl Client {
         Ok(Some((parsed, version)))
     }
 
-    /// Decides what becomes of a transaction, unless it is decided: what holds. `None`: it was committed, and is over.
+    /// Records the outcome of a transaction, unless it has one. Returns the valid outcome; `None` if it was committed and has finished.
     pub(super) async fn decide(&self, id: &str, record: &Record) -> Result<Option<Record>, StoreError> {
         let path = record_path(id);
         if self.create(&path, &json(record)).await? {
@@ -86,7 +86,7 @@ impl Client {
         Ok(self.parsed(&path).await?.map(|(record, _)| record))
     }
 
-    /// Claims a trace for a transaction. One that has a claim and is not committed is aborted: its process may be dead.
+    /// Claims a trace for a transaction. An uncommitted transaction that has the claim is aborted, because its process may be dead.
     pub(super) async fn claim(&self, trace: &str, id: &str) -> Result<(), StoreError> {
         let path = claim_path(trace);
         let mine = json(&Claim { transaction: Some(id.to_owned()), last_day: None });
@@ -119,7 +119,7 @@ impl Client {
     pub(super) async fn release(&self, trace: &str, id: &str, new: &Claim) -> Result<(), StoreError> {
         let path = claim_path(trace);
         match self.parsed::<Claim>(&path).await? {
-            // If another process replaces it at the same time, that does the same, or had aborted this one.
+            // A process that replaces it concurrently writes the same, or has aborted this transaction.
             Some((Claim { transaction: Some(owner), .. }, version)) if owner == id => {
                 self.update(&path, &json(new), version).await.map(|_| ())
             }
@@ -127,7 +127,7 @@ impl Client {
         }
     }
 
-    /// Whether a trace is in the store.
+    /// Returns whether a trace is in the store.
     pub(super) async fn has_trace(&self, trace: &str) -> Result<bool, StoreError> {
         match self.parsed::<Claim>(&claim_path(trace)).await? {
             Some((Claim { transaction: Some(id), .. }, _)) => {
@@ -139,7 +139,7 @@ impl Client {
         }
     }
 
-    /// Makes files visible: `false` if the upload of one is gone, which then can never be visible.
+    /// Makes files visible. Returns `false` if an upload is gone; that file can then never become visible.
     pub(super) async fn complete_uploads(&self, add: &[Upload]) -> Result<bool, StoreError> {
         let complete = |one: &Upload| {
             let (client, one) = (self.clone(), one.clone());
@@ -150,8 +150,8 @@ impl Client {
         Ok(completed.into_iter().all(|is_there| is_there))
     }
 
-    /// Does what is not done yet of a committed transaction; `false` if that is impossible, and it was undone. Several processes may do so at
-    /// the same time.
+    /// Executes the remaining steps of a committed transaction. Returns `false` if that is impossible and the transaction was undone. Several
+    /// processes may do this at the same time.
     pub(super) async fn finish(&self, id: &str, record: &Record) -> Result<bool, StoreError> {
         let Record::Committed { add, traces } = record else { return Ok(false) };
         if !self.complete_uploads(add).await? {
@@ -165,9 +165,10 @@ impl Client {
         Ok(true)
     }
 
-    /// Undoes a transaction of which an upload was aborted, such as by a rule of the bucket; `true` if it was over before.
+    /// Undoes a transaction one of whose uploads was aborted, for example by a rule of the bucket. Returns `true` if the transaction had finished
+    /// before.
     async fn roll_back(&self, id: &str, add: &[Upload], traces: &[(String, String)]) -> Result<bool, StoreError> {
-        // While its record is there, no process compacts or removes its files: what is missing was never visible.
+        // While the record exists, no process compacts or removes its files: a missing file was never visible.
         if self.parsed::<Record>(&record_path(id)).await?.is_none() {
             return Ok(true);
         }
@@ -180,13 +181,13 @@ impl Client {
         Ok(false)
     }
 
-    /// Deletes the notes about the uploads of a transaction.
+    /// Deletes the registrations of a transaction's uploads.
     pub(super) async fn forget_uploads(&self, id: &str) -> Result<(), StoreError> {
         let notes = self.list(&format!("{UPLOADS}/{id}")).await?;
         self.delete(notes.into_iter().map(|(path, _)| path).collect()).await
     }
 
-    /// The transactions that are decided, by their identifiers.
+    /// The recorded transactions, by id.
     pub(super) async fn records(&self) -> Result<Vec<(String, Record)>, StoreError> {
         let read = |(path, _): (String, _)| async move {
             let id = path.rsplit('/').next().and_then(|name| name.strip_suffix(".json")).map(Arc::<str>::from);

@@ -1,4 +1,4 @@
-//! Removes the oldest days of a store in S3, and what dead writers have left.
+//! Removes the oldest days of a store in S3, and the remains of dead writers.
 
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -14,15 +14,15 @@ use crate::error::StoreError;
 use crate::files::Parts;
 use crate::plan::{Plan, Retained, day_of};
 
-/// After this time, a transaction that has not been committed is aborted.
+/// An uncommitted transaction is aborted after this time.
 const ABORTED_AFTER: Duration = Duration::from_secs(24 * 3600);
-/// For this time it is noted that it was aborted: its process may only have been suspended.
+/// The record of an aborted transaction is kept for this time: its process may only be suspended.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(30 * 24 * 3600);
-/// How many objects are deleted between two looks whether this process still has the right.
+/// Number of objects deleted between two checks that this process still holds the lease.
 const BATCH: usize = 1000;
 
-/// Removes files until none of these days is left, and has traces of which nothing is left be stored again. A trace that is completed meanwhile is
-/// removed as a whole, or not at all: the files are listed until nothing more is found, each time after the traces that are complete by then.
+/// Removes the files of these days, and releases the traces that have no files left, so that they can be stored again. A trace completed meanwhile is
+/// removed completely or not at all: the files are listed repeatedly, each time after the list of completed traces, until no more are found.
 pub(super) async fn retain(
     client: &Client,
     lease: &Lease,
@@ -35,7 +35,7 @@ pub(super) async fn retain(
         let traces = stored_traces(client).await?;
         let (parts, others) = client.parts().await?;
         let plan = plan(&parts);
-        // Of a day that was begun to be removed, nothing stays.
+        // Finish any day whose removal has started.
         end = plan.end().unwrap_or_default().max(end);
         let dated = parts.iter().filter_map(|(directory, files)| Some((day_of(directory)?.1, files)));
         let old: Vec<_> = dated.clone().filter(|(day, _)| **day < *end).collect();
@@ -64,14 +64,14 @@ pub(super) async fn retain(
     }
 }
 
-/// A trace that is complete.
+/// A completed trace.
 struct StoredTrace {
     path: String,
     last_day: String,
     version: UpdateVersion,
 }
 
-/// The traces that are complete, but for those without a time.
+/// The completed traces, except those without a time.
 async fn stored_traces(client: &Client) -> Result<Vec<StoredTrace>, StoreError> {
     let read = |(path, _): (String, ObjectMeta)| async move {
         let Some((claim, version)) = client.parsed::<Claim>(&path).await? else { return Ok(None) };
@@ -83,7 +83,7 @@ async fn stored_traces(client: &Client) -> Result<Vec<StoredTrace>, StoreError> 
     Ok(traces.into_iter().flatten().collect())
 }
 
-/// Has traces be stored again.
+/// Releases traces, so that they can be stored again.
 async fn release(client: &Client, traces: Vec<StoredTrace>) -> Result<(), StoreError> {
     let free = json(&Claim::default());
     for trace in traces {

@@ -1,5 +1,5 @@
-//! A store of objects in memory: whichever request is the last one of a process, and whatever others do at the same time, a trace is in the store
-//! as a whole and once, or not at all.
+//! A store of objects in memory: a trace is stored completely and once, or not at all, whichever request is the last one of a process, and whatever
+//! other processes do at the same time.
 
 mod access;
 mod broken;
@@ -35,12 +35,12 @@ fn client(objects: Broken) -> Client {
         .expect("a client")
 }
 
-/// Objects, and what processes can do with them.
+/// The objects, and operations of processes on them.
 #[derive(Clone, Default)]
 struct Bucket(Arc<InMemory>);
 
 impl Bucket {
-    /// A process that can make so many requests, of which the last one is carried out without an answer, or not.
+    /// A process that can send `requests` requests. The last one gets no response, and is executed only if `is_last_done`.
     fn client(&self, requests: usize, is_last_done: bool) -> Client {
         client(Broken::new(Arc::clone(&self.0), requests, is_last_done))
     }
@@ -49,7 +49,7 @@ impl Bucket {
         Store::of(Box::new(ObjectBackend { client: self.client(requests, is_last_done) })).created()
     }
 
-    /// The store, for a process that may not write.
+    /// The store, for a process without write permission.
     fn read_only(&self) -> Store {
         let client = client(Broken::read_only(Arc::clone(&self.0)));
         Store::of(Box::new(ObjectBackend { client }))
@@ -78,7 +78,7 @@ impl Bucket {
     }
 }
 
-/// A trace of two days of 2020, in which events are of two kinds, and how many these are.
+/// A trace of two days of 2020 with two kinds of events, and their number.
 fn trace(place: &TempDir, name: &str, random: &mut Random) -> (PathBuf, usize) {
     let kind =
         |name: &str| EventKind { name: name.to_owned(), fields: vec![("n".to_owned(), Field::Number("uint64_t", 8))] };
@@ -101,7 +101,7 @@ fn trace(place: &TempDir, name: &str, random: &mut Random) -> (PathBuf, usize) {
 
 fn write(store: &Store, trace: &Path) -> Result<u64, StoreError> {
     let mut options = IngestOptions::default();
-    // Several files for some partitions.
+    // Write several files for some partitions.
     (options.row_group_rows, options.open_parts) = (5, 1);
     let trace = Trace::open(trace).expect("a trace");
     ingest(store, &trace, options, &mut |_, _| {}).map(|written| written.events)
@@ -151,7 +151,7 @@ fn a_trace_that_several_write_at_once_is_stored_once() {
     for round in 0..40 {
         let bucket = Bucket::default();
         bucket.opened();
-        // In every other round, one of them dies.
+        // In every other round, one of the processes dies.
         let requests = [ALL, ALL, if round % 2 == 0 { ALL } else { random.below(120) as usize }];
         let results: Vec<_> = thread::scope(|scope| {
             let run = |requests| {
@@ -186,7 +186,7 @@ fn a_compaction_that_dies_at_any_request_keeps_each_row_once() {
             assert_eq!(before.1, events);
             let done = bucket.store(requests, is_last_done).and_then(|store| compact(&store, 1 << 20));
             assert_eq!(bucket.rows(), before, "after {requests} requests");
-            // Waits until the process that died has lost its right.
+            // Opening waits until the dead process has lost its lease.
             if done.is_ok() || requests % 25 == 24 {
                 compact(&bucket.opened(), 1 << 20).expect("the rest is compacted");
                 assert_eq!(bucket.rows(), before, "after {requests} requests");
@@ -211,7 +211,7 @@ fn a_retention_that_dies_at_any_request_is_repeated() {
         let done = bucket.store(requests, requests % 2 == 0).and_then(|store| retain(&store, Retention::Days(1)));
         retain(&bucket.opened(), Retention::Days(1)).expect("the rest is removed");
         assert_eq!(bucket.rows().1, 0);
-        // If files were left for the second one, it has released the trace, too.
+        // If files were left, the second run has released the trace as well.
         match write(&bucket.opened(), &trace) {
             Ok(_) => assert_eq!(bucket.rows().1, events),
             Err(error) => panic!("after {requests} requests: {error}"),
@@ -261,7 +261,7 @@ fn uploads_that_are_aborted_by_others_undo_the_whole_trace() {
         let records = client.block(client.records()).expect("they are read");
         if let Some((_, Record::Committed { add, .. })) = records.first() {
             tried += 1;
-            // One with events, by a rule of the bucket.
+            // Abort an upload with events, as a rule of the bucket may.
             let one = add.iter().rfind(|one| one.path.starts_with("day=")).expect("a file");
             drop(client.block(bucket.0.abort_multipart(&ObjectPath::default(), &one.id)));
             let count = bucket.rows().1;

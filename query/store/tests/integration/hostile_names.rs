@@ -1,4 +1,4 @@
-//! Names that would leave the store, or be taken for something else.
+//! Names that would escape from the store, or collide with others.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ fn hostile_names_stay_inside_and_apart() {
     let new = files(place.path()).into_iter().filter(|file| !before.contains(file));
     assert!(new.into_iter().all(|file| file.starts_with(&store)), "outside of the store");
     let parts = event_files(&store);
-    // day, host, session, event, file: no name has made a further directory.
+    // day, host, session, event, file: no name has created a further directory.
     assert!(parts.iter().all(|part| part.strip_prefix(&store).expect("inside").components().count() == 5), "{parts:?}");
     assert!(parts.iter().all(|part| part.file_name().expect("a name").to_string_lossy().ends_with(".parquet")));
     let all: Vec<_> = parts.iter().flat_map(|part| rows(part)).collect();

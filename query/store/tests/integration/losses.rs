@@ -15,17 +15,17 @@ use crate::read_back::{cell, event_files, rows, stored, table};
 tracepoint::define_trace! {
     provider = "losses";
 
-    /// Numbered.
+    /// Numbered events.
     numbered(id: u64, value: u32) { id: u64 = id, value: u32 = value }
 
     /// Never fired.
     silent(id: u64) { id: u64 = id }
 }
 
-/// A session records all events of the process.
+/// Serialises recordings: a session records all events of the process.
 static RECORDING: Mutex<()> = Mutex::new(());
 
-/// Records into a ring that is too small, or large enough. It has no overflow, and the drain is not woken when it is full.
+/// Records into a ring that is too small, or large enough. The channel has no overflow, and a full ring does not wake the drain.
 fn record(trace: &std::path::Path, ring: usize, events: u64) {
     let _alone = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
     let channel = Channel::discard(ring).overflow(0).no_wake();
@@ -55,7 +55,7 @@ fn rows_and_account_agree() {
         assert_eq!(all.len() as u64, sum("event", "recorded"), "nothing is lost behind the rings");
         assert_eq!(sum("event", "recorded") + sum("event", "lost"), 300_000);
         assert_eq!(sum("stream", "stored"), sum("stream", "written"));
-        // A loss behind the last event is in the table of losses only.
+        // A loss after the last event is only in the table of losses.
         let before: u64 = all.iter().map(|row| cell(row, "lost_before").parse::<u64>().expect("known")).sum();
         let missing: u64 =
             table(&store, "losses").iter().map(|row| cell(row, "events").parse::<u64>().expect("known")).sum();

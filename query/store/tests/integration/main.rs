@@ -1,4 +1,4 @@
-//! The tests of the store: what is written is read back by Arrow, and compared with what the reader decodes.
+//! Tests of the store: Arrow reads back the written rows, which are compared with the reader's events.
 
 mod read_back;
 #[path = "../../../../tests/support/seed.rs"]

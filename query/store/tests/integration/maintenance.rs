@@ -16,7 +16,7 @@ use tracepoint_made::{Made, Random};
 
 const DAY: u64 = 86_400_000_000_000;
 
-/// All rows of a store, with the directory that each is in.
+/// All rows of a store, each with its directory.
 fn contents(store: &Path) -> BTreeSet<String> {
     let files = files(store);
     let row = |file: &PathBuf| {
@@ -26,7 +26,7 @@ fn contents(store: &Path) -> BTreeSet<String> {
     files.iter().flat_map(row).collect()
 }
 
-/// A store of several traces, some days apart, in small files.
+/// A store of several traces, days apart, in small files.
 fn filled(store: &Path, random: &mut Random) {
     let mut kinds = Made::random(random).kinds;
     for number in 0..4 {
@@ -60,7 +60,7 @@ fn compaction_keeps_the_rows() {
         assert!(done.files_before > done.files_after && done.partitions == done.files_after, "{done:?}");
         let again = compact(&store, 1 << 20).expect("nothing is left to do");
         assert_eq!(again.files_before, 0);
-        // Files that are large enough stay.
+        // Files that are large enough stay unchanged.
         assert_eq!(compact(&store, 1).expect("nothing is smaller").files_before, 0);
     }
 }
@@ -106,14 +106,14 @@ fn a_compaction_that_died_is_not_done_twice() {
     let before = contents(&path);
     let count = |path: &Path| files(path).iter().map(|file| rows(file).len()).sum::<usize>();
     let all = count(&path);
-    // What a compaction does, in a copy.
+    // Compact a copy, to learn the result of a compaction.
     copy(&path, &other);
     compact(&Store::open(&other).expect("a store"), 1 << 20).expect("it is compacted");
     let relative = |root: &Path| -> BTreeSet<PathBuf> {
         files(root).iter().filter_map(|file| Some(file.strip_prefix(root).ok()?.to_owned())).collect()
     };
     let (old, new) = (relative(&path), relative(&other));
-    // One that had committed the same died before it was applied, after the store was opened here.
+    // Fake the same compaction by a process that died after its commit, with this store already open.
     let transaction = path.join(".tracepoint/transactions/dead");
     fs::create_dir(&transaction).expect("a directory");
     fs::write(transaction.join("lock"), "").expect("a file");
@@ -139,7 +139,7 @@ fn a_trace_that_is_written_while_days_are_removed_is_there_or_can_be_written() {
         ingest(&store, &trace, IngestOptions::default(), &mut |_, _| {})
     };
     for number in 0..60 {
-        // Both of one day of 2020, which is removed.
+        // Both traces are from one day of 2020, which is removed.
         let [first, second] = [0, 1].map(|one| {
             let path = place.path().join(format!("{number}.{one}"));
             let made = Made::random(&mut random);

@@ -1,4 +1,4 @@
-//! Random schemas and values: what Parquet gives back equals what the reader decodes, by a table of types that is written here once more.
+//! Random schemas and values: the values in Parquet equal the reader's, converted here by an independent table of types.
 
 use std::collections::BTreeMap;
 
@@ -38,12 +38,12 @@ fn expected(value: &Value) -> String {
     }
 }
 
-/// The members of a structure without lengths and tags.
+/// The members of a structure, except lengths and tags.
 fn shown(members: &StructValue) -> impl Iterator<Item = (&str, &Value)> {
     members.iter().filter(|(name, _)| !name.ends_with("_length") && !name.ends_with("_tag"))
 }
 
-/// The columns of an event's row that can be told from the event alone.
+/// The columns of an event's row that follow from the event alone.
 fn expected_row(event: &Event) -> Row {
     let pair = |name: &str, value: String| (name.to_owned(), value);
     let origin = event.origin();
@@ -78,7 +78,7 @@ fn check(seed: u64) {
     let summary = stored(&store, &trace, options).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     assert_eq!((summary.events, summary.damage), (events, 0), "seed {seed}");
 
-    // By stream, in its order.
+    // By stream, in the order of the stream.
     let mut wanted: BTreeMap<String, Vec<(Option<u64>, Row)>> = BTreeMap::new();
     let mut missing: BTreeMap<u64, Option<u64>> = BTreeMap::new();
     for item in Trace::open(&trace).expect("a trace").items() {
@@ -92,7 +92,7 @@ fn check(seed: u64) {
                 let (LossKind::Events(events) | LossKind::Packets { events, .. }) = loss.kind else {
                     panic!("{loss:?}")
                 };
-                // What was discarded before the first packet is not known.
+                // The number of events discarded before the first packet is not known.
                 let events_lost = missing.entry(loss.stream.instance.expect("made with one")).or_insert(Some(0));
                 *events_lost = events_lost.zip(events).map(|(before, events)| before + events);
             }

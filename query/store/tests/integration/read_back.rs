@@ -1,4 +1,4 @@
-//! Reads a store by Arrow.
+//! Reads a store with Arrow.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(crate) fn stored(store: &Path, trace: &Path, options: IngestOptions) -> Resu
     ingest(&Store::create(store)?, &trace, options, &mut |_, _| {})
 }
 
-/// The files below a directory, without hidden ones.
+/// The files below a directory, except hidden ones.
 pub(crate) fn files(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).expect("a directory") {
@@ -67,7 +67,7 @@ pub(crate) fn rows(file: &Path) -> Vec<Row> {
     rows
 }
 
-/// The rows of a table beside the events.
+/// The rows of a table other than the events.
 pub(crate) fn table(store: &Path, table: &str) -> Vec<Row> {
     let directory = store.join(table);
     if directory.exists() { files(&directory).iter().flat_map(|file| rows(file)).collect() } else { Vec::new() }
@@ -77,7 +77,7 @@ pub(crate) fn float(number: f64) -> String {
     if number.is_nan() { "NaN".to_owned() } else { format!("{number:?}") }
 }
 
-/// A value as text, from which its type can be told.
+/// A value as text that also reveals its type.
 fn text(array: &dyn Array, row: usize) -> String {
     if array.is_null(row) {
         return "null".to_owned();

@@ -1,4 +1,4 @@
-//! Traces that are written together: what is true of one of them is not taken for true of the others.
+//! Traces written together: properties of one are not applied to another.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use tracepoint_made::{EventKind, Field, Made, Random};
 const BEGIN_NS: u64 = 1_795_430_400_000_000_000;
 const DAY_NS: u64 = 86_400_000_000_000;
 
-/// A trace of one event with a state.
+/// A trace of one event with an enumeration field.
 fn write(directory: &Path, number: u8, begin_ns: u64) -> u64 {
     let made = Made {
         uuid: [number; 16],
@@ -30,7 +30,7 @@ fn write(directory: &Path, number: u8, begin_ns: u64) -> u64 {
     made.write(directory, &mut Random(u64::from(number)))
 }
 
-/// Changes the metadata of a trace, which has no checksums then.
+/// Changes the metadata of a trace that has no checksums.
 fn patch(directory: &Path, from: &str, to: &str) {
     let path = directory.join("metadata");
     let text = fs::read_to_string(&path).expect("metadata");
@@ -47,7 +47,7 @@ fn labels_are_those_of_their_own_trace() {
     let one_session = |number: u8| patch(&traces.join(number.to_string()), &format!("\"s{number}\""), "\"s\"");
     let events: u64 = [1, 2].map(|number| write(&traces.join(number.to_string()), number, BEGIN_NS)).iter().sum();
     [1, 2].into_iter().for_each(one_session);
-    // The other version of the program has no other columns.
+    // The second program's enumeration has other labels; its columns are the same.
     patch(&traces.join("2"), "Idle = 0, \"Run now\" = 1, Stop = 9", "Stop = 0, Idle = 1, \"Run now\" = 9");
     assert_eq!(stored(&store, &traces, IngestOptions::default()).expect("it is written").events, events);
     let partitions: BTreeSet<_> = event_files(&store).iter().map(|file| file.parent().map(Path::to_owned)).collect();

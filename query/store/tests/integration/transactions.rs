@@ -1,4 +1,4 @@
-//! A trace is in a store as a whole or not at all, whatever a writer leaves behind.
+//! A trace is stored completely or not at all, whatever state a writer leaves.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ fn nothing_is_visible_before_the_end() {
     ingest(&store, &trace, options, &mut |_, _| {
         assert_eq!(files(store.path()), Vec::<PathBuf>::new());
         seen += count(&transactions(store.path()));
-        // Another process that opens the store leaves the transaction alone.
+        // Another process that opens the store does not touch the transaction.
         Store::open(store.path()).expect("a store");
     })
     .expect("it is written");
@@ -56,7 +56,7 @@ fn a_failed_write_leaves_nothing() {
     let (trace, _) = made(place.path(), &mut random);
     let store = place.path().join("store");
     Store::create(&store).expect("a store");
-    // No name of an event can be registered.
+    // Make it impossible to register names of events.
     let layouts = store.join(".tracepoint/layouts");
     fs::remove_dir(&layouts).expect("it is empty");
     assert!(stored(&store, &trace, IngestOptions::default()).is_err());
@@ -104,7 +104,7 @@ fn what_cannot_be_placed_is_not_committed() {
     let (begin_ns, step_ns) = (1_795_430_400_000_000_000, 1000);
     let events = Made { loses: false, begin_ns, step_ns, ..Made::random(&mut random) }.write(&trace, &mut random);
     Store::create(&store).expect("a store");
-    // No directory of that day can be made, as on a full disk.
+    // Block the directory of that day, so that the write fails as on a full disk.
     let in_the_way = store.join("day=2026-11-23");
     fs::write(&in_the_way, "").expect("a file");
     assert!(stored(&store, &trace, IngestOptions::default()).is_err());

@@ -1,4 +1,4 @@
-//! Events of one name whose fields differ, because they are of different versions of a program.
+//! Events with the same name and different fields, from different versions of a program.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn trace(place: &Path, version: u8, name: &str, fields: &[(&str, &'static str, u
     path
 }
 
-/// The partitions of events, and the names of their last columns.
+/// The partitions of events, each with the name of its last column.
 fn partitions(store: &Path) -> BTreeSet<(String, String)> {
     let partition = |file: &std::path::PathBuf| {
         let event = file.parent().expect("a partition").file_name().expect("a name").to_string_lossy().into_owned();
@@ -47,9 +47,9 @@ fn an_event_whose_fields_change_gets_a_number() {
     for (version, name, fields) in [
         (1, "shop:sold", vec![a]),
         (2, "shop:sold", vec![a, b]),
-        // The first ones again.
+        // The first layout again.
         (3, "shop:sold", vec![a]),
-        // The number that the tracer gave in another process says nothing.
+        // A number that the tracer assigned in another process has no meaning here.
         (4, "shop:sold#7", vec![a, b]),
         (5, "shop:sold", vec![narrow]),
     ] {

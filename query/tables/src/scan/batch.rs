@@ -1,4 +1,4 @@
-//! Batches with the columns that are wanted.
+//! Batches with the requested columns.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use crate::days;
 
-/// The columns of this schema, by their names: those that there are not are NULL.
+/// Selects the columns of this schema by name. Missing ones become NULL.
 pub(super) fn adapted(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     adapted_with(batch, schema, |_| None)
 }
 
-/// The same, with the columns that `computed` knows.
+/// Selects the columns of this schema by name, using `computed` for columns that it provides.
 pub(super) fn adapted_with(
     batch: &RecordBatch,
     schema: &SchemaRef,
@@ -35,7 +35,7 @@ pub(super) fn adapted_with(
     RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
 }
 
-/// The days of times.
+/// Converts times to days.
 pub(super) fn days_of(ts: &dyn Array) -> ArrayRef {
     let times = ts.as_primitive::<TimestampNanosecondType>();
     let day = |ns: i64| i32::try_from(days::of(ns)).ok();

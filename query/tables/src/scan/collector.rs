@@ -15,26 +15,26 @@ use crate::rows::Rows;
 use crate::streams::StreamState;
 use crate::trace_tables::TableStream;
 
-/// A kind of event of the stream that is read, if it is wanted.
+/// A kind of event in the current stream, if it is selected.
 #[derive(Debug)]
 struct Slot {
-    /// All of its columns: its contexts say where an event is from.
+    /// All of its columns, because the contexts contain the origin.
     layout: Arc<Layout>,
-    /// Which rows it is added to.
+    /// Index of the rows that collect its events.
     rows: usize,
-    /// Its name, as an index.
+    /// Index of its name.
     name: u32,
 }
 
-/// Rows of equal columns.
+/// Rows with equal columns.
 #[derive(Debug)]
 struct Collected {
     rows: Rows,
-    /// The name of the event of each row, as an index; none if they are not wanted.
+    /// The index of each row's event name; empty if names are not requested.
     names: Vec<u32>,
 }
 
-/// Takes the events of a stream.
+/// Collects the rows of a stream's events.
 #[derive(Debug)]
 pub(super) struct Collector {
     times: Range<Option<i64>>,
@@ -66,12 +66,12 @@ impl Collector {
         }
     }
 
-    /// How many rows are collected.
+    /// Number of collected rows.
     pub(super) fn rows(&self) -> usize {
         self.row_count
     }
 
-    /// Whether this is the stream whose rows it collects.
+    /// Returns whether this is the stream whose rows are being collected.
     pub(super) fn is_of(&self, stream: &TableStream) -> bool {
         self.stream.as_ref().is_some_and(|(known, _)| Arc::ptr_eq(&known.index, &stream.index))
     }
@@ -80,7 +80,7 @@ impl Collector {
         self.slots.contains_key(&id)
     }
 
-    /// Packets of this stream come. What was collected from another one has been taken.
+    /// Starts a stream. The rows of the previous one must have been taken.
     pub(super) fn begin(&mut self, stream: &TableStream, description: &ScanDescription) {
         let is_same = self.is_of(stream);
         self.stream = Some((stream.clone(), StreamState::new(stream.index.stream())));
@@ -111,7 +111,7 @@ impl Collector {
         }
     }
 
-    /// What was collected, as batches.
+    /// Takes the collected rows as batches.
     pub(super) fn take(&mut self, description: &ScanDescription) -> Result<Vec<RecordBatch>, TablesError> {
         self.row_count = 0;
         let Some((stream, _)) = &self.stream else { return Ok(Vec::new()) };

@@ -1,4 +1,4 @@
-//! Who may open a store, and who may replace its files.
+//! Permissions to open a store and to replace its files.
 
 use super::seed;
 use super::{ALL, Bucket, ObjectBackend, trace, write};
@@ -29,7 +29,7 @@ fn a_store_that_may_not_be_written_is_opened_to_read() {
         bucket.opened();
         let written = bucket.store(requests, true).and_then(|store| write(&store, &trace));
         bucket.read_only().opened_to_read().expect("it is opened");
-        // To complete what is committed, it would have to write.
+        // Completing committed changes requires writing.
         refused += usize::from(bucket.read_only().created().is_err());
         if written.is_ok() {
             break;

@@ -1,4 +1,4 @@
-//! Objects of which a process can make so many requests, and then no more, as if it had died.
+//! Objects that a process can access with a limited number of requests, as if it died after the last one.
 
 use std::fmt;
 use std::ops::Range;
@@ -20,9 +20,9 @@ use object_store::{
 #[derive(Debug)]
 pub(super) struct Broken {
     objects: Arc<InMemory>,
-    /// How many requests are left.
+    /// Number of requests left.
     left: AtomicUsize,
-    /// Whether the last request is carried out, and only its answer is lost.
+    /// True if the last request is executed and only its response is lost.
     is_last_done: bool,
     is_read_only: bool,
 }
@@ -33,7 +33,7 @@ impl Broken {
         Self { is_read_only: true, ..Self::new(objects, usize::MAX, false) }
     }
 
-    /// A request that changes something.
+    /// Executes a request that changes objects.
     async fn change<T>(&self, request: impl Future<Output = Result<T>>) -> Result<T> {
         if self.is_read_only {
             return Err(Error::PermissionDenied { path: String::new(), source: "read only".into() });
@@ -49,9 +49,9 @@ impl Broken {
         Error::Generic { store: "broken", source: "no more requests".into() }
     }
 
-    /// Makes a request.
+    /// Executes a request.
     async fn request<T>(&self, request: impl Future<Output = Result<T>>) -> Result<T> {
-        // Another thread makes one.
+        // Let another thread send one.
         std::thread::yield_now();
         let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(1)));
         match left.unwrap_or(0) {
@@ -68,7 +68,7 @@ impl fmt::Display for Broken {
     }
 }
 
-/// The error of S3 for an upload that does not exist.
+/// Converts the error for a missing upload to the one that S3 returns.
 fn no_upload<T>(result: Result<T>) -> Result<T> {
     result.map_err(|error| match error {
         Error::Generic { source, .. } => Error::NotFound { path: String::new(), source },
@@ -115,7 +115,7 @@ impl ObjectStore for Broken {
     }
 
     fn delete_stream(&self, paths: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        // Of several objects, one request deletes a part: each counts.
+        // A deletion of several objects counts as one request. The last request of a process deletes at most one object.
         let (objects, left) = (Arc::clone(&self.objects), &self.left);
         let left = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(1)));
         let some = if left.unwrap_or(0) > 1 { usize::MAX } else { usize::from(self.is_last_done) };
