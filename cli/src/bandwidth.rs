@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 /// The time over which the use is measured.
 const MEASURED: Duration = Duration::from_secs(1);
 
-/// Shows or sets how much all processes of this user together may stream (`--stream`, `--relay`)
+/// Shows or sets how much all processes may stream
 ///
-/// The cap is that of the run directory, and holds at once, also for sessions that run. Events that do not fit are lost, and counted under
-/// `bandwidth`. Control messages and synchronisation points are not limited. A session can have a lower cap of its own (`--max-bandwidth`).
+/// The cap is for all processes of this user together (`--stream`, `--relay`). The cap is that of the run directory, and holds at once, also for
+/// sessions that run. Events that do not fit are lost, and counted under `bandwidth`. Control messages and synchronisation points are not limited. A
+/// session can have a lower cap of its own (`--max-bandwidth`).
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

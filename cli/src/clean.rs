@@ -9,10 +9,10 @@ use std::io::Write;
 use std::time::Duration;
 use tracepoint_control::Leftover;
 
-/// Removes rings of sessions that are over, which a killed recorder, process or command has left in memory
+/// Removes rings left behind by killed processes
 ///
-/// Such rings are kept so that `tracectl recover` can make traces from them. Rings that a process records into, or that a recorder drains, are
-/// never removed, nor are those of existing sessions (`tracectl destroy --purge NAME`).
+/// Recorders and commands that were killed leave rings as well. Such rings are kept so that `tracectl recover` can make traces from them. Rings that
+/// a process records into, or that a recorder drains, are never removed, nor are those of existing sessions (`tracectl destroy --purge NAME`).
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

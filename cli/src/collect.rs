@@ -27,12 +27,12 @@ const BROKER_EXAMPLES: &str = "  \
 #[cfg(not(feature = "nats"))]
 const BROKER_EXAMPLES: &str = "";
 
-/// Receives traces over a network, stores them below a directory, and serves them to live viewers
+/// Receives traces over a network, and stores them
 ///
-/// Takes the place of `lttng-relayd`, on the same ports: LTTng's senders and live viewers connect to it. Each session gets a directory
-/// HOST/SESSION-TIME. It listens on the loopback interface unless addresses are given. On others it asks senders and viewers for a key, which is made
-/// at the first start, and printed on a terminal.
-/// Ctrl-C ends it. Files that a killed collector left incomplete are repaired by the next collector with the same directory.
+/// Stores them below a directory, and serves them to live viewers. Takes the place of `lttng-relayd`, on the same ports: LTTng's senders and live
+/// viewers connect to it. Each session gets a directory HOST/SESSION-TIME. It listens on the loopback interface unless addresses are given. On others
+/// it asks senders and viewers for a key, which is made at the first start, and printed on a terminal. Ctrl-C ends it. Files that a killed collector
+/// left incomplete are repaired by the next collector with the same directory.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

@@ -10,7 +10,7 @@ use std::io::Write;
 /// By this variable the shell asks for candidates.
 const VARIABLE: &str = "TRACECTL_COMPLETE";
 
-/// Writes completions for a shell to the standard output
+/// Writes completions for a shell
 ///
 /// Besides verbs, options and files, they complete the ids of processes that can be traced (`--pid`) and the names of sessions.
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use tracepoint_reader::convert::{ConvertOptions, Converted, convert};
 
-/// Converts a dt file to a CTF directory, or a CTF directory to a dt file
+/// Converts between dt files and CTF directories
 ///
 /// `babeltrace2` and Trace Compass read the directory. Packets that were overwritten in the dt file are reported as lost. A dt file has one
 /// slot for each packet; with fewer slots (`--dt-slots`) it keeps the newest packets. PATH is not changed.

@@ -26,7 +26,7 @@ use tracepoint_control::check_fields;
 use tracepoint_export::{Chrome, Csv, Exporter, Folded, Format, Otlp, Perfetto, Summary};
 use tracepoint_reader::{Item, Trace};
 
-/// Writes the events of traces in the format of another viewer
+/// Writes events in the format of another viewer
 ///
 /// Spans are shown as such: an event that begins a span and the one that ends it are one slice, by the id of the span. What is missing is shown:
 /// lost events, spans that had not ended, and spans that began before the trace. The trace is read once, in the order of times, and written

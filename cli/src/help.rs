@@ -7,6 +7,7 @@ use crate::Arguments;
 use crate::candidates::with_candidates;
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::output;
+use crate::verb_groups::grouped;
 use clap::{Arg, Command, CommandFactory};
 use std::io::Write;
 
@@ -58,7 +59,7 @@ pub(crate) fn manual() -> Command {
 }
 
 fn command_for(width: usize) -> Command {
-    adapted(Arguments::command(), width)
+    grouped(adapted(Arguments::command(), width))
 }
 
 fn adapted(mut command: Command, width: usize) -> Command {

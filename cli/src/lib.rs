@@ -42,6 +42,7 @@ mod trigger;
 mod units;
 mod usdt;
 mod user;
+mod verb_groups;
 mod verbs;
 mod verify;
 mod view;

@@ -12,9 +12,11 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use tracepoint_control::{Ack, AppStatus, Application, ApplicationInfo, FieldInfo, TracepointInfo, TracepointKind};
 
-/// Shows the processes that can be traced, and their tracepoints: on or off, level, fields, types and documentation
+/// Shows traceable processes and their tracepoints
 ///
-/// The documentation is the first paragraph of the comment above the tracepoint; `-v` shows all of it, and that of fields. Events are counted while a session records them. Where several sessions do, FIRED is the count of the session that saw most.
+/// Of each tracepoint it shows whether it is on, its level, fields, types and documentation. The documentation is the first paragraph of the comment
+/// above the tracepoint; `-v` shows all of it, and that of fields. Events are counted while a session records them. Where several sessions do, FIRED
+/// is the count of the session that saw most.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

@@ -6,7 +6,7 @@ use clap::Args;
 use std::fs;
 use std::path::PathBuf;
 
-/// Writes manual pages into a directory, one for each verb
+/// Writes manual pages, one for each verb
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

@@ -13,10 +13,10 @@ use std::process::Command;
 /// The name of the program.
 const PROGRAM: &str = "tracectl-query";
 
-/// Queries a store of traces by SQL, writes traces into one, and keeps it: runs `tracectl-query`
+/// Queries traces by SQL: runs `tracectl-query`
 ///
-/// A program of its own, beside this one or in PATH. `tracectl query help` shows its options and verbs, docs/query.md the tables and functions,
-/// and docs/parquet.md the layout of a store.
+/// It also writes traces into a store and maintains the store. A program of its own, beside this one or in PATH. `tracectl query help` shows its
+/// options and verbs, docs/query.md the tables and functions, and docs/parquet.md the layout of a store.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

@@ -27,11 +27,11 @@ use tracepoint_wire::udp::{SERVER_PORT, SERVER_PORT_VARIABLE};
 /// How long one step waits for datagrams before signals and the status line are handled.
 const STEP: Duration = Duration::from_millis(100);
 
-/// Receives events from a UDP trace server, and reports which were lost on the way
+/// Receives events from a UDP trace server
 ///
-/// Prints one line for each event as it arrives, and one for each loss where it happened. If the server offers batches, messages have many
-/// events and checksums, and losses are exact; otherwise each message has one event, and losses are counted in messages. The first Ctrl-C
-/// asks the server to stop, and receives the events under way; the second ends at once.
+/// Reports events that were lost on the way. Prints one line for each event as it arrives, and one for each loss where it happened. If the server
+/// offers batches, messages have many events and checksums, and losses are exact; otherwise each message has one event, and losses are counted in
+/// messages. The first Ctrl-C asks the server to stop, and receives the events under way; the second ends at once.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

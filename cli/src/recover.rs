@@ -14,7 +14,7 @@ use tracepoint_control::Controller;
 use tracepoint_reader::Recovered;
 use tracepoint_reader::recover::{Progress, RecoveredProcess, recover_with, snapshot_with};
 
-/// Completes the session of a process that died, from its rings and the outputs of its sinks
+/// Completes the traces of a process that died
 ///
 /// Makes a CTF trace from the rings of a process (`sessions/NAME/rings/PID-START` in the run directory), with the account of lost events.
 /// It has every event that was committed before the process was killed. If there are several processes below DIR, each gets a directory of

@@ -30,11 +30,12 @@ use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Writes a page about recorded traces: one HTML file with a timeline, histograms, losses and a search
+/// Writes an HTML page about recorded traces
 ///
-/// A browser shows the file, without a network. It is bounded: below 16 MB for any trace, and usually some MB. Counts, histograms and
-/// losses are those of all selected events. Of spans the timeline has at most 16,384, the longest of each thread and each 64th of the time; of single
-/// events as many, by chance from each tracepoint and each 64th of the time. The page says how many are not in it.
+/// The page has a timeline, histograms, losses and a search. A browser shows the file, without a network. It is bounded: below 16 MB for any trace,
+/// and usually some MB. Counts, histograms and losses are those of all selected events. Of spans the timeline has at most 16,384, the longest of each
+/// thread and each 64th of the time; of single events as many, by chance from each tracepoint and each 64th of the time. The page says how many are
+/// not in it.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

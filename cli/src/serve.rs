@@ -21,12 +21,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The time for which the server sends remaining events to its client after Ctrl-C.
 const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Serves a trace over UDP, to one client at a time, and ends when it has been read
+/// Serves a trace over UDP to one client at a time
 ///
-/// Events that one client has not read are sent to the next. Clients on this machine choose the layout. Clients on other machines get
-/// batches once they have proven their address, and single events if `--allow` names their address. The server listens on the loopback
-/// interface unless `--address` says otherwise. Ctrl-C ends the session and the trace: a client gets the remaining events for a second, and in
-/// every case the message that the session has ended. A second Ctrl-C ends it at once.
+/// Ends when the trace has been read. Events that one client has not read are sent to the next. Clients on this machine choose the layout. Clients on
+/// other machines get batches once they have proven their address, and single events if `--allow` names their address. The server listens on the
+/// loopback interface unless `--address` says otherwise. Ctrl-C ends the session and the trace: a client gets the remaining events for a second, and
+/// in every case the message that the session has ended. A second Ctrl-C ends it at once.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

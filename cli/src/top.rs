@@ -28,12 +28,12 @@ use recorded::Recorded;
 use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
 
-/// Shows which events of running programs or recorded traces happen most, and what their fields hold, on a terminal
+/// Shows the most frequent events, on a terminal
 ///
-/// Of running programs, without the path of a trace: the events that the operands and `-e` name, or all of them; they are counted, and not
-/// recorded. `-s SESSION` shows the events that the rules of a session select. Space switches an event off and on: for this display, or in
-/// the session. Return shows the fields of an event: the distribution of a number, the most frequent values of any other field, and the
-/// last events. All ends with this program.
+/// Also shows the contents of their fields. Of running programs, without the path of a trace: the events that the operands and `-e` name, or all of
+/// them; they are counted, and not recorded. `-s SESSION` shows the events that the rules of a session select. Space switches an event off and on:
+/// for this display, or in the session. Return shows the fields of an event: the distribution of a number, the most frequent values of any other
+/// field, and the last events. All ends with this program.
 ///
 /// Of recorded traces: the same, with rates between the first and the last event.
 #[derive(Debug, Args)]

@@ -8,9 +8,9 @@ use crate::failure::{EXIT_CODES, VerbResult};
 use crate::verbs::verbs;
 use clap::Args;
 
-/// Shows events as bpftrace, perf, gdb and SystemTap see them, and writes scripts for these tools
+/// Shows events as bpftrace, perf and gdb see them
 ///
-/// A program has notes for other tools if it is built with the feature `usdt` of `tracepoint`.
+/// Also writes scripts for these tools and SystemTap. A program has notes for other tools if it is built with the feature `usdt` of `tracepoint`.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true, after_help = format!("\
 Examples:

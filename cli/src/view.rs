@@ -20,15 +20,15 @@ use std::path::PathBuf;
 use tracepoint_reader::live::LiveUrl;
 use tracepoint_reader::text::{self, TextOptions, TimeFormat};
 
-/// Shows the events of a trace, merged by time, one per line, and losses where they happened
+/// Shows the events and losses of traces, one per line
 ///
-/// Reads CTF 1.8 directories, also those of other tracers, dt files of sessions, and live sessions of a collector or of `lttng-relayd`.
-/// Several traces below PATH are merged into one, and the chunks of a trace into the whole. Times of traces that a collector has stored are
-/// those of its clock, as far as it knows how that of the other host differs. Damage, and the packets that a dt file no longer holds, are
+/// Events are merged by time. Reads CTF 1.8 directories, also those of other tracers, dt files of sessions, and live sessions of a collector or of
+/// `lttng-relayd`. Several traces below PATH are merged into one, and the chunks of a trace into the whole. Times of traces that a collector has
+/// stored are those of its clock, as far as it knows how that of the other host differs. Damage, and the packets that a dt file no longer holds, are
 /// reported on the standard error; the rest is shown.
 ///
-/// A line is the time, the program (or the thread, if its name is known) with the ids of the process and the thread, the event, and its
-/// fields: `16:24:31.821593164 app[19270/19275] shop:answered path="/" status=200`.
+/// A line is the time, the program (or the thread, if its name is known) with the ids of the process and the thread, the event, and its fields:
+/// `16:24:31.821593164 app[19270/19275] shop:answered path="/" status=200`.
 ///
 /// A time is `10s ago`, `+5s` (after the beginning of the trace), `-5s` (before its end), `16:24:31.8` (of the day on which the trace begins),
 /// `2026-11-23 16:24:31` (local time, or UTC with --utc), `2026-11-23T16:24:31Z`, or nanoseconds since 1970, as `time_ns` of --json.

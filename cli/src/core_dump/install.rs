@@ -8,11 +8,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use tracepoint_control::core_dump::{CoreHandler, CoreHandlerOptions, PatternChange};
 
-/// Has the kernel fire `OnAnyCoreDump` when a process dumps core (root only)
+/// Lets the kernel report core dumps (root only)
 ///
-/// Sets `/proc/sys/kernel/core_pattern`, for all users of this machine and until it restarts. The former pattern is kept in
-/// `/var/lib/tracepoint/core-handler.toml`, and restored by `--uninstall`. Core images are no longer written where the former pattern said: they are
-/// thrown away, saved with `--save`, or passed on with `--chain`.
+/// The triggers `OnAnyCoreDump` of the process's user fire at each core dump. Sets `/proc/sys/kernel/core_pattern`, for all users of this machine and
+/// until it restarts. The former pattern is kept in `/var/lib/tracepoint/core-handler.toml`, and restored by `--uninstall`. Core images are no longer
+/// written where the former pattern said: they are thrown away, saved with `--save`, or passed on with `--chain`.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

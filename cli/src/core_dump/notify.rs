@@ -12,7 +12,7 @@ use tracepoint_control::When;
 use tracepoint_control::core_dump::{CoreArguments, act_as_dumper, log_to_kernel, run_helper};
 use tracepoint_control::trigger::{TriggerError, trigger_fire};
 
-/// Fires `OnAnyCoreDump` in the sessions of a process that dumps core; started by the kernel
+/// Fires the triggers of a core dump; run by the kernel
 ///
 /// `tracectl install-core-handler` has the kernel do so. The core image on the standard input is passed on, saved or read to its end, as
 /// chosen there. Errors go to the standard error, or to the kernel's log (`dmesg`) if that is closed, as it is under the kernel; what the

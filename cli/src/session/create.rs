@@ -10,7 +10,7 @@ use crate::message;
 use clap::Args;
 use tracepoint_control::{ControlError, Rule, SessionSpec, State};
 
-/// Creates a session, for running and later processes
+/// Creates a session for running and later processes
 ///
 /// With `-o`, each process writes a CTF trace into the directory; with `--dt`, `--text` and `--udp`, a circular file, lines of text, or
 /// datagrams to a client. Without an output, the newest events stay in the rings of each thread, for `tracectl snapshot`. The session is stopped

@@ -7,7 +7,7 @@ use crate::{message, units};
 use clap::Args;
 use tracepoint_control::{Ack, AckState, ControlError, Controller, Leftover};
 
-/// Ends a session in all processes, and removes it
+/// Ends a session in all processes and removes it
 ///
 /// Traces are kept. The rings of processes that died are kept, too, so that `tracectl recover` can make traces from them; `--purge` removes
 /// them.

@@ -9,12 +9,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use tracepoint_control::{Rule, SessionSpec, SinkSpec, StreamSpec};
 
-/// Removes rules, channels and outputs from a session, also while it records
+/// Removes rules, channels and outputs from a session
 ///
-/// Rules are named by their events, programs, process and channel. With `--level`, `--filter`, `--limit` or `--statistic`, only rules that have that
-/// condition are removed. An output is named as it was given, and is complete when this command returns. Removing a channel removes the
-/// rules that name it; the packets in its rings are written to the outputs. To exclude some of the events that a rule matches, enable a rule that begins
-/// with `!`.
+/// The session may be recording. Rules are named by their events, programs, process and channel. With `--level`, `--filter`, `--limit` or
+/// `--statistic`, only rules that have that condition are removed. An output is named as it was given, and is complete when this command returns.
+/// Removing a channel removes the rules that name it; the packets in its rings are written to the outputs. To exclude some of the events that a rule
+/// matches, enable a rule that begins with `!`.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

@@ -9,12 +9,11 @@ use clap::Args;
 use tracepoint_control::sinks::CtfError;
 use tracepoint_control::{ControlError, Rule, SessionSpec, SinkSpec};
 
-/// Adds rules, channels and outputs to a session, also while it records
+/// Adds rules, channels and outputs to a session
 ///
-/// A rule for the same events, programs, process and channel as an existing rule, with the same statistic or none, replaces it, so its level,
-/// filter and limit can be changed.
-/// A rule that matches no event of the running processes is an error, unless `--wait` is given. All events that the budget of the session
-/// has switched off are switched on again.
+/// The session may be recording. A rule for the same events, programs, process and channel as an existing rule, with the same statistic or none,
+/// replaces it, so its level, filter and limit can be changed. A rule that matches no event of the running processes is an error, unless `--wait` is
+/// given. All events that the budget of the session has switched off are switched on again.
 ///
 /// An output that is added while the session records receives the events that are recorded from then on.
 #[derive(Debug, Args)]

@@ -8,7 +8,9 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use tracepoint_control::SessionSpec;
 
-/// Creates a session from a file of `tracectl save`; it is active if the saved one was
+/// Creates a session from a saved description
+///
+/// The session is active if it was active when `tracectl save` wrote the file.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

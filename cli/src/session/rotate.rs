@@ -10,10 +10,10 @@ use std::io::Write;
 use std::path::PathBuf;
 use tracepoint_control::Rotation;
 
-/// Closes the current chunk of each CTF trace of a running session, so that it can be read, moved or removed
+/// Closes the current chunk of each CTF trace
 ///
-/// Each process continues in the next chunk, `chunk-000002` and so on in the directory of its trace; every event is in exactly one chunk.
-/// Prints the directories that were closed, one per line.
+/// The closed chunk can be read, moved or removed. Each process continues in the next chunk, `chunk-000002` and so on in the directory of its trace;
+/// every event is in exactly one chunk. Prints the directories that were closed, one per line.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

@@ -7,7 +7,9 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use tracepoint_control::ControlError;
 
-/// Writes the description of a session to a file, for `tracectl load`
+/// Writes the description of a session to a file
+///
+/// `tracectl load` creates a session from it.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

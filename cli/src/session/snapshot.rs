@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use tracepoint_control::{ControlError, RuleStatistic, SessionSpec};
 use tracepoint_reader::RecoverError;
 
-/// Writes the current contents of a session's rings, of running processes and of those that died
+/// Writes the current contents of a session's rings
 ///
-/// Reads the rings from outside and leaves them as they are; also those of a session that a program has started in code, unless they are in memory
-/// (`.in_memory()`) or elsewhere (`.dir(path)`). The account of a running process says that it is a snapshot; `tracectl verify`
-/// balances it.
+/// Includes the rings of processes that have died. Reads the rings from outside and leaves them as they are; also those of a session that a program
+/// has started in code, unless they are in memory (`.in_memory()`) or elsewhere (`.dir(path)`). The account of a running process says that it is a
+/// snapshot; `tracectl verify` balances it.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

@@ -5,7 +5,9 @@ use crate::failure::{EXIT_CODES, VerbResult};
 use clap::Args;
 use tracepoint_control::State;
 
-/// Starts a session: its events are switched on in all processes, later ones included
+/// Starts a session: switches its events on
+///
+/// Events are switched on in all processes, including those that start later.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -17,9 +19,9 @@ pub(crate) struct Start {
     change: Change,
 }
 
-/// Stops a session: its events are switched off, and its traces are completed
+/// Stops a session and completes its traces
 ///
-/// Without an output, the events stay in the rings for `tracectl snapshot`.
+/// The events are switched off in all processes. Without an output, the events stay in the rings for `tracectl snapshot`.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

@@ -16,7 +16,7 @@ use tracepoint_control::{
     Ack, AckState, Application, ChannelSpec, ControlError, Controller, Counters, NamedSession, RuleAck, StreamStatus,
 };
 
-/// Shows sessions: their rules, and for each process its state and how many events it recorded and lost
+/// Shows sessions, and what each process recorded and lost
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

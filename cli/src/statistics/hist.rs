@@ -22,16 +22,17 @@ use std::path::{Path, PathBuf};
 use tracepoint_control::SessionStatistics;
 use tracepoint_probes::{Measure, Snapshot, StatisticSpec};
 
-/// Shows how the values of a field, or the times between two events, are distributed, in recorded traces or running programs
+/// Shows the distribution of a field or of a latency
 ///
-/// Minimum, maximum and mean are exact, and so are percentiles of integers below 1,024; others are within 1.6 %. With --by, or `by` behind the statistic, a line for each group. In a latency,
-/// the first event begins an operation, and the second with an equal value of the field ends it; without `by`, in the same thread.
-/// `latency(shop:request)` is that of the span `request`. Traces are read with all processors; but by one thread for a latency, a heat map, and
-/// more groups than there is room for, which need the events in the order of their times.
+/// Of recorded traces or of running programs. A latency is the time between two events. Minimum, maximum and mean are exact, and so are percentiles
+/// of integers below 1,024; others are within 1.6 %. With --by, or `by` behind the statistic, a line for each group. In a latency, the first event
+/// begins an operation, and the second with an equal value of the field ends it; without `by`, in the same thread. `latency(shop:request)` is that of
+/// the span `request`. Traces are read with all processors; but by one thread for a latency, a heat map, and more groups than there is room for,
+/// which need the events in the order of their times.
 ///
-/// Without the path of a trace, the distribution is that of running programs, which record nothing for that, until Ctrl-C: of the events that
-/// further operands and `-e` name, or of all in the process that `-p` names. `-s SESSION` shows the distributions that the rules of a session
-/// compute, once unless `--watch` is given.
+/// Without the path of a trace, the distribution is that of running programs, which record nothing for that, until Ctrl-C: of the events that further
+/// operands and `-e` name, or of all in the process that `-p` names. `-s SESSION` shows the distributions that the rules of a session compute, once
+/// unless `--watch` is given.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

@@ -27,9 +27,10 @@ use tracepoint_probes::{GroupKey, Measure, StatisticSpec};
 use tracepoint_reader::metadata::EventClass;
 use tracepoint_reader::{EventView, Visitor};
 
-/// Counts events of recorded traces or of running programs, by name or by the values of fields
+/// Counts events, by name or by the values of fields
 ///
-/// The rate in a trace is that between the first and the last of the selected events. Traces are read with all processors.
+/// Of recorded traces or of running programs. The rate in a trace is that between the first and the last of the selected events. Traces are read with
+/// all processors.
 ///
 /// Without the path of a trace, the events that the operands and `-e` name are counted in running programs, which record nothing for that, until
 /// Ctrl-C; the rate is that since the last time. `-s SESSION` shows all that the rules of a session compute (`tracectl create --statistic`), once

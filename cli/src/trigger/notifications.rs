@@ -9,10 +9,10 @@ use serde_json::json;
 use std::io::Write;
 use tracepoint_control::trigger::{Notification, Subscription};
 
-/// Shows what the action `notify` of triggers sends, as it comes; `tracectl listen` passes it on
+/// Shows what triggers send by the action `notify`
 ///
-/// Each notification has the session, the trigger, what has occurred, and the results of the actions before it. Ends on Ctrl-C, and with an
-/// error when the listener ends. A subscriber that does not read misses notifications, and is told how many.
+/// `tracectl listen` passes the notifications on. Each notification has the session, the trigger, what has occurred, and the results of the actions
+/// before it. Ends on Ctrl-C, and with an error when the listener ends. A subscriber that does not read misses notifications, and is told how many.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

@@ -43,7 +43,7 @@ enum Kind {
     Killed,
 }
 
-/// Sets a trigger: when something happens, do something to a session
+/// Sets a trigger: actions on a session under a condition
 ///
 /// Actions are done in the order in which they are given; one that fails does not keep the next from being done:
 ///
@@ -253,8 +253,8 @@ impl Trigger {
     }
 }
 
-/// Fails if there are processes that the session is for, and none of their events matches the rule of a trigger; or if the rule names a program of which
-/// there is no process.
+/// Fails if there are processes that the session is for, and none of their events matches the rule of a trigger; or if the rule names a program of
+/// which there is no process.
 fn require_event(controller: &Controller, session: &NamedSession<'_>, rule: &Rule) -> Result<(), Failure> {
     let mut spec = SessionSpec::new();
     spec.tag = session.spec()?.tag;
@@ -267,7 +267,8 @@ fn require_event(controller: &Controller, session: &NamedSession<'_>, rule: &Rul
     }
 }
 
-/// The absolute path of a program. It is resolved when the trigger is set, because the process that runs it later can have another `PATH` and working directory.
+/// The absolute path of a program. It is resolved when the trigger is set, because the process that runs it later can have another `PATH` and working
+/// directory.
 fn find_program(name: &str) -> Result<String, Failure> {
     let found = if name.contains('/') {
         Some(std::path::absolute(name)?)

@@ -13,7 +13,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use tracepoint_control::trigger::{TriggerStatus, Watchers};
 use tracepoint_control::{Ack, NamedSession, ProcessKey, SpecError, TriggerAck, TriggerSpec};
 
-/// Shows triggers: what they do, how often they have, when last, and with which result
+/// Shows triggers, how often they fired and the results
 ///
 /// Also shows those of sessions that programs have started in code, as `NAME of process PID`.
 #[derive(Debug, Args)]

@@ -7,7 +7,9 @@ use clap::Args;
 use serde_json::json;
 use tracepoint_control::trigger::trigger_remove;
 
-/// Removes triggers of a session; their snapshots stay
+/// Removes triggers of a session
+///
+/// Snapshots that they have written stay.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
