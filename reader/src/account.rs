@@ -1,8 +1,8 @@
-//! The account: the tracer's own counters, kept as `.account/account.json` in the trace directory (one level down, so that CTF viewers do
+//! The account: the tracer's own counters, stored as `.account/account.json` in the trace directory (one level down, so that CTF viewers do
 //! not take it for a stream).
 //!
-//! The counters are independent of what was written, so that [`verify()`](crate::verify()) can balance the two. These types are the
-//! definition of the file format, for readers and writers.
+//! The counters are kept independently of the written packets, so that [`verify()`](crate::verify()) can balance the two. These types define
+//! the file format, for readers and writers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,14 +14,14 @@ use crate::source::read_bounded;
 
 /// Path of the account in the trace directory.
 pub const ACCOUNT_PATH: &str = ".account/account.json";
-/// The longest account that is read, in bytes.
+/// Maximum size of an account that is read, in bytes.
 pub const MAX_ACCOUNT: usize = 64 << 20;
 /// The value of [`Account::format`].
 pub const FORMAT: &str = "tracepoint-account";
-/// The version that is written, and the newest that is read.
+/// The version written, and the newest version that can be read.
 pub const VERSION: u32 = 1;
 
-/// The account of one trace: of one process and one session.
+/// The account of one trace, which is one session in one process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Account {
@@ -29,22 +29,22 @@ pub struct Account {
     pub format: String,
     /// [`VERSION`].
     pub version: u32,
-    /// UUID of the trace, as [`uuid_text`] writes it.
+    /// UUID of the trace, in the form of [`uuid_text`].
     pub trace_uuid: String,
     /// Name of the session.
     pub session: String,
     /// The traced process.
     pub pid: u32,
-    /// Whether the session ended in order, so that the counters are final.
+    /// True if the session ended normally; the counters are then final.
     pub complete: bool,
-    /// Whether this is a snapshot: the counts are those of one moment for each ring, with the packets of that moment, and the session
-    /// goes on. An account that is neither complete nor a snapshot need not balance.
+    /// True for a snapshot of a session that is still running: the counts and packets of each ring are those of one moment. An account
+    /// that is neither complete nor a snapshot need not balance.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub snapshot: bool,
     /// The channels.
     #[serde(default)]
     pub channels: Vec<ChannelAccount>,
-    /// What else happened to recorded events.
+    /// Other things that happened to recorded events.
     #[serde(default)]
     pub notes: Notes,
     /// The part of the trace that the account covers; `None` for the whole trace.
@@ -80,7 +80,7 @@ impl Account {
     /// Reads the account of the trace in `directory`.
     ///
     /// # Errors
-    /// [`ReadError::Io`] if there is none or it cannot be read; else as [`Account::parse`].
+    /// [`ReadError::Io`] if there is none or it cannot be read; otherwise as [`Account::parse`].
     pub fn open(directory: &Path) -> Result<Self, ReadError> {
         let path = directory.join(ACCOUNT_PATH);
         let bytes = read_bounded(&path, MAX_ACCOUNT)?;
@@ -111,7 +111,7 @@ impl Account {
         Ok(account)
     }
 
-    /// The counts of a stream; `None` if they are not known.
+    /// The counters of a stream; `None` if they are not known.
     pub(crate) fn stream(&self, class: u64, instance: u64) -> Option<&StreamAccount> {
         let channel = self.channels.iter().find(|channel| channel.id == class)?;
         channel.streams.iter().find(|stream| stream.instance == instance)
@@ -126,7 +126,7 @@ impl Account {
     }
 }
 
-/// What a channel does when its ring is full.
+/// The behaviour of a channel whose ring is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -144,11 +144,11 @@ pub enum Policy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ChannelAccount {
-    /// Its id: that of its stream class in the metadata.
+    /// Its id, which is the id of its stream class in the metadata.
     pub id: u64,
     /// Its name.
     pub name: String,
-    /// What it does when a ring is full.
+    /// Its behaviour when a ring is full.
     pub policy: Policy,
     /// Its events.
     pub events: Vec<EventAccount>,
@@ -201,15 +201,15 @@ pub struct StreamAccount {
     pub overwritten: u64,
     /// Events that the sink could not write.
     pub sink: u64,
-    /// Those among them whose reason is known, by reason. The reasons are not a closed set.
+    /// The part of `sink` with a known reason, by reason. The reasons are not a closed set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sink_lost: BTreeMap<String, u64>,
-    /// Packets that the sink took, and that were lost behind it, on the way to a peer.
+    /// Packets that the sink accepted and that were then lost on the way to a peer.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub sink_packets: u64,
     /// Events lost before the ring.
     pub discarded: u64,
-    /// The counters at the begin of the chunk: the counters above run on from chunk to chunk.
+    /// The counters at the beginning of the chunk: the counters above continue from chunk to chunk.
     #[serde(default, skip_serializing_if = "Before::is_nothing")]
     pub before: Before,
 }
@@ -219,7 +219,7 @@ pub struct StreamAccount {
 #[serde(default)]
 #[non_exhaustive]
 pub struct Before {
-    /// Events written to the ring, up to the last packet in these chunks.
+    /// Events written to the ring, up to the last packet in the previous chunks.
     pub recorded: u64,
     /// Packets in them.
     pub packets: u64,
@@ -237,22 +237,22 @@ impl Before {
 
 /// A part of a trace that was split while it was recorded.
 ///
-/// The counters of streams run on from chunk to chunk. The counters of events are not known at the moment at which a chunk ends: they are
-/// 0 in all chunks but the last, whose account has them for the whole trace.
+/// The counters of streams continue from chunk to chunk. The counters of events are not known at the moment at which a chunk ends: they are
+/// 0 in all chunks except the last, whose account has them for the whole trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Chunk {
     /// Its number; the first is 1.
     pub number: u64,
-    /// Whether the trace ends with it.
+    /// True for the last chunk of the trace.
     pub last: bool,
-    /// Whether the recording went on without what wrote this: its sink was removed.
+    /// True if the recording continued after the sink that wrote this trace was removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detached: bool,
-    /// Whether collectors share the trace, so that others may have chunks before it, behind it and between those that are here.
+    /// True if collectors share the trace: others may have chunks before, after and between the chunks stored here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
-    /// Chunks that had been removed when it ended: the oldest ones.
+    /// The oldest chunks, as far as they had been removed when this one ended.
     #[serde(default, skip_serializing_if = "Removed::is_nothing")]
     pub removed: Removed,
 }
@@ -264,7 +264,7 @@ pub struct Chunk {
 pub struct Removed {
     /// The number of chunks.
     pub chunks: u64,
-    /// The packets in them.
+    /// Number of packets in them.
     pub packets: u64,
     /// Events in these packets.
     pub events: u64,
@@ -278,14 +278,14 @@ impl Removed {
     }
 }
 
-/// What else happened to recorded events.
+/// Other things that happened to recorded events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Notes {
-    /// Times that were raised to the previous one because the clock had gone back.
+    /// Number of times that were raised to the previous time because the clock had gone backwards.
     pub clamped: u64,
-    /// Texts in which a NUL was replaced.
+    /// Number of texts in which a NUL was replaced.
     pub altered: u64,
     /// How often an event waited for space in its ring.
     pub waited: u64,

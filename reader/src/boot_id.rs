@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// The boot id; `None` if it is unknown. A process that can read it once knows it for good, also when it has no `/proc` any more.
+/// The boot id; `None` if it is unknown. It is read once and cached, so it stays available if `/proc` becomes inaccessible.
 pub fn boot_id() -> Option<[u8; 16]> {
     static KNOWN: OnceLock<[u8; 16]> = OnceLock::new();
     if let Some(known) = KNOWN.get() {

@@ -1,7 +1,7 @@
 //! Opens the packets of a stream and compares them with their checksums.
 //!
-//! A packet that is damaged says nothing that can be relied on, not even its size. The next one is where its size leads, if a sound packet
-//! is there, and otherwise where the trace's magic and UUID come next.
+//! Nothing in a damaged packet is reliable, not even its size. The next packet is looked for where that size leads, and, if there is no sound packet,
+//! at the next occurrences of the trace's magic and UUID.
 
 use crate::checksum::{Checked, check_at};
 use crate::decode::{Fault, State};
@@ -11,22 +11,22 @@ use crate::source::{FileWindow, Source};
 use crate::window::Window;
 use tracepoint_ring::channel::PACKET_MAGIC;
 
-/// The most places that are taken for the next packet. Each of them may cost reading the rest of the file.
+/// Maximum number of candidate positions for the next packet. Checking one may read the rest of the file.
 const MOST_PLACES: u32 = 16;
 
-/// A packet that is damaged.
+/// A damaged packet.
 #[derive(Debug)]
 pub(crate) struct Damaged {
-    /// Where, in bytes of the source.
+    /// Its offset in the source, in bytes.
     pub(crate) offset: u64,
     pub(crate) reason: String,
-    /// Whether the source ends within its header.
+    /// True if the source ends within its header.
     pub(crate) short: bool,
     /// Offset of the next packet, if it can be found.
     pub(crate) next: Option<u64>,
 }
 
-/// Opens the packet at `offset`, which is number `number` in its file, counted from 1.
+/// Opens the packet at `offset`, which is packet `number` of its file, counted from 1.
 pub(crate) fn open(
     window: &mut Window,
     metadata: &Metadata,
@@ -37,7 +37,7 @@ pub(crate) fn open(
     let before = state.clock;
     let found = checked(window, metadata, state, offset, number);
     let found = match (found, window.file()) {
-        // It is cut off, unless other packets are in what it claims.
+        // The packet is cut off, unless other packets lie within its claimed size.
         (Ok(packet), Some(file)) if packet.size() > file.length() - offset && packet.is_checkable(metadata) => {
             match next_in_file(file, metadata, offset, 0) {
                 Some(_) => {
@@ -63,7 +63,7 @@ pub(crate) fn open(
     })
 }
 
-/// The packet, or the fault and the size that the packet claims.
+/// The packet, or the fault and the packet's claimed size.
 fn checked(
     source: &mut impl Source,
     metadata: &Metadata,
@@ -75,7 +75,7 @@ fn checked(
     if !packet.is_checkable(metadata) {
         return Ok(packet);
     }
-    // A packet that is cut off cannot be checked. It is decoded as far as it goes, and the decoder reports where it ends.
+    // A packet that is cut off cannot be checked. It is decoded as far as it is present, and the decoder reports its end.
     let found = check_at(source, offset, packet.size()).ok().flatten();
     if let Some(reason) = found.and_then(Checked::damage) {
         let fault = Fault { bit: 0, reason: format!("packet {number}: {reason}"), short: false };
@@ -85,7 +85,7 @@ fn checked(
     Ok(packet)
 }
 
-/// The next sound packet of a file behind a damaged one.
+/// The next sound packet of a file after a damaged one.
 fn next_in_file(file: &mut FileWindow, metadata: &Metadata, offset: u64, size: u64) -> Option<u64> {
     let is_sound = |file: &mut FileWindow, at: u64| {
         at == file.length() || checked(file, metadata, &mut State::new(metadata.slots()), at, 0).is_ok()

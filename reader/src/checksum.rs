@@ -1,12 +1,12 @@
 //! The checksums of packets.
 //!
-//! A packet gets its checksum when it leaves its ring, and keeps it on its way through outputs, copies and conversions. It is the CRC-32C
-//! of all `packet_size` bytes, padding included, with the four bytes of the checksum taken as 0. They stand in the alignment between `tid`
-//! and `events_before`, so that viewers do not print them. What changes a packet, as recovery and the UDP server do, checks it first and
-//! makes the checksum anew.
+//! A packet gets its checksum when it leaves its ring, and keeps it in outputs, copies and conversions. It is the CRC-32C
+//! of all `packet_size` bytes, padding included, with the four bytes of the checksum taken as 0. These bytes lie in the alignment between `tid`
+//! and `events_before`, so that viewers do not print them. Code that changes a packet, such as recovery and the UDP server, checks it first and
+//! then computes a new checksum.
 //!
-//! 0 means that there is none: the packet has not left its ring, or is older than checksums. So that no single flipped bit turns a checksum
-//! into 0, a CRC with fewer than two bits set is stored inverted.
+//! 0 means no checksum: the packet has not left its ring, or was written by a version without checksums. A CRC with fewer than two bits set is stored
+//! inverted, so that no single flipped bit turns a checksum into 0.
 
 use crate::metadata::types::ByteOrder;
 use crate::metadata::{Metadata, StreamClass};
@@ -15,24 +15,24 @@ use crate::source::Source;
 use std::io;
 use tracepoint_ring::channel::{CHECKSUM, HEADER_SIZE};
 
-/// How many bytes of a packet are read at once.
+/// Number of bytes of a packet read at once.
 const STEP: usize = 64 << 10;
-/// Padding.
+/// Padding bytes.
 static ZEROS: [u8; 4 << 10] = [0; 4 << 10];
 
-/// Whether the bytes of a packet are those that left the ring.
+/// Result of comparing a packet with its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checked {
-    /// They are.
+    /// The bytes match the checksum.
     Good,
     /// The packet has no checksum.
     None,
-    /// They are not: the checksum that the packet has, and that of its bytes.
+    /// The bytes do not match: the stored checksum, and the checksum of the bytes.
     Wrong(u32, u32),
 }
 
 impl Checked {
-    /// Compares the checksum that a packet has with that of its bytes.
+    /// Compares the stored checksum with the computed one.
     const fn compare(stored: u32, made: u32) -> Self {
         match stored {
             0 => Self::None,
@@ -41,7 +41,7 @@ impl Checked {
         }
     }
 
-    /// Whether the bytes have changed.
+    /// True if the bytes have changed.
     pub const fn is_wrong(self) -> bool {
         matches!(self, Self::Wrong(..))
     }
@@ -57,12 +57,12 @@ impl Checked {
     }
 }
 
-/// A checksum that is being made.
+/// A checksum in computation.
 #[derive(Clone, Copy, Debug)]
 struct Sum(u32);
 
 impl Sum {
-    /// The checksum of a packet of which these are the first bytes, with at least a header.
+    /// Starts the checksum of a packet; `first` is its beginning, at least the header.
     fn begin(first: &[u8]) -> Self {
         let (before, rest) = first.split_at(CHECKSUM);
         let sum = crc32c::crc32c_append(crc32c::crc32c(before), &[0; 4]);
@@ -97,7 +97,7 @@ fn padded_checksum(packet: &[u8], padding: usize) -> u32 {
     sum.finish()
 }
 
-/// Puts its checksum into a packet.
+/// Writes its checksum into a packet.
 pub fn seal(packet: &mut [u8]) {
     let sum = checksum(packet);
     if let Some(place) = packet.get_mut(CHECKSUM..CHECKSUM + 4) {
@@ -105,7 +105,7 @@ pub fn seal(packet: &mut [u8]) {
     }
 }
 
-/// A packet with its checksum.
+/// Writes its checksum into a packet, and returns the packet.
 pub fn sealed<P: AsMut<[u8]>>(mut packet: P) -> P {
     seal(packet.as_mut());
     packet
@@ -116,7 +116,7 @@ pub fn check(packet: &[u8]) -> Checked {
     check_padded(packet, 0)
 }
 
-/// Checks a packet that is followed by so many zero bytes of padding, which are not in memory.
+/// Checks a packet that is followed by `padding` zero bytes, which are not in memory.
 pub fn check_padded(packet: &[u8], padding: usize) -> Checked {
     match stored(packet) {
         0 => Checked::None,
@@ -124,7 +124,7 @@ pub fn check_padded(packet: &[u8], padding: usize) -> Checked {
     }
 }
 
-/// Checks the packet of `size` bytes at `offset` of a source; `None` if it is not all there.
+/// Checks the packet of `size` bytes at `offset` of a source; `None` if it is incomplete.
 pub(crate) fn check_at(source: &mut impl Source, offset: u64, size: u64) -> io::Result<Option<Checked>> {
     let part = |at: u64| (size - at).min(STEP as u64) as usize;
     if size < HEADER_SIZE as u64 {
@@ -148,7 +148,7 @@ fn stored(packet: &[u8]) -> u32 {
     packet.get(CHECKSUM..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
-/// Whether packets of this class, with headers of so many bits, may have checksums: they have the layout that the tracer writes.
+/// True if packets of this class, with headers of `header_bits` bits, can have checksums: they have the layout written by the tracer.
 pub(crate) fn has_place(metadata: &Metadata, class: &StreamClass, header_bits: u64) -> bool {
     header_bits == HEADER_SIZE as u64 * 8
         && metadata.byte_order() == ByteOrder::Little

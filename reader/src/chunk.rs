@@ -1,7 +1,7 @@
 //! Chunks: a trace that is split into consecutive directories, so that all but the last can be removed while it is recorded.
 //!
 //! ```text
-//!   DIR/chunk-000001/   metadata, streams, account: a trace by itself
+//!   DIR/chunk-000001/   metadata, streams, account: a complete trace
 //!   DIR/chunk-000002/   continues it: the same UUID; packet numbers and counters run on
 //! ```
 

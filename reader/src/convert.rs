@@ -1,7 +1,7 @@
 //! Converts a dt file to a CTF directory, and a CTF directory to a dt file.
 //!
-//! Packets are CTF in both, and are copied unchanged. Where a collector has aligned the clock of a trace with its own, the metadata of the dt file
-//! has that offset. Events that are not in the source any more count as overwritten in the account of the
+//! Packets are CTF in both, and are copied unchanged. If a collector has aligned the clock of a trace with its own, the metadata of the dt file
+//! contains the aligned offset. Events that are no longer in the source count as overwritten in the account of the
 //! target.
 
 mod aligned;
@@ -28,21 +28,21 @@ pub struct ConvertOptions {
     pub slot_size: Option<u32>,
 }
 
-/// What was converted.
+/// A summary of the conversion.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Converted {
     /// The number of streams.
     pub streams: u64,
-    /// Packets with events that were written: a dt file has a slot for each.
+    /// Number of packets with events that were written; each takes a slot in a dt file.
     pub packets: u64,
-    /// Their bytes.
+    /// Size of these packets in bytes.
     pub bytes: u64,
-    /// The oldest packets of the source, for which the dt file has no slot.
+    /// Number of the oldest packets of the source that have no slot in the dt file.
     pub dropped: u64,
-    /// What is damaged in the source: metadata, which is converted as it is, and parts that could not be read, and are not in the target.
+    /// Damage in the source: in the metadata, which is copied unchanged, and in parts that could not be read and are missing in the target.
     pub damage: Vec<String>,
-    /// Whether the source was written during the conversion, so that packets may be missing.
+    /// True if the source was written to during the conversion; packets may then be missing.
     pub changed: bool,
 }
 
@@ -50,9 +50,9 @@ pub struct Converted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Bytes that were converted.
+    /// Bytes converted so far.
     pub done: u64,
-    /// Bytes in all.
+    /// Bytes in total.
     pub total: u64,
 }
 
@@ -105,7 +105,7 @@ fn convert_trace(
     }
 }
 
-/// The text about a part of the source that is not in the target.
+/// The message for a part of the source that is not in the target.
 fn not_converted(damage: impl Display) -> String {
     format!("{damage}; not converted")
 }

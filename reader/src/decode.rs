@@ -1,6 +1,6 @@
 //! Decodes values by their types: alignment, bit fields in both orders, arrays, variants, clocks.
 //!
-//! Offsets are in bits from the start of the packet. An event is limited twice: the memory of its values, and the number of values that take
+//! Offsets are in bits from the start of the packet. Two limits apply to each event: the memory for its values, and the number of values that take
 //! no bits (empty structures and arrays of them).
 
 mod state;
@@ -13,11 +13,11 @@ use crate::metadata::types::{ArrayType, ByteOrder, Field, Float, Integer, Length
 use crate::source::Source;
 use crate::value::{Int, StructValue, Value};
 
-/// The most memory for the values of one event, in bytes.
+/// Maximum memory for the values of one event, in bytes.
 const BUDGET: usize = 64 << 20;
-/// The most values of one event beyond one for each of its bits.
+/// Maximum number of values of one event beyond one for each of its bits.
 const EMPTY_VALUES: u64 = 1024;
-/// How many bytes of a string are read at once.
+/// Number of bytes of a string read at once.
 const STRING_STEP: usize = 256;
 
 /// The reason why decoding stopped, and the bit of the packet.
@@ -25,12 +25,12 @@ const STRING_STEP: usize = 256;
 pub(crate) struct Fault {
     pub(crate) bit: u64,
     pub(crate) reason: String,
-    /// Whether the bytes ended too early, rather than being wrong.
+    /// True if the bytes ended too early, false if they are wrong.
     pub(crate) short: bool,
 }
 
 impl Fault {
-    /// The reason, for a fault in a packet's header.
+    /// The reason as a fault in a packet's header.
     pub(crate) fn in_header(self) -> String {
         if self.short { "the bytes end within a packet's header".to_owned() } else { self.reason }
     }
@@ -40,11 +40,11 @@ impl Fault {
 pub(crate) struct Decoder<'a, S> {
     source: &'a mut S,
     state: &'a mut State,
-    /// Where the packet starts in the source, in bytes.
+    /// Start of the packet in the source, in bytes.
     base: u64,
-    /// The next bit.
+    /// The next bit to read.
     pub(crate) at: u64,
-    /// The first bit that must not be read.
+    /// The bit after the last one that may be read.
     end: u64,
     budget: usize,
     values: u64,
@@ -84,7 +84,7 @@ impl<'a, S: Source> Decoder<'a, S> {
         }
     }
 
-    /// Checks that there are `bits` more bits.
+    /// Checks that at least `bits` more bits exist.
     fn need(&self, bits: u64) -> Result<(), Fault> {
         if bits > self.end - self.at { Err(self.short()) } else { Ok(()) }
     }
@@ -143,7 +143,7 @@ impl<'a, S: Source> Decoder<'a, S> {
         })
     }
 
-    /// Counts a value against the limits of an event.
+    /// Counts a value against the limits per event.
     fn admit(&mut self, bytes: usize) -> Result<(), Fault> {
         self.values += 1;
         if self.values > EMPTY_VALUES + (self.at - self.first) {
@@ -158,7 +158,7 @@ impl<'a, S: Source> Decoder<'a, S> {
         }
     }
 
-    /// The value of any type.
+    /// Decodes a value of any type.
     pub(crate) fn value(&mut self, ty: &Type) -> Result<Value, Fault> {
         self.admit(0)?;
         match ty {
@@ -178,7 +178,7 @@ impl<'a, S: Source> Decoder<'a, S> {
 
     pub(crate) fn structure(&mut self, ty: &Arc<StructType>) -> Result<StructValue, Fault> {
         self.align(ty.align)?;
-        // The type alone must not reserve much memory.
+        // A large type alone must not reserve much memory.
         let mut values = Vec::with_capacity(ty.fields.len().min(64));
         for field in &ty.fields {
             values.push(self.value(&field.ty)?);
@@ -248,7 +248,7 @@ impl<'a, S: Source> Decoder<'a, S> {
         Ok(Value::Array(values))
     }
 
-    /// The next `count` bytes. The position is at a whole byte.
+    /// The next `count` bytes. The position must be at a byte boundary.
     fn run(&mut self, count: u64) -> Result<Vec<u8>, Fault> {
         self.need(count.saturating_mul(8))?;
         let size = usize::try_from(count).unwrap_or(usize::MAX);
@@ -263,7 +263,7 @@ impl<'a, S: Source> Decoder<'a, S> {
         Ok(bytes)
     }
 
-    /// Reads an event header for the clock, the slots and the event's id only. The id is the last integer called `id`, in any structure or
+    /// Reads an event header only for the clock, the slots and the event's id. The id is the last integer called `id`, in any structure or
     /// option.
     pub(crate) fn header(&mut self, ty: &StructType, id: &mut Option<u64>) -> Result<(), Fault> {
         self.align(ty.align)?;

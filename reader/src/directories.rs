@@ -5,10 +5,10 @@ use std::fs::{self, DirEntry, FileType};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The most directories that are searched.
+/// Maximum number of directories searched.
 const MAX_DIRECTORIES: usize = 100_000;
 
-/// The verdict of a search about a directory.
+/// The result of visiting a directory in a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visited {
     /// It matches; directories below it may match too.
@@ -19,7 +19,7 @@ pub(crate) enum Visited {
     Other,
 }
 
-/// The directories at and below `root`, up to `depth` levels deep, that `visit` selects by their entries, sorted by name.
+/// Returns the directories at and below `root`, up to `depth` levels deep, for which `visit` returns a match, sorted by name.
 ///
 /// # Errors
 ///
@@ -53,7 +53,7 @@ pub(crate) fn find<E: From<ReadError>>(
         }
         let visited = visit(&directory, &entries)?;
         if visited != Visited::FoundWhole && level < depth {
-            // Links to directories are not followed: they may be cyclic.
+            // Links to directories are not followed, because they may form cycles.
             let inner = entries.iter().filter(|(_, kind)| kind.is_dir());
             open.extend(inner.map(|(entry, _)| (entry.path(), level + 1)));
         }
@@ -65,7 +65,7 @@ pub(crate) fn find<E: From<ReadError>>(
     Ok(found)
 }
 
-/// The files of a trace directory that hold streams: all regular files but the metadata and hidden ones.
+/// The stream files of a trace directory: all regular files except the metadata and hidden files.
 ///
 /// # Errors
 ///

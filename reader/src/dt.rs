@@ -1,7 +1,7 @@
 //! Traces in dt files: the newest packets of a session in a circular, self-describing file.
 //!
 //! ```text
-//!   slots         one packet each, as in the ring, in the order of their writing
+//!   slots         one packet each, as in the ring, in the order of writing
 //!   postambles    `ctfm`  the metadata, CTF 1.8 as text
 //!                 `ctfe`  the empty packets with which each stream begins and ends
 //!                 `ctfa`  the account

@@ -26,9 +26,9 @@ pub enum ReadError {
         path.display()
     )]
     NotATrace {
-        /// The path as it was given.
+        /// The path given by the caller.
         path: PathBuf,
-        /// What was found instead.
+        /// The reason, such as what was found instead.
         reason: String,
     },
     /// The metadata is not valid.
@@ -36,11 +36,11 @@ pub enum ReadError {
     Metadata {
         /// The metadata file, or `metadata` for bytes in memory.
         path: PathBuf,
-        /// Line of the text, from 1; 0 when the error is not in the text (a bad packet of metadata).
+        /// Line of the text, from 1; 0 if the error is not in the text (a bad metadata packet).
         line: u64,
         /// Byte offset: in the text, or in the file when `line` is 0.
         offset: u64,
-        /// What is wrong and, where possible, how to mend it.
+        /// A description of the fault and, where possible, how to fix it.
         reason: String,
     },
     /// The account file is not valid.
@@ -48,7 +48,7 @@ pub enum ReadError {
     Account {
         /// The account file.
         path: PathBuf,
-        /// What is wrong, with line and column where the text is malformed.
+        /// A description of the fault, with line and column where the text is malformed.
         reason: String,
     },
     /// The file is not a valid ring.
@@ -58,7 +58,7 @@ pub enum ReadError {
         path: PathBuf,
         /// Byte offset in it.
         offset: u64,
-        /// What is wrong and, where possible, how to mend it.
+        /// A description of the fault and, where possible, how to fix it.
         reason: String,
     },
     /// The file is not a valid dt file.
@@ -74,7 +74,7 @@ pub enum ReadError {
         /// The file.
         path: PathBuf,
     },
-    /// The directory holds rings, which `recover` makes a trace of.
+    /// The directory holds rings, from which `recover` makes a trace.
     #[error(
         "{}: these are the rings of a process, not a trace yet; `tracectl recover {} -o OUT` makes one of them",
         path.display(), path.display()
@@ -90,7 +90,7 @@ impl ReadError {
         Self::Io { path: path.to_owned(), source }
     }
 
-    /// Puts the file's own path into an error about metadata that was parsed from memory.
+    /// Sets the file's path in an error about metadata that was parsed from memory.
     pub(crate) fn in_file(self, file: &Path) -> Self {
         match self {
             Self::Metadata { line, offset, reason, .. } => {

@@ -1,4 +1,4 @@
-//! A decoded event, and the stream it came from.
+//! A decoded event, and its stream.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ pub struct Stream {
     pub metadata: Metadata,
     /// Its class.
     pub class: Arc<StreamClass>,
-    /// Which instance of the class it is, if its packets say so.
+    /// The instance of the class, if its packets have one.
     pub instance: Option<u64>,
-    /// The file that its packets are in (the first, where there are several); `packet` for a packet in memory.
+    /// The file with its packets (the first, if there are several); `packet` for a packet in memory.
     pub file: PathBuf,
 }
 
 impl Stream {
-    /// Its clock; `None` where neither its packets nor its events have times.
+    /// Its clock; `None` if neither its packets nor its events have times.
     pub fn clock(&self) -> Option<&Clock> {
         self.metadata.clock_of(&self.class)
     }
 
-    /// [`nanoseconds`](Self::nanoseconds); `None` if 64 bits do not have the time.
+    /// [`nanoseconds`](Self::nanoseconds); `None` if the time exceeds 64 bits.
     pub(crate) fn checked_nanoseconds(&self, cycles: u64) -> Option<i64> {
         self.clock().map_or(Some(0), |clock| clock.checked_nanoseconds(cycles))
     }
 
-    /// Nanoseconds since the epoch of a value of the stream's clock, clamped to 64 bits; 0 where it has no clock.
+    /// Converts a value of the stream's clock to nanoseconds since the epoch, clamped to 64 bits; 0 if it has no clock.
     pub fn nanoseconds(&self, cycles: u64) -> i64 {
         self.metadata.nanoseconds(&self.class, cycles)
     }
@@ -42,19 +42,19 @@ impl Stream {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Event {
-    /// When it was recorded, in nanoseconds since the epoch; 0 where the stream has no [clock](Stream::clock), which is shown as no time.
+    /// The time of recording, in nanoseconds since the epoch; 0 if the stream has no [clock](Stream::clock), which is shown as no time.
     pub time_ns: i64,
-    /// The same as the clock counted it.
+    /// The same time in cycles of the clock.
     pub cycles: u64,
-    /// The stream it is in.
+    /// Its stream.
     pub stream: Arc<Stream>,
     /// Its kind.
     pub class: Arc<EventClass>,
     /// The context of its packet.
     pub packet_context: Option<Arc<StructValue>>,
-    /// The context that every event of the stream class has.
+    /// The context common to all events of the stream class.
     pub stream_context: Option<StructValue>,
-    /// The context of this kind of event.
+    /// The context specific to this kind of event.
     pub context: Option<StructValue>,
     /// Its fields.
     pub fields: Option<StructValue>,
@@ -71,7 +71,7 @@ impl Event {
         self.class.loglevel
     }
 
-    /// The name of its log level, such as `Info`; `None` for one that only another tracer has.
+    /// The name of its log level, such as `Info`; `None` if this tracer has no such level.
     pub fn level_name(&self) -> Option<&'static str> {
         let level = usize::try_from(self.loglevel()?).ok()?;
         Level::ALL.get(level).map(|level| level.name())

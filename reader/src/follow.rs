@@ -1,19 +1,19 @@
 //! Follows traces that are still being written, and merges their events by time.
 //!
-//! A [`Follow`] looks again and again which directories, files and packets there are. Whole packets are read in the order of their times, like
-//! those of a live session. A stream without an unread packet holds back the others until nothing earlier can come. Where the [`Rings`] of
-//! the session are found, they tell. Otherwise the [`Watermark`] does: sessions hand over what is in a ring within two seconds, so that what was
-//! written by the end of one look is followed by nothing earlier two seconds later.
+//! A [`Follow`] repeatedly looks for directories, files and packets. Complete packets are read in time order, as in
+//! a live session. A stream without an unread packet holds back the others until it cannot have anything earlier. That is derived from the [`Rings`]
+//! of the session if they are found. Otherwise the [`Watermark`] is used: sessions hand over the contents of a ring within two seconds, so nothing
+//! earlier than what was written at the end of one look can appear two seconds later.
 //!
 //! ```text
 //!   look: rings ─▶ directories ─▶ files, by inode ─▶ metadata, if it has grown ─▶ headers of whole packets ─▶ accounts ─▶ watermark
 //!   poll: a stream without an event ─▶ its next packet ─▶ merge ─▶ the earliest events, up to what all streams have reached
 //! ```
 //!
-//! A file is known by its inode, because a rotation moves a trace into its first chunk. The files of a stream in all chunks are one stream. A
-//! trace has ended when each of its directories has an account. Accounts are looked for before directories are: the other way round, a rotation
-//! between the two would look like the end. Metadata that cannot be read for some seconds is reported as damage; what it describes so far is
-//! still shown. Metadata that is read, and is not what was written by its checksums, is told beside the items.
+//! A file is identified by its inode, because a rotation moves a trace into its first chunk. The files of a stream in all chunks are one stream. A
+//! trace has ended when each of its directories has an account. Accounts are looked for before directories: in the opposite order, a rotation
+//! between the two would look like the end. Metadata that stays unreadable for some seconds is reported as damage; events that it already describes
+//! are still shown. Metadata that is readable but fails its checksums is reported separately from the items.
 
 mod directory;
 mod files;
@@ -32,22 +32,22 @@ use directory::{Directory, Renewed};
 use files::{Files, StreamKey};
 use rings::{Known, Rings};
 
-/// The longest time for which a packet stays in its ring: that of a session whose packets another process takes.
+/// Maximum time that a packet stays in its ring, which applies to a session whose packets are drained by another process.
 const PACKET_DELAY: Duration = Duration::from_secs(2);
-/// The pause between two looks.
+/// Interval between two looks.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Traces that are followed.
+/// Several traces that are followed.
 ///
-/// Memory is bounded by one packet of each stream and 40 bytes for each packet that is not read yet.
+/// Memory is bounded by one packet of each stream, plus 40 bytes for each unread packet.
 #[derive(Debug)]
 pub struct Follow {
     paths: Vec<PathBuf>,
-    /// The same without links.
+    /// The same paths without symbolic links.
     canonical: Vec<PathBuf>,
     since: i64,
     directories: BTreeMap<PathBuf, Directory>,
-    /// Whether there is metadata that is just being written.
+    /// True while metadata is being written.
     is_unread: bool,
     /// The numbers of streams in the merge.
     numbers: HashMap<StreamKey, u64>,
@@ -55,25 +55,25 @@ pub struct Follow {
     merge: IncrementalMerge,
     run_directory: Option<PathBuf>,
     rings: Rings,
-    /// What the rings said at the last look.
+    /// The state of the rings at the last look.
     known: Known,
     watermark: Watermark,
-    /// The time up to which everything has come, by the watermark.
+    /// The time up to which everything has arrived, by the watermark.
     reached: i64,
-    /// The newest time that was there at the first look.
+    /// The newest time found by the first look.
     first_newest: Option<i64>,
     looked: Option<Instant>,
     damage: VecDeque<Damage>,
-    /// That of metadata that is read all the same.
+    /// Damage of metadata that is used nevertheless.
     metadata_damage: Vec<Damage>,
 }
 
 impl Follow {
-    /// Follows all traces at these paths: directories, and those below them, also such that are begun later. Packets that end before `since`,
+    /// Follows all traces at and below these paths, including traces that begin later. Packets that end before `since`,
     /// in nanoseconds since the epoch, are left out.
     ///
     /// # Errors
-    /// [`ReadError::NotATrace`] if there is none yet; [`ReadError::Io`], [`ReadError::Metadata`].
+    /// [`ReadError::NotATrace`] if there is no trace yet; [`ReadError::Io`], [`ReadError::Metadata`].
     pub fn open(paths: &[PathBuf], since: i64) -> Result<Self, ReadError> {
         for path in paths {
             if path.is_file() {
@@ -106,18 +106,18 @@ impl Follow {
         })
     }
 
-    /// Looks for the rings of the sessions in this run directory. Then the order does not depend on how soon packets are written, and events
-    /// are delayed by less than a second. Without it, or for rings in memory, events that are written two seconds late are left out.
+    /// Uses the rings of the sessions in this run directory. The order then does not depend on how soon packets are written, and events
+    /// are delayed by less than a second. Without it, or for rings in memory, events written more than two seconds late are left out.
     #[must_use]
     pub fn run_directory(mut self, path: &Path) -> Self {
         self.run_directory = Some(path.to_owned());
         self
     }
 
-    /// The next item, if there is one. Does not wait.
+    /// The next item, if one is ready. Does not block.
     ///
     /// # Errors
-    /// [`ReadError::Io`] if a path cannot be read any more.
+    /// [`ReadError::Io`] if a path can no longer be read.
     pub fn poll(&mut self) -> Result<Polled, ReadError> {
         loop {
             if let Some(damage) = self.damage.pop_front() {
@@ -139,38 +139,38 @@ impl Follow {
         }
     }
 
-    /// Whether everything has been returned that was there at the first look.
+    /// True once everything found by the first look has been returned.
     pub fn has_caught_up(&self) -> bool {
         self.first_newest.is_some_and(|newest| newest <= self.reached) || self.has_ended()
     }
 
-    /// How many events arrived later than the time that was reached by then. They were left out, so that time never goes back.
+    /// Number of events that arrived after a later time had been returned. They were left out, so that time never goes backwards.
     pub fn late(&self) -> u64 {
         self.merge.late()
     }
 
-    /// How many packets so far have no checksum, although the tracer's packets have a place for it.
+    /// Number of packets so far without a checksum, although the tracer's packets have a place for it.
     pub fn unchecked(&self) -> u64 {
         self.merge.unchecked()
     }
 
-    /// Metadata that is not what was written, by its checksums, of which this was not returned before. Events are read with it all the same. While a
-    /// trace is being written, it is told after five seconds.
+    /// Returns damage of metadata that fails its checksums, once each. Its events are read nevertheless. While a
+    /// trace is being written, the damage is reported after five seconds.
     pub fn take_metadata_damage(&mut self) -> Vec<Damage> {
         std::mem::take(&mut self.metadata_damage)
     }
 
-    /// Whether all traces have ended, and all of them was returned.
+    /// True if all traces have ended and everything was returned.
     fn has_ended(&self) -> bool {
         self.merge.is_empty() && self.is_complete()
     }
 
-    /// Whether all traces have ended, and each of their directories is known.
+    /// True if all traces have ended, and each of their directories is known.
     fn is_complete(&self) -> bool {
         self.looked.is_some() && !self.is_unread && self.directories.values().all(|directory| directory.has_ended)
     }
 
-    /// Gives each stream that has no event its next packet, or what is known instead. Whether anything can leave now that could not before.
+    /// Gives each stream without an event its next packet, or a bound. Returns true if items may have become available.
     fn supply(&mut self) -> bool {
         let mut has_gained = false;
         let starving: Vec<u64> = self.merge.starving().collect();
@@ -201,19 +201,19 @@ impl Follow {
         has_gained
     }
 
-    /// Finds what is new.
+    /// Looks for new directories, files and packets.
     fn look(&mut self) -> Result<(), ReadError> {
-        // What is in no ring now is in the files by now.
+        // Packets that are in no ring at this time are already in the files.
         if let Some(run_directory) = &self.run_directory {
             self.known = self.rings.look(run_directory, &self.canonical);
         }
         self.is_unread = false;
         for path in self.paths.clone() {
-            // A chunk gets its account after the next chunk has been created, so that this search finds every chunk that follows these.
+            // A chunk gets its account after the next chunk was created, so this search finds every chunk that follows these.
             let with_account: Vec<_> =
                 self.directories.keys().filter(|known| Directory::has_account(known)).cloned().collect();
             let found = match traces(&path) {
-                // Directories come and go while they are searched.
+                // Directories appear and disappear during the search.
                 Err(_) if !self.directories.is_empty() => continue,
                 found => found?,
             };
@@ -234,7 +234,7 @@ impl Follow {
         Ok(())
     }
 
-    /// The time before which nothing comes in streams that are yet to be found; none if nothing comes any more.
+    /// The time before which streams that are still to be found have nothing; none if nothing more can appear.
     fn floor(&self) -> Option<i64> {
         if self.is_complete() {
             return None;
@@ -244,10 +244,10 @@ impl Follow {
         Some(self.known.bound.filter(|_| is_known).unwrap_or(self.reached))
     }
 
-    /// Finds what is new in a directory; `has_ended`: whether it had its account before the directories were searched.
+    /// Looks for new packets in a directory. `has_ended`: it had its account before the directories were searched.
     fn look_into(&mut self, path: &Path, has_ended: bool) {
         if !self.directories.contains_key(path) {
-            // It was removed since it was found.
+            // The directory was removed since it was found.
             let Ok(directory) = Directory::open(path) else {
                 self.is_unread = true;
                 return;
@@ -255,9 +255,9 @@ impl Follow {
             self.directories.insert(path.to_owned(), directory);
         }
         let Some(directory) = self.directories.get_mut(path) else { return };
-        // An account is written behind the last packet: once it is there, the files are complete.
+        // An account is written after the last packet: once it exists, the files are complete.
         directory.has_ended |= has_ended;
-        // The lengths of files come before metadata, which is written before the events that it describes.
+        // File lengths are read before the metadata, which is written before the events that it describes.
         let files = directory.files();
         match directory.renew() {
             Renewed::Current => {}
@@ -282,7 +282,7 @@ impl Follow {
         }
     }
 
-    /// Ends the streams of traces of which each directory has an account.
+    /// Ends the streams of traces whose directories all have an account.
     fn end_streams(&mut self) {
         if self.is_unread {
             return;

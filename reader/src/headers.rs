@@ -13,7 +13,7 @@ use crate::window::Window;
 
 /// Iterates over the packet headers of one stream file.
 ///
-/// A packet that is damaged is left out: [`Damage`] comes in its place. The iteration ends where no further packet can be found.
+/// A damaged packet is left out, and [`Damage`] takes its place. The iteration ends where no further packet can be found.
 #[derive(Debug)]
 pub struct Packets {
     metadata: Metadata,
@@ -21,7 +21,7 @@ pub struct Packets {
     window: Window,
     state: State,
     offset: u64,
-    /// How many packets came before.
+    /// Number of packets so far.
     number: u64,
     done: bool,
 }
@@ -71,7 +71,7 @@ pub(crate) fn cut(missing: u64) -> String {
     format!("the file ends {missing} bytes before its last packet does")
 }
 
-/// Iterates over the headers of the packets in a file, up to the first that is not one. Packets are not compared with their checksums.
+/// Iterates over the packet headers of a file, up to the first invalid one. Does not verify checksums.
 pub(crate) struct Headers<'a> {
     metadata: &'a Metadata,
     window: FileWindow,
@@ -80,24 +80,24 @@ pub(crate) struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
-    /// Those from the packet at `offset` on, before which the clock of the stream was at `clock`. `None` if the file cannot be opened.
+    /// Starts at the packet at `offset`, before which the clock of the stream was at `clock`. `None` if the file cannot be opened.
     pub(crate) fn open(metadata: &'a Metadata, file: &Path, offset: u64, clock: u64) -> Option<Self> {
         Some(Self::of_window(metadata, FileWindow::open(file).ok()?, offset, clock))
     }
 
-    /// The same of a window.
+    /// The same for a window.
     pub(crate) fn of_window(metadata: &'a Metadata, window: FileWindow, offset: u64, clock: u64) -> Self {
         let mut state = State::new(metadata.slots());
         state.clock = clock;
         Self { metadata, window, state, offset }
     }
 
-    /// Where the next packet begins, in bytes.
+    /// The offset of the next packet, in bytes.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The clock of the stream behind the last packet, in cycles.
+    /// The clock of the stream after the last packet, in cycles.
     pub(crate) fn clock(&self) -> u64 {
         self.state.clock
     }
@@ -106,7 +106,7 @@ impl<'a> Headers<'a> {
 impl Iterator for Headers<'_> {
     type Item = Packet;
 
-    /// The next packet that is whole.
+    /// The next complete packet.
     fn next(&mut self) -> Option<Packet> {
         let before = self.state.clock;
         let packet = Packet::open(&mut self.window, self.metadata, &mut self.state, self.offset).ok();

@@ -1,4 +1,4 @@
-//! What a merged trace consists of.
+//! The items of a merged trace.
 
 use crate::event::Event;
 use crate::loss::{Damage, Loss};

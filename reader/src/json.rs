@@ -1,17 +1,18 @@
-//! Writes items as JSON: one object per line. `type` is that of the item; an event or a loss alone has none.
+//! Writes items as JSON: one object per line. `type` is the type of the item; an event or a loss serialised by itself has none.
 //!
 //! An event is `{"type":"event","time_ns":…,"time":"…","name":"…","loglevel":6,"level":"Info","host":"…","program":"…","pid":…,"tid":…,
 //! "thread":"…","stream":{…},"packet_context":{…},"stream_context":{…},"context":{…},"fields":{…}}`; parts that an event does not have are
-//! left out. `thread` is the name of the thread, which a channel has on request. `time_ns` counts from the epoch, `time` is the same in RFC 3339 and UTC; a stream without a clock has no times. A loss is `{"type":"loss","from_ns":…,"to_ns":…,"stream":…}`
-//! with `"events"`, and for missing packets `"packets"`; a number that is not known is `null`. Where the number of a packet does not rise,
-//! it has `"previous_number"` and `"number"`. Damage is
-//! `{"type":"damage","file":…,"offset":…,"reason":…}`.
+//! left out. `thread` is the name of the thread, recorded by a channel on request. `time_ns` counts from the epoch, `time` is the same in RFC 3339
+//! and UTC; a stream without a clock has no times. A loss is `{"type":"loss","from_ns":…,"to_ns":…,"stream":…}`
+//! with `"events"`, and for missing packets `"packets"`; an unknown number is `null`. If a packet number does not increase,
+//! it has `"previous_number"` and `"number"`. Damage is `{"type":"damage","file":…,"offset":…,"reason":…}`.
 //!
-//! Values: integers are numbers of up to 64 bits, a `bool` is `true` or `false`. Floating-point numbers that JSON cannot hold are the strings `"NaN"`,
-//! `"-NaN"`, `"Infinity"` and `"-Infinity"`. Text is a string; text that is not UTF-8 is `{"$bytes":"68ff"}`, its bytes in
-//! base 16 (names of fields contain no `$`). Characters on which a terminal acts are escaped. Arrays, of bytes too, are arrays, structures are
-//! objects without the lengths of sequences and the tags of `Option`s, an enumeration is `{"value":1,"labels":["Run"]}`, and a variant is an object with its option alone; an `Option` of a traced
-//! program is its value or `null`.
+//! Values: integers are numbers of up to 64 bits, a `bool` is `true` or `false`. Floating-point numbers that JSON cannot represent are the strings
+//! `"NaN"`, `"-NaN"`, `"Infinity"` and `"-Infinity"`. Text is a string; text that is not UTF-8 is `{"$bytes":"68ff"}`, its bytes in
+//! base 16 (names of fields contain no `$`). Characters that control a terminal are escaped. Arrays, including arrays of bytes, are arrays.
+//! Structures are objects without the lengths of sequences and the tags of `Option`s. An enumeration is `{"value":1,"labels":["Run"]}`, and a variant
+//! is an object with
+//! only its selected option; an `Option` of a traced program is its value or `null`.
 
 pub(crate) mod text;
 mod writer;
@@ -160,7 +161,7 @@ impl Serialize for Int {
     }
 }
 
-/// The members of a structure, except those with these names, and those that say nothing that the next one does not.
+/// The members of a structure, except those with these names and those that are redundant with the next member.
 struct Members<'a>(&'a StructValue, &'a [&'a str]);
 
 impl Serialize for Members<'_> {
@@ -184,6 +185,6 @@ fn not_finite(number: f64) -> &'static str {
 }
 
 fn rfc3339(time_ns: i64) -> String {
-    // All times that 64 bits of nanoseconds reach are within the calendar's range.
+    // All times within 64 bits of nanoseconds are within the calendar's range.
     UtcDateTime::from_total_nanoseconds(time_ns.into()).unwrap_or(UtcDateTime::UNIX_EPOCH).to_string()
 }

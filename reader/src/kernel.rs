@@ -1,11 +1,11 @@
-//! What Linux tells of its own tracepoints: the `format` files of tracefs, and the records of perf's ring buffers.
+//! Decoders for Linux tracepoint data: the `format` files of tracefs, and the records of perf's ring buffers.
 //!
 //! ```text
 //!   events/SYSTEM/EVENT/format ──▶ EventFormat: the fields of the raw bytes, by offset and size
-//!   bytes of a ring buffer     ──▶ PerfRecords: samples with time, thread and raw bytes, and how many were lost
+//!   bytes of a ring buffer     ──▶ PerfRecords: samples with time, thread and raw bytes, and counts of lost samples
 //! ```
 //!
-//! Both are input from outside: lengths are checked, and no input causes a panic. Numbers are little-endian.
+//! Both are untrusted input: lengths are checked, and no input causes a panic. Numbers are little-endian.
 
 mod format;
 mod perf;

@@ -1,4 +1,4 @@
-//! Losses that the tracer counted, and damage that the reader found.
+//! Losses counted by the tracer, and damage found by the reader.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use thiserror::Error;
 use crate::event::Stream;
 use crate::metadata::Metadata;
 
-/// Events or packets that the tracer could not keep, in one stream, between two times.
+/// Events or packets missing in one stream, between two times.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Loss {
     /// The stream.
     pub stream: Arc<Stream>,
-    /// What is missing.
+    /// The kind of loss.
     pub kind: LossKind,
     /// The end of the previous packet (the begin of this one, for the first of a stream), in nanoseconds since the epoch.
     pub from_ns: i64,
@@ -23,11 +23,11 @@ pub struct Loss {
     pub to_ns: i64,
 }
 
-/// What is missing.
+/// The kind of loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossKind {
-    /// Events were discarded. `None`: their number is not known, because the counter was not zero when the stream began, or went back.
+    /// Events were discarded. `None` if their number is unknown, because the counter was not zero when the stream began, or has decreased.
     Events(Option<u64>),
     /// Whole packets are missing.
     Packets {
@@ -36,8 +36,8 @@ pub enum LossKind {
         /// The number of events in them, if packets have `events_before`.
         events: Option<u64>,
     },
-    /// The number of a packet is not above that of the previous one: packets are repeated or out of order, or the numbers began anew. How many
-    /// are missing is not known.
+    /// The number of a packet is not above that of the previous one: packets are repeated or out of order, or the numbering restarted. The number
+    /// of missing packets is unknown.
     Renumbered {
         /// The number of the previous packet.
         previous: u64,
@@ -46,7 +46,7 @@ pub enum LossKind {
     },
 }
 
-/// A part of a stream that is damaged and left out: a packet, or all that follows. Other streams are not affected.
+/// A damaged part of a stream that is left out: a packet, or everything after it. Other streams are not affected.
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize)]
 #[error("{}: byte {offset}: {reason}", file.display())]
 #[non_exhaustive]
@@ -54,9 +54,9 @@ pub struct Damage {
     /// The stream file.
     #[serde(serialize_with = "crate::json::text::path")]
     pub file: PathBuf,
-    /// Byte offset in it.
+    /// Its byte offset.
     pub offset: u64,
-    /// What is wrong there.
+    /// A description of the fault.
     pub reason: String,
 }
 
@@ -66,7 +66,7 @@ impl Damage {
         Self { file: file.into(), offset, reason: reason.into() }
     }
 
-    /// That of metadata that was read from `file`, if it is not what was written, by its checksums.
+    /// The damage of metadata read from `file`, if it fails its checksums.
     pub fn of_metadata(file: &Path, metadata: &Metadata) -> Option<Self> {
         let reason = metadata.damage()?;
         let effect = "what it describes, such as names, types and times, may be wrong";

@@ -58,7 +58,7 @@ impl Part {
 struct Directory {
     metadata: Metadata,
     path: PathBuf,
-    /// How its clock was aligned, if it was.
+    /// The alignment of its clock, if any.
     alignment: Option<ClockAlignment>,
 }
 
@@ -70,7 +70,7 @@ impl Directory {
 }
 
 impl Trace {
-    /// Opens all traces at these paths as one: see [`Trace::open`]. A trace that several paths lead to is opened once.
+    /// Opens all traces at these paths as one: see [`Trace::open`]. A trace reachable through several paths is opened once.
     ///
     /// # Errors
     /// As [`Trace::open`].
@@ -96,8 +96,8 @@ impl Trace {
         Self { parts }
     }
 
-    /// Opens the trace in a directory, all traces in the tree below it, or the trace in a dt file, and reads the metadata. Where a collector has
-    /// stored how the clock of a trace differs from its own, times are those of the collector: see [`Trace::alignments`].
+    /// Opens the trace in a directory, all traces in the tree below it, or the trace in a dt file, and reads the metadata. If a collector has
+    /// stored the difference between the clock of a trace and its own, times are those of the collector: see [`Trace::alignments`].
     ///
     /// # Errors
     /// [`ReadError::NotATrace`] if there is no metadata, [`ReadError::Io`] and [`ReadError::Metadata`] if it cannot be
@@ -124,7 +124,8 @@ impl Trace {
         Ok(parts)
     }
 
-    /// The clock of each trace, by its directory: how it was aligned with that of a collector, which the metadata has already; `None` if it was not.
+    /// The alignment of each trace's clock with a collector, by the trace's directory; `None` if it was not aligned. The metadata already includes
+    /// it.
     pub fn alignments(&self) -> impl Iterator<Item = (&Path, Option<ClockAlignment>)> {
         self.parts.iter().map(|part| match part {
             Part::Directory(directory) => (directory.path.as_path(), directory.alignment),
@@ -140,7 +141,7 @@ impl Trace {
         })
     }
 
-    /// Metadata that is not what was written, by its checksums. Events are read with it all the same.
+    /// Damage of metadata that fails its checksums. Its events are read nevertheless.
     pub fn metadata_damage(&self) -> impl Iterator<Item = Damage> {
         self.parts.iter().filter_map(|part| match part {
             Part::Directory(directory) => Damage::of_metadata(&directory.path.join("metadata"), &directory.metadata),
@@ -175,14 +176,14 @@ impl Trace {
         }
     }
 
-    /// Everything in the traces, merged by time. At equal times, streams keep the order of their trace's UUID (without one: last, by path),
-    /// of their class and of their instance, as in babeltrace2, and each stream its own order. Files that cannot be read at all come first.
+    /// All items of the traces, merged by time. At equal times, streams are ordered by their trace's UUID (without one: last, by path),
+    /// then by class and instance, as in babeltrace2; each stream keeps its own order. Files that cannot be read at all come first.
     pub fn items(&self) -> Items {
         self.items_since(i64::MIN)
     }
 
-    /// The same without the packets that end before `since`, in nanoseconds since the epoch: of the packets of files only the headers are
-    /// read before that. Events before `since` may come all the same, if they are in a packet with later ones.
+    /// The same without packets that end before `since`, in nanoseconds since the epoch; only the headers of these packets are read
+    /// from files. Events before `since` may be included if their packet also has later ones.
     pub fn items_since(&self, since: i64) -> Items {
         let Streams { all, damage, .. } = Streams::of(&self.parts, since);
         let mut items = Items { cursors: Vec::new(), heap: BinaryHeap::new(), damage: damage.into() };
@@ -193,7 +194,7 @@ impl Trace {
         items
     }
 
-    /// The streams of which [`items_since`](Self::items_since) consists.
+    /// The streams for [`items_since`](Self::items_since).
     pub(crate) fn streams_since(&self, since: i64) -> Streams {
         Streams::of(&self.parts, since)
     }
@@ -215,7 +216,7 @@ pub struct Items {
 }
 
 impl Items {
-    /// How many packets so far have no checksum, although the tracer's packets have a place for it: they are of an older trace, or of rings.
+    /// Number of packets so far without a checksum, although the tracer's packets have a place for it: they are from an older version, or from rings.
     pub fn unchecked(&self) -> u64 {
         self.cursors.iter().map(StreamCursor::unchecked).sum()
     }
@@ -231,7 +232,7 @@ impl Iterator for Items {
         loop {
             let Reverse((_, index)) = self.heap.pop()?;
             let cursor = &mut self.cursors[index];
-            // A cursor that has not begun is put back at the time of its first item.
+            // A cursor that has not started is put back at the time of its first item.
             let item = cursor.take();
             if let Some(time) = cursor.advance() {
                 self.heap.push(Reverse((time, index)));

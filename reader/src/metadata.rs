@@ -27,7 +27,7 @@ pub use checksum::with_checksum;
 pub use module::Module;
 use types::{ByteOrder, StructType};
 
-/// The longest metadata that is read, in bytes.
+/// Maximum size of metadata, in bytes.
 pub const MAX_METADATA: usize = 64 << 20;
 
 /// A clock.
@@ -42,7 +42,7 @@ pub struct Clock {
     pub description: String,
     /// Cycles per second, never 0.
     pub frequency: u64,
-    /// Its uncertainty, in cycles.
+    /// Its precision, in cycles.
     pub precision: u64,
     /// Distance of its zero from the epoch: whole seconds, to which `offset_cycles` is added.
     pub offset_seconds: i128,
@@ -51,12 +51,12 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Nanoseconds since the epoch, rounded down and clamped to 64 bits.
+    /// Converts to nanoseconds since the epoch, rounded down and clamped to 64 bits.
     pub fn nanoseconds(&self, cycles: u64) -> i64 {
         self.exact_nanoseconds(cycles).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
 
-    /// The same; `None` if 64 bits do not have the time, as they do for the years 1678 to 2261.
+    /// The same; `None` if the time exceeds 64 bits, which hold the years 1678 to 2261.
     pub(crate) fn checked_nanoseconds(&self, cycles: u64) -> Option<i64> {
         i64::try_from(self.exact_nanoseconds(cycles)).ok()
     }
@@ -119,7 +119,7 @@ pub struct StreamClass {
     pub events: BTreeMap<u64, Arc<EventClass>>,
     /// The clock of its times, as an index into [`Metadata::clocks`].
     pub clock: Option<usize>,
-    /// What readers derive from the class, once for all of its streams. The type is theirs: the metadata does not depend on readers.
+    /// Data that readers derive from the class, once for all of its streams. Its type belongs to the readers: the metadata does not depend on them.
     pub(crate) derived: OnceLock<Arc<dyn Derived>>,
 }
 
@@ -188,12 +188,12 @@ impl Metadata {
         Self::parse(&bytes).map_err(|error| error.in_file(path))
     }
 
-    /// Whether checksums in it cover all of it; there are none in that of an older version, and of another tracer.
+    /// True if all of it is covered by checksums. Metadata of an older version, or of another tracer, has none.
     pub fn is_checked(&self) -> bool {
         self.body.checked != Checked::Unknown
     }
 
-    /// Why it is not what was written, if its checksums say so. What it describes may be wrong.
+    /// The reason if it fails its checksums. Its declarations may then be wrong.
     pub fn damage(&self) -> Option<&str> {
         match &self.body.checked {
             Checked::Wrong(reason) => Some(reason),
@@ -206,7 +206,7 @@ impl Metadata {
         self.body.uuid
     }
 
-    /// The byte order of types without an own byte order.
+    /// The byte order of types that do not declare one.
     pub fn byte_order(&self) -> ByteOrder {
         self.body.order
     }
@@ -226,14 +226,14 @@ impl Metadata {
         self.body.env.iter().find(|(n, _)| n == name).map(|(_, value)| value)
     }
 
-    /// What the environment says of the code that was mapped in the process: `START-END OFFSET BUILD-ID PATH` each, numbers in base 16, `-` for
-    /// a file without a build id. Traces with call stacks have it. [`Module::parse`] takes them apart.
+    /// The modules in the environment, which describe code mapped in the process: `START-END OFFSET BUILD-ID PATH` each, numbers in base 16, `-` for
+    /// a file without a build id. Only traces with call stacks have them. [`Module::parse`] parses an entry.
     pub fn modules(&self) -> impl Iterator<Item = &str> {
         let named = self.env().iter().filter(|(name, _)| name.starts_with("module_"));
         named.filter_map(|(_, value)| if let EnvValue::String(text) = value { Some(text.as_str()) } else { None })
     }
 
-    /// The same metadata with clocks whose zero is `offset` nanoseconds behind the epoch: those that count nanoseconds.
+    /// The same metadata, with the offset of clocks that count nanoseconds set to `offset` nanoseconds from the epoch.
     pub(crate) fn with_offset(&self, offset: i64) -> Self {
         let mut body = Body::clone(&self.body);
         for clock in body.clocks.iter_mut().filter(|clock| clock.frequency == 1_000_000_000) {
@@ -242,7 +242,7 @@ impl Metadata {
         Self { body: Arc::new(body) }
     }
 
-    /// Whether the other one is a clone of this one.
+    /// True if `other` is a clone of this one.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.body, &other.body)
     }
@@ -262,12 +262,12 @@ impl Metadata {
         self.body.streams.get(&id)
     }
 
-    /// The clock of the times of a stream class.
+    /// The clock of a stream class's times.
     pub(crate) fn clock_of(&self, class: &StreamClass) -> Option<&Clock> {
         class.clock.and_then(|index| self.clocks().get(index))
     }
 
-    /// Nanoseconds since the epoch of a time of the clock of a stream class; 0 where that has no clock.
+    /// Converts a time of a stream class's clock to nanoseconds since the epoch; 0 if it has no clock.
     pub(crate) fn nanoseconds(&self, class: &StreamClass, cycles: u64) -> i64 {
         self.clock_of(class).map_or(0, |clock| clock.nanoseconds(cycles))
     }

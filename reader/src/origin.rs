@@ -1,13 +1,13 @@
-//! Where an event is from.
+//! The origin of an event.
 
 use crate::event::Event;
 use crate::metadata::EnvValue;
 use crate::value::Value;
 
-/// Names of members of a context that say which process and thread an event is from. An event's own context comes before that of its packet.
+/// Names of context members that identify the process and thread of an event. An event's own context takes precedence over its packet's context.
 pub(crate) const MEMBERS: [&str; 5] = ["vpid", "vtid", "pid", "tid", "procname"];
 
-/// The host, program, process and thread that an event is from, as far as the trace says so.
+/// The host, program, process and thread of an event, as far as the trace records them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Origin<'a> {
@@ -15,7 +15,7 @@ pub struct Origin<'a> {
     pub host: Option<&'a str>,
     /// The name of the process.
     pub program: Option<&'a str>,
-    /// The process id, in its own namespace if that is known.
+    /// The process id, in its own PID namespace if known.
     pub pid: Option<u64>,
     /// The thread id, likewise.
     pub tid: Option<u64>,
@@ -24,7 +24,7 @@ pub struct Origin<'a> {
 }
 
 impl Event {
-    /// Where it is from. Costs a search by name in the contexts and in the environment of the trace.
+    /// Its origin. Searches the contexts and the environment of the trace by name.
     pub fn origin(&self) -> Origin<'_> {
         let metadata = &self.stream.metadata;
         let text = |name: &str| match metadata.env_value(name) {

@@ -1,4 +1,4 @@
-//! One packet: its header and context, then its events.
+//! A packet: its header and context, then its events.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tracepoint_ring::channel::PACKET_MAGIC;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Packet {
-    /// Where the packet starts, in bytes.
+    /// Its start in the source, in bytes.
     pub offset: u64,
     /// The trace's UUID, if the header has it.
     pub uuid: Option<[u8; 16]>,
@@ -26,9 +26,9 @@ pub struct Packet {
     pub class: Arc<StreamClass>,
     /// The instance of the class.
     pub instance: Option<u64>,
-    /// Time of its beginning, in cycles of the stream's clock.
+    /// Its begin time, in cycles of the stream's clock.
     pub begin: Option<u64>,
-    /// Time of its end as in the packet, in cycles: 0 if it was never closed.
+    /// Its end time as stored, in cycles: 0 if it was never closed.
     pub end: Option<u64>,
     /// Bits from its start to the end of its last event.
     pub content_bits: u64,
@@ -36,17 +36,17 @@ pub struct Packet {
     pub packet_bits: u64,
     /// Its number in the stream.
     pub sequence: Option<u64>,
-    /// How many events the stream had discarded when the packet was closed.
+    /// Number of events that the stream had discarded when the packet was closed.
     pub discarded: Option<u64>,
     /// The thread whose events it holds.
     pub tid: Option<u64>,
-    /// How many events were recorded to the stream before this packet.
+    /// Number of events recorded to the stream before this packet.
     pub events_before: Option<u64>,
     /// All of its context.
     pub context: Option<Arc<StructValue>>,
     /// Bits from its start to its first event.
     pub header_bits: u64,
-    /// Whether it has a checksum, which its bytes agree with; `None` if it was not checked, or is the packet of another tracer.
+    /// True if it has a checksum that matches its bytes; `None` if it was not checked, or is a packet of another tracer.
     pub has_checksum: Option<bool>,
 }
 
@@ -61,7 +61,7 @@ impl Packet {
         self.class.packet_context.as_ref().map_or(64, |ty| width_of(ty, "packet_seq_num"))
     }
 
-    /// Whether it has a place for a checksum.
+    /// True if it has a place for a checksum.
     pub(crate) fn is_checkable(&self, metadata: &Metadata) -> bool {
         has_place(metadata, &self.class, self.header_bits)
     }
@@ -111,7 +111,7 @@ impl Packet {
             )));
         }
 
-        // Reading the context has moved the clock to the last time in it.
+        // Reading the context has advanced the clock to the last time in it.
         let (begin, end) = (number("timestamp_begin"), number("timestamp_end"));
         let width = |name: &str| class.packet_context.as_ref().map_or(64, |ty| width_of(ty, name));
         state.clock = before;
@@ -172,12 +172,12 @@ impl Body {
         Self { at: packet.header_bits.min(end), end, missing: packet.content_bits - end }
     }
 
-    /// The offset and the number of the bytes that are left; `None` if the position is not at a whole byte.
+    /// The offset and the number of the remaining bytes; `None` if the position is not at a byte boundary.
     pub(crate) fn bytes(&self) -> Option<(u64, u64)> {
         self.at.is_multiple_of(8).then_some((self.at / 8, (self.end - self.at) / 8))
     }
 
-    /// Passes over whole events of so many bytes.
+    /// Skips whole events of `bytes` bytes in total.
     pub(crate) fn pass(&mut self, bytes: u64) {
         self.at += bytes * 8;
     }
@@ -233,7 +233,7 @@ impl Body {
     /// Converts a fault into damage of `file`.
     pub(crate) fn damage(&self, fault: Fault, packet: &Packet, file: &Path) -> Damage {
         let missing = self.missing.div_ceil(8);
-        // The whole event is cut off, whichever of its values the bytes end in.
+        // The whole event is cut off, whichever of its values contains the end of the bytes.
         let bit = if fault.short { self.at } else { fault.bit };
         let reason = match (fault.short, missing) {
             (true, 0) => "the packet's content ends within an event".to_owned(),
@@ -244,7 +244,7 @@ impl Body {
     }
 }
 
-/// Times beyond 64 bits of nanoseconds would be shown as the last one that they have.
+/// Times beyond 64 bits of nanoseconds would be clamped to the last representable one.
 fn time_of(stream: &Stream, cycles: u64, bit: u64) -> Result<i64, Fault> {
     stream.checked_nanoseconds(cycles).ok_or_else(|| {
         let reason =
@@ -253,7 +253,7 @@ fn time_of(stream: &Stream, cycles: u64, bit: u64) -> Result<i64, Fault> {
     })
 }
 
-/// The event with these values: of the stream's context, of its own, and of its fields.
+/// Builds an event from the values of the stream's context, its own context, and its fields.
 fn event_of(
     stream: &Arc<Stream>,
     class: &Arc<EventClass>,
@@ -282,7 +282,7 @@ fn class_of(stream: &StreamClass, id: Option<u64>) -> Option<&Arc<EventClass>> {
 
 /// Decodes one packet that is in memory.
 ///
-/// Iterating yields the events. A malformed one is the last item, with the reason.
+/// Iterating returns the events. A malformed one is the last item, with the reason.
 #[derive(Debug)]
 pub struct PacketDecoder<'a> {
     bytes: &'a [u8],
@@ -294,10 +294,10 @@ pub struct PacketDecoder<'a> {
 }
 
 impl<'a> PacketDecoder<'a> {
-    /// Reads the header of the packet at the start of `bytes`. Bytes behind the packet are ignored.
+    /// Reads the header of the packet at the start of `bytes`. Bytes after the packet are ignored.
     ///
     /// # Errors
-    /// [`Damage`] if there is no packet of this trace, or if it has a checksum and its bytes have changed since.
+    /// [`Damage`] if there is no packet of this trace, or its bytes do not match its checksum.
     pub fn new(metadata: &Metadata, bytes: &'a [u8]) -> Result<Self, Damage> {
         let file = Path::new("packet");
         let mut state = State::new(metadata.slots());
@@ -332,7 +332,7 @@ impl<'a> PacketDecoder<'a> {
         &self.stream
     }
 
-    /// Where the next event begins, in bytes from the packet's begin.
+    /// The offset of the next event, in bytes from the start of the packet.
     pub(crate) fn offset(&self) -> usize {
         (self.body.at / 8) as usize
     }

@@ -1,15 +1,15 @@
 //! Reads traces with several threads, packet by packet.
 //!
-//! A stream is divided into parts of some packets ([`StreamReader::split`]), which the threads take one after the other. Each thread has a
-//! visitor of its own, which sees the events of a part in their order; of other parts, before or after them. What needs the packets of a stream
-//! in their order, such as losses, is computed by the calling thread from what the visitors return of each packet ([`Fold`]).
+//! A stream is divided into parts of some packets ([`StreamReader::split`]), which the threads take one after the other. Each thread has its own
+//! visitor, which sees the events of a part in order; the order of the parts is arbitrary. Information that depends on the order of a stream's
+//! packets, such as losses, is computed by the calling thread from the visitors' results for each packet ([`Fold`]).
 //!
-//! Parts are found by the headers of packets, which damage may have changed. If a part does not meet its end, other threads have read what
-//! follows from a wrong place. The whole is then repeated, with new visitors, and that stream is not divided behind the damage. So the results
-//! are those of a single thread; only the sequence of events differs.
+//! Parts are found by the headers of packets, which may be damaged. If a part does not end where the next one begins, other threads have read
+//! from a wrong offset. Everything is then repeated with new visitors, and that stream is not divided after the damage. The results
+//! are thus the same as those of a single thread; only the order of events differs.
 //!
-//! Each thread holds one part or packet in memory, of at most 16 MiB, and the layouts of the events that it has met. Values are not decoded
-//! before they are asked for ([`EventView`]).
+//! Each thread holds one part or packet in memory, of at most 16 MiB, and the layouts of the events seen so far. Values are decoded
+//! on demand ([`EventView`]).
 
 mod plan;
 
@@ -29,7 +29,7 @@ use crate::stream::{PacketEnd, Step, StreamReader};
 use crate::view::EventView;
 use plan::{Part, Plan};
 
-/// How a trace is read by several threads.
+/// The division of a trace between threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Parallelism {
     threads: usize,
@@ -37,14 +37,14 @@ pub struct Parallelism {
 }
 
 impl Default for Parallelism {
-    /// As many threads as there are processors for this one.
+    /// As many threads as this process has processors.
     fn default() -> Self {
         Self { threads: thread::available_parallelism().map_or(1, NonZero::get), part: 512 << 10 }
     }
 }
 
 impl Parallelism {
-    /// So many threads, at least one, which take about `part` bytes of a stream at a time; with 0, whole streams.
+    /// Uses `threads` threads, at least one, which take about `part` bytes of a stream at a time; with 0, whole streams.
     pub fn new(threads: usize, part: u64) -> Self {
         Self { threads: threads.max(1), part }
     }
@@ -55,19 +55,19 @@ impl Parallelism {
     }
 }
 
-/// Sees the events of a trace. Those of one packet come in their order.
+/// A visitor of the events of a trace. The events of one packet come in order.
 pub trait Visitor: Send {
-    /// Takes an event.
+    /// Called for each event.
     fn event(&mut self, event: &EventView<'_>);
 }
 
-/// What was found in a trace besides its events.
+/// Information gathered in addition to the events.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Visited {
-    /// What the tracer lost, stream by stream.
+    /// Losses recorded by the tracer, stream by stream.
     pub losses: Vec<Loss>,
-    /// What could not be read, stream by stream.
+    /// Parts that could not be read, stream by stream.
     pub damage: Vec<Damage>,
     /// Packets without a checksum, as [`Items::unchecked`](crate::Items::unchecked) counts them.
     pub unchecked: u64,
@@ -75,15 +75,15 @@ pub struct Visited {
 
 impl Trace {
     /// Reads the packets that begin no later than `until` and end no earlier than `since` (nanoseconds since the epoch), with several threads.
-    /// Events outside these times may come all the same, if they are in a packet with others.
+    /// Events outside these times may be included if they share a packet with others.
     ///
-    /// `start` makes the visitors: one for each thread. If a part of a stream is damaged so that it is not certain where the next packet begins,
-    /// all is read again, with new visitors. Only the last ones are returned.
+    /// `start` makes the visitors, one for each thread. If a part of a stream is so damaged that the start of the next packet is uncertain,
+    /// everything is read again with new visitors. Only the last ones are returned.
     ///
-    /// `progress` is called with the bytes that were read, of how many; it begins anew if all is read again.
+    /// `progress` is called with the bytes read so far, and the total; it restarts if everything is read again.
     ///
     /// # Panics
-    /// If a visitor does, or there is none.
+    /// If a visitor panics, or there is none.
     pub fn visit<V: Visitor>(
         &self,
         (since, until): (Option<i64>, Option<i64>),
@@ -112,7 +112,7 @@ impl Trace {
     }
 }
 
-/// Sees the packets of parts, and returns something for each, for the fold of the stream.
+/// A visitor of the packets of parts, which returns a result for each, for the fold of the stream.
 pub(crate) trait PacketVisitor: Send {
     type Packet: Send;
 
@@ -121,17 +121,17 @@ pub(crate) trait PacketVisitor: Send {
     fn end(&mut self) -> Self::Packet;
 }
 
-/// Takes the packets of one stream in their order.
+/// Receives the packets of one stream in order.
 pub(crate) trait Fold: Clone {
     type Packet: Send;
 
-    /// A packet that was read; to its end, or up to damage.
+    /// A packet that was read completely, or up to damage.
     fn packet(&mut self, stream: &Arc<Stream>, packet: Arc<Packet>, events: Self::Packet, end: Option<PacketEnd>);
     fn damage(&mut self, damage: Damage);
     fn unchecked(&mut self, packets: u64);
 }
 
-/// What was found in a part of a stream.
+/// The results of a part of a stream.
 enum Found<P> {
     Packet(Arc<Stream>, Arc<Packet>, P, Option<PacketEnd>),
     Damage(Damage),
@@ -141,7 +141,7 @@ enum Found<P> {
 struct Done<P> {
     /// The stream, and the number of the part in it.
     place: (usize, usize),
-    /// Whether what follows was read from the right place.
+    /// True if the data after the part was read from the right offset.
     is_certain: bool,
     found: Vec<Found<P>>,
     unchecked: u64,
@@ -159,7 +159,7 @@ where
     V: PacketVisitor,
     F: Fold<Packet = V::Packet>,
 {
-    // How many parts of each stream are read apart.
+    // Number of parts of each stream that are read separately.
     let mut parts = vec![usize::MAX; streams.len()];
     let (mut done, size) = (0, streams.iter().map(|(reader, _)| reader.size()).sum::<u64>());
     loop {
@@ -194,7 +194,7 @@ where
     }
 }
 
-/// Reads parts until there is none.
+/// Reads parts until none is left.
 fn work<V: PacketVisitor>(plan: &Mutex<Plan>, visitor: &mut V, results: &SyncSender<Done<V::Packet>>) {
     let mut layouts = Layouts::default();
     // A panic of another thread ends this one as well, but here there is nothing that it could have left half done.

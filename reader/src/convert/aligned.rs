@@ -1,10 +1,10 @@
-//! The metadata of a trace with the clock of the collector that has stored it: a dt file has no place for an alignment beside the metadata.
+//! The metadata of a trace with its clock aligned to its collector's clock. A dt file has no other place for the alignment.
 
 use crate::metadata::Metadata;
 use crate::metadata::checksum::made_anew;
 use std::fmt::Write;
 
-/// The text with clocks whose zero is `offset` nanoseconds behind the epoch; `None` if its clocks are not written as is usual.
+/// Returns the text with clocks whose offset is `offset` nanoseconds from the epoch; `None` if its clocks are not written in the usual form.
 pub(super) fn aligned(text: &[u8], offset: i64) -> Option<Vec<u8>> {
     let text = str::from_utf8(text).ok()?;
     let (mut out, mut rest) = (String::with_capacity(text.len() + 32), text);
@@ -16,7 +16,7 @@ pub(super) fn aligned(text: &[u8], offset: i64) -> Option<Vec<u8>> {
         let (end, statements) = statements.split_last()?;
         out += before;
         out.extend(statements.iter().flat_map(|statement| [*statement, ";"]));
-        // A String takes everything.
+        // Writing to a `String` cannot fail.
         let _ = write!(out, "\n\toffset = {offset};{end}}}");
         rest = after;
     }
@@ -25,7 +25,7 @@ pub(super) fn aligned(text: &[u8], offset: i64) -> Option<Vec<u8>> {
     Metadata::parse(out.as_bytes()).ok().and_then(is_aligned)?.then(|| made_anew(text.as_bytes(), out.into_bytes()))
 }
 
-/// The text up to the brace of the next clock, and what follows it. Not in strings.
+/// The text up to the closing brace of the next clock, and the text after it. Skips strings.
 fn split_at_clock(text: &str) -> Option<(&str, &str)> {
     let (mut is_quoted, mut is_escaped, mut last) = (false, false, None);
     for (at, character) in text.char_indices() {

@@ -20,7 +20,7 @@ pub enum ConvertError {
     /// The dt file cannot be created.
     #[error(transparent)]
     Dt(#[from] datatrace::Error),
-    /// There are several traces below the directory, and a dt file holds one.
+    /// There are several traces below the directory, and a dt file can hold only one.
     #[error("{}: there are {traces} traces below it, and a dt file holds one; name the directory of one of them", path.display())]
     Several {
         /// The directory.
@@ -43,7 +43,7 @@ pub enum ConvertError {
         size: u32,
         /// The largest packet, in bytes.
         largest: u64,
-        /// The size that is needed.
+        /// The required size.
         needed: u64,
     },
     /// The trace has a packet that is too large for any slot.
@@ -51,12 +51,12 @@ pub enum ConvertError {
     TooLarge {
         /// The stream file.
         path: PathBuf,
-        /// Where the packet begins.
+        /// The offset of the packet.
         offset: u64,
         /// Its size in bytes.
         size: u64,
     },
-    /// Packets do not name their stream, and there are several streams.
+    /// The packets have no stream instance, and there are several streams.
     #[error(
         "{}: its packets do not say which stream they are of (`stream_instance_id`), so that one file cannot hold several \
          streams",

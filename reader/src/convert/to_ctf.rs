@@ -42,13 +42,13 @@ pub(super) fn convert(
                 continue;
             }
             file.write_all(packet).map_err(RecoverError::write(&path))?;
-            // A packet at the edge of a stream has counters alone, and no slot.
+            // A packet at the edge of a stream only has counters, and takes no slot.
             converted.packets += u64::from(stream.is_in_slot(next.saturating_sub(1)));
             converted.bytes += packet.len() as u64;
             report(Progress { done: converted.bytes, total });
         }
     }
-    // An account of another moment than the packets, or of packets that cannot be read, would not balance. Without an account `verify`
+    // An account from another moment than the packets, or of unreadable packets, would not balance. Without an account, `verify`
     // reports that it is missing.
     if let Some(account) = account.filter(|account| account.complete && readable) {
         target.finish(&account)?;

@@ -24,9 +24,9 @@ struct Listed {
     size: u64,
     class: u64,
     instance: u64,
-    /// Whether it has no events, in a stream with counters: it takes no slot.
+    /// True if it has no events, in a stream with counters; it then takes no slot.
     edge: bool,
-    /// The number of its events, where they were counted.
+    /// The number of its events, if counted.
     events: u64,
     time: u64,
 }
@@ -86,7 +86,7 @@ pub(super) fn convert(
     Ok(converted)
 }
 
-/// Names the streams as a dt file does, whatever their files are called.
+/// Names the streams as in a dt file, regardless of their file names.
 fn rename(account: &mut Account) {
     for channel in &mut account.channels {
         for stream in channel.streams.iter_mut().filter(|stream| !stream.file.is_empty()) {
@@ -96,7 +96,7 @@ fn rename(account: &mut Account) {
 }
 
 impl Listing {
-    /// Lists the packets of all streams, in the order of their ends.
+    /// Lists the packets of all streams, ordered by their end times.
     fn of(directory: &Path, metadata: &Metadata) -> Result<Self, ConvertError> {
         let mut listing = Self::default();
         let mut streams = BTreeSet::new();
@@ -145,7 +145,7 @@ impl Listing {
         Ok(())
     }
 
-    /// Counts the events of the packets: those without a slot are moved from written to overwritten in the account.
+    /// Counts the events of the packets. In the account, events without a slot are moved from written to overwritten.
     fn count(&mut self, metadata: &Metadata) {
         let mut events = HashMap::new();
         for (file, path) in self.files.iter().enumerate() {
@@ -163,7 +163,7 @@ impl Listing {
         }
     }
 
-    /// Writes all packets. The first `dropped` of those that take a slot are overwritten by the others.
+    /// Writes all packets. The first `dropped` packets that take a slot are overwritten by later ones.
     fn write(
         self,
         writer: &mut DtTraceWriter,

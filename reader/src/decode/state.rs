@@ -1,4 +1,4 @@
-//! What one value leaves for later ones.
+//! State that decoding one value leaves for later values.
 
 use crate::metadata::types::Slot;
 
@@ -16,7 +16,7 @@ impl State {
         Self { clock: 0, shared: vec![0; shared], event: vec![0; event] }
     }
 
-    /// The same clock, for other metadata.
+    /// The same clock with empty slots, for other metadata.
     pub(crate) fn with_slots(&self, slots: (usize, usize)) -> Self {
         Self { clock: self.clock, ..Self::new(slots) }
     }
@@ -46,7 +46,7 @@ impl State {
     }
 }
 
-/// The first time at or after `before` whose lowest `bits` bits are `low`.
+/// The first time at or after `before` whose lowest `bits` bits equal `low`.
 pub(crate) fn extend(before: u64, low: u64, bits: u8) -> u64 {
     match 1u64.checked_shl(bits.into()) {
         Some(span) => before.wrapping_add(low.wrapping_sub(before) % span),

@@ -13,31 +13,31 @@ use crate::metadata::{Metadata, StreamClass};
 use crate::packet::Packet;
 use tracepoint_ring::channel::{HEADER_SIZE, PACKET_MAGIC, PacketHeader};
 
-/// How many bytes of a packet are read for its header.
+/// Number of bytes of a packet that are read for its header.
 const HEAD: u64 = 64 << 10;
-/// How many damaged places are reported one by one. The rest is counted.
+/// Maximum number of damaged places reported one by one. The rest is counted.
 const MOST_DAMAGE: usize = 1000;
-/// The most packets of a stream outside the slots: its first and its last.
+/// Maximum number of packets of a stream outside the slots: its first and its last.
 const MOST_EDGES: u8 = 2;
 
-/// Where the bytes of a packet are.
+/// The location of a packet's bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum PacketBytes {
     Slot(SlotPlace),
-    /// In memory: the empty packets are in a postamble.
+    /// In memory: empty packets are stored in a postamble.
     Held(Arc<[u8]>),
 }
 
 /// A packet of a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    /// Its offset in the file. Packets in memory get numbers behind the end of the file.
+    /// Its offset in the file. Packets in memory get numbers beyond the end of the file.
     pub(crate) offset: u64,
     pub(crate) length: u64,
     pub(crate) bytes: PacketBytes,
-    /// Time at which it begins, in cycles.
+    /// Its begin time, in cycles.
     pub(crate) begin: u64,
-    /// Time of its end, in cycles: 0 if it was never closed.
+    /// Its end time, in cycles; 0 if it was never closed.
     pub(crate) end: Option<u64>,
     pub(crate) sequence: Option<u64>,
     pub(crate) before: Option<u64>,
@@ -64,26 +64,26 @@ impl Part {
         }
     }
 
-    /// Whether it is in a slot.
+    /// True if it is in a slot.
     pub(super) fn is_slot(&self) -> bool {
         matches!(self.bytes, PacketBytes::Slot(_))
     }
 }
 
-/// A stream, with its packets in their order.
+/// A stream and its packets in order.
 #[derive(Clone, Debug)]
 pub(crate) struct DtStream {
     pub(crate) class: Arc<StreamClass>,
     pub(crate) instance: Option<u64>,
-    /// The name that its file would have in a directory.
+    /// The file name it would have in a directory.
     pub(crate) name: String,
-    /// Time at which it begins, in cycles.
+    /// Its begin time, in cycles.
     pub(crate) begin: u64,
     pub(crate) parts: Arc<[Part]>,
 }
 
 impl DtStream {
-    /// Whether the packet with this index is in a slot.
+    /// True if the packet with this index is in a slot.
     pub(crate) fn is_in_slot(&self, index: usize) -> bool {
         self.parts.get(index).is_some_and(Part::is_slot)
     }
@@ -106,7 +106,7 @@ struct Indexing<'a> {
     /// The number of packets of each stream outside the slots.
     edges: BTreeMap<Key, u8>,
     damage: Vec<Damage>,
-    /// Damaged places that are not reported one by one.
+    /// Number of damaged places that are not reported one by one.
     unreported: u64,
 }
 
@@ -172,7 +172,7 @@ impl Indexing<'_> {
         }
     }
 
-    /// The header of a packet that has `length` bytes, of which these are the first.
+    /// The header of a packet of `length` bytes, which begins with `bytes`.
     fn packet(&self, bytes: &[u8], length: u64) -> Result<Packet, String> {
         let mut source = bytes;
         let mut state = State::new(self.metadata.slots());
@@ -189,7 +189,7 @@ impl Indexing<'_> {
         self.streams.entry((packet.class.id, packet.instance)).or_default().push((packet, part));
     }
 
-    /// Adds consecutive packets. Each stream may have one before its packets in slots, and one behind them.
+    /// Adds consecutive packets. Each stream may have one before its packets in slots, and one after them.
     fn edges(&mut self, mut bytes: &[u8]) {
         let mut too_many = false;
         while !bytes.is_empty() {
@@ -210,7 +210,7 @@ impl Indexing<'_> {
         }
     }
 
-    /// Adds a packet to its stream. `false` if the stream does not take it.
+    /// Adds a packet to its stream. Returns `false` if the packet does not fit the stream.
     fn edge(&mut self, packet: Packet, bytes: &[u8]) -> bool {
         let key = (packet.class.id, packet.instance);
         let edges = self.edges.entry(key).or_default();
@@ -236,7 +236,7 @@ impl Indexing<'_> {
         Part::new(packet, offset, PacketBytes::Held(bytes.into()))
     }
 
-    /// A stream begins with an empty packet of the number 0: packets that are missing behind it were overwritten. If the process was killed
+    /// A stream begins with an empty packet of number 0, so that packets missing after it are known to be overwritten. If the process was killed
     /// before that packet was written, it is made here.
     fn stream(&mut self, mut packets: Vec<(Packet, Part)>) -> DtStream {
         let first = packets.first().filter(|(packet, _)| packet.sequence.is_some_and(|sequence| sequence > 0));
@@ -257,7 +257,7 @@ impl Indexing<'_> {
         }
     }
 
-    /// The packet with which the stream of `packet` begins, if packets have the layout that the tracer writes.
+    /// The packet with which the stream of `packet` begins, if packets have the layout written by the tracer.
     fn beginning(&self, packet: &Packet, part: &Part) -> Option<Vec<u8>> {
         let mut bytes = [0; HEADER_SIZE];
         match &part.bytes {
@@ -283,7 +283,7 @@ fn declared_size(bytes: &[u8], metadata: &Metadata) -> u64 {
     packet.map_or(bytes.len() as u64, |packet| packet.size().max(1))
 }
 
-/// The name of the file of a stream.
+/// The file name of a stream.
 pub(crate) fn stream_name(channel: &str, instance: Option<u64>) -> String {
     // The channel's name comes from a file and becomes part of a path.
     let channel = channel.replace(['/', '\0'], "_");

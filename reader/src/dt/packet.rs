@@ -4,7 +4,7 @@ use datatrace::DtReader;
 
 use super::index::{DtStream, Part};
 
-/// A packet that was in a dt file when that was opened.
+/// A packet that was in a dt file when the file was opened.
 #[derive(Clone, Copy, Debug)]
 pub struct DtPacket<'a> {
     pub(super) reader: &'a DtReader,
@@ -23,7 +23,7 @@ impl DtPacket<'_> {
         self.stream.instance
     }
 
-    /// Its offset in the file, in bytes. Empty packets, which are outside the slots, have numbers behind the end of the file.
+    /// Its offset in the file, in bytes. Empty packets, which are outside the slots, have numbers beyond the end of the file.
     pub fn offset(&self) -> u64 {
         self.part.offset
     }

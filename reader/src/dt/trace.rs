@@ -37,17 +37,17 @@ pub struct DtTrace {
 pub struct DtSummary {
     /// Slots of the file.
     pub slots: u64,
-    /// Packets that are in slots.
+    /// Number of packets in slots.
     pub packets: u64,
     /// The number of streams.
     pub streams: u64,
-    /// Packets before those in the file: overwritten, or never written.
+    /// Number of packets before those in the file: overwritten, or never written.
     pub gone_packets: u64,
-    /// Events that were in them.
+    /// Number of events in these packets.
     pub gone_events: u64,
-    /// Events that were lost before and after the rings, by reason, according to the account; without overwritten ones.
+    /// Events that were lost before and after the rings, by reason, according to the account; excludes overwritten events.
     pub lost: BTreeMap<String, u64>,
-    /// Whether the account is complete. Otherwise it has the state of its last writing.
+    /// True if the account is complete. Otherwise it has the state of the last time it was written.
     pub complete: bool,
 }
 
@@ -61,7 +61,7 @@ impl DtTrace {
         Self::new(DtReader::open(path)?)
     }
 
-    /// Reads the bytes of a dt file that is in memory.
+    /// Opens a dt file that is in memory.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -70,7 +70,7 @@ impl DtTrace {
     }
 
     fn new(reader: DtReader) -> Result<Self, ReadError> {
-        // A file whose slots are too small for a packet, or have no checksum, is not a trace: each of up to 2^31 slots would be damaged.
+        // A file whose slots are too small for a packet, or have no checksum, is not a trace. Each of up to 2^31 slots would be reported as damaged.
         let size = u64::from(reader.header().buffer_size());
         if reader.header().version() != Version::Framed || size < DtTraceWriter::SLOT_LEAST {
             return Err(ReadError::PlainDt { path: reader.path().to_owned() });
@@ -83,7 +83,7 @@ impl DtTrace {
         let edges = contents(EDGES_TAG)?.unwrap_or_default();
         let account = contents(ACCOUNT_TAG)?;
         let Index { mut streams, damage } = Index::of(&reader, &metadata, &edges);
-        // An unreadable account is an error of `account` alone.
+        // An unreadable account is an error only in `account`.
         let named = account.as_ref().and_then(|bytes| Account::parse(bytes).ok());
         for stream in &mut streams {
             let channels = named.iter().flat_map(|account| &account.channels);
@@ -149,7 +149,7 @@ impl DtTrace {
         Ok(summary)
     }
 
-    /// Whether it was written since it was opened.
+    /// Returns whether the file was written to since it was opened.
     ///
     /// # Errors
     /// [`ReadError::Dt`].
@@ -157,7 +157,7 @@ impl DtTrace {
         Ok(self.reader.has_changed()?)
     }
 
-    /// All packets, sorted by their begin; those of a stream in order. Their bytes stay in the file.
+    /// All packets, sorted by begin time; those of a stream in order. Their bytes stay in the file.
     pub fn packets(&self) -> impl Iterator<Item = DtPacket<'_>> {
         let mut packets = Vec::new();
         for stream in &self.streams {
@@ -185,7 +185,7 @@ impl DtTrace {
         SlotsWindow::new(Arc::clone(&self.reader), Arc::clone(&stream.parts))
     }
 
-    /// A reader of a stream, and the time at which it begins, in nanoseconds since the epoch.
+    /// A reader of a stream, and the stream's begin time in nanoseconds since the epoch.
     pub(crate) fn read(&self, stream: &DtStream) -> (StreamReader, i64) {
         let file = self.path().join(&stream.name);
         let described = Stream {

@@ -1,4 +1,4 @@
-//! The packets of one stream of a dt file, with one at a time in memory.
+//! The packets of one stream of a dt file, one of which is in memory at a time.
 
 use std::io;
 use std::ops::Range;
@@ -10,15 +10,15 @@ use super::index::{PacketBytes, Part};
 use crate::loss::Damage;
 use crate::source::Source;
 
-/// Packets anywhere in the file. Each is checked when it is read: one that was overwritten since the file was opened is passed over. A
+/// Packets at arbitrary positions in the file. Each is checked when it is read; packets overwritten since the file was opened are skipped. A
 /// packet that cannot be read ends the stream.
 #[derive(Clone, Debug)]
 pub(crate) struct SlotsWindow {
     reader: Arc<DtReader>,
     parts: Arc<[Part]>,
-    /// Those of the parts that are read.
+    /// The range of parts to read.
     range: Range<usize>,
-    /// The packet that is in memory.
+    /// The index of the packet in memory.
     at: usize,
     held: Vec<u8>,
     /// The error of the system, if the packet could not be read.
@@ -38,17 +38,17 @@ impl SlotsWindow {
         &self.parts
     }
 
-    /// A window of one of them.
+    /// A window that contains only this packet.
     pub(crate) fn only(&self, index: usize) -> Self {
         Self { range: index..(index + 1).min(self.parts.len()), held: Vec::new(), ..self.clone() }
     }
 
-    /// The bytes of its packets.
+    /// The total size of its packets in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.parts[self.range.clone()].iter().fold(0, |sum, part| part.length.saturating_add(sum))
     }
 
-    /// The first packets, of about `bytes` bytes, which this window then leaves out; `None` if there are none.
+    /// Splits off the first packets, about `bytes` bytes; `None` if there are none.
     pub(crate) fn split(&mut self, bytes: u64) -> Option<Self> {
         let (mut end, mut sum) = (self.range.start, 0u64);
         while end < self.range.end && sum < bytes {
@@ -59,12 +59,12 @@ impl SlotsWindow {
         (!first.is_empty()).then(|| Self { range: first, held: Vec::new(), ..self.clone() })
     }
 
-    /// Whether the packet in memory could be read.
+    /// True if the packet in memory could be read.
     pub(crate) const fn is_readable(&self) -> bool {
         self.failed.is_none()
     }
 
-    /// Reads the next packet that was not overwritten, from number `from` on, and returns its offset. Also returns the offset of a packet that
+    /// Reads the next packet that was not overwritten, starting with number `from`, and returns its offset. Also returns the offset of a packet that
     /// cannot be read.
     fn hold(&mut self, from: usize) -> u64 {
         self.hold_by(from, DtReader::bytes_at)
@@ -103,11 +103,11 @@ impl SlotsWindow {
         self.length
     }
 
-    /// The bytes of packet number `next`, or of the next one that was not overwritten. `next` is then the number of the following one. `None`
-    /// behind the last one.
+    /// The bytes of packet number `next`, or of the next one that was not overwritten. Sets `next` to the number of the following packet. `None`
+    /// after the last one.
     ///
     /// # Errors
-    /// The error of the system. The next call passes over the packet.
+    /// The system's error. The next call skips the packet.
     pub(crate) fn next_packet(&mut self, next: &mut usize) -> Result<Option<&[u8]>, Damage> {
         let offset = self.hold(*next);
         *next = self.at + 1;
@@ -133,7 +133,7 @@ impl Source for SlotsWindow {
         }
         let start = self.parts.get(self.at).map_or(u64::MAX, |part| part.offset);
         let skip = offset.checked_sub(start).and_then(|skip| usize::try_from(skip).ok());
-        // The bytes behind the packet are not part of it.
+        // Bytes after the packet do not belong to it.
         Ok(skip.and_then(|skip| self.held.get(skip..)).unwrap_or_default())
     }
 

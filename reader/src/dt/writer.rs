@@ -8,20 +8,20 @@ use super::{ACCOUNT_TAG, EDGES_TAG, METADATA_TAG};
 use crate::account::Account;
 use tracepoint_ring::channel::HEADER_SIZE;
 
-/// The space that is reserved for empty packets, in bytes.
+/// Space reserved for empty packets, in bytes.
 const EDGES_SIZE: usize = 16 << 10;
 
-/// A stream: class and instance.
+/// Identifies a stream: class and instance.
 type Key = (u64, u64);
 
-/// The empty packets with which a stream begins and ends.
+/// The empty packets at the beginning and the end of a stream.
 #[derive(Debug, Default)]
 struct Edges {
     first: Vec<u8>,
     last: Vec<u8>,
 }
 
-/// Packets that were overwritten.
+/// Overwritten packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Overwritten {
     packets: u64,
@@ -30,23 +30,24 @@ struct Overwritten {
 
 /// Writes a trace into a dt file, one packet per slot. The newest packets are kept.
 ///
-/// Written packets survive a kill at any instant: the file tells which of its slots are whole.
+/// Written packets survive a kill at any instant: the file records which of its slots are complete.
 #[derive(Debug)]
 pub struct DtTraceWriter {
     file: DtWriter<FileStorage>,
     slots: usize,
     metadata: Vec<u8>,
     edges: BTreeMap<Key, Edges>,
-    /// The stream and the number of events of each slot, from the oldest on.
+    /// The stream and the number of events of each slot, oldest first.
     kept: VecDeque<(Key, u64)>,
     overwritten: BTreeMap<Key, Overwritten>,
 }
 
 impl DtTraceWriter {
-    /// The smallest slot in bytes: a packet's header fits in.
+    /// Minimum slot size in bytes: large enough for a packet's header.
     pub const SLOT_LEAST: u64 = Self::slot_size(HEADER_SIZE);
 
-    /// The slot size that packets of up to `packet` bytes need. Slots smaller than [`SLOT_LEAST`](Self::SLOT_LEAST) are not read.
+    /// The slot size required for packets of up to `packet` bytes. Files with slots smaller than [`SLOT_LEAST`](Self::SLOT_LEAST) are not read as
+    /// traces.
     pub const fn slot_size(packet: usize) -> u64 {
         (packet as u64 + FRAME_SIZE as u64).next_multiple_of(4)
     }
@@ -90,7 +91,7 @@ impl DtTraceWriter {
         put
     }
 
-    /// Writes a postamble of the program's own, twice: the file has two copies.
+    /// Writes a postamble of the program, twice, because the file has two copies.
     ///
     /// # Errors
     /// Those of [`DtWriter::put_postamble`]; the previous contents remain.
@@ -99,7 +100,7 @@ impl DtTraceWriter {
         self.file.put_postamble(tag, contents)
     }
 
-    /// Reserves space for an account of `bytes` bytes, and for the empty packets of some dozens of streams, so that [`save`](Self::save)
+    /// Reserves space for an account of `bytes` bytes and for the empty packets of several dozen streams, so that [`save`](Self::save)
     /// succeeds on a full disk.
     ///
     /// # Errors
@@ -109,8 +110,8 @@ impl DtTraceWriter {
         self.file.reserve_postamble(ACCOUNT_TAG, bytes)
     }
 
-    /// Writes a packet of a stream, with so many events. It replaces the oldest one when all slots are used. A packet without events takes no
-    /// slot: the first and last ones of each stream are kept for [`save`](Self::save).
+    /// Writes a packet of a stream with `events` events. It replaces the oldest packet if all slots are used. A packet without events takes no
+    /// slot: the first and the last one of each stream are kept for [`save`](Self::save).
     ///
     /// # Errors
     /// Those of [`DtWriter::put_slot`]: the packet is not in the file.
@@ -138,7 +139,7 @@ impl DtTraceWriter {
         put
     }
 
-    /// Adjusts an account of all packets to those in the file: events that were overwritten here count as overwritten.
+    /// Adjusts an account of all packets to those in the file: events overwritten here are counted as overwritten.
     pub fn adjust(&self, account: &mut Account) {
         for channel in &mut account.channels {
             for stream in &mut channel.streams {
@@ -150,7 +151,7 @@ impl DtTraceWriter {
         }
     }
 
-    /// Writes the adjusted account, and the empty packets of the streams. If one of them cannot be written, the other is.
+    /// Writes the adjusted account and the empty packets of the streams. A failure of one does not prevent the other.
     ///
     /// # Errors
     /// Those of [`DtWriter::put_postamble`]: the file keeps the previous version of the part that failed.
@@ -170,7 +171,7 @@ impl DtTraceWriter {
         self.file.put_postamble(EDGES_TAG, &edges)
     }
 
-    /// Writes them for the last time, twice: the file has two copies.
+    /// Writes them for the last time, twice, because the file has two copies.
     ///
     /// # Errors
     /// As [`save`](Self::save).

@@ -1,4 +1,4 @@
-//! A directory with a trace, or a chunk of one.
+//! A directory with a trace, or with a chunk of one.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,38 +17,38 @@ use crate::headers::Headers;
 use crate::loss::Damage;
 use crate::metadata::Metadata;
 
-/// How long metadata may be unreadable because it is just being written.
+/// How long metadata may be unreadable because it is being written.
 const METADATA_DELAY: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct Directory {
-    /// The directory of the whole trace, without links.
+    /// The directory of the whole trace, without symbolic links.
     pub(super) root: PathBuf,
     /// `None` until it can be read.
     pub(super) metadata: Option<Metadata>,
     pub(super) has_ended: bool,
-    /// Since when the metadata, or what was added to it, cannot be read.
+    /// Since when the metadata, or an addition to it, has been unreadable.
     unreadable: Option<Instant>,
     is_reported: bool,
-    /// Since when the metadata has not been what its checksums say, and whether that was told.
+    /// Since when the metadata has failed its checksums, and if that was reported.
     damaged: Option<Instant>,
     is_damage_told: bool,
-    /// The offset of its clock, if that was aligned when the metadata was first read.
+    /// The offset of its clock, if the clock was aligned when the metadata was first read.
     offset: Option<i64>,
     path: PathBuf,
-    /// The length of the metadata when it was read, in bytes.
+    /// The length of the metadata at its last reading, in bytes.
     length: u64,
-    /// The streams of the files, by inode.
+    /// The streams of the files, indexed by inode.
     keys: HashMap<(u64, u64), StreamKey>,
 }
 
-/// What looking at the metadata of a directory has found.
+/// The result of looking at the metadata of a directory.
 pub(super) enum Renewed {
-    /// It is as it was when the files had their lengths, or newer.
+    /// It is at least as new as the lengths of the files.
     Current,
-    /// It ends within a declaration, and is read again at the next look.
+    /// It ends within a declaration, and is read again by the next look.
     Waiting,
-    /// It has stayed unreadable for so long that it is not waited for. The damage comes once.
+    /// It has been unreadable for too long. The damage is returned once.
     Damaged(Option<Damage>),
 }
 
@@ -70,7 +70,7 @@ impl Directory {
         })
     }
 
-    /// Its stream files, with their present lengths.
+    /// Its stream files, with their current lengths.
     pub(super) fn files(&self) -> Vec<File> {
         let paths = stream_files(&self.path).unwrap_or_default();
         let file = |path: PathBuf| {
@@ -97,7 +97,7 @@ impl Directory {
         Renewed::Damaged(is_new.then(|| damage(&self.path.join("metadata"), error)))
     }
 
-    /// The same; what cannot be read is an error at once.
+    /// The same; unreadable metadata is an error immediately.
     ///
     /// # Errors
     /// [`ReadError::Io`], [`ReadError::Metadata`].
@@ -108,7 +108,7 @@ impl Directory {
             return Ok(());
         }
         if self.metadata.is_none() {
-            // Later estimates would make time go back.
+            // Later estimates would make time go backwards.
             self.offset = clock_alignment::read(&self.path).map(|(offset, _)| offset);
         }
         let metadata = Metadata::open(&file)?;
@@ -118,7 +118,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Whether the metadata is not what was written, once: it may be just being written, unless the trace has ended or it stays so.
+    /// Damage of metadata that fails its checksums, returned once: after a delay, because it may be incomplete, or at the end of the trace.
     pub(super) fn metadata_damage(&mut self) -> Option<Damage> {
         let damage = Damage::of_metadata(&self.path.join("metadata"), self.metadata.as_ref()?);
         if damage.is_none() {
@@ -130,13 +130,13 @@ impl Directory {
         self.is_damage_told.then_some(damage)
     }
 
-    /// The stream of a file; `None` before it has a whole packet that the metadata describes.
+    /// The stream of a file; `None` until it has a complete packet that the metadata describes.
     pub(super) fn key(&mut self, file: &File) -> Option<StreamKey> {
         if let Some(known) = self.keys.get(&file.id) {
             return Some(known.clone());
         }
         let packet = Headers::open(self.metadata.as_ref()?, &file.path, 0, 0)?.next()?;
-        // A file without an instance is a stream of its own.
+        // A file without an instance is a separate stream.
         let alone = packet.instance.is_none().then(|| file.path.clone());
         let key = StreamKey { root: self.root.clone(), class: packet.class.id, instance: packet.instance, alone };
         self.keys.insert(file.id, key.clone());
@@ -144,7 +144,7 @@ impl Directory {
     }
 }
 
-/// Metadata that cannot be read, as damage.
+/// Converts an error in metadata to damage.
 fn damage(file: &Path, error: ReadError) -> Damage {
     let (offset, reason) = match error {
         ReadError::Metadata { line, offset, reason, .. } => (offset, format!("line {line}: {reason}")),

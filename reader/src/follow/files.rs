@@ -1,4 +1,4 @@
-//! The files of one stream: where their packets are that have not been read yet.
+//! The files of one stream: the positions of unread packets.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::unix::fs::FileExt;
@@ -20,7 +20,7 @@ pub(super) struct StreamKey {
     pub(super) alone: Option<PathBuf>,
 }
 
-/// A stream file, as it was found.
+/// A stream file found in a directory.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) path: PathBuf,
@@ -29,7 +29,7 @@ pub(super) struct File {
     pub(super) length: u64,
 }
 
-/// A packet that was not read yet.
+/// An unread packet.
 #[derive(Debug)]
 struct Place {
     file: (u64, u64),
@@ -37,12 +37,12 @@ struct Place {
     size: u64,
 }
 
-/// What is known of a file.
+/// State of a file.
 #[derive(Debug)]
 struct Known {
     directory: PathBuf,
     path: PathBuf,
-    /// The end of the packets that were found, in bytes, and the clock there.
+    /// The end of the packets found so far, in bytes, and the clock there.
     offset: u64,
     clock: u64,
     length: u64,
@@ -51,12 +51,12 @@ struct Known {
 /// The files of a stream.
 #[derive(Debug)]
 pub(super) struct Files {
-    /// The directory of its trace, without links.
+    /// The directory of its trace, without symbolic links.
     pub(super) root: PathBuf,
     pub(super) has_ended: bool,
     /// The end of the newest packet, in nanoseconds since the epoch.
     pub(super) newest: i64,
-    /// The counters before the first packet that is not left out.
+    /// The counters before the first packet that is included.
     pub(super) before: KnownCounters,
     known: HashMap<(u64, u64), Known>,
     unread: VecDeque<Place>,
@@ -69,7 +69,7 @@ impl Files {
         Self { root, has_ended: false, newest: i64::MIN, before: KnownCounters::default(), known, unread }
     }
 
-    /// Finds the packets that a file has got since, but those that end before `since`.
+    /// Finds new packets of a file, except those that end before `since`.
     pub(super) fn grow(&mut self, metadata: &Metadata, path: &Path, file: &File, since: i64) {
         let known = self.known.entry(file.id).or_insert_with(|| Known {
             directory: path.to_owned(),
@@ -100,7 +100,7 @@ impl Files {
         (known.offset, known.clock) = (headers.offset(), headers.clock());
     }
 
-    /// What is behind the last whole packet of each file.
+    /// The bytes after the last complete packet of each file, as damage.
     pub(super) fn rest(&self) -> impl Iterator<Item = Damage> {
         let cut = self.known.values().filter(|known| known.offset < known.length);
         cut.map(|known| {
@@ -109,7 +109,7 @@ impl Files {
         })
     }
 
-    /// Reads the next packet, and names the directory that it is in.
+    /// Reads the next packet; returns its directory and its bytes.
     pub(super) fn next(&mut self) -> Option<Result<(PathBuf, Vec<u8>), Damage>> {
         let Place { file, offset, size } = self.unread.pop_front()?;
         let known = self.known.get(&file)?;

@@ -1,8 +1,8 @@
-//! The rings of the sessions that write the traces: up to which time everything is in the files.
+//! The rings of the sessions that write the traces: they show up to which time all events are in the files.
 //!
-//! The rings are looked at before the files. What is not in a ring then is in the files, or its event has not happened yet. So nothing comes
-//! any more from before the oldest packet that a ring holds, closed or open; or, if the rings are empty, from before the look itself, less
-//! some time for events that have read the clock and are being written.
+//! The rings are read before the files. An event that is in no ring at that time is in the files, or has not happened yet. So no event can
+//! appear from before the oldest packet, closed or open, in a ring. If the rings are empty, none can appear from before the look itself, minus
+//! a margin for events that have read the clock and are being written.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,11 +18,11 @@ use crate::recover::is_recording;
 use crate::ring::{RING_EXTENSION, Ring, Side};
 use crate::source;
 
-/// How long an event may take from reading the clock to being in the ring.
+/// Maximum time from reading the clock until the event is in the ring.
 const WRITING: u64 = 100_000_000;
-/// How long the rings of a process that has ended may be taken by the recorder.
+/// How long the recorder may need to take the rings of a process that has ended.
 const TAKEN: Duration = Duration::from_secs(2);
-/// The longest list of outputs that is read, in bytes.
+/// Maximum size of a list of outputs, in bytes.
 const MOST_OUTPUTS: usize = 1 << 20;
 
 /// The processes that record into the run directory.
@@ -35,32 +35,32 @@ pub(super) struct Rings {
 #[derive(Debug)]
 struct Process {
     metadata: Metadata,
-    /// What its sinks write.
+    /// The outputs of its sinks.
     outputs: Vec<PathBuf>,
-    /// The time before which nothing comes any more, in nanoseconds since the epoch.
+    /// The time before which no more events appear, in nanoseconds since the epoch.
     bound: i64,
-    /// When it was found to have ended.
+    /// When the end of the process was noticed.
     ended: Option<Instant>,
 }
 
-/// What the rings say.
+/// The state of the rings.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// The outputs of processes whose rings were read.
     pub(super) outputs: Vec<PathBuf>,
-    /// The time before which nothing comes any more in these, in nanoseconds since the epoch.
+    /// The time before which no more events appear in these outputs, in nanoseconds since the epoch.
     pub(super) bound: Option<i64>,
 }
 
 impl Known {
-    /// Whether what is written below `root` is an output of these.
+    /// True if files below `root` are outputs of these processes.
     pub(super) fn covers(&self, root: &Path) -> bool {
         self.outputs.iter().any(|output| root.starts_with(output))
     }
 }
 
 impl Rings {
-    /// Looks at the rings of all processes that write at or below `paths`, which are canonical.
+    /// Reads the rings of all processes that write at or below `paths`, which are canonical.
     pub(super) fn look(&mut self, run_directory: &Path, paths: &[PathBuf]) -> Known {
         let mut known = Known::default();
         let mut found = BTreeMap::new();
@@ -84,31 +84,31 @@ impl Rings {
 }
 
 impl Process {
-    /// `None` if it is not complete, or its times are of a clock that is not the system's.
+    /// `None` if the recording is incomplete, or its clock is not the system's.
     fn open(directory: &Path) -> Option<Self> {
         let metadata = Metadata::open(&directory.join("metadata")).ok()?;
         metadata.clocks().first()?.uuid?;
         Some(Self { metadata, outputs: Vec::new(), bound: i64::MIN, ended: None })
     }
 
-    /// Moves the bound; whether there is one.
+    /// Advances the bound; returns true if there is one.
     fn look(&mut self, directory: &Path) -> bool {
         let now = clock_gettime(ClockId::Monotonic);
         let now = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();
         let mut oldest = now.saturating_sub(WRITING);
         let mut has_ended = false;
         for path in entries(directory).filter(|path| path.extension().is_some_and(|name| name == RING_EXTENSION)) {
-            // A file that is just being made has no events yet.
+            // A file that is being created has no events yet.
             let Ok(Some(ring)) = Ring::open(&path) else { continue };
             has_ended = has_ended || !is_recording(ring.identity(), directory);
-            // A flight recorder hands over its packets at the end.
+            // A flight recorder hands over its packets only at the end.
             if ring.policy() == Policy::Overwrite {
                 continue;
             }
             for side in Side::ALL {
                 match ring.oldest(side) {
                     Ok(begin) => oldest = oldest.min(begin.unwrap_or(oldest)),
-                    // It is read again at the next look.
+                    // The next look reads it again.
                     Err(_) => return self.bound > i64::MIN,
                 }
             }

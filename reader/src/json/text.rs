@@ -1,4 +1,4 @@
-//! Text that JSON may not be able to hold.
+//! Text that may not be valid in JSON.
 
 use serde::ser::{Serialize, Serializer};
 use std::path::Path;

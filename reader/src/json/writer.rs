@@ -1,11 +1,11 @@
-//! JSON in which no character is one that a terminal acts on: it may be shown there as well.
+//! Writes JSON without terminal control characters, so that it can be shown on a terminal.
 
 use crate::text::is_control;
 use serde::Serialize;
 use serde_json::ser::Formatter;
 use std::io::{self, Write};
 
-/// Writes JSON that another library has made, with the characters escaped that [`to_writer`] escapes. Line feeds between values stay.
+/// Writes JSON made by another library, with the characters escaped that [`to_writer`] escapes. Line feeds between values are kept.
 ///
 /// # Errors
 /// Those of `out`.
@@ -13,19 +13,19 @@ pub fn copy(mut out: impl Write, json: &str) -> io::Result<()> {
     write_escaped(&mut out, json)
 }
 
-/// Writes a value in one line, without a line feed. Besides what JSON demands, control characters (DEL and C1) and those that change the
-/// direction of text are escaped, which every reader of JSON undoes.
+/// Writes a value in one line, without a line feed. In addition to what JSON requires, control characters (DEL and C1) and characters that change
+/// the direction of text are escaped; any JSON reader decodes them.
 ///
 /// # Errors
-/// Those of `out`, and of a value that JSON cannot hold.
+/// Those of `out`, and of a value that JSON cannot represent.
 pub fn to_writer(out: impl Write, value: &(impl Serialize + ?Sized)) -> serde_json::Result<()> {
     value.serialize(&mut serde_json::Serializer::with_formatter(out, Escaping))
 }
 
-/// The same as text.
+/// Like [`to_writer`], but returns a string.
 ///
 /// # Errors
-/// Those of a value that JSON cannot hold.
+/// Those of a value that JSON cannot represent.
 pub fn to_string(value: &(impl Serialize + ?Sized)) -> serde_json::Result<String> {
     let mut text = Vec::new();
     to_writer(&mut text, value)?;
@@ -40,7 +40,7 @@ impl Formatter for Escaping {
     }
 }
 
-/// Escapes control characters beyond ASCII's C0, which are only in strings. In strings C0 is escaped by any writer of JSON.
+/// Escapes control characters beyond ASCII's C0; these occur only in strings. Every JSON writer escapes C0 in strings.
 fn write_escaped<W: Write + ?Sized>(out: &mut W, json: &str) -> io::Result<()> {
     if json.bytes().all(|byte| byte < 0x7F) {
         return out.write_all(json.as_bytes());

@@ -1,4 +1,4 @@
-//! The `format` file of a tracepoint of the kernel.
+//! The `format` file of a kernel tracepoint.
 //!
 //! ```text
 //! name: sched_process_exec
@@ -6,7 +6,7 @@
 //! format:
 //!   field:unsigned short common_type; offset:0; size:2; signed:0;
 //!   …                                              the fields that all events have, up to the first empty line
-//!
+//!   …                                              the fields common to all events, up to the first empty line
 //!   field:__data_loc char[] filename; offset:8; size:4; signed:0;
 //!   field:pid_t pid; offset:12; size:4; signed:1;
 //!
@@ -15,16 +15,16 @@
 
 use thiserror::Error;
 
-/// The most fields that an event may have.
+/// Maximum number of fields of an event.
 const MAX_FIELDS: usize = 256;
-/// The largest field of a fixed size, in bytes: raw bytes of an event are fewer.
+/// Maximum size of a fixed-size field, in bytes; the raw bytes of an event are fewer.
 const MAX_SIZE: usize = 1 << 16;
 
 /// The layout of one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventFormat {
-    /// The number with which its raw bytes begin, two bytes.
+    /// The event's number, which is in the first two of its raw bytes.
     pub number: u16,
     /// Its own fields, in the order of the file.
     pub fields: Vec<KernelField>,
@@ -36,27 +36,27 @@ pub struct EventFormat {
 pub struct KernelField {
     /// The name.
     pub name: String,
-    /// Where the value is.
+    /// The location of the value.
     pub place: Place,
-    /// What it is.
+    /// The type of the value.
     pub ty: KernelType,
 }
 
-/// Where a value is in the raw bytes.
+/// The location of a value in the raw bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// These bytes.
+    /// At a fixed position.
     Fixed {
         /// The first byte.
         offset: usize,
-        /// How many.
+        /// The number of bytes.
         size: usize,
     },
-    /// A word here has the offset of the value in its lower 16 bits, and its size in the upper ones.
+    /// A word in the raw bytes has the offset of the value in its lower 16 bits, and its size in the upper 16.
     Dynamic {
         /// The first byte of the word.
         offset: usize,
-        /// Whether the offset in the word counts from the end of the word, not from the start of the raw bytes.
+        /// True if the offset in the word counts from the end of the word, false if from the start of the raw bytes.
         relative: bool,
     },
 }
@@ -77,13 +77,13 @@ pub enum KernelType {
 pub struct KernelInteger {
     /// Its size: 1, 2, 4 or 8 bytes.
     pub bytes: u8,
-    /// Whether negative numbers are possible.
+    /// True if the value can be negative.
     pub signed: bool,
-    /// Whether it is a pointer, or a byte of something that is no number.
+    /// True for a pointer, or for a byte of a non-numeric value.
     pub hex: bool,
 }
 
-/// A `format` file is not one.
+/// A `format` file is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FormatError {
@@ -103,7 +103,7 @@ impl EventFormat {
     ///
     /// # Errors
     ///
-    /// If it has no number, or a field that cannot be read.
+    /// If it has no event number, or if a field cannot be parsed.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let (mut number, mut fields, mut is_own) = (None, Vec::new(), false);
         for line in text.lines() {
@@ -115,7 +115,7 @@ impl EventFormat {
                     continue;
                 }
                 let field = field(rest).ok_or_else(|| FormatError::Field(line.to_owned()))?;
-                // What has no size has no value.
+                // A field of size 0 has no value.
                 if !matches!(field.place, Place::Fixed { size: 0, .. }) {
                     fields.push(field);
                 }
@@ -133,7 +133,7 @@ impl EventFormat {
 }
 
 impl KernelField {
-    /// The bytes of the value in the raw bytes of an event; fewer, or none, if they are not all there.
+    /// The bytes of the value in the raw bytes of an event; fewer, or none, if the raw bytes are incomplete.
     pub fn bytes<'a>(&self, raw: &'a [u8]) -> &'a [u8] {
         let (start, len) = match self.place {
             Place::Fixed { offset, size } => (offset, size),
@@ -148,7 +148,7 @@ impl KernelField {
     }
 }
 
-/// The field `DECLARATION; offset:N; size:N; signed:0|1;`.
+/// Parses `DECLARATION; offset:N; size:N; signed:0|1;`.
 fn field(text: &str) -> Option<KernelField> {
     let mut parts = text.split(';').map(str::trim);
     let declaration = parts.next()?;
@@ -169,7 +169,7 @@ fn field(text: &str) -> Option<KernelField> {
     let dynamic = dynamic.into_iter().find_map(|(word, relative)| Some((declaration.strip_prefix(word)?, relative)));
     if let Some((declaration, relative)) = dynamic {
         let (ty, name) = declaration.rsplit_once(char::is_whitespace)?;
-        // A set of CPUs is no array in the file.
+        // The file does not declare a set of CPUs as an array.
         let ty = ty.trim();
         let ty = elements(ty.strip_suffix("[]").unwrap_or(ty).trim(), None, signed);
         return Some(KernelField { name: name.to_owned(), place: Place::Dynamic { offset, relative }, ty });
@@ -201,7 +201,7 @@ fn field(text: &str) -> Option<KernelField> {
     Some(KernelField { name, place, ty })
 }
 
-/// The type of an array of `ty`, whose elements have this size if it is known.
+/// The type of an array of `ty`, whose elements have the given size if known.
 fn elements(ty: &str, bytes: Option<usize>, signed: bool) -> KernelType {
     let base = ty.strip_prefix("const ").unwrap_or(ty).trim();
     if base == "char" {

@@ -9,8 +9,8 @@
 
 use thiserror::Error;
 
-/// What samples have: `PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW`. Without the period,
-/// the kernel stores an event many times that has a weight.
+/// The contents of samples: `PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW`. Without the period,
+/// the kernel would store an event with a weight many times.
 pub const SAMPLE_TYPE: u64 = 1 << 1 | 1 << 2 | 1 << 7 | 1 << 8 | 1 << 10;
 
 const LOST: u32 = 2;
@@ -23,7 +23,7 @@ const HEADER: usize = 8;
 pub enum PerfRecord<'a> {
     /// An event.
     Sample(Sample<'a>),
-    /// So many events did not fit into the buffer.
+    /// This number of events did not fit into the buffer.
     Lost(u64),
 }
 
@@ -31,20 +31,20 @@ pub enum PerfRecord<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sample<'a> {
-    /// The process on whose time the event fired.
+    /// The process that was running when the event fired.
     pub pid: u32,
     /// Its thread.
     pub tid: u32,
     /// The time, in nanoseconds.
     pub time: u64,
-    /// What it adds to the kernel's counter of the event: 1, or what the event counts, such as nanoseconds.
+    /// The event's contribution to the kernel's counter: 1, or a quantity such as nanoseconds.
     pub weight: u64,
     /// The raw bytes, whose first two are the number of the event. Padding may follow its fields.
     pub raw: &'a [u8],
 }
 
 impl Sample<'_> {
-    /// The number of the event: that in its `format` file.
+    /// The number of the event, as in its `format` file.
     pub fn number(&self) -> u16 {
         self.raw.first_chunk().map_or(0, |number| u16::from_le_bytes(*number))
     }
@@ -55,17 +55,17 @@ impl Sample<'_> {
 #[error("the ring buffer of the kernel has bytes that are not a record")]
 pub struct MalformedRecord;
 
-/// Iterates over records; ends behind an error.
+/// Iterates over records; ends after an error.
 #[derive(Clone, Debug)]
 pub struct PerfRecords<'a>(&'a [u8]);
 
 impl<'a> PerfRecords<'a> {
-    /// The records in `bytes`, the first of which begins a record.
+    /// `bytes` must begin at the start of a record.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// The next record, whatever its type: the type and what is behind the header. `None` if the bytes end before it does.
+    /// The next record of any type: its type, and the bytes after its header. `None` if the bytes end within the record.
     fn next_body(&mut self) -> Option<(u32, &'a [u8])> {
         let bytes = self.0;
         let size = usize::from(u16::from_le_bytes(*bytes.get(6..)?.first_chunk()?));

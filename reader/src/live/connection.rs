@@ -1,4 +1,4 @@
-//! One connection to a relay: a request, then its reply.
+//! A connection to a relay: sends requests and reads their replies.
 
 use super::options::LiveOptions;
 use super::{LiveError, LiveUrl};
@@ -12,22 +12,22 @@ use tracepoint_wire::live::{Connect, MAJOR, Request, Secret, SessionRecord, Sess
 use tracepoint_wire::stream::{Handshake, SharedKey, Side};
 use tracepoint_wire::{Decoded, Malformed};
 
-/// How long a connection attempt to one address may take.
+/// Timeout for connecting to one address.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How often a waiting read looks whether it shall stop.
+/// Interval at which a blocked read checks for a stop request.
 const STEP: Duration = Duration::from_millis(100);
-/// How many bytes are read at once, and allocated before they arrive.
+/// Number of bytes read at once, and the most that is allocated before they arrive.
 const PIECE: usize = 256 << 10;
 
-/// A connection. `S` is a socket whose reads time out every now and then.
+/// A connection. `S` is a socket with a short read timeout.
 #[derive(Debug)]
 pub(super) struct Relay<S> {
     socket: S,
     buffer: Vec<u8>,
-    /// How long the relay may be silent before it is given up.
+    /// Maximum silence of the relay before the connection fails.
     silence: Duration,
     stop: Arc<AtomicBool>,
-    /// Whether it is a collector of ours, which tells the alignment of clocks.
+    /// True if the relay is this project's collector, which reports clock alignments.
     pub(super) is_collector: bool,
 }
 
@@ -54,7 +54,7 @@ impl Relay<TcpStream> {
 }
 
 impl<S: Read + Write> Relay<S> {
-    /// Greets the relay at the other end of `socket`.
+    /// Performs the handshake over `socket`.
     pub(super) fn begin(socket: S, options: &LiveOptions) -> Result<Self, LiveError> {
         let (buffer, silence, stop) = (Vec::new(), options.silence, Arc::clone(&options.stop));
         let mut relay = Self { socket, buffer, silence, stop, is_collector: false };
@@ -77,7 +77,7 @@ impl<S: Read + Write> Relay<S> {
         Ok(relay)
     }
 
-    /// Each side proves to the other that it has the key.
+    /// Authenticates both sides with the shared key.
     fn prove(&mut self, key: &SharedKey) -> Result<(), LiveError> {
         let Secret(collector) = self.ask(Request::Challenge, Secret::decode)?;
         let mut nonce = [0; 32];
@@ -112,12 +112,12 @@ impl<S: Read + Write> Relay<S> {
         Ok(self.socket.write_all(&bytes)?)
     }
 
-    /// The sessions of the relay.
+    /// Lists the sessions of the relay.
     pub(super) fn sessions(&mut self) -> Result<Vec<SessionRecord>, LiveError> {
         Ok(self.ask(Request::ListSessions, Sessions::decode)?.0)
     }
 
-    /// Reads until the buffer has `size` bytes. Nothing beyond them is read: it would belong to no request.
+    /// Reads until the buffer has `size` bytes, and not beyond: further bytes would belong to no request.
     fn read(&mut self, size: usize) -> Result<(), LiveError> {
         let mut heard = Instant::now();
         while self.buffer.len() < size {
@@ -138,7 +138,7 @@ impl<S: Read + Write> Relay<S> {
         Ok(())
     }
 
-    /// Ends the waiting if it is to stop, or has lasted too long since `heard`.
+    /// Fails if a stop was requested, or if the relay has been silent for too long since `heard`.
     pub(super) fn check(&self, heard: Instant) -> Result<(), LiveError> {
         if self.stop.load(Ordering::Relaxed) {
             Err(LiveError::Stopped)
@@ -150,11 +150,11 @@ impl<S: Read + Write> Relay<S> {
     }
 }
 
-/// The sessions of a relay. Several entries may have the same host and name; [`LiveView`](super::LiveView) attaches all of them as one.
+/// Lists the sessions of a relay. Several entries may have the same host and name; [`LiveView`](super::LiveView) attaches all of them as one.
 ///
 /// # Errors
 ///
-/// [`LiveError`] if the relay cannot be reached, or its answer is not one.
+/// [`LiveError`] if the relay cannot be reached, or its answer is invalid.
 pub fn list_sessions(url: &LiveUrl, options: &LiveOptions) -> Result<Vec<SessionRecord>, LiveError> {
     Relay::open(url, options)?.sessions()
 }

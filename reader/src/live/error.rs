@@ -6,7 +6,7 @@ use thiserror::Error;
 use tracepoint_wire::Malformed;
 use tracepoint_wire::live::AttachStatus;
 
-/// A live session cannot be read, or not any more.
+/// A live session cannot be read, or can no longer be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LiveError {
@@ -15,7 +15,7 @@ pub enum LiveError {
     Url {
         /// The URL.
         url: String,
-        /// What is wrong.
+        /// A description of the fault.
         reason: String,
     },
     /// The relay cannot be reached.
@@ -31,7 +31,7 @@ pub enum LiveError {
     /// The connection failed, or the relay has closed it without ending the session.
     #[error("the connection to the relay failed: {0}")]
     Connection(#[from] io::Error),
-    /// The relay has not answered for so long.
+    /// The relay has not answered for this long.
     #[error("the relay has not answered for {} seconds", .0.as_secs())]
     Silent(Duration),
     /// The reply is malformed: the program at this address is not a relay, or is broken.
@@ -45,14 +45,14 @@ pub enum LiveError {
         /// Its minor version.
         minor: u32,
     },
-    /// There is no such session.
+    /// The session does not exist.
     #[error("there is no session `{name}` of host `{host}` at this relay; it has: {}", list(.sessions))]
     NoSession {
-        /// The host that was asked for.
+        /// The requested host.
         host: String,
-        /// The session that was asked for.
+        /// The requested session.
         name: String,
-        /// The sessions that there are, as `HOSTNAME/SESSION`.
+        /// The existing sessions, as `HOSTNAME/SESSION`.
         sessions: Vec<String>,
     },
     /// The session cannot be attached.
@@ -69,24 +69,24 @@ pub enum LiveError {
     /// The relay has failed, or its replies contradict each other.
     #[error("the relay has failed: {0}")]
     Relay(&'static str),
-    /// The metadata of no trace of the session can be read.
+    /// No metadata of the session can be read.
     #[error(
         "no metadata of the session can be read after {} seconds, so that nothing of it can be shown; restart the sender, or \
          view what the relay has stored",
         wait.as_secs()
     )]
     Metadata {
-        /// How long it was waited for it.
+        /// How long the viewer waited for it.
         wait: Duration,
     },
-    /// More is announced, or sent, than a viewer keeps.
+    /// The relay announced or sent more than a viewer keeps.
     #[error("the relay sends too much: {what}, {size}; at most {most} are accepted")]
     TooMuch {
-        /// What there is too much of.
+        /// The kind of thing that exceeds the limit.
         what: &'static str,
-        /// How much.
+        /// Its announced amount.
         size: u64,
-        /// How much is accepted.
+        /// The maximum amount.
         most: u64,
     },
     /// [`LiveOptions::stop`](super::LiveOptions::stop) was set.

@@ -1,4 +1,4 @@
-//! The announced streams, and the packets that are fetched for them.
+//! The announced streams, and fetching of their packets.
 
 use super::LiveError;
 use super::connection::Relay;
@@ -8,13 +8,13 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tracepoint_wire::live::{Index, NEW_METADATA, NEW_STREAM, PacketBytes, PacketStatus, Request, StreamRecord};
 
-/// How many bytes of a packet are requested at once.
+/// Number of bytes requested at once.
 const PIECE: u64 = 256 << 10;
-/// The largest packet, in bytes.
+/// Maximum size of a packet, in bytes.
 const MOST_PACKET: u64 = 256 << 20;
-/// The most bytes of packets that are in memory, of all streams.
+/// Maximum total size of packets in memory, over all streams, in bytes.
 const MOST_HELD: u64 = 1 << 30;
-/// The pause before bytes are requested again that the relay does not have yet.
+/// Pause before bytes that the relay does not have yet are requested again.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A data stream.
@@ -24,13 +24,13 @@ pub(super) struct Stream {
     pub(super) trace: u64,
     /// Its name in messages.
     pub(super) name: PathBuf,
-    /// Whether it takes part in the merge; not before its metadata is known.
+    /// True once it takes part in the merge, which requires its metadata.
     pub(super) is_merged: bool,
     /// The size of its last packet.
     held: u64,
 }
 
-/// What came of a request for a packet.
+/// The result of a request for a packet.
 #[derive(Debug)]
 pub(super) enum Fetched {
     /// The packet.
@@ -49,7 +49,7 @@ impl Stream {
         Self { trace: record.trace, name: name.into(), is_merged: false, held: 0 }
     }
 
-    /// Fetches the packet of an index. `held` is what all streams have in memory.
+    /// Fetches the packet of an index. `held` is the total number of packet bytes in memory.
     pub(super) fn fetch<S: Read + Write>(
         &mut self,
         relay: &mut Relay<S>,
@@ -99,7 +99,7 @@ impl Stream {
         Ok(Fetched::Packet(packet))
     }
 
-    /// The stream has ended, and holds nothing.
+    /// Ends the stream, and subtracts its bytes from `held`.
     pub(super) fn release(self, held: &mut u64) {
         *held -= self.held;
     }

@@ -13,21 +13,21 @@ use tracepoint_wire::stream::NO_BOUND;
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Default)]
 pub(super) struct Trace {
-    /// The stream of its metadata, once that was announced.
+    /// The stream of its metadata, once announced.
     pub(super) metadata_stream: Option<u64>,
     /// The last well-formed metadata.
     pub(super) metadata: Option<Metadata>,
-    /// Why there is none; it may still end within a declaration.
+    /// The reason why there is none; the metadata may still end within a declaration.
     pub(super) reason: Option<String>,
-    /// Whether no more metadata will come.
+    /// True if no more metadata will arrive.
     pub(super) has_ended: bool,
     /// When the trace was announced.
     pub(super) announced: Option<Instant>,
-    /// Whether it was told that its metadata cannot be read.
+    /// True once its unreadable metadata was reported.
     pub(super) is_unreadable: bool,
-    /// Whether more metadata may have come.
+    /// True if more metadata may be available.
     pub(super) is_stale: bool,
-    /// Whether it was asked how the clock is aligned: at the first packet or time of the trace. The answer applies to the whole view.
+    /// True once the relay was asked for the clock alignment, at the first packet or time of the trace. The answer holds for the whole view.
     pub(super) has_asked_clock: bool,
     pub(super) alignment: Option<ClockAlignment>,
     bytes: Vec<u8>,
@@ -74,7 +74,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Why its metadata cannot be read, if it was waited for it for `wait` at least, or no more will come.
+    /// The reason why its metadata cannot be read, after a wait of at least `wait`, or if no more will arrive.
     pub(super) fn unreadable(&self, is_over: bool, wait: Duration) -> Option<String> {
         let has_ended = is_over || self.has_ended;
         if self.metadata.is_some() || !(has_ended || self.has_waited(wait)) {
@@ -88,7 +88,7 @@ impl Trace {
         })
     }
 
-    /// Whether it was announced so long ago.
+    /// True if it was announced at least `wait` ago.
     pub(super) fn has_waited(&self, wait: Duration) -> bool {
         self.announced.is_some_and(|announced| announced.elapsed() >= wait)
     }
@@ -98,8 +98,8 @@ impl Trace {
         self.metadata.as_ref()?.clocks().first()?.uuid
     }
 
-    /// Aligns the clock unless that is done: as is `known` of it already, or as the relay says. A stream of the trace has told something, which
-    /// comes behind the first measurement.
+    /// Aligns the clock once: with the `known` alignment, or by asking the relay. Called when a stream of the trace has sent data, which is after the
+    /// first measurement.
     pub(super) fn align<S: Read + Write>(
         &mut self,
         relay: &mut Relay<S>,
@@ -122,7 +122,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Nanoseconds since the epoch of a time of the clock of a stream class; of any clock of the trace, if the class is not known.
+    /// Converts a time of the clock of a stream class to nanoseconds since the epoch; uses any clock of the trace if the class is not known.
     pub(super) fn nanoseconds(&self, class: u64, cycles: u64) -> Option<i64> {
         let metadata = self.metadata.as_ref()?;
         let class = metadata.stream(class).or_else(|| metadata.streams().next())?;

@@ -1,12 +1,12 @@
-//! The address of a relay daemon, or of a session that it has.
+//! The address of a relay daemon, or of one of its sessions.
 
 use super::LiveError;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use tracepoint_wire::live::LIVE_PORT;
 
-/// `net://HOST[:PORT]`, or `net://HOST[:PORT]/host/HOSTNAME/SESSION`: the same as for `babeltrace2 -i lttng-live`. `net4` and `net6` ask for
-/// an address of that kind; an IPv6 address is in brackets.
+/// `net://HOST[:PORT]`, or `net://HOST[:PORT]/host/HOSTNAME/SESSION`, as for `babeltrace2 -i lttng-live`. `net4` and `net6` restrict
+/// the address to that family; an IPv6 address is in brackets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveUrl {
@@ -16,12 +16,12 @@ pub struct LiveUrl {
     pub port: u16,
     /// The traced host and the session; `None` for the relay itself.
     pub session: Option<(String, String)>,
-    /// Whether the address must be of IPv4 (`false`) or IPv6 (`true`).
+    /// Restricts the address to IPv4 (`false`) or IPv6 (`true`).
     pub(super) v6: Option<bool>,
 }
 
 impl LiveUrl {
-    /// Whether this is a URL of this kind, rather than a path.
+    /// True if the text is a URL of this kind, and not a path.
     pub fn is_url(text: &str) -> bool {
         ["net://", "net4://", "net6://"].iter().any(|scheme| text.starts_with(scheme))
     }

@@ -20,26 +20,26 @@ use tracepoint_wire::live::{
     SessionRecord, StreamRecord, Streams,
 };
 
-/// How often new streams are asked for, at least.
+/// Maximum interval between requests for new streams.
 const NEW_STREAMS: Duration = Duration::from_millis(500);
-/// The most streams of a session.
+/// Maximum number of streams of a session.
 const MOST_STREAMS: usize = 65_536;
 /// How often a packet is requested again because the relay wants something else to be fetched first.
 const MOST_FLAGS: u32 = 8;
 
-/// A session that is being viewed: its events, losses and damage, merged by time as they arrive.
+/// A view of a live session: its events, losses and damage, merged by time as they arrive.
 ///
 /// Memory is bounded by one packet of each stream, 256 MiB for a packet and 1 GiB for all of them, and by the metadata, 64 MiB for a trace.
 #[derive(Debug)]
 pub struct LiveView<S = TcpStream> {
     relay: Relay<S>,
-    /// The attached sessions, which have one name, and whether each has ended.
+    /// The ids of the attached sessions, which have the same name, and if each has ended.
     sessions: Vec<(u64, bool)>,
     traces: BTreeMap<u64, Trace>,
     streams: BTreeMap<u64, Stream>,
     merge: IncrementalMerge,
     damage: VecDeque<Damage>,
-    /// Whether streams have to be asked for, and when they were.
+    /// Set if streams have to be requested, and the time of the last request.
     needs_streams: bool,
     asked: Option<Instant>,
     held: u64,
@@ -58,7 +58,7 @@ impl LiveView<TcpStream> {
 }
 
 impl<S: Read + Write> LiveView<S> {
-    /// The same over a connection that exists. Its reads have to time out every now and then.
+    /// Attaches a session over an existing connection. The socket must have a short read timeout.
     ///
     /// # Errors
     ///
@@ -109,11 +109,11 @@ impl<S: Read + Write> LiveView<S> {
         Ok(view)
     }
 
-    /// The next item, if there is one. Waits for replies of the relay, and not for events.
+    /// The next item, if one is available. Waits for replies of the relay, but not for events.
     ///
     /// # Errors
     ///
-    /// [`LiveError`] if the view cannot go on. Events that arrived before are lost to the viewer, not to the relay.
+    /// [`LiveError`] if the view cannot continue. Events that arrived before are lost to this viewer, but not to the relay.
     pub fn poll(&mut self) -> Result<Polled, LiveError> {
         loop {
             if let Some(damage) = self.damage.pop_front() {
@@ -142,43 +142,43 @@ impl<S: Read + Write> LiveView<S> {
         }
     }
 
-    /// The metadata of each trace whose clock was aligned with that of the collector, and how. Known from the first event of the trace on; a relay
-    /// of LTTng's aligns no clock.
+    /// The metadata of each trace whose clock was aligned with the collector's, and the alignment. Known from the first event of the trace on;
+    /// LTTng's relays align no clock.
     pub fn alignments(&self) -> impl Iterator<Item = (&Metadata, ClockAlignment)> {
         self.traces.values().filter_map(|trace| Some((trace.metadata.as_ref()?, trace.alignment?)))
     }
 
-    /// The metadata of each trace, and how its clock was aligned, if it was.
+    /// The metadata of each trace, and the alignment of its clock, if any.
     pub fn clocks(&self) -> impl Iterator<Item = (&Metadata, Option<ClockAlignment>)> {
         self.traces.values().filter_map(|trace| Some((trace.metadata.as_ref()?, trace.alignment)))
     }
 
-    /// Whether [`clocks`](Self::clocks) does not change any more for the traces that there are: each had an event, or a time of which the relay told, or
-    /// the relay aligns no clock. There is at least one trace.
+    /// True if [`clocks`](Self::clocks) is final for the current traces, of which there is at least one: each had an event or a time from the relay,
+    /// or the relay aligns no clock.
     pub fn knows_clocks(&self) -> bool {
         let is_known = |trace: &Trace| trace.metadata.is_some() && (trace.has_asked_clock || !self.relay.is_collector);
         !self.traces.is_empty() && self.traces.values().all(is_known)
     }
 
-    /// How many events arrived later than the time that was reached by then. They were left out, so that time never goes back.
+    /// Number of events that arrived after a later time had been returned. They were left out, so that time never goes backwards.
     pub fn late(&self) -> u64 {
         self.merge.late()
     }
 
-    /// How many packets so far have no checksum, although the tracer's packets have a place for it.
+    /// Number of packets so far without a checksum, although the tracer's packets have a place for it.
     pub fn unchecked(&self) -> u64 {
         self.merge.unchecked()
     }
 
-    /// Detaches the sessions and closes the connection. Dropping the view closes it as well.
+    /// Detaches the sessions and closes the connection. Dropping the view also closes it.
     pub fn close(mut self) {
         for (session, ended) in self.sessions.clone() {
-            // The relay sees the end of the connection, too.
+            // The relay also notices the end of the connection.
             let _ = if ended { Ok(()) } else { self.relay.tell(Request::Detach { session }) };
         }
     }
 
-    /// Asks for what is missing. Whether there is a packet, or a stream less or more.
+    /// Requests missing data. Returns true if a packet arrived, or a stream was added or has ended.
     fn round(&mut self) -> Result<bool, LiveError> {
         let mut has_gained = false;
         let is_due = self.asked.is_none_or(|asked| asked.elapsed() >= NEW_STREAMS);
@@ -193,7 +193,7 @@ impl<S: Read + Write> LiveView<S> {
         Ok(has_gained)
     }
 
-    /// Asks for new streams; whether there was one, or a session has ended.
+    /// Requests new streams; returns true if there was one, or a session has ended.
     fn fetch_streams(&mut self) -> Result<bool, LiveError> {
         (self.needs_streams, self.asked) = (false, Some(Instant::now()));
         let mut has_gained = false;
@@ -208,7 +208,7 @@ impl<S: Read + Write> LiveView<S> {
                 NewStreamsStatus::Ok => has_gained |= self.announce(&streams)?,
                 NewStreamsStatus::Nothing => {}
                 NewStreamsStatus::Error => return Err(LiveError::Relay("it cannot list the streams of the session")),
-                // Streams that have data left hang up one by one.
+                // Streams with remaining data hang up one by one.
                 NewStreamsStatus::Hup => {
                     self.sessions[index].1 = true;
                     has_gained = true;
@@ -218,7 +218,7 @@ impl<S: Read + Write> LiveView<S> {
         Ok(has_gained)
     }
 
-    /// Takes the announcements of streams; whether one is new.
+    /// Handles the announcements of streams; returns true if one is new.
     fn announce(&mut self, records: &[StreamRecord]) -> Result<bool, LiveError> {
         let mut has_gained = false;
         for record in records {
@@ -239,7 +239,7 @@ impl<S: Read + Write> LiveView<S> {
         Ok(has_gained)
     }
 
-    /// Fetches the metadata of traces that need some, and has the streams merged that waited for it; whether there was one.
+    /// Fetches the metadata of traces that need it, and merges the streams that waited for it; returns true if there was one.
     fn fetch_metadata(&mut self) -> Result<bool, LiveError> {
         for trace in self.traces.values_mut().filter(|trace| trace.is_stale || trace.metadata.is_none()) {
             trace.fetch(&mut self.relay)?;
@@ -255,8 +255,8 @@ impl<S: Read + Write> LiveView<S> {
         Ok(has_gained)
     }
 
-    /// Reports and ends the streams of traces whose metadata cannot be read, and traces of that kind without a stream. `is_over`: no metadata
-    /// comes any more.
+    /// Reports and ends the streams of traces whose metadata cannot be read, and such traces without a stream. `is_over`: no more metadata
+    /// will arrive.
     fn give_up_unreadable(&mut self, is_over: bool) {
         let mut unreadable = Vec::new();
         for (id, trace) in &mut self.traces {
@@ -277,7 +277,7 @@ impl<S: Read + Write> LiveView<S> {
         }
     }
 
-    /// Fails if a session that goes on has traces of which none can be read, and it was waited for their metadata.
+    /// Fails if the session is still running, but no trace of it can be read after the wait for metadata.
     fn require_readable(&self) -> Result<(), LiveError> {
         let has_waited =
             |trace: &Trace| trace.is_unreadable && !trace.has_ended && trace.has_waited(self.metadata_wait);
@@ -291,7 +291,7 @@ impl<S: Read + Write> LiveView<S> {
         Err(LiveError::Metadata { wait: self.metadata_wait })
     }
 
-    /// Asks for the next packet of a stream that has no event left; whether there was one, or the stream has ended.
+    /// Requests the next packet of a stream without an event; returns true if there was one, or the stream has ended.
     fn next_packet(&mut self, stream: u64) -> Result<bool, LiveError> {
         let index = self.relay.ask(Request::NextIndex { stream }, Index::decode)?;
         self.note_flags(stream, index.flags);
@@ -317,7 +317,7 @@ impl<S: Read + Write> LiveView<S> {
         Ok(false)
     }
 
-    /// Fetches a packet, and before it what its flags ask for.
+    /// Fetches a packet, and first whatever its flags require.
     fn packet(&mut self, id: u64, index: &Index) -> Result<bool, LiveError> {
         for _ in 0..MOST_FLAGS {
             if self.needs_streams {
@@ -344,8 +344,8 @@ impl<S: Read + Write> LiveView<S> {
         Err(LiveError::Relay("it never sends a packet that it has announced"))
     }
 
-    /// Aligns the clock of the trace of a stream, unless that is done: as that of an earlier trace with the same clock, so that times of the two
-    /// can be compared exactly.
+    /// Aligns the clock of a stream's trace once. If an earlier trace has the same clock, its alignment is used, so that times of both
+    /// compare exactly.
     fn align(&mut self, stream: u64) -> Result<(), LiveError> {
         let Some(id) = self.streams.get(&stream).map(|stream| stream.trace) else { return Ok(()) };
         let clock = self.traces.get(&id).filter(|trace| !trace.has_asked_clock).and_then(Trace::clock);

@@ -1,7 +1,7 @@
-//! Visits a trace packet by packet: those of all streams in the order of their begins.
+//! Visits a trace packet by packet; the packets of all streams are ordered by their begin times.
 //!
-//! That is nearly the order of times, and costs neither a comparison nor a decoded event per event: events of one packet stay together, and
-//! [`EventView`]s are given in place of events. What needs a stream in its order, such as losses, is given in this order.
+//! This is nearly time order, and avoids comparing and decoding each event: the events of a packet stay together, and
+//! visitors get [`EventView`]s in place of events. Information that depends on the order within a stream, such as losses, is given in this order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,22 +18,22 @@ use crate::record_layout::ClassLayouts;
 use crate::stream::{Step, StreamReader};
 use crate::view::EventView;
 
-/// Sees a trace, packet by packet.
+/// A visitor of a trace, packet by packet.
 pub trait TraceVisitor {
-    /// What is missing before the packet of the same stream that comes next, or at its end.
+    /// Reports a loss before the next packet of the same stream, or at its end.
     fn loss(&mut self, loss: &Loss);
 
-    /// A packet begins; its events follow. With [`ControlFlow::Break`] the visit ends here.
+    /// A packet begins; its events follow. Returning [`ControlFlow::Break`] ends the visit.
     fn packet(&mut self, stream: &Arc<Stream>, packet: &Packet) -> ControlFlow<()>;
 
-    /// An event of that packet. It is [decoded](EventView::decoded) if it has values that [`EventView::value`] cannot give.
+    /// An event of that packet. It is [decoded](EventView::decoded) if it has values that [`EventView::value`] cannot return.
     fn event(&mut self, event: &EventView<'_>);
 
-    /// A part that cannot be read: of the packet that began last, if that is of this file, or between packets.
+    /// A part that cannot be read: in the most recent packet, if it is in this file, or between packets.
     fn damage(&mut self, damage: &Damage);
 }
 
-/// A stream, with the packet that comes next.
+/// A stream and its next packet.
 struct Cursor {
     reader: StreamReader,
     losses: LossFinder,
@@ -41,7 +41,7 @@ struct Cursor {
 }
 
 impl Cursor {
-    /// Goes on to the next packet; returns when it begins, in nanoseconds since the epoch, or `None` at the end of the stream.
+    /// Advances to the next packet; returns its begin time in nanoseconds since the epoch, or `None` at the end of the stream.
     fn advance(&mut self, visitor: &mut impl TraceVisitor) -> Option<i64> {
         loop {
             let Some(step) = self.reader.next() else {
@@ -63,7 +63,7 @@ impl Cursor {
         }
     }
 
-    /// Gives the packet that comes next to the visitor.
+    /// Passes the next packet to the visitor.
     fn visit(&mut self, visitor: &mut impl TraceVisitor, layouts: &mut Layouts) -> ControlFlow<()> {
         let Some((packet, stream)) = self.next.take().zip(self.reader.stream().cloned()) else {
             return ControlFlow::Continue(());
@@ -90,7 +90,7 @@ impl Cursor {
     }
 }
 
-/// The layouts of the stream classes so far, by their addresses.
+/// The layouts of the stream classes seen so far, by address.
 #[derive(Default)]
 struct Layouts(Vec<(Arc<StreamClass>, ClassLayouts)>);
 
@@ -105,12 +105,12 @@ impl Layouts {
 }
 
 impl Trace {
-    /// Shows everything in the traces to a visitor, packet by packet, in the order in which packets begin. Events of different packets are not
-    /// merged: those of a packet come together. Returns the number of packets without a checksum, as
+    /// Passes everything in the traces to a visitor, packet by packet, in the order of the packets' begin times. Events of different packets are not
+    /// merged. Returns the number of packets without a checksum, as
     /// [`Items::unchecked`](crate::Items::unchecked) counts them.
     ///
-    /// Keeps a window of each stream in memory, as [`Trace::items`] does. `progress` is called with the bytes of packets that were visited, of
-    /// how many, after each packet.
+    /// Keeps a window of each stream in memory, as [`Trace::items`] does. `progress` is called after each packet with the bytes of the packets
+    /// visited so far, and the total.
     pub fn visit_packets(&self, visitor: &mut impl TraceVisitor, progress: &mut dyn FnMut(u64, u64)) -> u64 {
         let Streams { all, damage, .. } = self.streams_since(i64::MIN);
         for damage in &damage {
@@ -124,7 +124,7 @@ impl Trace {
         }
         while let Some(Reverse((_, index))) = heap.pop() {
             let cursor = &mut cursors[index];
-            // A cursor that has not begun is put back at the time of its first packet.
+            // A cursor that has not started is put back at the time of its first packet.
             if let Some(packet) = cursor.next.clone() {
                 if cursor.visit(visitor, &mut layouts).is_break() {
                     break;

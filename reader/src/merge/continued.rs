@@ -1,8 +1,8 @@
-//! Streams that go on in another directory, such as those of LTTng's rotated sessions: each directory is a trace by itself, with the same UUID, and
-//! the counters run on.
+//! Streams that continue in another directory, such as those of LTTng's rotated sessions: each directory is a complete trace with the same UUID, and
+//! the counters continue.
 //!
-//! A stream that begins with discarded events may have lost them before. If another directory has the stream up to there, its counter tells. Copies of a
-//! trace, and what two sinks have written of one, overlap: they do not go on in each other.
+//! If a stream begins with discarded events, they may have been lost before it. The counters of another directory that has the stream up to this
+//! point settle that. Copies of a trace, and outputs of two sinks of one trace, overlap and do not continue each other.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,12 +12,12 @@ use crate::metadata::Metadata;
 use crate::packet::Packet;
 use crate::stream::StreamReader;
 
-/// A stream as one directory has it, by its first packet.
+/// A stream in one directory, represented by its first packet.
 pub(super) struct Beginning {
-    /// The UUID of its trace, its class, its instance; without an instance the name of its file.
+    /// The UUID of its trace, its class and its instance; without an instance, the name of its file.
     key: ([u8; 16], u64, Option<u64>, Option<OsString>),
     metadata: Metadata,
-    /// Before its first step.
+    /// The reader in its initial state.
     reader: StreamReader,
     pub(super) begin: i64,
     discarded: Option<u64>,
@@ -25,7 +25,7 @@ pub(super) struct Beginning {
 }
 
 impl Beginning {
-    /// `None`: its trace has no UUID.
+    /// `None` if its trace has no UUID.
     pub(super) fn new(
         metadata: &Metadata,
         reader: &StreamReader,
@@ -44,7 +44,7 @@ impl Beginning {
         })
     }
 
-    /// The counters before it, by the last packet of the one among `all` that it continues; `None` if there is none.
+    /// The counters before it, from the last packet of the stream among `all` that it continues; `None` if there is none.
     pub(super) fn before<'a>(&self, all: impl Iterator<Item = &'a Self>) -> Option<KnownCounters> {
         if self.discarded.is_none_or(|discarded| discarded == 0) && self.sequence.is_none_or(|number| number == 0) {
             return None;

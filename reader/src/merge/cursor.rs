@@ -13,13 +13,13 @@ use crate::stream::{Step, StreamReader};
 #[derive(Debug)]
 pub(super) struct StreamCursor {
     reader: StreamReader,
-    /// The event that is ready, if it is one. It has no place in the queue, where it would be moved in and out.
+    /// The next item if it is an event. It is not put into the queue, to avoid moving it in and out.
     event: Option<Event>,
     /// Other items that are ready, with their times.
     ready: VecDeque<(i64, Item)>,
     packet: Option<Arc<Packet>>,
     losses: LossFinder,
-    /// Time of the last item, which is the time of damage.
+    /// The time of the last item, which is used as the time of damage.
     last: i64,
 }
 
@@ -30,18 +30,18 @@ impl StreamCursor {
         Self { reader, event: None, ready: VecDeque::new(), packet: None, losses, last: begin }
     }
 
-    /// How many packets so far have no checksum.
+    /// Number of packets so far without a checksum.
     pub(super) fn unchecked(&self) -> u64 {
         self.reader.unchecked()
     }
 
-    /// The next packets of a stream that has no item left.
+    /// Adds the next packets to a stream that has no item left.
     pub(super) fn feed(&mut self, metadata: &Metadata, bytes: Vec<u8>) {
         self.reader.set_metadata(metadata);
         self.reader.feed(bytes);
     }
 
-    /// Where the last packet ended, in nanoseconds since the epoch: no later packet begins before it.
+    /// The end of the last packet, in nanoseconds since the epoch: no later packet begins before it.
     pub(super) fn end(&self) -> Option<i64> {
         Some(self.reader.stream()?.nanoseconds(self.losses.end()?))
     }

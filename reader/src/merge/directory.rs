@@ -6,7 +6,7 @@ use crate::directories::{self, Visited};
 use crate::error::ReadError;
 use crate::ring::RING_EXTENSION;
 
-/// How deep below the given directory traces are searched.
+/// Maximum depth of the search below the given directory.
 const MAX_DEPTH: usize = 16;
 
 /// The directories at and below `root` that hold a metadata file, in the order of their names.

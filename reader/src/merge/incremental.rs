@@ -1,15 +1,15 @@
 //! Merges streams by time while their packets arrive.
 //!
-//! An item leaves when no stream can have an earlier one: each stream has an item that waits, or a *bound*, the time before which nothing of
-//! it will come. The bound is the end of its last packet, or later, if the source of the packets says so. A stream without either holds
-//! back all others.
+//! An item is returned when no stream can have an earlier one. Each stream has either a waiting item or a *bound*, the time before which
+//! it will have none. The bound is the end of its last packet, or later, if the source of the packets reports a later time. A stream without either
+//! holds back all others.
 //!
 //! ```text
 //!             feed                        pop, the last item of the packet
 //!   starving ──────▶ waiting, in `heap` ────────────────────────────────────▶ starving, in `bounds` ──── end ────▶ gone
 //! ```
 //!
-//! Time never goes back: an event that is earlier than one that has left is late. It is counted, and left out.
+//! Time never goes backwards: an event earlier than one already returned is late. It is counted, and left out.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -21,30 +21,30 @@ use crate::item::Item;
 use crate::metadata::Metadata;
 use crate::stream::StreamReader;
 
-/// What has come of a trace that goes on.
+/// The result of polling a trace that is still being written.
 #[derive(Debug)]
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub enum Polled {
-    /// The next item. Events never go back in time.
+    /// The next item. Times of events never go backwards.
     Item(Item),
-    /// Nothing at present. A caller sleeps, and asks again: after 50 ms, for example.
+    /// Nothing at present. The caller should sleep, for example 50 ms, and poll again.
     Wait,
-    /// The trace has ended, and this was all.
+    /// The trace has ended, and all items were returned.
     Ended,
 }
 
-/// Streams, by numbers that the caller gives them.
+/// Streams, identified by numbers given by the caller.
 #[derive(Debug, Default)]
 pub(crate) struct IncrementalMerge {
     streams: BTreeMap<u64, Fed>,
     /// The next item of each stream that has one, by time.
     heap: BinaryHeap<Reverse<(i64, u64)>>,
-    /// The bound of each stream that has none.
+    /// The bound of each stream without an item.
     bounds: BTreeSet<(i64, u64)>,
-    /// Nothing comes before this time in streams that are yet to be added, as far as it is known.
+    /// Streams that are still to be added have nothing before this time, as far as known.
     floor: Option<i64>,
-    /// The time of the last item that left.
+    /// The time of the last item returned.
     last: Option<i64>,
     late: u64,
     /// Packets without a checksum, in streams that have ended.
@@ -55,12 +55,12 @@ pub(crate) struct IncrementalMerge {
 struct Fed {
     cursor: StreamCursor,
     bound: i64,
-    /// Whether nothing more comes once its items have left.
+    /// True if no more packets will arrive.
     ended: bool,
 }
 
 impl IncrementalMerge {
-    /// Adds a stream, which messages call `name`. `before` are its counters before its first packet.
+    /// Adds a stream, called `name` in messages. `before` are its counters before its first packet.
     pub(crate) fn add(&mut self, stream: u64, metadata: &Metadata, name: PathBuf, before: KnownCounters) {
         let (reader, bound) = (StreamReader::fed(metadata, name), i64::MIN);
         let cursor = StreamCursor::new(reader, self.last.unwrap_or(bound), before);
@@ -68,12 +68,12 @@ impl IncrementalMerge {
         self.bounds.insert((bound, stream));
     }
 
-    /// The streams that have no item, those that hold back the others most first.
+    /// The streams without an item, ordered by how much they hold back the others.
     pub(crate) fn starving(&self) -> impl Iterator<Item = u64> {
         self.bounds.iter().map(|(_, stream)| *stream)
     }
 
-    /// Takes the next packets of a starving stream, and the metadata that describes them.
+    /// Adds the next packets of a starving stream, and the metadata that describes them.
     pub(crate) fn feed(&mut self, stream: u64, metadata: &Metadata, bytes: Vec<u8>) {
         let Some(fed) = self.streams.get_mut(&stream) else { return };
         if self.bounds.remove(&(fed.bound, stream)) {
@@ -82,7 +82,7 @@ impl IncrementalMerge {
         }
     }
 
-    /// Nothing of a starving stream comes before `time`. An earlier time than before changes nothing; whether it was later.
+    /// A starving stream has nothing before `time`. An earlier time than before changes nothing; returns true if it was later.
     pub(crate) fn quiet_until(&mut self, stream: u64, time: i64) -> bool {
         let Some(fed) = self.streams.get_mut(&stream).filter(|fed| time > fed.bound) else { return false };
         if self.bounds.remove(&(fed.bound, stream)) {
@@ -92,12 +92,12 @@ impl IncrementalMerge {
         true
     }
 
-    /// Holds back what is later than `floor`, because a stream that is yet to be added may have something earlier.
+    /// Holds back items later than `floor`, because a stream that is still to be added may have earlier ones.
     pub(crate) fn set_floor(&mut self, floor: Option<i64>) {
         self.floor = floor;
     }
 
-    /// A stream has ended. Its items still leave.
+    /// Marks a stream as ended. Its remaining items are still returned.
     pub(crate) fn end(&mut self, stream: u64) {
         let Some(fed) = self.streams.get_mut(&stream) else { return };
         fed.ended = true;
@@ -106,7 +106,7 @@ impl IncrementalMerge {
         }
     }
 
-    /// The next item, if it is known that no stream has an earlier one.
+    /// The next item, if no stream can have an earlier one.
     pub(crate) fn pop(&mut self) -> Option<Item> {
         loop {
             let Reverse((time, stream)) = *self.heap.peek()?;
@@ -134,22 +134,22 @@ impl IncrementalMerge {
         }
     }
 
-    /// Whether all streams have ended, and all items have left.
+    /// True if all streams have ended and all items were returned.
     pub(crate) fn is_empty(&self) -> bool {
         self.streams.is_empty()
     }
 
-    /// How many events were left out because a later one had left before them.
+    /// Number of events left out because a later one had already been returned.
     pub(crate) fn late(&self) -> u64 {
         self.late
     }
 
-    /// How many packets so far have no checksum, although the tracer's packets have a place for it.
+    /// Number of packets so far without a checksum, although the tracer's packets have a place for it.
     pub(crate) fn unchecked(&self) -> u64 {
         self.unchecked + self.streams.values().map(|fed| fed.cursor.unchecked()).sum::<u64>()
     }
 
-    /// Puts a stream that is in neither `heap` nor `bounds` where it belongs.
+    /// Puts a stream that is in neither `heap` nor `bounds` into the right one.
     fn advance(&mut self, stream: u64) {
         let Some(fed) = self.streams.get_mut(&stream) else { return };
         if let Some(time) = fed.cursor.advance() {

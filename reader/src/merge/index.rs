@@ -1,11 +1,11 @@
-//! An index of a trace by the headers of its packets, so that some of them are read without the others.
+//! An index of a trace by the headers of its packets, which makes it possible to read selected packets.
 //!
-//! A trace is read by [`TraceIndex`] as [`Trace::visit_packets`] reads it, but stream by stream, and any packets of a stream: for queries of which a
-//! part of the packets is enough, and for several readers that share the packets of one stream. Losses before a packet are found with the
-//! packet before it, which is read for it, unless it is read anyway.
+//! [`TraceIndex`] reads a trace like [`Trace::visit_packets`], but stream by stream, and any packets of a stream. It is used by queries that need
+//! only some of the packets, and by several readers that share the packets of one stream. Losses before a packet are found from the
+//! packet before it, which is read for that purpose unless it is read anyway.
 //!
-//! Where a packet is damaged, what follows is read as far as it is found. [`Trace::visit_packets`] reads less in one case: it ends a stream at an event
-//! that cannot be decoded although its packet has no checksum.
+//! After a damaged packet, everything that can be found is read. [`Trace::visit_packets`] reads less in one case: it ends a stream at an event
+//! that cannot be decoded if its packet has no checksum.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, OnceLock};
@@ -26,25 +26,25 @@ pub struct TraceIndex {
     damage: Vec<Damage>,
 }
 
-/// The packets of a stream, whose headers are read when they are asked for.
+/// The packets of a stream; their headers are read on demand.
 #[derive(Debug)]
 pub struct StreamIndex {
     stream: Arc<Stream>,
-    /// Before its first step.
+    /// The reader in its initial state.
     reader: StreamReader,
     losses: LossFinder,
     units: OnceLock<Vec<Unit>>,
 }
 
-/// What the header of a packet says; or the same of several packets that are read together, because it is not certain where each begins.
+/// Information from the header of a packet; or of several packets that are read together, because the begin of each is uncertain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexedPacket {
-    /// No event in it is earlier, in nanoseconds since the epoch; `None`: not known.
+    /// No event in it is earlier, in nanoseconds since the epoch; `None` if unknown.
     pub begin_ns: Option<i64>,
     /// No event in it is later, likewise.
     pub end_ns: Option<i64>,
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: u64,
 }
 
@@ -98,7 +98,7 @@ impl StreamIndex {
         self.units().len()
     }
 
-    /// The packet with this number, from 0.
+    /// The packet with this number, counted from 0.
     ///
     /// # Panics
     /// If there is none.
@@ -109,9 +109,9 @@ impl StreamIndex {
         IndexedPacket { begin_ns: time(unit.begin), end_ns: time(unit.end), size: unit.size }
     }
 
-    /// Reads these packets, in their order. The events that `is_wanted` selects by their ids are ready for [`EventView::value`] and
-    /// [`EventView::decoded`]; of others only the time and the class are. With `losses`, the visitor is shown what was lost before each packet, and
-    /// behind the last one of the stream.
+    /// Reads these packets in order. Events whose ids `is_wanted` selects are prepared for [`EventView::value`] and
+    /// [`EventView::decoded`]; other events only have their time and class. With `losses`, the visitor gets the losses before each packet, and
+    /// after the last one of the stream.
     pub fn read(self: &Arc<Self>, packets: Range<usize>, is_wanted: impl Fn(u64) -> bool, losses: bool) -> PacketRun {
         let count = self.units().len();
         let packets = packets.start.min(count)..packets.end.min(count);
@@ -129,7 +129,7 @@ impl StreamIndex {
         }
     }
 
-    /// What finds the losses before this packet: it has seen the last one before it that is not damaged.
+    /// The loss finder for this packet, which has seen the last undamaged packet before it.
     fn losses_before(&self, packet: usize, layouts: &ClassLayouts) -> LossFinder {
         let mut reader = self.reader.clone();
         for unit in self.units()[..packet].iter().rev() {
@@ -162,7 +162,7 @@ impl StreamIndex {
     }
 }
 
-/// Reads some packets of a stream.
+/// Reads a range of packets of a stream.
 #[derive(Debug)]
 pub struct PacketRun {
     index: Arc<StreamIndex>,
@@ -170,7 +170,7 @@ pub struct PacketRun {
     reader: StreamReader,
     layouts: ClassLayouts,
     losses: Option<LossFinder>,
-    /// Whether the reader is in a unit, and whether that is one packet.
+    /// True while the reader is in a unit; `is_packet` then says if that unit is one packet.
     is_reading: bool,
     is_packet: bool,
     open: Option<Arc<Packet>>,
@@ -182,8 +182,8 @@ impl PacketRun {
         &self.index.stream
     }
 
-    /// Shows a visitor what comes next: up to the end of a packet, or until the visitor is full, which it is asked after each event that is decoded
-    /// in whole, so that packets of any size are read in bounded memory. Returns whether there may be more. A visitor that breaks off at a packet gets
+    /// Passes the next events to a visitor: up to the end of a packet, or until `is_full` returns true, which is called after each completely decoded
+    /// event, so that packets of any size are read in bounded memory. Returns true if there may be more. If the visitor breaks at a packet, it gets
     /// no more.
     pub fn read<V: TraceVisitor>(&mut self, visitor: &mut V, is_full: impl Fn(&V) -> bool) -> bool {
         loop {

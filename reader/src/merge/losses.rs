@@ -7,16 +7,16 @@ use crate::loss::{Loss, LossKind};
 use crate::packet::Packet;
 use crate::stream::PacketEnd;
 
-/// What is known of the counters of a stream besides its packets: those before its first packet; `None` where they are not known.
+/// The counters of a stream before its first packet, and at its end; `None` where they are not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KnownCounters {
-    /// The number that the next packet has.
+    /// The number of the next packet.
     pub(crate) sequence: Option<u64>,
     /// Events written to the ring.
     pub(crate) events: Option<u64>,
     /// Discarded events.
     pub(crate) discarded: Option<u64>,
-    /// Those at its end, if its last packets may be missing.
+    /// The counters at its end, if its last packets may be missing.
     pub(crate) at_end: Option<CountersAtEnd>,
 }
 
@@ -30,8 +30,8 @@ pub(crate) struct CountersAtEnd {
 }
 
 impl KnownCounters {
-    /// Those of a stream that begins with this packet or an earlier one that is missing. Streams of other tracers, which do not count the events before
-    /// a packet, may begin with any counters.
+    /// The counters of a stream that begins with this packet or with an earlier one that is missing. Streams of other tracers, which do not count the
+    /// events before a packet, may begin with any counters.
     pub(crate) fn of_beginning(first: &Packet) -> Self {
         let zero = first.events_before.map(|_| 0);
         Self { sequence: zero, events: zero, discarded: zero, at_end: None }
@@ -59,14 +59,14 @@ impl LossFinder {
         Self { previous: None, first, begin }
     }
 
-    /// Where the last packet ended, in cycles.
+    /// The end of the last packet, in cycles.
     pub(super) fn end(&self) -> Option<u64> {
         Some(self.previous.as_ref()?.end.end)
     }
 
-    /// A packet has ended; without an end, it was damaged.
+    /// Notes the end of a packet; without an end, it was damaged.
     pub(crate) fn ended(&mut self, packet: Arc<Packet>, end: Option<PacketEnd>) {
-        // The damaged packet is none that is missing, and neither are the events in it.
+        // The damaged packet and its events do not count as missing.
         let end = end.unwrap_or_else(|| PacketEnd { events: u64::MAX, end: packet.end.unwrap_or(0) });
         self.previous = Some(Previous { packet, end });
     }
@@ -94,7 +94,7 @@ impl LossFinder {
 }
 
 impl LossFinder {
-    /// The losses behind the last packet, once.
+    /// The losses after the last packet; returned once.
     pub(crate) fn finish(&mut self, stream: &Arc<Stream>) -> impl Iterator<Item = Loss> + use<> {
         let known = self.first.at_end.and_then(|at_end| Some((at_end, self.previous.take()?)));
         let losses = known.map(|(at_end, Previous { packet, end })| {
@@ -111,7 +111,7 @@ impl LossFinder {
     }
 }
 
-/// What is missing before the first packet.
+/// The loss before the first packet.
 fn missing_before(before: KnownCounters, first: &Packet) -> Option<LossKind> {
     let missing =
         |now: Option<u64>, before: Option<u64>| now.zip(before).map(|(now, before)| now.saturating_sub(before));
@@ -135,10 +135,10 @@ fn missing_packets(previous: &Previous, packet: &Packet) -> Option<LossKind> {
     any.then_some(LossKind::Packets { packets, events })
 }
 
-/// The distance between two packet numbers of this many bits, which run over; `None` if the number does not rise.
+/// The distance between two packet numbers of `bits` bits that wrap around; `None` if the number does not increase.
 fn step(previous: u64, number: u64, bits: u8) -> Option<u64> {
     let unused = 64 - u32::from(bits);
-    // The number before and the number after share the upper bits, which drop out.
+    // Both numbers share the upper bits, which cancel out.
     let distance = (number.wrapping_sub(previous) << unused).cast_signed() >> unused;
     u64::try_from(distance).ok().filter(|distance| *distance > 0)
 }

@@ -1,4 +1,4 @@
-//! What the headers of packets tell of a trace, without its events: its first and last time, and where its last events begin.
+//! Derives a trace's first and last time, and the position of its last events, from packet headers without reading events.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use crate::headers::Headers;
 use crate::metadata::{Metadata, StreamClass};
 use crate::packet::Packet;
 
-/// A packet, by its header. Times are in nanoseconds since the epoch.
+/// The span of a packet, from its header. Times are in nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     begin: i64,
     end: i64,
-    /// The number of its events, as far as it is known.
+    /// The number of its events, if known.
     events: u64,
 }
 
 impl Trace {
-    /// The begin of the first packet and the end of the last one, in nanoseconds since the epoch; `None` without a packet. Reads the header
+    /// The begin of the first packet and the end of the last one, in nanoseconds since the epoch; `None` without packets. Reads the header
     /// of each packet.
     pub fn range(&self) -> Option<(i64, i64)> {
         let spans = self.spans();
@@ -29,8 +29,8 @@ impl Trace {
         Some((begin, end.max(begin)))
     }
 
-    /// A time, in nanoseconds since the epoch, from which on the trace has at least `events` events, and not many more, as far as the headers
-    /// of its packets tell. Without it, the headers do not tell where the last events begin. Reads the header of each packet.
+    /// A time, in nanoseconds since the epoch, from which the trace has at least `events` events, and not many more, according to the headers
+    /// of its packets. `None` if the headers do not say where the last events begin. Reads the header of each packet.
     pub fn tail(&self, events: u64) -> Option<i64> {
         let mut spans = self.spans();
         spans.sort_unstable_by_key(|span| span.begin);
@@ -59,7 +59,7 @@ impl Trace {
     }
 }
 
-/// The part of a header that counts here.
+/// The relevant part of a header.
 struct Header {
     class: Arc<StreamClass>,
     begin: u64,
@@ -98,7 +98,7 @@ fn add_dt(spans: &mut Vec<Span>, trace: &DtTrace, stream: &crate::dt::DtStream) 
         before: part.before,
     });
     add(spans, trace.metadata(), headers);
-    // Only the last packet tells where it ends.
+    // Only the last packet shows its end.
     let mut next = stream.parts.len().saturating_sub(1);
     if let (Ok(Some(mut bytes)), Some(last)) = (trace.window(stream).next_packet(&mut next), spans.last_mut()) {
         let opened = Packet::open(&mut bytes, trace.metadata(), &mut State::new(trace.metadata().slots()), 0);

@@ -1,4 +1,4 @@
-//! The streams of which traces consist, each with its files in their order.
+//! The streams of traces, each with its files in order.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::source::{FileWindow, Source};
 use crate::stream::StreamReader;
 use crate::window::Window;
 
-/// A stream file, by its first packet.
+/// A stream file and its first packet.
 struct First {
     /// The index of its directory.
     part: usize,
@@ -34,7 +34,7 @@ pub(crate) struct TraceStream {
     pub(crate) reader: StreamReader,
     /// Time of its first packet, in nanoseconds since the epoch.
     pub(crate) begin: i64,
-    /// Its counters before that.
+    /// Its counters before that time.
     pub(crate) before: KnownCounters,
 }
 
@@ -43,13 +43,13 @@ pub(crate) struct Streams {
     pub(crate) all: Vec<TraceStream>,
     /// Files that cannot be read at all.
     pub(crate) damage: Vec<Damage>,
-    /// Those of directories, with their places in `all`.
+    /// The beginnings of streams in directories, with their indices in `all`.
     beginnings: Vec<(usize, Beginning)>,
     since: i64,
 }
 
 impl Streams {
-    /// Those of all parts, without the packets that end before `since`.
+    /// The streams of all parts, without packets that end before `since`.
     pub(super) fn of(parts: &[Part], since: i64) -> Self {
         let mut streams = Self { since, all: Vec::new(), damage: Vec::new(), beginnings: Vec::new() };
         let mut traces = whole::traces(parts);
@@ -67,7 +67,7 @@ impl Streams {
         streams
     }
 
-    /// Finds the counters of streams that go on in another directory.
+    /// Finds the counters of streams that continue in another directory.
     fn continue_counters(&mut self) {
         for (index, beginning) in &self.beginnings {
             if let Some(before) = beginning.before(self.beginnings.iter().map(|(_, other)| other)) {
@@ -85,7 +85,7 @@ impl Streams {
         }
     }
 
-    /// Adds directories that are one trace: a whole one, or chunks of it.
+    /// Adds directories that form one trace: a complete trace, or its chunks.
     fn add(&mut self, parts: &[&Directory]) {
         // Files of the same class and instance are one stream: ordered by chunk, then by their first packets.
         let mut streams: BTreeMap<_, Vec<First>> = BTreeMap::new();
@@ -101,7 +101,7 @@ impl Streams {
             for file in files {
                 match first_packet(&part.metadata, &file) {
                     Ok(Some(packet)) => {
-                        // A file is a stream of its own without an instance, or without a time by which several can be ordered.
+                        // A file without an instance, or without a time to order several files by, is a separate stream.
                         let alone = (packet.instance.is_none() || packet.begin.is_none()).then(|| file.clone());
                         let key = (packet.class.id, packet.instance, alone);
                         streams.entry(key).or_default().push(First { part: index, file, packet });
@@ -111,7 +111,7 @@ impl Streams {
                 }
             }
         }
-        // The account of a part tells how much was recorded before it, and how much at its end.
+        // The account of a part says how much was recorded before it, and how much at its end.
         let accounts: Vec<_> = parts.iter().map(|part| Account::open(&part.path).ok()).collect();
         for mut files in streams.into_values() {
             files.sort_by(|a, b| (a.part, a.packet.begin, &a.file).cmp(&(b.part, b.packet.begin, &b.file)));
@@ -128,7 +128,7 @@ impl Streams {
             let stream = (packet.class.id, packet.instance);
             let of = |account: &'_ Account| account.stream(stream.0, stream.1?).cloned();
             let (first, last) = (files[0].part, files[files.len() - 1].part);
-            // Without an account, a sink may have been added when the stream had begun.
+            // Without an account, a sink may have been added after the stream had begun.
             let of_chunk = accounts[first].as_ref().filter(|account| account.chunk.is_some());
             let of_account = of_chunk.and_then(of).map(|stream| stream.before);
             let mut before = match (&of_account, &accounts[first]) {
@@ -140,7 +140,7 @@ impl Streams {
                 (None, Some(account)) if account.chunk.is_none() => KnownCounters::of_beginning(packet),
                 _ => KnownCounters::default(),
             };
-            // Only packets that a sink has lost may be missing at the end.
+            // Only packets lost by a sink may be missing at the end.
             let ended = accounts[last].as_ref().filter(|account| account.complete || account.snapshot).and_then(of);
             before.at_end = ended
                 .filter(|stream| stream.sink_packets > 0)
@@ -148,7 +148,7 @@ impl Streams {
             let paths = files.iter().map(|first| first.file.clone()).collect();
             let reader = StreamReader::of_files(metadata, paths);
             let beginning = Beginning::new(metadata, &reader, &files[0].file, begin, &files[0].packet);
-            // An account knows better than the other directories.
+            // An account is more reliable than the other directories.
             let beginning = beginning.filter(|_| of_account.is_none());
             self.beginnings.extend(beginning.map(|beginning| (self.all.len(), beginning)));
             self.stream(reader, begin, before);
@@ -167,8 +167,8 @@ impl Streams {
     }
 }
 
-/// Reads the header of the first packet that is not damaged; `None` for an empty file. The file is closed again, because a trace may have more streams than a
-/// process may have open files.
+/// Reads the header of the first undamaged packet; `None` for an empty file. The file is closed again, because a trace may have more streams
+/// than a process may have open files.
 fn first_packet(metadata: &Metadata, file: &Path) -> Result<Option<Packet>, Damage> {
     let damage = |offset, reason| Damage { file: file.to_owned(), offset, reason };
     let window = FileWindow::open(file).map_err(|error| damage(0, format!("cannot be opened: {error}")))?;

@@ -1,4 +1,4 @@
-//! Which of the opened directories and dt files are one trace.
+//! Groups the opened directories and dt files by trace.
 
 use super::{Directory, Part};
 use crate::chunk::root;
@@ -6,7 +6,7 @@ use crate::dt::DtTrace;
 
 /// All parts of one trace.
 pub(super) enum Whole<'a> {
-    /// A directory, or the chunks of a trace.
+    /// The directory of a trace, or its chunks.
     Directories(Vec<&'a Directory>),
     Dt(&'a DtTrace),
 }
@@ -20,7 +20,7 @@ impl Whole<'_> {
     }
 }
 
-/// The parts, grouped by trace, in the order in which the first of each was opened.
+/// The parts, grouped by trace, ordered by the first part of each.
 pub(super) fn traces(parts: &[Part]) -> Vec<Whole<'_>> {
     let mut traces: Vec<Whole<'_>> = Vec::new();
     for part in parts {
@@ -44,7 +44,7 @@ pub(super) fn traces(parts: &[Part]) -> Vec<Whole<'_>> {
 }
 
 impl Directory {
-    /// Whether it is a chunk of the same trace as these.
+    /// True if it is a chunk of the same trace.
     fn continues(&self, trace: &[&Self]) -> bool {
         let same =
             |other: &&Self| root(&other.path) == root(&self.path) && other.metadata.uuid() == self.metadata.uuid();

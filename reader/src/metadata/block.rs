@@ -1,6 +1,6 @@
 //! The blocks of the metadata: `trace`, `env`, `clock`, `stream`, `event`.
 //!
-//! Unknown attributes of an event are kept where they are plain values, such as `model.emf.uri`. All others are passed over: a writer may
+//! Unknown attributes of an event are kept if they are plain values, such as `model.emf.uri`. All others are skipped: a writer may
 //! write more than this reader understands.
 
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use winnow::combinator::{eof, opt, peek};
 use winnow::prelude::*;
 use winnow::stream::Location;
 
-/// A value behind `=`.
+/// A value after `=`.
 #[derive(Clone, Debug)]
 pub(super) enum Constant {
     Number(i128),
     Text(String),
 }
 
-/// What is behind `:=` or `=`.
+/// The right-hand side of `:=` or `=`.
 enum Entry {
     Type(Type),
     Constant(Constant),
@@ -58,7 +58,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Whether they declare nothing that packets could be of.
+    /// True if nothing is declared that a packet could belong to.
     pub(super) fn is_empty(&self) -> bool {
         self.packet_header.is_none() && self.streams.is_empty() && self.events.is_empty()
     }
@@ -88,7 +88,7 @@ pub(super) fn blocks(input: &mut Input<'_>) -> Parsed<Blocks> {
     Ok(blocks)
 }
 
-/// `name { path = constant; path := type; … }`, with an optional semicolon behind it.
+/// Parses `name { path = constant; path := type; … }`, optionally followed by a semicolon.
 fn block<'a>(input: &mut Input<'a>, mut take: impl FnMut(&mut Input<'a>, &str, Entry) -> Parsed<()>) -> Parsed<()> {
     word(input)?;
     expect(input, "{")?;
@@ -256,7 +256,7 @@ fn event(input: &mut Input<'_>, offset: usize) -> Parsed<EventBlock> {
     Ok(EventBlock { offset, stream, class })
 }
 
-/// The 16 bytes of a UUID in its usual form of 32 hexadecimal digits, whatever hyphens are between them.
+/// The 16 bytes of a UUID with 32 hexadecimal digits; the positions of hyphens are ignored.
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     let digits: String = text.chars().filter(|c| *c != '-').collect();
     let is_hex = digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());

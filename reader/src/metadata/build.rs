@@ -14,7 +14,7 @@ use winnow::Parser;
 use winnow::combinator::preceded;
 use winnow::error::{ErrMode, ParserError};
 
-/// How many types are searched for the clock of a stream.
+/// Maximum number of types searched for the clock of a stream.
 const CLOCK_SEARCH: u32 = 4096;
 
 /// Events by id, by stream.
@@ -133,7 +133,7 @@ fn place_events(resolver: &mut Resolver, blocks: &mut Blocks) -> Result<Events, 
     Ok(events)
 }
 
-/// Sorts the clocks by the indices with which integers refer to them.
+/// Sorts the clocks by the indices used in integers.
 fn order_clocks(mentioned: &[String], mut declared: Vec<Clock>) -> Result<Vec<Clock>, String> {
     let mut clocks = Vec::new();
     for name in mentioned {
@@ -146,7 +146,7 @@ fn order_clocks(mentioned: &[String], mut declared: Vec<Clock>) -> Result<Vec<Cl
     Ok(clocks)
 }
 
-/// The first clock that an integer in `ty` is mapped to; looks at no more than `left` types.
+/// The first clock that an integer in `ty` is mapped to; visits at most `left` types.
 fn first_clock(ty: &Type, left: &mut u32) -> Option<usize> {
     *left = left.checked_sub(1)?;
     match ty {
@@ -158,7 +158,7 @@ fn first_clock(ty: &Type, left: &mut u32) -> Option<usize> {
     }
 }
 
-/// The byte order of the trace: types that are declared before the `trace` block need it.
+/// The byte order of the trace, needed by types declared before the `trace` block.
 fn native_order(text: &str) -> ByteOrder {
     let mut input = tokens::input(text, ByteOrder::Little);
     let mut depth = 0u64;

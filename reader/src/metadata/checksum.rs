@@ -1,34 +1,34 @@
-//! The checksums of metadata, which stand in it as comments: other readers pass over them.
+//! The checksums of metadata. They are comments in it, which other readers ignore.
 //!
-//! The metadata of a trace grows part by part, and each part of ours ends with the line `/*crc32c LENGTH SUM*/`: how many bytes were before it,
-//! up to the checksum of the previous part, and their CRC-32C in eight digits of base 16. So a part can be made without those before it, and
-//! the beginning of the metadata that a chunk or a stream has by some time has all of its checksums.
+//! The metadata of a trace grows part by part, and each part written by this tracer ends with the line `/*crc32c LENGTH SUM*/`: the number of bytes
+//! before it, back to the previous checksum, and their CRC-32C in eight hexadecimal digits. A part can thus be made without the previous ones, and
+//! every prefix of the metadata that a chunk or a stream has at some time contains all of its checksums.
 
 use std::fmt::Write;
 
 const BEGIN: &[u8] = b"/*crc32c ";
 const END: &[u8] = b"*/";
 
-/// A part of the metadata with its checksum. The part ends with a line feed, or is empty.
+/// Appends its checksum to a part of the metadata. The part ends with a line feed, or is empty.
 pub fn with_checksum(mut part: String) -> String {
     if !part.is_empty() {
-        // Writing to memory cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(part, "/*crc32c {} {:08x}*/", part.len(), crc32c::crc32c(part.as_bytes()));
     }
     part
 }
 
-/// What the checksums say of metadata.
+/// The result of verifying the checksums of metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Checked {
-    /// There are none: it is older than they are, or of another tracer.
+    /// There are none: the metadata is from an older version or another tracer.
     Unknown,
     Good,
-    /// Why it is not what was written.
+    /// The metadata has been altered; the reason.
     Wrong(String),
 }
 
-/// Compares the text with the checksums in it.
+/// Verifies the checksums in the text.
 pub(super) fn check(text: &[u8]) -> Checked {
     let (mut at, mut begin, mut any) = (0, 0, false);
     for line in text.split_inclusive(|byte| *byte == b'\n') {
@@ -62,7 +62,7 @@ pub(super) fn check(text: &[u8]) -> Checked {
     }
 }
 
-/// The length and the sum of a line behind its beginning.
+/// Parses the length and the sum in the rest of a line.
 fn parse(line: &[u8]) -> Option<(usize, u32)> {
     let text = str::from_utf8(line.strip_suffix(b"\n")?.strip_suffix(END)?).ok()?;
     let (length, sum) = text.split_once(' ')?;
@@ -72,7 +72,8 @@ fn parse(line: &[u8]) -> Option<(usize, u32)> {
     Some((length.parse().ok()?, u32::from_str_radix(sum, 16).ok()?))
 }
 
-/// The text with one checksum for all of it, in place of those that it has; unchanged if they are missing or wrong.
+/// Returns the changed text with one checksum for all of it in place of the original ones; without one if the original checksums are missing or
+/// wrong.
 pub(crate) fn made_anew(original: &[u8], changed: Vec<u8>) -> Vec<u8> {
     if check(original) != Checked::Good {
         return changed;
@@ -102,7 +103,7 @@ mod tests {
             let mut changed = text.clone().into_bytes();
             changed[bit / 8] ^= 1 << (bit % 8);
             let found = check(&changed);
-            // The digits of base 16 may be in either case, which says the same.
+            // Hexadecimal digits may be in either case, which is not a change.
             let is_case = (changed[bit / 8] ^ 0x20) == text.as_bytes()[bit / 8] && changed[bit / 8].is_ascii_hexdigit();
             assert!(matches!(found, Checked::Wrong(_)) || is_case, "bit {bit}: {found:?}");
         }

@@ -1,16 +1,16 @@
-//! What the text has declared so far. A name must be declared before its use, so that types are built while the text is parsed.
+//! The declarations of the text so far. A name must be declared before its use, so that types are built while the text is parsed.
 
 use super::types::{ByteOrder, Type};
 use std::collections::HashMap;
 
-/// How deep types may nest, in the text or through names.
+/// Maximum depth of nested types, in the text or through names.
 pub(super) const MAX_DEPTH: u32 = 64;
-/// How many types one metadata may declare.
+/// Maximum number of types declared in one metadata.
 const MAX_TYPES: usize = 1 << 20;
-/// How many clocks one metadata may mention.
+/// Maximum number of clocks mentioned in one metadata.
 const MAX_CLOCKS: usize = 256;
 
-/// What was declared so far.
+/// The declarations so far.
 #[derive(Debug)]
 pub(super) struct Declarations {
     /// Named types, innermost scope last. The names of structures, variants and enumerations begin with `struct ` and so on.
@@ -37,7 +37,7 @@ impl Declarations {
         }
     }
 
-    /// Begins a scope one level deeper; the reason if it is too deep.
+    /// Begins a scope one level deeper; returns the reason if it is too deep.
     pub(super) fn enter(&mut self) -> Result<(), String> {
         if self.nesting >= MAX_DEPTH {
             return Err(format!("blocks nest deeper than {MAX_DEPTH}"));
@@ -53,7 +53,7 @@ impl Declarations {
         self.nesting -= 1;
     }
 
-    /// Counts a new type against the limits; the reason if it exceeds one.
+    /// Counts a new type against the limits; returns the reason if it exceeds one.
     pub(super) fn admit(&mut self, ty: &Type) -> Result<(), String> {
         self.types += 1;
         if self.types > MAX_TYPES {
@@ -65,7 +65,7 @@ impl Declarations {
         Ok(())
     }
 
-    /// The index of a clock, by its name; the reason if there are too many.
+    /// The index of a clock, by its name; returns the reason if there are too many.
     pub(super) fn clock(&mut self, name: &str) -> Result<u16, String> {
         let index = match self.clocks.iter().position(|clock| clock == name) {
             Some(index) => index,

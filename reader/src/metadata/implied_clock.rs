@@ -1,6 +1,6 @@
 //! Maps integers that are times by their names, and that the metadata maps to no clock, to the only clock: `timestamp` in event headers,
 //! `timestamp_begin` and `timestamp_end` in packet contexts. Without any clock they count nanoseconds since the epoch. babeltrace2 does the
-//! same; with several clocks it refuses such metadata, and here the stream has no clock.
+//! same. With several clocks, babeltrace2 refuses such metadata, whereas here the stream has no clock.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::Clock;
 use super::block::StreamBlock;
 use super::types::{Field, StructType, Type};
 
-/// How many types of a structure are searched for times.
+/// Maximum number of types of a structure that are searched for times.
 const MAX_SEARCH: u32 = 4096;
 
 /// Maps the times of all streams. Adds the implied clock if none is declared and one is needed.
@@ -42,7 +42,7 @@ pub(super) fn map(streams: &mut [StreamBlock], clocks: &mut Vec<Clock>) {
     }
 }
 
-/// The members with those mapped that have one of these `names`; `None` if there are none. Looks at no more than `left` types.
+/// The members, with those called one of `names` mapped; `None` if there are none. Visits at most `left` types.
 fn members(fields: &[Field], names: &[&str], left: &mut u32) -> Option<Vec<Field>> {
     let changed = |field: &Field| mapped(&field.ty, names.contains(&field.name()), names, left);
     let changed: Vec<Option<Type>> = fields.iter().map(changed).collect();
@@ -52,7 +52,7 @@ fn members(fields: &[Field], names: &[&str], left: &mut u32) -> Option<Vec<Field
     })
 }
 
-/// The type with its times mapped to the first clock; `None` if nothing in it is to be mapped.
+/// The type with its times mapped to the first clock; `None` if it has none to map.
 fn mapped(ty: &Type, is_time: bool, names: &[&str], left: &mut u32) -> Option<Type> {
     *left = left.checked_sub(1)?;
     match ty {

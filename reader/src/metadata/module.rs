@@ -1,4 +1,4 @@
-//! What code was mapped in a process, as the metadata of its trace says.
+//! Code that was mapped in a process, as recorded in the metadata of its trace.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub struct Module {
     start: u64,
     end: u64,
-    /// Where it begins in the file.
+    /// Its beginning in the file.
     offset: u64,
     /// The build id of the file in base 16, if it has one.
     pub build_id: Option<String>,
@@ -17,7 +17,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// From the metadata: `START-END OFFSET BUILD-ID PATH`; `None` for any other text.
+    /// Parses `START-END OFFSET BUILD-ID PATH` from the metadata; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.splitn(4, ' ');
         let (start, end) = words.next()?.split_once('-')?;
@@ -27,7 +27,7 @@ impl Module {
         Some(Self { start, end, offset, build_id, path: words.next()?.into() })
     }
 
-    /// The place in the file, in bytes, of an address, if it is in this part.
+    /// The offset of an address in the file, in bytes, if the address is in this part.
     pub fn place(&self, address: u64) -> Option<u64> {
         (self.start..self.end).contains(&address).then(|| (address - self.start).saturating_add(self.offset))
     }

@@ -1,17 +1,17 @@
-//! Resolves the path of each sequence and variant to an earlier integer, and gives that integer a slot in which a decoder keeps its value.
+//! Resolves the path of each sequence and variant to an earlier integer, and gives that integer a slot, where a decoder keeps its value.
 //!
-//! A path is searched among the earlier members of its structure, then outwards. A path that begins with the name of a root
-//! (`stream.event.header`, `event.fields`, …) is searched there. Types are shared between uses, and a path may resolve to a different
-//! integer at each use, so that a type is copied before it is changed.
+//! A path is looked up among the earlier members of its structure, then in the enclosing ones. A path that begins with the name of a root
+//! (`stream.event.header`, `event.fields`, …) is looked up there. Types are shared between uses, and a path may resolve to a different
+//! integer at each use, so a type is copied before it is changed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::types::{Choice, EnumType, Field, Length, Mapping, Reference, Slot, StructType, Type};
 
-/// The most members that are searched before the metadata is refused: far above real metadata, and reached within a second.
+/// Maximum number of members searched before the metadata is refused: far above real metadata, and reached within a second.
 const MAX_STEPS: u64 = 1 << 24;
-/// The most members that are copied because their paths resolve to different integers at different uses.
+/// Maximum number of members copied because their paths resolve to different integers at different uses.
 const MAX_COPIES: usize = 1 << 20;
 
 /// The parts of a packet and an event that paths can name, in the order of decoding.
@@ -36,11 +36,11 @@ pub(super) struct Resolver {
     copies: usize,
     pub(super) shared: u32,
     pub(super) event: u32,
-    /// The most slots that any event class has.
+    /// The largest number of slots of any event class.
     pub(super) most_event: u32,
 }
 
-/// A structure around a path: its place, and the number of its members before the path.
+/// A structure that encloses a path: its place, and the number of its members before the path.
 struct Enclosing {
     place: Vec<usize>,
     before: usize,
@@ -171,7 +171,7 @@ impl Resolver {
         found.ok_or_else(|| format!("`{}` is not an integer", reference.path.join(".")))
     }
 
-    /// Counts members that are copied.
+    /// Counts copied members.
     fn copy(&mut self, members: usize) -> Result<(), String> {
         self.copies += members;
         if self.copies > MAX_COPIES {
@@ -294,7 +294,7 @@ fn at(root: Option<&Arc<StructType>>, place: &[usize]) -> Option<Type> {
     Some(ty)
 }
 
-/// The options that the labels of a tag choose by their names.
+/// The options selected by name by the labels of a tag.
 fn choices(labels: &EnumType, options: &[Field]) -> Arc<[Choice]> {
     let mut by_name = HashMap::new();
     for (index, option) in options.iter().enumerate() {

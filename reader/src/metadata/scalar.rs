@@ -7,10 +7,10 @@ use super::types::{Base, ByteOrder, Float, Integer};
 use winnow::combinator::{alt, opt, peek};
 use winnow::prelude::*;
 
-/// The largest alignment that is accepted, in bits.
+/// Maximum alignment, in bits.
 const MAX_ALIGN: u64 = 1 << 16;
 
-/// `{ name = value; … }` behind `integer` and its like. What `take` leaves of a value is passed over.
+/// Parses `{ name = value; … }` after `integer` and similar words. The rest of a value that `take` does not consume is skipped.
 pub(super) fn attributes<'a>(
     input: &mut Input<'a>,
     mut take: impl FnMut(&mut Input<'a>, &str) -> Parsed<()>,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use winnow::combinator::{alt, opt, preceded, repeat, separated};
 use winnow::prelude::*;
 
-/// The most labels of one enumeration: they are searched one by one.
+/// Maximum number of labels of an enumeration, which are searched one by one.
 const MAX_LABELS: usize = 1 << 16;
 
 /// Words of C that may stand together as one type name.
@@ -69,7 +69,7 @@ fn type_definition(input: &mut Input<'_>) -> Parsed<()> {
     expect(input, ";")
 }
 
-/// Names behind a type, each with the lengths of arrays: `a, b[4]`.
+/// Names after a type, each with the lengths of arrays: `a, b[4]`.
 fn declarators<'a>(input: &mut Input<'a>, ty: &Type) -> Parsed<Vec<(&'a str, Type)>> {
     let declarator = |input: &mut Input<'a>| Ok((expect_name(input)?, lengths(input, ty.clone())?));
     separated(1.., declarator, mark(",")).parse_next(input)
@@ -126,7 +126,7 @@ fn find(input: &Input<'_>, name: &str) -> Parsed<Type> {
     input.state.find(name).ok_or_else(undeclared)
 }
 
-/// The optional name behind `struct`, `variant` or `enum`, as it is declared.
+/// The optional name after `struct`, `variant` or `enum`, in its declared form.
 fn tag_name(input: &mut Input<'_>, kind: &str) -> Parsed<Option<String>> {
     opt(word.map(|word| format!("{kind} {word}"))).parse_next(input)
 }
@@ -197,7 +197,7 @@ fn variant(input: &mut Input<'_>) -> Parsed<Type> {
     }
     let tag = Reference { path: path_of_tag.into(), slot: None };
     if !at(input, "{")? {
-        // A variant that was declared before, now with its tag.
+        // A previously declared variant, now with its tag.
         let Type::Variant(declared) = declared(input, name)? else {
             return Err(parse_error(input, "expected a variant"));
         };
@@ -215,7 +215,7 @@ fn variant(input: &mut Input<'_>) -> Parsed<Type> {
 fn enumeration(input: &mut Input<'_>) -> Parsed<Type> {
     let name = tag_name(input, "enum")?;
     let container = if eat(input, ":")? {
-        // An enumeration may be named as the container: the level bounds the recursion.
+        // The container may be an enumeration, by name: the level bounds the recursion.
         scoped(input, specifier)?
     } else if at(input, "{")? {
         named(input, "int")?

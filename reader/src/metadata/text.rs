@@ -6,11 +6,11 @@ use std::borrow::Cow;
 const HEADER: usize = 37;
 const MAGIC: u32 = 0x75D1_1D57;
 
-/// The reason why a trace of the next version is not read.
+/// The message for a trace of the next CTF version.
 const CTF_2: &str = "this is CTF 2, and CTF 1.8 is what is understood; convert the trace (babeltrace2 2.1 does, by the parameter `ctf-version` \
                      of its component `sink.ctf.fs`)";
 
-/// A fault in the wrapping, and its offset in the file.
+/// A fault in the packet framing, and its offset in the file.
 pub(super) struct BadPacket {
     pub(super) offset: usize,
     pub(super) reason: String,

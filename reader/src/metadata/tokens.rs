@@ -1,5 +1,5 @@
-//! The tokens of the metadata: parsers for [winnow]. Each one also consumes the blanks behind its token, so that the input always stands
-//! at a token.
+//! The tokens of the metadata: parsers for [winnow]. Each one also consumes the white space after its token, so that the input always starts
+//! with a token.
 
 use super::declarations::Declarations;
 use super::types::ByteOrder;
@@ -10,17 +10,17 @@ use winnow::prelude::*;
 use winnow::stream::{LocatingSlice, Location, Stateful};
 use winnow::token::{any, one_of, take_till, take_until, take_while};
 
-/// The remaining text, and the earlier declarations.
+/// The remaining text, and the declarations so far.
 pub(super) type Input<'a> = Stateful<LocatingSlice<&'a str>, Declarations>;
 /// The result of a parser. A final [`ParseError`] is [`ErrMode::Cut`]; otherwise another alternative may match.
 pub(super) type Parsed<T> = ModalResult<T, ParseError>;
 
-/// All of `text`, in which nothing was declared yet.
+/// Input for all of `text`, without declarations.
 pub(super) fn input(text: &str, native: ByteOrder) -> Input<'_> {
     Input { input: LocatingSlice::new(text), state: Declarations::new(native) }
 }
 
-/// Where the text is wrong, and why.
+/// The position and the reason of an error in the text.
 #[derive(Debug)]
 pub(super) struct ParseError {
     pub(super) offset: usize,
@@ -63,7 +63,7 @@ pub(super) fn parse_error_at(offset: usize, reason: impl Into<String>) -> ErrMod
     ErrMode::Cut(ParseError { offset, reason: reason.into() })
 }
 
-/// Shortens and escapes a name from the text, so that it fits a message and cannot control a terminal.
+/// Shortens and escapes a name from the text for a message, so that it cannot control a terminal.
 pub(super) fn shorten(name: &str) -> String {
     let mut short: String = name.chars().take(60).flat_map(char::escape_debug).collect();
     if name.chars().nth(60).is_some() {
@@ -93,12 +93,12 @@ pub(super) fn word<'a>(input: &mut Input<'a>) -> Parsed<&'a str> {
     terminated((first, rest).take(), blank).parse_next(input)
 }
 
-/// This keyword.
+/// Matches this keyword.
 pub(super) fn keyword<'a>(keyword: &'static str) -> impl Parser<Input<'a>, &'a str, ErrMode<ParseError>> {
     word.verify(move |found: &str| found == keyword)
 }
 
-/// Whether one of these keywords comes next.
+/// Returns true if one of these keywords comes next.
 pub(super) fn at_keyword(input: &mut Input<'_>, keywords: &[&str]) -> Parsed<bool> {
     peek(opt(word.verify(|found: &str| keywords.contains(&found)))).map(|found| found.is_some()).parse_next(input)
 }
@@ -128,7 +128,7 @@ enum Part<'a> {
     Byte(u8),
 }
 
-/// A string with C's escapes, or a character literal, which is a string to babeltrace2 too.
+/// A string with C's escapes, or a character literal, which babeltrace2 also treats as a string.
 pub(super) fn text(input: &mut Input<'_>) -> Parsed<String> {
     let offset = input.current_token_start();
     let quote = one_of(['"', '\'']).parse_next(input)?;
@@ -147,7 +147,7 @@ pub(super) fn text(input: &mut Input<'_>) -> Parsed<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What follows a backslash.
+/// The character after a backslash.
 fn escape<'a>(input: &mut Input<'a>) -> Parsed<Part<'a>> {
     let byte = |digits: &str, radix| Part::Byte((u32::from_str_radix(digits, radix).unwrap_or(0) & 0xFF) as u8);
     let octal = take_while(1..=3, '0'..='7').map(|digits| byte(digits, 8));
@@ -171,17 +171,17 @@ fn any_mark<'a>(input: &mut Input<'a>) -> Parsed<&'a str> {
     alt((":=", "...", single.take())).parse_next(input)
 }
 
-/// This punctuation.
+/// Matches this punctuation.
 pub(super) fn mark<'a>(mark: &'static str) -> impl Parser<Input<'a>, &'a str, ErrMode<ParseError>> {
     terminated(any_mark.verify(move |found: &str| found == mark), blank)
 }
 
-/// Whether this punctuation comes next. It is consumed.
+/// Returns true and consumes this punctuation if it comes next.
 pub(super) fn eat(input: &mut Input<'_>, expected: &'static str) -> Parsed<bool> {
     opt(mark(expected)).map(|found| found.is_some()).parse_next(input)
 }
 
-/// Whether this punctuation comes next. It is not consumed.
+/// Returns true if this punctuation comes next. Does not consume it.
 pub(super) fn at(input: &mut Input<'_>, expected: &'static str) -> Parsed<bool> {
     peek(opt(mark(expected))).map(|found| found.is_some()).parse_next(input)
 }
@@ -219,7 +219,7 @@ pub(super) fn signed_number(input: &mut Input<'_>) -> Parsed<i128> {
     }
 }
 
-/// Runs a parser. If it does not fit, that is a final error with this reason.
+/// Runs a parser. If it does not match, returns a final error with this reason.
 fn or_parse_error<'a, T>(
     input: &mut Input<'a>,
     mut parser: impl Parser<Input<'a>, T, ErrMode<ParseError>>,
@@ -234,7 +234,7 @@ fn or_parse_error<'a, T>(
     }
 }
 
-/// The next token as a message names it.
+/// The next token in the form used by messages.
 pub(super) fn found(input: &mut Input<'_>) -> Parsed<String> {
     Ok(match peek(token).parse_next(input)? {
         Token::Word(word) => format!("`{}`", shorten(word)),

@@ -1,11 +1,11 @@
-//! Field types as the metadata declares them.
+//! Field types as declared in the metadata.
 //!
-//! A type is a tree. Named types share subtrees, so that a subtree may occur many times. Properties of a node (alignment, depth) are computed
+//! A type is a tree. Named types share subtrees, so a subtree may occur many times. Properties of a node (alignment, depth) are computed
 //! once, when it is built.
 
 use std::sync::Arc;
 
-/// The options of the variants that the tracer writes, other than `none`.
+/// The options, other than `none`, of variants written by the tracer.
 pub const TRACER_OPTIONS: [&str; 6] = ["some", "u64", "i64", "f64", "boolean", "text"];
 
 /// Order of bytes, and of bits within a byte.
@@ -17,7 +17,7 @@ pub enum ByteOrder {
     Big,
 }
 
-/// The base in which an integer asks to be shown.
+/// The preferred base for displaying an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Base {
     /// Base 2.
@@ -39,19 +39,19 @@ pub struct Integer {
     pub bits: u8,
     /// Alignment in bits, a power of two.
     pub align: u32,
-    /// Whether the value is signed (two's complement).
+    /// True for a signed value (two's complement).
     pub signed: bool,
-    /// The base in which it asks to be shown.
+    /// The preferred base for display.
     pub base: Base,
     /// Its byte order.
     pub order: ByteOrder,
-    /// Whether it encodes a character: arrays of such integers are text.
+    /// True if it encodes a character: arrays of such integers are text.
     pub text: bool,
-    /// Whether the metadata calls its type `bool`: 0 is false, other values are true.
+    /// True if the metadata calls its type `bool`: 0 is false, other values are true.
     pub truth: bool,
-    /// Whether the metadata calls its type `duration_ns`: a span of time in nanoseconds.
+    /// True if the metadata calls its type `duration_ns`: a span of time in nanoseconds.
     pub duration: bool,
-    /// The clock whose value it carries, as an index into [`Metadata::clocks`](crate::Metadata::clocks).
+    /// The clock whose value it represents, as an index into [`Metadata::clocks`](crate::Metadata::clocks).
     pub clock: Option<u16>,
     pub(crate) slot: Option<Slot>,
 }
@@ -67,7 +67,7 @@ pub struct Float {
     pub order: ByteOrder,
 }
 
-/// Where a decoder keeps an integer that determines the length of a later sequence or the option of a later variant.
+/// Where a decoder keeps an integer that determines the length of a later sequence or selects the option of a later variant.
 ///
 /// Event slots are numbered per event class, shared slots per trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub(crate) enum Slot {
     Event(u32),
 }
 
-/// One label of an enumeration and the values it stands for.
+/// One label of an enumeration and its values.
 ///
 /// The bounds are compared as signed or unsigned numbers, like the container, and kept as their 64-bit patterns.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ pub struct EnumType {
 }
 
 impl EnumType {
-    /// All labels that stand for `value`, in the order of their declaration.
+    /// All labels for `value`, in the order of their declaration.
     pub fn labels(&self, value: i128) -> impl Iterator<Item = &str> {
         self.mappings.iter().filter(move |m| (m.first..=m.last).contains(&value)).map(|m| m.label.as_str())
     }
@@ -106,7 +106,7 @@ impl EnumType {
 /// A named member of a structure, or a named option of a variant.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// The name as the metadata spells it.
+    /// The name in the spelling of the metadata.
     pub raw_name: Arc<str>,
     /// The type.
     pub ty: Type,
@@ -124,15 +124,15 @@ impl Field {
 pub struct StructType {
     /// Its members, in order.
     pub fields: Vec<Field>,
-    /// Alignment in bits: the largest of its own and of its members'.
+    /// Alignment in bits: the largest of its own and of its members' alignments.
     pub align: u32,
     pub(crate) depth: u32,
     pub(crate) dynamic: bool,
 }
 
 impl StructType {
-    /// Whether the member with this index is the length of the sequence behind it, or chooses the option of a variant behind it whose options
-    /// are not shown. Such a member says nothing that the next one does not.
+    /// True if the member with this index is the length of the sequence after it, or the tag of a variant after it whose options
+    /// are not shown. Such a member is redundant with the next one.
     pub fn is_length(&self, index: usize) -> bool {
         let reference = match self.fields.get(index + 1).map(|next| &next.ty) {
             Some(Type::Array(array)) => match &array.length {
@@ -158,7 +158,7 @@ pub enum Length {
 /// The path to an earlier integer, and its slot.
 #[derive(Clone, Debug)]
 pub struct Reference {
-    /// The path as the metadata spells it, one name per component.
+    /// The path in the spelling of the metadata, one name per component.
     pub path: Arc<[String]>,
     pub(crate) slot: Option<Slot>,
 }
@@ -174,12 +174,12 @@ pub struct ArrayType {
     pub(crate) dynamic: bool,
 }
 
-/// A variant: one of several options, chosen by the label of an earlier enumeration.
+/// A variant: one of several options, selected by the label of an earlier enumeration.
 #[derive(Clone, Debug)]
 pub struct VariantType {
-    /// The enumeration that chooses; empty only while a variant is declared apart from its tag.
+    /// The enumeration that selects the option; empty only while a variant is declared separately from its tag.
     pub tag: Reference,
-    /// The values of the tag that choose each option; empty before the path is resolved.
+    /// The values of the tag that select each option; empty before the path is resolved.
     pub(crate) choices: Arc<[Choice]>,
     /// The options.
     pub options: Vec<Field>,
@@ -187,13 +187,13 @@ pub struct VariantType {
 }
 
 impl VariantType {
-    /// Whether it is what the tracer writes for a value that may be absent, or of any type: of use is only the value in it.
+    /// True if the tracer wrote it for an optional value, or for a value of any type: only the value in it is relevant.
     pub(crate) fn is_of_tracer(&self) -> bool {
         self.options.iter().all(|option| option.name() == "none" || TRACER_OPTIONS.contains(&option.name()))
     }
 }
 
-/// Values of a tag, and the index of the option that they choose.
+/// Values of a tag, and the index of the option they select.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
     pub(crate) first: i128,
@@ -230,7 +230,7 @@ impl Type {
             Self::String => 8,
             Self::Struct(ty) => ty.align,
             Self::Array(ty) => ty.element.align(),
-            // The chosen option has its own alignment.
+            // The selected option has its own alignment.
             Self::Variant(_) => 1,
         }
     }
@@ -244,7 +244,7 @@ impl Type {
         }
     }
 
-    /// Whether it contains a sequence or a variant, whose path has to be resolved.
+    /// True if it contains a sequence or a variant, whose path has to be resolved.
     pub(crate) fn is_dynamic(&self) -> bool {
         match self {
             Self::Struct(ty) => ty.dynamic,
@@ -254,7 +254,7 @@ impl Type {
         }
     }
 
-    /// Whether it is a span of time in nanoseconds, which may be absent.
+    /// True for an optional or plain span of time in nanoseconds.
     pub fn is_duration(&self) -> bool {
         match self {
             Self::Integer(integer) => integer.duration,
@@ -266,7 +266,7 @@ impl Type {
         }
     }
 
-    /// The integer, if it is a byte that is neither a character nor a time nor a truth: arrays of these are kept as bytes.
+    /// The integer, if it is a byte that is neither a character nor a time nor a boolean: arrays of these are kept as bytes.
     pub fn is_plain_byte(&self) -> Option<Integer> {
         match self {
             Self::Integer(i) if i.bits == 8 && i.align == 8 && !i.signed && !i.truth && i.clock.is_none() => Some(*i),
@@ -274,7 +274,7 @@ impl Type {
         }
     }
 
-    /// Whether it is a whole byte that encodes a character.
+    /// True for a whole byte that encodes a character.
     pub fn is_character(&self) -> bool {
         matches!(self, Self::Integer(i) if i.text && i.bits == 8 && i.align % 8 == 0)
     }
