@@ -1,4 +1,4 @@
-//! `tracectl bandwidth`: the cap on what all senders of a run directory send.
+//! `tracectl bandwidth`: the bandwidth cap of a run directory, shared by all senders.
 
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::session::controller;
@@ -9,7 +9,7 @@ use std::io::Write;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The time over which the use is measured.
+/// The interval over which the current rate is measured.
 const MEASURED: Duration = Duration::from_secs(1);
 
 /// Shows or sets how much all processes may stream

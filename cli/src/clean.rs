@@ -43,7 +43,7 @@ pub(crate) struct Clean {
 impl Clean {
     pub(crate) fn run(&self) -> VerbResult {
         let controller = controller(self.pid)?;
-        // Also removes what killed commands and processes have left of their own.
+        // Also removes what killed commands and processes left behind.
         controller.processes()?;
         controller.sessions()?;
         let (due, mut kept): (Vec<_>, Vec<_>) =

@@ -218,7 +218,7 @@ impl Collect {
         Ok(outcome)
     }
 
-    /// The key that is asked for.
+    /// The source of the key that senders and viewers must have.
     fn key(&self) -> Key {
         let is_local =
             [self.control, self.data, self.live].iter().all(|address| address.ip().to_canonical().is_loopback());
@@ -229,7 +229,7 @@ impl Collect {
         }
     }
 
-    /// The broker to which is published.
+    /// The broker to which packets are published.
     #[cfg(feature = "nats")]
     fn publishes_to(&self, broker: &str) -> Result<Broker, Failure> {
         let broker: Broker = broker.parse().map_err(Failure::Refused)?;
@@ -244,7 +244,7 @@ impl Collect {
     }
 }
 
-/// Networks, separated by commas.
+/// Networks, parsed from a comma-separated list.
 #[derive(Clone, Debug)]
 struct Networks(Vec<IpNet>);
 
@@ -260,7 +260,7 @@ fn networks(text: &str) -> Result<Networks, String> {
     text.split(',').map(network).collect::<Result<_, _>>().map(Networks)
 }
 
-/// The rest of the status line.
+/// The part of the status line that follows the number of packets.
 pub(crate) fn status(report: &Report) -> String {
     let Report { sessions, streams, viewers, .. } = report;
     let [stored, memory] = [report.counts.stored_bytes, report.memory].map(units::bytes);

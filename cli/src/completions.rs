@@ -1,4 +1,4 @@
-//! `tracectl completions`: shell completions. The shell asks this program for candidates, which are those that exist at that moment.
+//! `tracectl completions`: shell completions. The shell runs this program to get the current candidates.
 
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::{help, output};
@@ -7,7 +7,7 @@ use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
 use std::io::Write;
 
-/// By this variable the shell asks for candidates.
+/// The environment variable with which the shell requests candidates.
 const VARIABLE: &str = "TRACECTL_COMPLETE";
 
 /// Writes completions for a shell
@@ -37,7 +37,7 @@ impl Completions {
     }
 }
 
-/// Answers a shell that asks for candidates, and ends the program then.
+/// Answers a shell that requests candidates, and then ends the program.
 pub(crate) fn answer() {
     CompleteEnv::with_factory(help::command).var(VARIABLE).complete();
 }

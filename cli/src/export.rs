@@ -97,7 +97,7 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    /// Where the output goes.
+    /// The output path.
     fn path(&self) -> Option<&Path> {
         let Self { perfetto, chrome, csv, folded, flame, otlp, otlp_protobuf, .. } = self;
         [perfetto, chrome, csv, folded, flame, otlp, otlp_protobuf].into_iter().flatten().map(PathBuf::as_path).next()
@@ -145,7 +145,7 @@ impl Export {
         Ok(outcome.max(report_unfinished(&trace)))
     }
 
-    /// Another program writes the store.
+    /// Runs another program, which writes the store.
     fn run_parquet(&self, store: &Path) -> VerbResult {
         if output_file::is_standard(store) {
             return Err(Failure::Usage(
@@ -235,7 +235,7 @@ impl Export {
     }
 }
 
-/// How many spans there are, if any.
+/// The number of spans as text, if there are any.
 fn spans(summary: &Summary) -> String {
     let Summary { spans_closed, spans_open, spans_without_begin, .. } = summary;
     let spans = spans_closed + spans_open + spans_without_begin + summary.spans_forgotten;
@@ -246,7 +246,7 @@ fn spans(summary: &Summary) -> String {
     all.map(|part| format!(", {part}")).collect::<Vec<_>>().concat()
 }
 
-/// What was exported, and the number of packets without a checksum.
+/// A summary of the export, and the number of packets without a checksum.
 struct Exported {
     summary: Summary,
     unchecked: u64,

@@ -1,7 +1,7 @@
 //! The texts of `--help` that depend on the width of the terminal and on the verb.
 //!
-//! Behind its options, the help of a verb has examples and [`EXIT_CODES`], which stands for the codes that
-//! this verb has. `clap` would wrap these lines without regard to their columns, so they are wrapped here.
+//! After its options, the help of a verb has examples and [`EXIT_CODES`], which stands for the codes of this verb.
+//! `clap` would wrap these lines without regard to their columns, so they are wrapped here.
 
 use crate::Arguments;
 use crate::candidates::with_candidates;
@@ -11,10 +11,10 @@ use crate::verb_groups::grouped;
 use clap::{Arg, Command, CommandFactory};
 use std::io::Write;
 
-/// The width of the help that is not for a terminal, and the largest one; that of `clap`.
+/// Width of the help if it is not written to a terminal, and its maximum width otherwise; the same as `clap`'s.
 const WIDTH: usize = 100;
 
-/// Verbs that control no processes, and so take no `--user`.
+/// Verbs that control no processes and therefore have no `--user`.
 const WITHOUT_USER: [&str; 15] = [
     "install-core-handler",
     "view",
@@ -39,10 +39,11 @@ pub(crate) fn command() -> Command {
     command_for(terminal.unwrap_or(WIDTH).min(WIDTH))
 }
 
-/// Writes what ends the program in place of a verb: its help or its version, which are data, or what is wrong with the command line.
+/// Ends the program in place of a verb: writes the help or the version to the standard output, or the error in the command line to the standard
+/// error.
 pub(crate) fn show(error: &clap::Error) -> VerbResult {
     if error.use_stderr() {
-        // Where the standard error cannot be written, the exit code is all that tells.
+        // If the standard error cannot be written, only the exit code reports the error.
         drop(error.print());
         return Ok(Outcome::Usage);
     }
@@ -52,7 +53,7 @@ pub(crate) fn show(error: &clap::Error) -> VerbResult {
     Ok(Outcome::Success)
 }
 
-/// The command line as manual pages describe it: the verbs alone.
+/// The command line as manual pages describe it: verbs without global options.
 pub(crate) fn manual() -> Command {
     let without_help = |command: Command| command.disable_help_subcommand(true);
     adapted(without_help(Arguments::command()).mut_subcommands(without_help), WIDTH)
@@ -63,7 +64,7 @@ fn command_for(width: usize) -> Command {
 }
 
 fn adapted(mut command: Command, width: usize) -> Command {
-    // Has the verbs take over the global options.
+    // Propagates the global options to the verbs.
     command.build();
     let command = command.mut_subcommands(|command| {
         let verb = command.get_name().to_owned();
@@ -115,7 +116,7 @@ fn finish(command: Command, width: usize, codes: &[Outcome]) -> Command {
     }
 }
 
-/// The line in as many lines as it needs, which are indented by three more blanks. A comment, behind three blanks, stays together.
+/// Wraps a line; continuation lines are indented by three more spaces. A comment (after three spaces) is not split.
 fn wrapped(line: &str, width: usize) -> String {
     let indent = line.len() - line.trim_start().len();
     let comment = line[indent..].split_once("   ").filter(|_| line.chars().count() > width);
@@ -132,7 +133,7 @@ fn wrapped(line: &str, width: usize) -> String {
             wrapped.extend(std::iter::repeat_n(' ', indent + 3));
             (column, is_new) = (indent + 3, true);
         }
-        // Further blanks do not continue on the next line.
+        // Additional spaces are dropped at a line break.
         if !is_new || length > 0 {
             wrapped.push_str(word);
             (column, is_new) = (column + word.chars().count(), false);
@@ -146,7 +147,7 @@ fn wrapped(line: &str, width: usize) -> String {
 mod tests {
     use super::*;
 
-    /// All commands, with the words that lead to them.
+    /// Collects all commands with their full paths.
     fn all(command: &Command, path: &str, found: &mut Vec<(String, Command)>) {
         for below in command.get_subcommands().filter(|below| below.get_name() != "help" && !below.is_hide_set()) {
             let path = format!("{path} {}", below.get_name());
@@ -179,8 +180,8 @@ mod tests {
         }
     }
 
-    /// Verbs whose output is for a program in any case (a shell, `man`, the kernel), or an interface of the terminal; verbs
-    /// that have verbs of their own.
+    /// Verbs whose output is made for a program in any case (a shell, `man`, the kernel), that draw on the terminal, or that have
+    /// subcommands.
     const WITHOUT_JSON: [&str; 7] = [
         "tracectl completions",
         "tracectl man",
@@ -201,7 +202,7 @@ mod tests {
                 .filter(|arg| !arg.is_positional() && !arg.is_hide_set() && arg.get_help_heading().is_none());
             let plain: Vec<_> = plain.map(|arg| arg.get_id().as_str()).collect();
             assert!(plain.len() <= 12, "{path}: {plain:?}");
-            // The heading of a group ends with it.
+            // The last verb of a group ends the group's heading.
             if ["create", "enable", "disable", "record", "export", "report"].iter().any(|verb| path.ends_with(verb)) {
                 assert!(plain.contains(&"json"), "{path}: {plain:?}");
             }
@@ -218,7 +219,7 @@ mod tests {
         }
     }
 
-    /// The words of the first command of a line, as a shell has them. A comment is behind three blanks.
+    /// The words of the first command on a line, split as by a shell. A comment follows three spaces.
     fn words(line: &str) -> Vec<String> {
         let (mut words, mut quote, mut blanks) = (vec![String::new()], None, 0);
         for c in line.trim_start().chars() {

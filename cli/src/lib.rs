@@ -1,6 +1,6 @@
 //! The command line of tracepoint: controls and records running processes, and reads, verifies and converts traces.
 //!
-//! Each verb has a file. A verb writes its data to the standard output and its messages to the standard error, and returns how it ended.
+//! Each verb has a file. A verb writes its data to the standard output and its messages to the standard error, and returns its outcome.
 
 #![forbid(unsafe_code)]
 
@@ -54,7 +54,7 @@ use std::process::ExitCode;
 use tracepoint_control::Rights;
 use verbs::verbs;
 
-/// Above the options that are not those of one verb.
+/// The heading of options that all verbs share.
 const GLOBAL: &str = "Global options";
 
 /// Records running processes, and reads, verifies and converts their traces
@@ -133,13 +133,13 @@ verbs! {
 
 /// The program `tracectl`.
 pub fn main() -> ExitCode {
-    // The threads of this program are its own.
+    // This program may change the scheduling of its own threads.
     tracepoint_control::inherit_scheduling();
     completions::answer();
     failure::exit_code(run(std::env::args_os()))
 }
 
-/// Does what a command line asks for, and returns the exit code: for programs that try many of them.
+/// Executes a command line and returns its exit code; for programs that try many of them.
 #[doc(hidden)]
 pub fn exit_code_of(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     failure::outcome(run(arguments)).code()

@@ -96,7 +96,7 @@ impl List {
 
 fn write(out: &mut impl Write, process: &Application, is_verbose: bool) -> io::Result<()> {
     let info = process.info();
-    // A process that has ended in the meantime has neither.
+    // Both are empty if the process has ended in the meantime.
     let (status, tracepoints) = (process.status().unwrap_or_default(), process.tracepoints().unwrap_or_default());
     writeln!(out, "{HEADING}{} {}{HEADING:#}  {}", info.pid, in_line(&info.name), in_line(&info.executable))?;
     if is_verbose {
@@ -131,7 +131,7 @@ fn write(out: &mut impl Write, process: &Application, is_verbose: bool) -> io::R
     Ok(())
 }
 
-/// Where a tracepoint is declared, and all of its documentation.
+/// Writes the source location of a tracepoint and its full documentation.
 fn write_details(
     out: &mut impl Write,
     TracepointInfo { name, declared, doc, fields, .. }: &TracepointInfo,

@@ -1,6 +1,6 @@
-//! `tracectl query`: runs `tracectl-query`, a program of its own, because what it is built from is large.
+//! `tracectl query`: runs `tracectl-query`, a separate program because of its large dependencies.
 //!
-//! It is found as cargo finds its subcommands: beside this program, or in `PATH`.
+//! It is looked up as cargo looks up subcommands: next to this program, then in `PATH`.
 
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use clap::Args;
@@ -39,7 +39,7 @@ impl Query {
     }
 }
 
-/// Runs the program, and ends as it does.
+/// Runs the program, and ends with its status.
 pub(crate) fn run(arguments: &[OsString]) -> VerbResult {
     let beside = env::current_exe().ok().map(|own| own.with_file_name(PROGRAM)).filter(|path| path.is_file());
     let program = beside.unwrap_or_else(|| PathBuf::from(PROGRAM));

@@ -24,7 +24,7 @@ use tracepoint_reader::udp::{BatchDecoder, Connection, Counts, Ending, EventBatc
 use tracepoint_wire::udp::client::{DEFAULT_MTU, LARGEST, LEAST_MTU};
 use tracepoint_wire::udp::{SERVER_PORT, SERVER_PORT_VARIABLE};
 
-/// How long one step waits for datagrams before signals and the status line are handled.
+/// Maximum wait for datagrams in one step; signals and the status line are handled between steps.
 const STEP: Duration = Duration::from_millis(100);
 
 /// Receives events from a UDP trace server
@@ -88,13 +88,13 @@ fn events_limit(text: &str) -> Result<NonZeroU64, String> {
 
 /// The output of a session.
 trait Output {
-    /// Writes a report. `false`: it could not be decoded, and that was reported.
+    /// Writes a report. `false` if it could not be decoded, which has been reported.
     fn write(&mut self, report: Report) -> Result<bool, Failure>;
 
-    /// Makes everything that was written visible.
+    /// Flushes everything written so far.
     fn flush(&mut self) -> Result<(), Failure>;
 
-    /// Completes the output after the session. `false`: something that arrived is missing in it, and that was reported.
+    /// Completes the output after the session. `false` if something that arrived is missing in it, which has been reported.
     fn finish(self: Box<Self>, ending: Ending, counts: &Counts) -> Result<bool, Failure>;
 }
 
@@ -126,7 +126,7 @@ impl Read {
             connection.step(STEP).map_err(unreachable)?;
             let written = write_all(&mut connection, output.as_mut());
             if written.is_err() {
-                // The rest cannot be written: tell the server to stop.
+                // The rest cannot be written: ask the server to stop.
                 connection.client().stop();
                 connection.step(Duration::ZERO).map_err(unreachable)?;
             }
@@ -175,7 +175,7 @@ impl Read {
     }
 }
 
-/// Writes the reports that have arrived; whether they could be decoded.
+/// Writes the reports that have arrived; returns true if all could be decoded.
 fn write_all(connection: &mut Connection, output: &mut dyn Output) -> Result<bool, Failure> {
     let mut decoded = true;
     let mut any = false;
@@ -189,7 +189,7 @@ fn write_all(connection: &mut Connection, output: &mut dyn Output) -> Result<boo
     Ok(decoded)
 }
 
-/// Calls `write` for each event of a batch until it fails. Whether all of them could be decoded.
+/// Calls `write` for each event of a batch until it fails. Returns true if all of them could be decoded.
 fn each_event(
     decoder: &mut BatchDecoder,
     batch: &EventBatch,

@@ -100,7 +100,7 @@ impl Recover {
         Ok(Outcome::Incomplete)
     }
 
-    /// The directory; that of a session if the name of one was given. A directory of that name is meant first.
+    /// The directory, or the session directory if the name of a session was given. An existing directory of that name takes precedence.
     fn directory(&self) -> PathBuf {
         let name = self.directory.to_str().filter(|name| !name.contains('/') && !self.directory.exists());
         let controller = name.and_then(|_| Controller::find().ok());

@@ -7,8 +7,8 @@
 //!   account, verify ───────┘
 //! ```
 //!
-//! The page asks for nothing over a network, and a policy in it forbids that. Everything that a traced program wrote is text for the page's
-//! script, which makes no markup of it.
+//! The page makes no network requests; a content security policy in it forbids them. Text from a traced program is data for the page's script, which
+//! never turns it into markup.
 
 mod account;
 mod data;
@@ -82,7 +82,7 @@ impl Report {
         data.paths = self.paths.iter().map(|path| path.display().to_string()).collect();
         data.selection = self.selected();
         data.account = account::accounts(&self.paths, &trace)?;
-        // In a script, nothing but `<` can end it.
+        // In a script, only `<` can start the end tag.
         let json = tracepoint_reader::json::to_string(&data).map_err(std::io::Error::from)?.replace('<', "\\u003c");
         let page = page(&json);
         output_file::write(&self.output, page.as_bytes())?;

@@ -16,7 +16,7 @@ use tracepoint_sinks::udp::{
     DEFAULT_LEGACY_PACE, DEFAULT_LIMIT, LegacyContent, Replay, UdpOptions, UdpServer, UdpStats, port_from_environment,
 };
 
-/// How often the end is looked for.
+/// Interval at which the end of the server is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The time for which the server sends remaining events to its client after Ctrl-C.
 const GRACE_PERIOD: Duration = Duration::from_secs(1);
@@ -107,7 +107,7 @@ impl Serve {
                 thread::sleep(POLL_INTERVAL);
             }
             if !feed.is_finished() {
-                // The rest of the trace is counted as lost before the client learns what was lost.
+                // The rest of the trace is counted as lost before the client gets the final counts.
                 server.stop_taking();
             }
             let events_left = || self.events_from.is_some() && !server.has_read_events();
@@ -137,7 +137,7 @@ impl Serve {
         })
     }
 
-    /// Whether the events come from a file, which has an end.
+    /// True if the events come from a file, which has an end.
     fn reads_file(&self) -> bool {
         self.events_from.as_deref().is_some_and(Path::is_file)
     }
@@ -220,7 +220,7 @@ impl Serve {
     }
 }
 
-/// Waits until the server has ended; after Ctrl-C for a client in session only, for the grace period, and until the second Ctrl-C.
+/// Waits until the server has ended. After Ctrl-C it waits only for a client in session, for the grace period, and until a second Ctrl-C.
 fn wait(server: &UdpServer, interrupt: &Interrupt, interrupted: bool) {
     let mut since = interrupted.then(Instant::now);
     while !server.has_ended() {

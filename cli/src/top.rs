@@ -1,4 +1,4 @@
-//! `tracectl top`: which events happen most, live or in a recorded trace, on a terminal.
+//! `tracectl top`: the most frequent events, live or in a recorded trace, on a terminal.
 //!
 //! ```text
 //!   keys ──▶ Model (what is shown; pure) ──▶ view ──▶ terminal
@@ -6,8 +6,8 @@
 //!              └──── Source ◀───────┘   a trace that was recorded, or the processes that run now
 //! ```
 //!
-//! The model and the view know no terminal and no source. [`terminal`] moves keys and refreshes between them, and leaves the terminal as it was
-//! at the end, after a signal and after a panic.
+//! The model and the view do not depend on the terminal or the source. [`terminal`] passes keys and refreshes between them, and restores the terminal
+//! at the end, on a signal and on a panic.
 
 mod live;
 mod model;

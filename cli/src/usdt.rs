@@ -1,4 +1,4 @@
-//! `tracectl usdt`: the events of programs as bpftrace, perf, gdb and SystemTap see them.
+//! `tracectl usdt`: the events of programs as seen by bpftrace, perf, gdb and SystemTap.
 
 mod list;
 mod notes;

@@ -144,7 +144,7 @@ impl View {
         }
     }
 
-    /// Prints the selected events. `several_hosts`: the name of the host stands on each line.
+    /// A printer for the selected events. With `several_hosts`, each line starts with the name of the host.
     fn printer(&self, context: &Context, several_hosts: bool) -> Result<Printer, Failure> {
         let filter = self.selection.filter()?;
         let selection = Selection { filter, times: self.times.resolve(context)?, head: self.head };
@@ -168,7 +168,7 @@ impl View {
         Ok(Printer::new((!self.json).then_some(options), selection))
     }
 
-    /// Whether times are in UTC, those of the command line too.
+    /// True if times are in UTC, including those of the command line.
     fn is_utc(&self) -> bool {
         self.utc || self.time == Time::Utc
     }

@@ -11,8 +11,7 @@
 //! `"NaN"`, `"-NaN"`, `"Infinity"` and `"-Infinity"`. Text is a string; text that is not UTF-8 is `{"$bytes":"68ff"}`, its bytes in
 //! base 16 (names of fields contain no `$`). Characters that control a terminal are escaped. Arrays, including arrays of bytes, are arrays.
 //! Structures are objects without the lengths of sequences and the tags of `Option`s. An enumeration is `{"value":1,"labels":["Run"]}`, and a variant
-//! is an object with
-//! only its selected option; an `Option` of a traced program is its value or `null`.
+//! is an object with only its selected option; an `Option` of a traced program is its value or `null`.
 
 pub(crate) mod text;
 mod writer;

@@ -1,4 +1,4 @@
-//! `tracectl install-core-handler`: has the kernel start `tracectl notify` for processes that dump core.
+//! `tracectl install-core-handler`: makes the kernel start `tracectl notify` for processes that dump core.
 
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::output;

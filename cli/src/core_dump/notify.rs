@@ -88,7 +88,7 @@ fn act(core: &CoreArguments) -> VerbResult {
     }
 }
 
-/// Whether the standard error leads nowhere: the standard library opens `/dev/null` where the kernel left it closed.
+/// True if the standard error is discarded. Where the kernel left it closed, the standard library opens `/dev/null` in its place.
 fn is_null_stderr() -> bool {
     let device =
         |path: &str| fs::metadata(path).ok().filter(|file| file.file_type().is_char_device()).map(|file| file.rdev());

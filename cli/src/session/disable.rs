@@ -116,7 +116,7 @@ impl Disable {
         }
     }
 
-    /// Removes everything that is named; the error says what does not exist.
+    /// Removes everything that is named; the error lists what does not exist.
     fn change(&self, spec: &mut SessionSpec, rules: &[Rule], sinks: &[SinkSpec]) -> Result<(), String> {
         let no = |what: &str, known: Vec<String>| {
             let known = if known.is_empty() {
@@ -146,7 +146,7 @@ impl Disable {
     }
 }
 
-/// An output as it is named on the command line.
+/// The output in the form of its command-line option.
 fn name(sink: &SinkSpec) -> String {
     let path = sink.path.display();
     match sink.kind.as_str() {

@@ -47,7 +47,7 @@ impl Load {
     }
 }
 
-/// Reads the whole file, but not more than a session may have: `/dev/zero` has no end.
+/// Reads the file up to the maximum size of a description: `/dev/zero` has no end.
 fn read(from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(SessionSpec::MAX_SIZE + 1).read_to_end(&mut bytes)?;

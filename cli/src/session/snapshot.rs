@@ -58,7 +58,7 @@ impl Snapshot {
     }
 }
 
-/// Whether the rules of a session compute statistics, and record nothing.
+/// True if the rules of a session only compute statistics and record nothing.
 fn computes_only(spec: &SessionSpec) -> bool {
     let mut rules = spec.rules().flatten().filter(|rule| !rule.excludes()).peekable();
     let computes = |text: &String| matches!(text.parse(), Ok(RuleStatistic::Compute(_)));

@@ -136,7 +136,7 @@ fn refresh(controller: &Controller, name: &str, timeout: Duration) -> Result<Vec
     }
 }
 
-/// A row for each process, and if it has several channels, one for each channel.
+/// Writes a row for each process, or for each channel of a process with several.
 fn write_counters(out: &mut impl Write, acks: &[Ack], generation: u64) -> io::Result<()> {
     let mut table = Table::new("  ");
     if !acks.is_empty() {
@@ -148,7 +148,7 @@ fn write_counters(out: &mut impl Write, acks: &[Ack], generation: u64) -> io::Re
         [counters.kept(), counters.filtered, counters.suppressed, counters.total_lost()].map(number)
     };
     for ack in acks {
-        // Its last answer may be old, and none of its numbers is that of now.
+        // The last answer of a dead process may be old: none of its numbers is current.
         let is_known = ack.state != AckState::Dead;
         let known = |cell| if is_known { cell } else { number("-") };
         let process =
@@ -176,7 +176,7 @@ fn state(ack: &Ack, generation: u64) -> &'static str {
     }
 }
 
-/// Everything that a process acknowledges besides its counters.
+/// Everything that a process acknowledges, except its counters.
 fn details(ack: &Ack, generation: u64, memory: u64) -> Vec<String> {
     let mut lines = Vec::new();
     if ack.state == AckState::Dead {
@@ -225,7 +225,7 @@ fn details(ack: &Ack, generation: u64, memory: u64) -> Vec<String> {
     lines
 }
 
-/// What a sink that streams has done: rate, lag, losses.
+/// The state of a streaming sink: rate, lag, losses.
 fn stream(stream: &StreamStatus) -> String {
     let StreamStatus { to, peer, trouble, packets, bytes, bytes_per_second, waiting, lag_ms, clock_ns, lost, .. } =
         stream;

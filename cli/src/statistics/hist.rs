@@ -1,4 +1,4 @@
-//! `tracectl hist`: how the values of a field, or the times between two events, are distributed.
+//! `tracectl hist`: distributions of field values, or of the times between two events.
 
 use super::heat_map::{HeatMap, Slice, Slices};
 use super::live::heat_map::{LiveMap, MapOutput};
@@ -100,7 +100,7 @@ impl Hist {
                 "a heat map shows one distribution: leave out `by`, or select a group by `--filter`".to_owned(),
             ));
         }
-        // A latency names its events itself.
+        // A latency names its own events.
         let is_latency = spec.as_ref().is_some_and(StatisticSpec::is_latency);
         if let Some(target) = self.live.programs.target(&paths, &self.selection, is_latency)? {
             return self.run_live(target, spec);
@@ -115,7 +115,7 @@ impl Hist {
             return Err(Failure::Usage(text));
         }
         let (snapshots, map, seen) = if self.heat_map {
-            // One thread at a time: the slices are cut as the events come.
+            // One thread only: slices are cut in the order of events.
             let slices = |_| {
                 let range = trace.range().unwrap_or_default();
                 let parts = statistics.iter().flat_map(|statistic| statistic.for_threads(1));
@@ -142,13 +142,13 @@ impl Hist {
         Ok(seen.report())
     }
 
-    /// The statistic, by the groups of the options.
+    /// The statistic, grouped as the options say.
     fn grouped(&self, spec: StatisticSpec) -> StatisticSpec {
         let spec = spec.max_groups(self.groups);
         if self.by.is_empty() { spec } else { spec.by(self.by.iter().cloned()) }
     }
 
-    /// Shows what running programs compute.
+    /// Shows statistics computed by running programs.
     fn run_live(&self, target: Target, spec: Option<StatisticSpec>) -> VerbResult {
         if self.times.is_given() {
             let text = "`--since` and `--until` are for recorded traces: leave the option out";
@@ -177,7 +177,7 @@ impl Hist {
         self.live.run(target, &spec, &mut HistView::new(form, is_named, only))
     }
 
-    /// The most columns of a heat map.
+    /// Maximum number of columns of a heat map.
     fn columns(&self) -> usize {
         match terminal_size::terminal_size() {
             _ if self.output.is_some() => picture::COLUMNS,
@@ -205,7 +205,7 @@ impl Hist {
     }
 }
 
-/// Writes a picture of running programs, again each time.
+/// Writes a picture of running programs, and rewrites it at each interval.
 struct LivePicture<'a> {
     file: &'a Path,
     only: Option<Measure>,
@@ -219,7 +219,7 @@ impl View for LivePicture<'_> {
     }
 }
 
-/// What `--json` writes.
+/// The object that `--json` writes.
 #[derive(Serialize)]
 struct Object<'a> {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! `tracectl stat`: how many events there are.
+//! `tracectl stat`: counts events.
 
 use super::groups::Cells;
 use super::listen;
@@ -85,16 +85,16 @@ pub(crate) struct Stat {
     live: LiveArguments,
 }
 
-/// How many events there are by name or by fields, the most frequent first.
+/// Event counts by name or by fields, the most frequent first.
 struct Counted {
     rows: Rows<u64>,
     seen: Seen,
 }
 
-/// A line: what was counted, and how often.
+/// A line: a kind or group of events, and its count.
 struct Line {
     name: String,
-    /// The values of the fields that group; none of the events that have no group of their own.
+    /// The values of the grouping fields; none for events without a group.
     keys: Vec<GroupKey>,
     count: u64,
 }
@@ -113,9 +113,9 @@ fn lines(rows: &Rows<u64>) -> Vec<Line> {
 #[derive(Default)]
 struct Counts {
     kinds: Vec<(Arc<EventClass>, u64)>,
-    /// Where a kind is, by its address.
+    /// The index of a kind, by its address.
     places: HashMap<usize, usize>,
-    /// That of the last event.
+    /// The index of the last event's kind.
     last: usize,
 }
 

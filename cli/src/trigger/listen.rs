@@ -1,4 +1,4 @@
-//! `tracectl listen`: owns the notification socket, and fires what it receives.
+//! `tracectl listen`: owns the notification socket, and fires triggers for the notifications it receives.
 
 use super::fired;
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
@@ -39,7 +39,7 @@ pub(crate) struct Listen {
 impl Listen {
     pub(crate) fn run(&self) -> VerbResult {
         let mut interrupt = WaitingInterrupt::without_children()?;
-        // It has a descriptor for each traced process.
+        // The listener holds a descriptor for each traced process.
         Recorder::raise_file_limit();
         let run_dir = controller(self.pid)?.path().to_owned();
         let mut listener = Listener::bind(RunDir::at(&run_dir).map_err(tracepoint_control::ControlError::from)?)?;
@@ -56,10 +56,10 @@ impl Listen {
                 messages += 1;
                 line.set(message::counted(messages, "message"));
                 let written = if self.json { output::json(&as_json(&report)) } else { write(&report) };
-                // It goes on if nobody reads that: the triggers are fired all the same.
+                // A failed write is ignored: triggers fire even if nobody reads the output.
                 drop(written);
             })?;
-            // Takes the byte of the signal.
+            // Consumes the byte of the signal.
             interrupt.wait(Duration::ZERO);
         }
         Ok(Outcome::Success)

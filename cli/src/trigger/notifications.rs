@@ -1,4 +1,4 @@
-//! `tracectl notifications`: what the action `notify` of triggers sends.
+//! `tracectl notifications`: shows the notifications sent by the trigger action `notify`.
 
 use super::outcome;
 use crate::failure::{EXIT_CODES, Failure, VerbResult};

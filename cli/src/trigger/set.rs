@@ -154,7 +154,7 @@ impl Trigger {
         if event.is_some()
             && let Err(failure) = self.require_fit(&session, &id)
         {
-            // That of an equal trigger stays as it was.
+            // An existing equal trigger is left unchanged.
             if session.triggers()?.len() > before {
                 trigger_remove(&session, &id)?;
             }
@@ -173,7 +173,7 @@ impl Trigger {
         Ok(Outcome::Success)
     }
 
-    /// Fails if the processes say that the filter of an event trigger fits none of their events.
+    /// Fails if the processes report that the filter of an event trigger fits none of their events.
     fn require_fit(&self, session: &NamedSession<'_>, id: &str) -> Result<(), Failure> {
         let generation = session.spec()?.generation;
         let waited = session.wait(generation, self.answer.timeout)?;
@@ -199,7 +199,7 @@ impl Trigger {
         Err(Failure::Refused(format!("{text}\n{mend}")))
     }
 
-    /// The condition, and the words behind it.
+    /// The condition, and the words after it.
     fn when(&self) -> Result<(When, &[String]), Failure> {
         let kind = self.when.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
         let takes_value =
@@ -218,7 +218,7 @@ impl Trigger {
         Ok((when, actions))
     }
 
-    /// The actions that the words name, at least one.
+    /// The actions named by the words; at least one.
     fn actions(&self, mut words: &[String], session: &str) -> Result<Vec<Do>, Failure> {
         let mut actions = Vec::new();
         while let [word, rest @ ..] = words {
@@ -253,8 +253,8 @@ impl Trigger {
     }
 }
 
-/// Fails if there are processes that the session is for, and none of their events matches the rule of a trigger; or if the rule names a program of
-/// which there is no process.
+/// Fails if the session applies to running processes but none of their events matches the rule of a trigger, or if the rule names a program that
+/// has no process.
 fn require_event(controller: &Controller, session: &NamedSession<'_>, rule: &Rule) -> Result<(), Failure> {
     let mut spec = SessionSpec::new();
     spec.tag = session.spec()?.tag;
@@ -267,8 +267,8 @@ fn require_event(controller: &Controller, session: &NamedSession<'_>, rule: &Rul
     }
 }
 
-/// The absolute path of a program. It is resolved when the trigger is set, because the process that runs it later can have another `PATH` and working
-/// directory.
+/// The absolute path of a program. It is resolved when the trigger is set, because the process that runs it later can have another `PATH` and
+/// working directory.
 fn find_program(name: &str) -> Result<String, Failure> {
     let found = if name.contains('/') {
         Some(std::path::absolute(name)?)
@@ -283,7 +283,7 @@ fn find_program(name: &str) -> Result<String, Failure> {
         .map_err(|path| Failure::Refused(format!("the path of the program is not UTF-8: {}", path.to_string_lossy())))
 }
 
-/// The default place for the snapshots of a session. It is decided now: a helper that the kernel starts has no environment.
+/// The default directory for the snapshots of a session. It is determined now, because a helper started by the kernel has no environment.
 fn default_output(session: &str) -> Result<PathBuf, Failure> {
     let mend = "name a place with `--output DIR`";
     let state = state_dir(mend)?;

@@ -1,4 +1,4 @@
-//! `tracectl triggers`: shows the triggers of sessions, and what they have done.
+//! `tracectl triggers`: shows the triggers of sessions and their results.
 
 use super::{outcome, unwatched};
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
@@ -111,12 +111,12 @@ impl Triggers {
     }
 }
 
-/// What is known about the triggers of a session.
+/// The triggers of a session and their state.
 struct OfSession {
     triggers: Vec<TriggerStatus>,
-    /// Of those that this version does not understand.
+    /// Errors of triggers that this version does not understand.
     errors: Vec<SpecError>,
-    /// Of the processes that watch for some, or cannot.
+    /// The acknowledgements of processes that watch for some of them, or cannot.
     acks: Vec<Ack>,
 }
 
