@@ -1,4 +1,4 @@
-//! Bytes of a connection, with limits on size and time.
+//! Buffered reads and writes on a TCP connection, with limits on size and time.
 
 use socket2::{SockRef, TcpKeepalive};
 use std::cell::Cell;
@@ -10,18 +10,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// How long a peer may take, from the start of the connection, until it has shown that it may use it: it has a session, or the shared key.
+/// Time from the start of a connection within which the peer must open a session or prove that it has the shared key.
 pub(crate) const GREETING_TIME: Duration = Duration::from_secs(10);
-/// How long the rest of a message that has begun is waited for.
+/// Time within which the rest of a message must arrive after its first byte.
 pub(crate) const MESSAGE_TIME: Duration = Duration::from_secs(30);
-/// How long a peer may leave an answer unread.
+/// Time within which the peer must read an answer.
 const WRITE_TIME: Duration = Duration::from_secs(300);
-/// A peer that does not answer for longer than this is gone: the time until the first probe, between two, and how many.
+/// TCP keep-alive: time until the first probe, interval of probes, and number of unanswered probes after which the connection is closed.
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(30), Duration::from_secs(10), 3);
-/// The room for one read.
+/// Space reserved for one read, in bytes.
 const READ_SIZE: usize = 64 << 10;
 
-/// A connection, and the bytes that have arrived and were not taken.
+/// A connection and its receive buffer.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: TcpStream,
@@ -31,7 +31,7 @@ pub(crate) struct Connection {
     is_established: Rc<Cell<bool>>,
 }
 
-/// What is awaited, for at most this time; without end if it is `None`.
+/// Awaits `what` for at most `time`, or without a limit if that is `None`. `TimedOut` after that time.
 pub(crate) async fn within<T>(time: Option<Duration>, what: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     match time {
         None => what.await,
@@ -48,27 +48,27 @@ impl Connection {
         Ok(Self { stream, input: Vec::new(), taken: 0, began: Instant::now(), is_established: Rc::default() })
     }
 
-    /// When it began.
+    /// Returns when the connection was accepted.
     pub(crate) const fn began(&self) -> Instant {
         self.began
     }
 
-    /// Whether the peer has shown what the connection is for: it has a session.
+    /// Returns the flag that [`establish`](Self::establish) sets.
     pub(crate) fn is_established(&self) -> Rc<Cell<bool>> {
         Rc::clone(&self.is_established)
     }
 
-    /// The peer has shown what the connection is for.
+    /// Marks the connection as established: the peer has a session, or has proved that it may use the connection.
     pub(crate) fn establish(&self) {
         self.is_established.set(true);
     }
 
-    /// The bytes that were not taken.
+    /// Returns the bytes that were received and not yet consumed.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.input[self.taken..]
     }
 
-    /// The first bytes were handled.
+    /// Consumes the first `count` bytes.
     pub(crate) fn take(&mut self, count: usize) {
         self.taken += count;
         if self.taken == self.input.len() {
@@ -78,12 +78,12 @@ impl Connection {
         }
     }
 
-    /// Waits until there are `needed` bytes. `false`: the connection has ended before the first of them.
+    /// Waits until `needed` bytes are buffered. Returns `false` if the connection ended before the first of them.
     ///
     /// # Errors
     ///
-    /// `TimedOut` if the first byte does not come within `first`, or the rest within [`MESSAGE_TIME`]; `UnexpectedEof` if the connection ends
-    /// between.
+    /// `TimedOut` if the first byte does not arrive within `first`, or the rest not within [`MESSAGE_TIME`]. `UnexpectedEof` if the connection ends
+    /// in between.
     pub(crate) async fn fill(&mut self, needed: usize, first: Option<Duration>) -> io::Result<bool> {
         self.input.drain(..self.taken);
         self.taken = 0;
@@ -102,11 +102,11 @@ impl Connection {
         Ok(true)
     }
 
-    /// The same of a peer that has not shown yet that it may use the connection.
+    /// Like [`fill`](Self::fill), for a peer that has not proved yet that it may use the connection.
     ///
     /// # Errors
     ///
-    /// As [`fill`](Self::fill); `TimedOut` also when the connection is [`GREETING_TIME`] old, whatever has come.
+    /// Those of [`fill`](Self::fill); also `TimedOut` when the connection is [`GREETING_TIME`] old, even if bytes have arrived.
     pub(crate) async fn fill_greeting(&mut self, needed: usize) -> io::Result<bool> {
         let left = GREETING_TIME.saturating_sub(self.began.elapsed());
         within(Some(left), self.fill(needed, None)).await
@@ -117,7 +117,7 @@ impl Connection {
         self.stream.read_buf(&mut self.input).await
     }
 
-    /// Takes `count` bytes, reading those that have not arrived into `out`, which is empty.
+    /// Consumes `count` bytes into the empty `out`; bytes that are not buffered are read from the socket directly into it.
     pub(crate) async fn read_into(&mut self, count: usize, out: &mut Vec<u8>) -> io::Result<()> {
         let here = self.bytes().len().min(count);
         out.reserve_exact(count);

@@ -1,45 +1,45 @@
-//! What the collector counts, for its status.
+//! Counters of a collector, for its status and metrics.
 
 use serde::Serialize;
 
-/// Counts since the collector began.
+/// Counts since the collector started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Connections that were accepted.
+    /// Accepted connections.
     pub connections: u64,
-    /// Connections that were refused, because there were too many.
+    /// Connections refused because there were too many.
     pub refused: u64,
-    /// Connections that were ended, because what came was malformed, too large or too slow.
+    /// Connections closed because of a malformed, oversized or slow message.
     pub failed: u64,
-    /// Sessions and streams that were refused, because their sender or its address had its share.
+    /// Sessions and streams refused because their sender or its address had used its share.
     pub refused_streams: u64,
-    /// Sessions that were opened.
+    /// Sessions opened.
     pub sessions: u64,
-    /// Packets that came.
+    /// Packets received.
     pub packets: u64,
-    /// Packets that are in a file.
+    /// Packets written to a file.
     pub stored: u64,
-    /// Bytes of these packets, with padding.
+    /// Bytes of these packets, including padding.
     pub stored_bytes: u64,
-    /// Packets that came after they were given up, or after their successors, and were dropped; of stock senders also those that came twice.
+    /// Packets dropped because they arrived after they were given up, or after their successors; for stock senders also duplicates.
     pub late: u64,
-    /// Packets and datagrams that came again, though they were stored or are about to be. Nothing is missing for them.
+    /// Packets and datagrams received more than once; the first copy is stored, so nothing is missing.
     pub duplicates: u64,
-    /// Packets that were announced and did not come.
+    /// Packets that were announced and never arrived.
     pub missing: u64,
-    /// Packets that were damaged on their way.
+    /// Packets damaged in transit.
     pub damaged: u64,
-    /// Datagrams that were ignored: of no session, or malformed.
+    /// Datagrams ignored because they are malformed or name no session.
     pub ignored: u64,
     /// Packets that could not be written.
     pub unwritten: u64,
-    /// Packets that a broker has stored, to which this collector publishes.
+    /// Packets that this collector has published and the broker has stored.
     pub published: u64,
-    /// Packets that are stored here and not published yet.
+    /// Packets stored here and not published yet.
     pub unpublished: u64,
-    /// Packets that were not published: removed before, or larger than what the broker takes.
+    /// Packets never published: removed before, or larger than the broker accepts.
     pub unpublishable: u64,
-    /// Bytes that were sent to viewers.
+    /// Bytes sent to viewers.
     pub viewed_bytes: u64,
 }

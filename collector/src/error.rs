@@ -3,7 +3,7 @@
 use fileguard::shortage_mend;
 use std::io;
 
-/// A collector cannot start or go on.
+/// A collector cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action}: {source}{advice}")]
 pub struct CollectError {

@@ -1,25 +1,25 @@
-//! Puts packets together that came as several datagrams. Without a socket and without a clock of its own.
+//! Reassembles packets that arrive as several datagrams. Has no socket, and callers pass the time.
 //!
-//! All fragments of a packet but the last have the same size, so a bit for each says which are there. The memory of a packet is taken from the
-//! common limit when its first fragment comes; where there is none, the fragment is dropped, and the packet is missing like one that was lost.
+//! All fragments of a packet except the last have the same size, so a bitmap records which have arrived. The first fragment of a packet reserves the
+//! packet's memory from the limit that all senders share. Without memory the fragment is dropped, and the packet is missing, like a lost one.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tracepoint_wire::stream::{Datagram, DatagramHeader};
 
-/// The most packets of a session that are incomplete at a time.
+/// Maximum number of incomplete packets per session.
 const MOST: usize = 4096;
-/// The most ranges of missing bytes of a packet that are told.
+/// Maximum number of missing byte ranges reported per packet.
 const MOST_RANGES: usize = 32;
 
-/// The packets of a session that are incomplete. `M` is their share of the memory.
+/// The incomplete packets of a session. `M` holds the memory reserved for a packet.
 #[derive(Debug)]
 pub(crate) struct Fragments<M> {
     partial: HashMap<(u64, u64), Partial<M>>,
-    /// Their bytes, and the most that they may have.
+    /// Total size of these packets in bytes, and its limit.
     bytes: u64,
     most: u64,
-    /// Fragments that came twice, contradict others, or found no memory.
+    /// Fragments that were duplicates, contradicted earlier ones, or found no memory.
     pub(crate) dropped: u64,
 }
 
@@ -27,9 +27,9 @@ pub(crate) struct Fragments<M> {
 struct Partial<M> {
     unit: u32,
     total: u32,
-    /// Up to the last fragment that has come, with room for all.
+    /// Bytes up to the last fragment that has arrived; the capacity is that of the whole packet.
     bytes: Vec<u8>,
-    /// A bit for each fragment that has come.
+    /// Bitmap of the fragments that have arrived.
     have: Vec<u64>,
     left: u32,
     latest: Instant,
@@ -37,7 +37,7 @@ struct Partial<M> {
 }
 
 impl<M> Partial<M> {
-    /// Fragments mostly come in order, so that each is appended.
+    /// Stores a fragment. Fragments mostly arrive in order, and are then appended.
     fn put(&mut self, offset: usize, bytes: &[u8]) {
         let end = offset + bytes.len();
         if offset < self.bytes.len() {
@@ -50,12 +50,12 @@ impl<M> Partial<M> {
 }
 
 impl<M> Fragments<M> {
-    /// For packets that have `most` bytes in all, beside a single one, which may have more.
+    /// Limits the incomplete packets to `most` bytes in total. A single packet may be larger.
     pub(crate) fn new(most: u64) -> Self {
         Self { partial: HashMap::new(), bytes: 0, most, dropped: 0 }
     }
 
-    /// A fragment has come; the packet if that is complete now. `reserve` takes the memory for so many bytes.
+    /// Adds a fragment and returns the packet if this completes it. `reserve` takes memory for a number of bytes.
     pub(crate) fn push(
         &mut self,
         datagram: &Datagram<'_>,
@@ -74,7 +74,7 @@ impl<M> Fragments<M> {
         let key = (handle, seq);
         if !self.partial.contains_key(&key) {
             let count = total.div_ceil(unit);
-            // The bits count, too: they are many if fragments are tiny.
+            // The bitmap is charged as well: it is large if fragments are tiny.
             let fits =
                 self.partial.is_empty() || self.partial.len() < MOST && self.bytes + u64::from(total) <= self.most;
             let memory = if fits { reserve(total.saturating_add(count / 8)) } else { None };
@@ -112,7 +112,7 @@ impl<M> Fragments<M> {
         Some(partial)
     }
 
-    /// The bytes of a packet that have not come, as offset and length; `None` if nothing of it is there.
+    /// Returns the missing byte ranges of a packet as offset and length; `None` if no fragment of it has arrived.
     pub(crate) fn missing(&self, handle: u64, seq: u64) -> Option<Vec<(u32, u32)>> {
         let partial = self.partial.get(&(handle, seq))?;
         let total = partial.total;
@@ -133,7 +133,7 @@ impl<M> Fragments<M> {
         Some(ranges)
     }
 
-    /// Forgets packets of which nothing has come for this time, and those that their stream does not want any more.
+    /// Drops packets that have received no fragment for `time`, and those that their stream no longer wants.
     pub(crate) fn expire(&mut self, now: Instant, time: Duration, wants: impl Fn(u64, u64) -> bool) {
         let bytes = &mut self.bytes;
         self.partial.retain(|(handle, seq), partial| {
@@ -162,7 +162,7 @@ mod tests {
             let seq = seq as u64;
             for offset in &order[..2] {
                 assert!(fragments.push(&datagram(seq, *offset, 100, &packet), now, Some).is_none());
-                // Twice, and with another division.
+                // A duplicate, and a fragment of another size.
                 assert!(fragments.push(&datagram(seq, *offset, 100, &packet), now, Some).is_none());
                 assert!(fragments.push(&datagram(seq, 0, 50, &packet), now, Some).is_none());
             }
@@ -184,11 +184,11 @@ mod tests {
             fragments.push(&datagram(seq, 0, 32, &packet), now, Some);
         }
         assert_eq!((fragments.partial.len(), fragments.bytes, fragments.dropped), (2, 128, 2));
-        // One that is complete makes room, as does one that is given up.
+        // A completed packet frees its room, and so does an expired one.
         assert!(fragments.push(&datagram(0, 32, 32, &packet), now, Some).is_some());
         fragments.expire(now, Duration::from_secs(1), |_, _| false);
         assert_eq!((fragments.partial.len(), fragments.bytes), (0, 0));
-        // A packet that is larger than the share comes alone.
+        // A packet larger than the share is accepted if it is the only one.
         let large = [7; 200];
         fragments.push(&datagram(5, 0, 100, &large), now, Some);
         assert!(fragments.push(&datagram(5, 100, 100, &large), now, Some).is_some());

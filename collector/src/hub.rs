@@ -1,4 +1,4 @@
-//! The sessions and streams of all senders. The state machine of the collector: without sockets, and without a clock of its own.
+//! The collector's state machine: the sessions and streams of all senders. It has no sockets, and callers pass the time.
 //!
 //! ```text
 //!   session:  Open ──sender gone──▶ Closing ──all streams closed──▶ Closed ──no viewer is attached──▶ (removed)
@@ -46,39 +46,39 @@ use std::path::PathBuf;
 use std::time::Instant;
 use tracepoint_wire::relay::Index;
 
-/// The most streams of a session.
+/// Maximum number of streams per session.
 pub(crate) const MOST_STREAMS: usize = 65_536;
-/// The most sessions.
+/// Maximum number of sessions.
 pub(crate) const MOST_SESSIONS: usize = 8192;
 
-/// All sessions.
+/// All sessions and streams, and the resources that they share.
 #[derive(Debug)]
 pub(crate) struct Hub {
-    /// The directory below which everything is written.
+    /// The output directory.
     pub(crate) output: PathBuf,
-    /// The most bytes of memory for incomplete packets of a session.
+    /// Maximum number of bytes of incomplete packets per session.
     pub(crate) share: u64,
-    /// When sessions of our senders go on in another chunk.
+    /// When sessions of tracepoint senders rotate to a new chunk.
     pub(crate) rotation: Rotation,
-    /// What addresses and senders share.
+    /// Shares of addresses and senders in the limits.
     pub(crate) room: Room,
     pub(crate) memory: Memory,
-    /// Whether what senders of ours send is published.
+    /// True if sessions of tracepoint senders are published to a broker.
     #[cfg(feature = "nats")]
     pub(crate) publishes: bool,
     storage: Storage,
     sessions: BTreeMap<u64, Session>,
     streams: HashMap<u64, Stream>,
-    /// The sessions of the stream protocol by the token of their data.
+    /// Session by the token that its data connections and datagrams carry.
     tokens: HashMap<[u8; 16], u64>,
     last_session: u64,
     last_stream: u64,
     last_trace: u64,
     pub(crate) counts: Counts,
-    /// Why nothing can be written now.
+    /// Reason why nothing can be written at present.
     pub(crate) full: Option<String>,
     pub(crate) pacing: Pacing,
-    /// Bytes of the old chunks that the storage is to remove.
+    /// Bytes of old chunks that are queued for removal.
     leaving: u64,
     clearing: Clearing,
     messages: Vec<String>,
@@ -110,7 +110,7 @@ impl Hub {
         }
     }
 
-    /// The sessions by number, closed ones included that viewers still read.
+    /// Returns the sessions by number, including closed ones that viewers still read.
     pub(crate) fn sessions(&self) -> impl Iterator<Item = (u64, &Session)> {
         self.sessions.iter().map(|(id, session)| (*id, session))
     }
@@ -127,7 +127,7 @@ impl Hub {
         self.streams.get(&handle)
     }
 
-    /// A stream of this session.
+    /// Returns the stream if it belongs to the session.
     pub(crate) fn stream_of(&mut self, session: u64, handle: u64) -> Option<&mut Stream> {
         self.streams.get_mut(&handle).filter(|stream| stream.session == session)
     }
@@ -136,27 +136,27 @@ impl Hub {
         &self.storage
     }
 
-    /// Why the sender of a session, which waits or does not, sends no packets from now on.
+    /// Returns the reason why the sender of `session` must pause; `None` if it may send. `is_waiting` is true if the sender is paused already.
     pub(crate) fn hold(&mut self, session: u64, is_waiting: bool, now: Instant) -> Option<String> {
         let waits = self.pacing.waits(session, is_waiting, self.storage.work(), now);
         let slow = || "the disk of the collector is slower than its senders".to_owned();
         self.full.clone().or_else(|| waits.then(slow))
     }
 
-    /// A message to the user.
+    /// Queues a message to the user.
     pub(crate) fn say(&mut self, message: String) {
-        // Senders cause messages, and must not fill the memory with them between two reports.
+        // Senders cause messages; without a bound they could fill the memory between two reports.
         if self.messages.len() < 1000 {
             self.messages.push(message);
         }
     }
 
-    /// The messages to the user since the last call.
+    /// Returns the messages queued since the last call.
     pub(crate) fn messages(&mut self) -> Vec<String> {
         std::mem::take(&mut self.messages)
     }
 
-    /// Opens a session; its number.
+    /// Opens a session and returns its number.
     pub(crate) fn open_session(&mut self, session: Session) -> u64 {
         self.last_session += 1;
         self.counts.sessions += 1;
@@ -172,7 +172,8 @@ impl Hub {
         self.last_session
     }
 
-    /// Adds a stream to its session; its handle, which is unique while the collector runs. The files have their [share](Self::files).
+    /// Adds a stream to its session and returns its handle, which is unique for the lifetime of the collector. `files` has passed the check of the
+    /// sender's [share](Self::files).
     pub(crate) fn open_stream(&mut self, session: u64, place: Place, files: crate::storage::Files) -> Option<u64> {
         let trace = {
             let next = self.last_trace + 1;
@@ -188,12 +189,12 @@ impl Hub {
         Some(handle)
     }
 
-    /// The session of a stream that takes packets.
+    /// Returns the session of a stream that still accepts packets.
     pub(crate) fn session_that_takes(&self, handle: u64) -> Option<u64> {
         self.streams.get(&handle).filter(|stream| stream.takes_packets()).map(|stream| stream.session)
     }
 
-    /// A packet of a stock sender has come. `false`: there is no such stream, or it has ended.
+    /// Handles a packet of a stock sender. Returns `false` if the stream does not exist or has ended.
     pub(crate) fn packet(&mut self, handle: u64, sequence: u64, packet: Packet, now: Instant) -> bool {
         let Some(stream) = self.streams.get_mut(&handle).filter(|stream| stream.takes_packets()) else { return false };
         self.counts.packets += 1;
@@ -202,7 +203,7 @@ impl Hub {
         true
     }
 
-    /// An index or a beacon has come. `false`: there is no such stream.
+    /// Handles an index or a beacon. Returns `false` if the stream does not exist or has ended.
     pub(crate) fn index(&mut self, session: u64, index: Index, now: Instant) -> bool {
         let Some(stream) = self.stream_of(session, index.handle).filter(|stream| stream.takes_packets()) else {
             return false;
@@ -212,7 +213,7 @@ impl Hub {
         true
     }
 
-    /// The stream ends behind the packet with this number.
+    /// Ends the stream after the packet with number `last`. Returns `false` if the stream does not exist.
     pub(crate) fn close_stream(&mut self, session: u64, handle: u64, last: u64, now: Instant) -> bool {
         let Some(stream) = self.stream_of(session, handle) else { return false };
         stream.close_behind(last);
@@ -220,7 +221,7 @@ impl Hub {
         true
     }
 
-    /// Viewers may be told of all streams that the session has.
+    /// Announces all current streams of the session to viewers.
     pub(crate) fn publish(&mut self, session: u64) {
         let Some(session) = self.sessions.get_mut(&session) else { return };
         for handle in &session.streams {
@@ -231,13 +232,13 @@ impl Hub {
         session.published = session.streams.len();
     }
 
-    /// The stream goes on in this directory, from this packet on.
+    /// Continues the stream in another directory, starting with packet `from`.
     pub(crate) fn rotate(&mut self, handle: u64, from: u64, directory: PathBuf) -> io::Result<()> {
         let Some(stream) = self.streams.get_mut(&handle) else { return Ok(()) };
         stream.rotate(from, directory, |job| self.storage.give(handle, job))
     }
 
-    /// All metadata comes once more, in place of what there is.
+    /// Discards the metadata received so far; the sender sends all of it again.
     pub(crate) fn reset_metadata(&mut self, session: u64, handle: u64) -> Result<(), String> {
         if self.sessions.get(&session).is_some_and(|session| !session.live_timer.is_zero()) {
             return Err("the metadata of a live session cannot be replaced".to_owned());
@@ -250,7 +251,7 @@ impl Hub {
             .map_err(|error| format!("cannot replace the metadata: {error}"))
     }
 
-    /// Hands what is complete to the storage.
+    /// Hands complete packets, in order, to the storage.
     pub(crate) fn advance(&mut self, handle: u64, now: Instant) {
         if self.streams.get(&handle).is_none_or(|stream| self.is_rotating(stream.session)) {
             return;
@@ -266,7 +267,7 @@ impl Hub {
         self.counts.missing += std::mem::take(&mut stream.pairing.missing);
     }
 
-    /// Time has passed: gives up what was waited for too long. To be called a few times a second.
+    /// Handles timeouts. To be called a few times per second.
     pub(crate) fn tick(&mut self, now: Instant) {
         let waiting: Vec<u64> =
             self.streams.iter().filter(|(_, stream)| stream.pairing.is_waiting()).map(|(handle, _)| *handle).collect();
@@ -286,7 +287,7 @@ impl Hub {
         self.make_room(now);
     }
 
-    /// The storage has done something.
+    /// Handles a result of the storage.
     pub(crate) fn done(&mut self, handle: u64, done: Done, now: Instant) {
         if let Done::Removed { bytes, is_gone, failed } = done {
             self.leaving -= bytes;
@@ -300,7 +301,7 @@ impl Hub {
             return;
         }
         if let Done::Full(full) = done {
-            // While old chunks are being removed, the packet is only late. The storage tells it once more if that was not enough.
+            // While old chunks are being removed, the packet is only delayed. The storage reports `Full` again if the removal did not suffice.
             let makes_room = full.is_some() && self.make_room(now);
             match &full {
                 Some(_) if makes_room => {}

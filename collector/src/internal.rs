@@ -1,4 +1,4 @@
-//! For fuzzing: the state machines of a collector, driven by bytes.
+//! For fuzzing: the collector's state machines, driven by bytes.
 
 use crate::hub::Hub;
 use crate::memory::Memory;
@@ -18,10 +18,10 @@ use tracepoint_wire::live::Request;
 use tracepoint_wire::relay::{Command, ControlHeader};
 use tracepoint_wire::stream::{Datagram, ToCollector};
 
-/// The largest payload of a command.
+/// Maximum payload of a command in bytes.
 const LARGEST: u64 = 1 << 16;
 
-/// A collector without sockets: a stock sender, a sender of ours and a viewer, whose messages come in any order.
+/// A collector without sockets, with one stock sender, one tracepoint sender and one viewer whose messages arrive in any order.
 #[derive(Debug)]
 pub struct Driver {
     hub: Hub,
@@ -57,7 +57,7 @@ fn offer() -> Offer {
 }
 
 impl Driver {
-    /// Writes below this directory.
+    /// Writes below `output`.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl Driver {
         Ok(Self { hub, done, relay, ours, viewer, now, token: [7; 16] })
     }
 
-    /// A command of the stock sender, by its number and payload. One that ends the connection is followed by another connection.
+    /// Handles a command of the stock sender, given its number and payload. After a command that ends the connection, a new one is opened.
     pub fn relay(&mut self, command: u32, payload: &[u8]) {
         let header = ControlHeader { size: payload.len() as u64, command, ..ControlHeader::default() };
         let bytes = [&header.encode(), payload].concat();
@@ -93,12 +93,12 @@ impl Driver {
         }
     }
 
-    /// A packet of a stock sender.
+    /// Handles a packet of the stock sender.
     pub fn packet(&mut self, handle: u64, sequence: u64, bytes: &[u8]) {
         self.hub.packet(handle, sequence, Packet::new(bytes.to_vec(), 0, None), self.now);
     }
 
-    /// A message of our sender, by its kind and payload. One that ends the connection is followed by another connection.
+    /// Handles a message of the tracepoint sender, given its kind and payload. After a message that ends the connection, a new one is opened.
     pub fn message(&mut self, kind: u32, payload: &[u8]) {
         let mut out = Vec::new();
         let Ok(message) = ToCollector::decode(kind, payload) else { return };
@@ -110,14 +110,14 @@ impl Driver {
         }
     }
 
-    /// A packet on a data connection of our sender.
+    /// Handles a packet on a data connection of the tracepoint sender.
     pub fn wire(&mut self, bytes: &[u8]) {
         if let Some(id) = self.hub.session_of_token(&self.token) {
             self.hub.wire_packet(id, bytes.to_vec(), None, self.now);
         }
     }
 
-    /// A datagram.
+    /// Handles a datagram.
     pub fn datagram(&mut self, bytes: &[u8]) {
         let Ok(datagram) = Datagram::decode(bytes) else { return };
         if let Some(id) = self.hub.session_of_token(&self.token) {
@@ -125,7 +125,7 @@ impl Driver {
         }
     }
 
-    /// A request of a viewer. One that ends the connection is followed by another connection.
+    /// Handles a request of the viewer. After a request that ends the connection, a new one is opened.
     pub fn request(&mut self, bytes: &[u8]) {
         let Ok(Decoded::Whole(request, _)) = Request::decode(bytes) else { return };
         if let Shown::Close(_) = self.viewer.request(&mut self.hub, request, self.now) {
@@ -134,7 +134,7 @@ impl Driver {
         }
     }
 
-    /// Time passes, and the storage does what it has.
+    /// Advances the time, and handles the results of the storage so far.
     pub fn pass(&mut self, time: Duration) {
         self.now += time;
         while let Ok((handle, done)) = self.done.try_recv() {

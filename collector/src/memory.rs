@@ -1,21 +1,23 @@
-//! The memory of packets and metadata on their way to the disk. An address may have half of it, a sender three eighths, and one packet half.
+//! Limits the memory of packets and metadata on their way to the disk. An address may use half of it, a sender three eighths; a packet is charged at
+//! most half.
 //!
-//! It is taken before a packet is read, so that a full memory, or a share that is used up, stops the peer by TCP's own flow control.
+//! Memory is acquired before a packet is read. When all memory or the sender's share is used up, the connection is not read, and TCP flow control
+//! stops the peer.
 
 use crate::shares::Address;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What a packet takes at least, because the collector keeps more of it than its bytes.
+/// Minimum charge per packet, because the collector keeps more than its bytes.
 const LEAST: u32 = 512;
 
-/// All of it.
+/// The whole budget.
 #[derive(Debug)]
 pub(crate) struct Memory {
     all: Arc<Semaphore>,
     bytes: usize,
-    /// The halves of addresses that have senders.
+    /// The halves of the addresses that have senders.
     addresses: HashMap<Address, Weak<Semaphore>>,
 }
 
@@ -25,12 +27,12 @@ impl Memory {
         Self { all: Arc::new(Semaphore::new(bytes)), bytes, addresses: HashMap::new() }
     }
 
-    /// Bytes that are taken.
+    /// Returns the bytes in use.
     pub(crate) fn used(&self) -> u64 {
         self.bytes.saturating_sub(self.all.available_permits()) as u64
     }
 
-    /// The part of a sender at this address.
+    /// Returns the budget of a sender at this address.
     pub(crate) fn sender(&mut self, address: Address) -> SenderMemory {
         let known = self.addresses.get(&address).and_then(Weak::upgrade);
         let of_address = known.unwrap_or_else(|| {
@@ -46,18 +48,19 @@ impl Memory {
     }
 }
 
-/// The part of one sender. All clones are one.
+/// The budget of one sender. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct SenderMemory {
     all: Arc<Semaphore>,
     of_address: Arc<Semaphore>,
     of_sender: Arc<Semaphore>,
-    /// What the address and the sender have. Something larger takes all of it: a semaphore never grants more than it has, and serves no other request meanwhile.
+    /// The limits of the address and of the sender. A larger packet is charged the whole limit: a semaphore never grants more than it has, and would
+    /// serve no other request while it tries.
     most_of_address: u32,
     most_of_sender: u32,
 }
 
-/// Bytes that are taken, until it is dropped.
+/// Acquired memory; dropping it releases the memory.
 #[derive(Debug)]
 pub(crate) struct MemoryShare {
     _all: OwnedSemaphorePermit,
@@ -66,23 +69,23 @@ pub(crate) struct MemoryShare {
 }
 
 impl SenderMemory {
-    /// What is taken for so many bytes: of the address and of all memory, and of the sender.
+    /// Returns the charges for a packet of `bytes` bytes: the one to the address and to the whole budget, and the one to the sender.
     fn parts(&self, bytes: u32) -> (u32, u32) {
         let bytes = bytes.max(LEAST);
         (bytes.min(self.most_of_address), bytes.min(self.most_of_sender))
     }
 
-    /// Takes so many bytes, or half of all memory if that is less; waits until they are free.
+    /// Acquires memory for a packet of `bytes` bytes, at most half of the budget; waits until it is free.
     pub(crate) async fn take(&self, bytes: u32) -> Option<MemoryShare> {
         let (bytes, of_sender) = self.parts(bytes);
-        // The smallest part first, so that nothing of a larger one is held meanwhile.
+        // The smallest budget first, so that a task that waits for it holds nothing of a larger one.
         let of_sender = Arc::clone(&self.of_sender).acquire_many_owned(of_sender).await.ok()?;
         let of_address = Arc::clone(&self.of_address).acquire_many_owned(bytes).await.ok()?;
         let all = Arc::clone(&self.all).acquire_many_owned(bytes).await.ok()?;
         Some(MemoryShare { _all: all, _of_address: of_address, _of_sender: of_sender })
     }
 
-    /// The same, if they are free now.
+    /// Like [`take`](Self::take), but returns `None` instead of waiting.
     pub(crate) fn try_take(&self, bytes: u32) -> Option<MemoryShare> {
         let (bytes, of_sender) = self.parts(bytes);
         let of_sender = Arc::clone(&self.of_sender).try_acquire_many_owned(of_sender).ok()?;
@@ -112,7 +115,7 @@ mod tests {
         drop((packet, second));
         assert!(three.try_take(256 << 10).is_some());
         drop(third);
-        // Metadata may be larger than that.
+        // Metadata may be larger than the budget.
         let whole = other.try_take(4 << 20).expect("half of the memory");
         assert_eq!(memory.used(), 512 << 10);
         drop(whole);

@@ -1,29 +1,29 @@
-//! The metadata of a trace, for a viewer: each declaration once, though a stock sender sends all of it again into each trace chunk.
+//! Serves a trace's metadata to a viewer: each declaration once, although a stock sender sends all metadata again with each trace chunk.
 //!
-//! Packetised metadata may be divided into packets in another way then, so the place of a viewer is counted in bytes of *text*. Where a packet has
-//! text on both sides of that place, the viewer gets a packet with the second part.
+//! A new chunk may divide the same text into packets differently, so a viewer's position is counted in bytes of *text*. If a packet has text on both
+//! sides of that position, the viewer gets a packet with only the second part.
 
 use crate::storage::Segment;
 use crate::view::View;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The size of the header of a metadata packet.
+/// Size of a metadata packet's header in bytes.
 const HEADER: usize = 37;
 const MAGIC: u32 = 0x75D1_1D57;
-/// The most bytes in one answer.
+/// Maximum number of bytes per answer.
 const MOST: usize = 1 << 20;
 
-/// The place of a viewer.
+/// A viewer's position in the metadata.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MetadataCursor {
     segment: u64,
     offset: u64,
-    /// Text before the offset, or before the end of earlier segments.
+    /// Bytes of text before the offset, or before the end of earlier segments.
     text: u64,
 }
 
-/// Whether there is metadata that the viewer does not have.
+/// Returns whether there is metadata after the viewer's position.
 pub(crate) fn has_more(view: &View, cursor: &MetadataCursor) -> bool {
     newest(view).is_some_and(|(number, segment)| number != cursor.segment || cursor.offset < segment.bytes)
 }
@@ -32,12 +32,13 @@ fn newest(view: &View) -> Option<(u64, &Segment)> {
     view.metadata().last()
 }
 
-/// The next bytes; empty if there is nothing new. `uuid` is that of the trace, for plain text. Costs a read of all packet headers after a rotation.
+/// Returns the next bytes; empty if there are none. `uuid`, the trace's, goes into packets made from plain text. Reads all packet headers after a
+/// rotation.
 pub(crate) fn read(view: &View, uuid: [u8; 16], cursor: &mut MetadataCursor) -> io::Result<Vec<u8>> {
     let Some((number, segment)) = newest(view) else { return Ok(Vec::new()) };
     let mut out = Vec::new();
     if cursor.segment != number {
-        // What is left of the earlier one is in this one, too.
+        // The new segment repeats all text of the earlier one, so unread text is found there.
         let delivered = match view.metadata().find(|(number, _)| *number == cursor.segment) {
             Some((_, earlier)) => skip(earlier, cursor.offset, u64::MAX, &mut out)?.text,
             None => cursor.text,
@@ -68,7 +69,8 @@ fn is_packetised(segment: &Segment) -> io::Result<bool> {
     Ok(magic == MAGIC.to_le_bytes() || magic == MAGIC.to_be_bytes())
 }
 
-/// Plain text as a metadata packet: stock viewers take a later piece of text in no other form, and Babeltrace 1 no packet with another uuid than that of the text.
+/// Wraps plain text in a metadata packet. Stock viewers accept later pieces of text in no other form, and Babeltrace 1 rejects a packet whose uuid
+/// differs from the one in the text.
 fn packet_of(uuid: [u8; 16], text: &[u8]) -> Vec<u8> {
     let mut packet = vec![0; HEADER];
     let bits = ((HEADER + text.len()) as u32 * 8).to_le_bytes();
@@ -86,8 +88,8 @@ struct Place {
     text: u64,
 }
 
-/// The place behind so many bytes of text, in the first `end` bytes; where it is within a packet, the place behind that, and `rest` is a packet
-/// with the text between.
+/// Returns the place after `text` bytes of text within the first `end` bytes. If it lies inside a packet, returns the place after that packet and
+/// fills `rest` with a packet that contains the remaining text.
 fn skip(segment: &Segment, end: u64, text: u64, rest: &mut Vec<u8>) -> io::Result<Place> {
     let mut place = Place { offset: 0, text: 0 };
     while place.offset < end && place.text < text {
@@ -125,7 +127,7 @@ fn in_order(header: &[u8; HEADER], word: u32) -> [u8; 4] {
     if is_little(header) { word.to_le_bytes() } else { word.to_be_bytes() }
 }
 
-/// The sizes of content and packet in bytes, if this is the header of a metadata packet.
+/// Returns the sizes of content and packet in bytes, or `None` if this is not a metadata packet's header.
 fn sizes(header: &[u8; HEADER]) -> Option<(u64, u64)> {
     let word = |at: usize| {
         let bytes = [header[at], header[at + 1], header[at + 2], header[at + 3]];
@@ -192,7 +194,7 @@ mod tests {
             let mut cursor = MetadataCursor::default();
             let mut got = String::new();
             if read_before > 0 {
-                // A viewer may have read one of two packets.
+                // The viewer may have read one of two packets.
                 let part = View::new(sized(&first, if read_before == 1 { 45 } else { first.bytes }));
                 got.push_str(&text(&read(&part, UUID, &mut cursor)?));
             }

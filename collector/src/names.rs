@@ -1,13 +1,13 @@
-//! Names from the network as parts of paths. Nothing that a sender says leads out of the output directory.
+//! Turns names from the network into path components. No name that a sender chooses leads out of the output directory.
 
 use std::path::PathBuf;
 
-/// The longest name of a directory or file that Linux file systems take, in bytes.
+/// Maximum length of a file name on Linux file systems, in bytes.
 const LONGEST: usize = 255;
-/// The most components of a path.
+/// Maximum number of components in a path.
 const DEEPEST: usize = 16;
 
-/// Why a name is refused.
+/// Reason why a name is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadName {
     #[error("{what} is empty")]
@@ -20,13 +20,13 @@ pub(crate) enum BadName {
     Deep,
 }
 
-/// Checks that a name is one component of a path, and leaves room for `more` bytes.
+/// Checks that `name` is a single path component that leaves space for `more` bytes.
 pub(crate) fn component<'a>(what: &'static str, name: &'a str, more: usize) -> Result<&'a str, BadName> {
     let most = LONGEST - more;
     if name.is_empty() {
         Err(BadName::Empty { what })
     } else if name.starts_with('.') || name.contains(|c: char| c == '/' || c.is_control()) {
-        // The name may have any bytes, and goes into a message.
+        // The name may contain any bytes, and is quoted in a message.
         Err(BadName::Unsafe { what, name: name.chars().take(64).flat_map(char::escape_default).collect() })
     } else if name.len() > most {
         Err(BadName::Long { what, length: name.len(), most })
@@ -35,7 +35,7 @@ pub(crate) fn component<'a>(what: &'static str, name: &'a str, more: usize) -> R
     }
 }
 
-/// The component of a path that is most like any name, with room for `more` bytes.
+/// Replaces the characters that a path component cannot have, and shortens the result to leave space for `more` bytes.
 pub(crate) fn sanitised(name: &str, more: usize) -> String {
     let replaced: String = name.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).collect();
     let mut safe = replaced.strip_prefix('.').map_or_else(|| replaced.clone(), |rest| format!("_{rest}"));
@@ -45,7 +45,7 @@ pub(crate) fn sanitised(name: &str, more: usize) -> String {
     if safe.is_empty() { "_".to_owned() } else { safe }
 }
 
-/// A relative path of several components. Empty ones, as at the start of an absolute path, are left out.
+/// Parses a relative path. Empty components, such as the one before a leading `/`, are ignored.
 pub(crate) fn path(what: &'static str, text: &str) -> Result<PathBuf, BadName> {
     let mut path = PathBuf::new();
     for (depth, name) in text.split('/').filter(|name| !name.is_empty()).enumerate() {

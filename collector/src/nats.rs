@@ -1,4 +1,4 @@
-//! Takes traces from a NATS broker, with other collectors: see `docs/nats.md`.
+//! Takes traces from a NATS broker and shares them with other collectors: see `docs/nats.md`.
 //!
 //! ```text
 //!   search: which traces has the broker, and who has their leases? ──claimed──▶ a task for each trace that this collector has
@@ -8,8 +8,9 @@
 //!           commit to the lease ─▶ acknowledge, purge
 //! ```
 //!
-//! [`lease`] has what an entry of the bucket says and who may change it, [`search`] finds traces to collect, and [`trace`] collects one by the state
-//! machine of our own senders, [`StreamControl`](crate::stream_control::StreamControl). All run on the thread of the [`Hub`](crate::hub::Hub).
+//! [`lease`] defines the entries of the bucket and who may change them, [`search`] finds traces to collect, and [`trace`] collects one, using the
+//! state machine of tracepoint senders, [`StreamControl`](crate::stream_control::StreamControl). All run on the thread of the
+//! [`Hub`](crate::hub::Hub).
 
 mod account;
 mod broker;

@@ -1,4 +1,4 @@
-//! How a collector is set up.
+//! Settings of a collector.
 
 use crate::hub::Rotation;
 use ipnet::IpNet;
@@ -9,18 +9,18 @@ use tracepoint_wire::live::LIVE_PORT;
 use tracepoint_wire::relay::{CONTROL_PORT, DATA_PORT};
 use tracepoint_wire::stream::SharedKey;
 
-/// The limit on memory by default, in bytes.
+/// Default limit on packet memory, in bytes.
 pub const DEFAULT_MEMORY: u64 = 64 << 20;
-/// The least limit on memory, in bytes.
+/// Minimum for the limit on packet memory, in bytes.
 pub const LEAST_MEMORY: u64 = 1 << 20;
 
-/// How many packets may wait behind a missing one, by default.
+/// Default number of packets that may wait behind a missing one.
 pub const DEFAULT_GAP_PACKETS: usize = 256;
-/// How long a missing packet is waited for, by default.
+/// Default time that a missing packet is waited for.
 pub const DEFAULT_GAP_TIME: Duration = Duration::from_secs(2);
 
-/// The settings of a [`Collector`](crate::Collector). By default it listens on the loopback interface, on the ports of `lttng-relayd`, and asks for no
-/// [key](Self::key); on other addresses it has one.
+/// The settings of a [`Collector`](crate::Collector). By default it listens on loopback addresses, on the ports of `lttng-relayd`, without a
+/// [key](Self::key). Listening on other addresses requires one.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Options {
@@ -52,7 +52,7 @@ const fn loopback(port: u16) -> SocketAddr {
 }
 
 impl Options {
-    /// The default settings for a collector that writes below this directory, which it creates.
+    /// Returns the default settings for a collector that creates and writes the directory `output`.
     pub fn new(output: impl AsRef<Path>) -> Self {
         Self {
             output: output.as_ref().to_owned(),
@@ -79,141 +79,142 @@ impl Options {
         }
     }
 
-    /// Takes traces from a NATS broker, too, and shares them with other collectors. One that does not renew the lease of a trace for `lease`, at
-    /// least [`LEAST_LEASE`](crate::LEAST_LEASE), loses it to another one. The broker is asked for no key of ours.
+    /// Also takes traces from a NATS broker, and shares them with other collectors. A collector that does not renew its lease on a trace within
+    /// `lease`, at least [`LEAST_LEASE`](crate::LEAST_LEASE), loses the trace to another one. The [key](Self::key) does not apply to the broker.
     #[cfg(feature = "nats")]
     pub fn nats(mut self, broker: tracepoint_wire::nats::Broker, lease: Duration) -> Self {
         self.nats = Some(crate::nats::Settings { broker, lease: lease.max(crate::nats::LEAST_LEASE) });
         self
     }
 
-    /// Publishes to a NATS broker what senders of our own send, as a sender would that publishes itself. At the end, what is stored is published for
-    /// at most `flush`; the rest is published by the next collector with this directory. Traces that this one takes from a broker are not published.
+    /// Publishes sessions of tracepoint senders to a NATS broker, in the form in which a sender publishes by itself. On shutdown, stored packets are
+    /// published for at most `flush`; the next collector with this directory publishes the rest. Traces that were taken from a broker are not
+    /// published.
     #[cfg(feature = "nats")]
     pub fn publish(mut self, broker: tracepoint_wire::nats::Broker, flush: Duration) -> Self {
         self.publish = Some(crate::publish::Settings { broker, flush });
         self
     }
 
-    /// Where senders open their control connections; port 0: any free one.
+    /// The address for control connections of senders; port 0 selects any free one.
     pub const fn control(mut self, address: SocketAddr) -> Self {
         self.control = address;
         self
     }
 
-    /// Where senders send packets; port 0: any free one.
+    /// The address for packets of senders; port 0 selects any free one.
     pub const fn data(mut self, address: SocketAddr) -> Self {
         self.data = address;
         self
     }
 
-    /// Where viewers connect; port 0: any free one.
+    /// The address for viewers; port 0 selects any free one.
     pub const fn live(mut self, address: SocketAddr) -> Self {
         self.live = address;
         self
     }
 
-    /// Where Prometheus asks for metrics, over HTTP; port 0: any free one. Nowhere by default.
+    /// The HTTP address for Prometheus metrics; port 0 selects any free one. Disabled by default.
     pub const fn metrics(mut self, address: SocketAddr) -> Self {
         self.metrics = Some(address);
         self
     }
 
-    /// The most bytes of packets and metadata that wait in memory, at least [`LEAST_MEMORY`]; [`DEFAULT_MEMORY`] by default. The largest packet
-    /// that is accepted has half of that.
+    /// Maximum number of bytes of packets and metadata in memory, at least [`LEAST_MEMORY`]; [`DEFAULT_MEMORY`] by default. The largest accepted
+    /// packet has half of that.
     pub const fn memory(mut self, bytes: u64) -> Self {
         self.memory = if bytes < LEAST_MEMORY { LEAST_MEMORY } else { bytes };
         self
     }
 
-    /// The most files that are open for streams: two for each stream, and its metadata. One address gets at most half of them, the next one half of the
-    /// rest, and so on; a sender gets at most half of what its address may have. By default, and at most, what connections leave of the limit of
-    /// this process on open files: 680 of 1024, and 56,960 of 65,536. Limits above 262,144 count as that, which leaves 253,568.
+    /// Maximum number of open stream files; each stream has two, and its metadata two. One address gets at most half of them, the next one half of
+    /// the rest, and so on; a sender gets at most half of its address's share. The default, and upper bound, is this process's limit on open files
+    /// minus those reserved for connections: 680 of 1024, or 56,960 of 65,536. A limit above 262,144 is treated as 262,144, which leaves 253,568.
     pub const fn files(mut self, files: usize) -> Self {
         self.files = Some(files);
         self
     }
 
-    /// How many packets may wait behind a missing one before it is asked for at once; 256 by default.
+    /// Number of packets that may wait behind a missing one before that one is requested at once; 256 by default.
     pub const fn gap_packets(mut self, packets: usize) -> Self {
         self.gap_packets = packets;
         self
     }
 
-    /// How long a packet that was asked for is waited for while nothing of its stream is sent again, before it is given up; 2 s by default. Viewers
-    /// see later packets that much later.
+    /// Time after which a requested packet is given up, if the sender repeats nothing of its stream meanwhile; 2 s by default. Viewers see later
+    /// packets delayed by that time.
     pub const fn gap_time(mut self, time: Duration) -> Self {
         self.gap_time = time;
         self
     }
 
-    /// Asks for no key, also where other machines can connect: whoever can may store and read traces. Without this and a [key](Self::key), a collector
+    /// Requires no key, even where other machines can connect: any of them may store and read traces. Without this or a [key](Self::key), a collector
     /// listens on loopback addresses only.
     pub const fn without_key(mut self) -> Self {
         self.is_keyless = true;
         self
     }
 
-    /// Takes only senders and viewers that have this key. Stock ones, which have none, are refused, unless [`allow_stock`](Self::allow_stock) and
-    /// [`allow_stock_viewers`](Self::allow_stock_viewers) say otherwise.
+    /// Accepts only senders and viewers that have this key. Stock ones cannot have it, and are refused unless [`allow_stock`](Self::allow_stock) or
+    /// [`allow_stock_viewers`](Self::allow_stock_viewers) permits their network.
     pub fn key(mut self, key: SharedKey) -> Self {
         self.key = Some(key);
         self
     }
 
-    /// Takes stock senders from these networks also where others are asked for a key.
+    /// Accepts stock senders from these networks without the key.
     pub fn allow_stock(mut self, from: impl IntoIterator<Item = IpNet>) -> Self {
         self.allows_stock.extend(from);
         self
     }
 
-    /// Serves viewers in these networks without asking for the key. They prove nothing, and one that has the key refuses such a collector.
+    /// Serves viewers from these networks without the key. A viewer that is given a key refuses a collector that does not prove it has the key.
     pub fn allow_stock_viewers(mut self, from: impl IntoIterator<Item = IpNet>) -> Self {
         self.allows_stock_viewers.extend(from);
         self
     }
 
-    /// Whether it listens for others than the programs of this machine, and would ask none for a key.
+    /// Returns whether the collector would accept connections from other machines without a key.
     pub(crate) fn needs_key(&self) -> bool {
         let is_local = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
         self.key.is_none() && !self.is_keyless && ![self.control, self.data, self.live].iter().all(is_local)
     }
 
-    /// For tests: writes as a disk would that takes so many bytes per second.
+    /// For tests: limits writes to this number of bytes per second, like a slow disk.
     #[doc(hidden)]
     pub const fn write_rate(mut self, bytes: u64) -> Self {
         self.write_rate = Some(bytes);
         self
     }
 
-    /// For tests: bounds connections and files as where this is the limit on open files.
+    /// For tests: computes the limits of connections and files as if this were the limit on open files.
     #[doc(hidden)]
     pub const fn open_files(mut self, limit: usize) -> Self {
         self.open_files = Some(limit);
         self
     }
 
-    /// The largest size of the output directory in bytes; senders wait when it is reached. No limit by default.
+    /// Maximum size of the output directory in bytes; senders wait while it is reached. Unlimited by default.
     pub const fn quota(mut self, bytes: u64) -> Self {
         self.quota = Some(bytes);
         self
     }
 
-    /// A session of our senders goes on in another chunk (`chunk-000001` and so on in its directory) when the present one has so many bytes of
-    /// packets. Each chunk is a trace by itself. Sessions of stock senders are divided by these.
+    /// Starts a new chunk of a session (`chunk-000001` and so on in its directory) when the current one has this many bytes of packets. Each chunk is
+    /// a complete trace. Applies to tracepoint senders; stock senders rotate by themselves.
     pub const fn rotate_size(mut self, bytes: u64) -> Self {
         self.rotation.size = Some(bytes);
         self
     }
 
-    /// A session of our senders goes on in another chunk when the present one is so old and has a packet.
+    /// Starts a new chunk of a session when the current one has this age and at least one packet. Applies to tracepoint senders.
     pub const fn rotate_every(mut self, time: Duration) -> Self {
         self.rotation.every = Some(time);
         self
     }
 
-    /// How many chunks of a session are kept, at least 1; older ones are removed. With a [quota](Self::quota), further ones are removed, the
-    /// oldest of all running sessions first, while less than an eighth of it is free. All are kept by default.
+    /// Number of chunks kept per session, at least 1; older ones are removed. With a [quota](Self::quota), chunks are also removed while less than an
+    /// eighth of it is free, the oldest of all running sessions first. By default all are kept.
     pub const fn keep(mut self, chunks: usize) -> Self {
         self.rotation.keep = Some(chunks);
         self

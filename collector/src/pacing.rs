@@ -1,31 +1,31 @@
-//! Which senders wait while the disk is slower than they are. Without a clock.
+//! Decides which senders pause while the disk is slower than they are. Callers pass the time.
 //!
-//! Packets that have come wait for the disk in memory, and viewers see none of them before it is written. Where the limit on memory alone decided, a slow
-//! disk would delay viewers by the time that it takes to write all that memory, and each sender would fill a window more. So senders are told to wait
-//! while the disk has work for [`HIGH`], and their rings keep to their policies. They go on one after the other, in the order in which they
-//! began to wait, because each of them has a window of packets by then.
+//! Packets wait in memory for the disk, and viewers see them only once they are written. If only the memory limit stopped senders, a slow disk would
+//! delay viewers by the time it takes to write all that memory, and each sender would fill another window. So the collector asks senders to pause
+//! while the disk has work for [`HIGH`]; their rings then apply their full-ring policy. Senders resume one by one in the order in which they paused,
+//! because each has a window of packets to send by then.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The work of the disk, as the time that it takes, from which on senders wait.
+/// Queued disk work, as the time it takes, at which senders pause.
 const HIGH: Duration = Duration::from_millis(500);
-/// The work at which they go on.
+/// Queued disk work below which senders resume.
 const LOW: Duration = Duration::from_millis(200);
-/// The time between two senders that go on: about what it takes until the packets of the first one are here.
+/// Minimum time between two senders that resume: about as long as the first one's packets take to arrive.
 const APART: Duration = Duration::from_millis(50);
 
-/// The state that all senders share.
+/// The pacing state of all senders.
 #[derive(Debug, Default)]
 pub(crate) struct Pacing {
-    /// Sessions that wait.
+    /// Sessions that are paused, in order.
     waiting: VecDeque<u64>,
-    /// When the last one went on.
+    /// When a session resumed last.
     resumed: Option<Instant>,
 }
 
 impl Pacing {
-    /// Whether a session, which waits or does not, is to wait from now on. `work` is that of the disk.
+    /// Returns whether a session is to pause. `is_waiting` is true if it is paused already; `work` is the queued work of the disk.
     pub(crate) fn waits(&mut self, session: u64, is_waiting: bool, work: Duration, now: Instant) -> bool {
         if !is_waiting && work < HIGH {
             return false;
@@ -42,7 +42,7 @@ impl Pacing {
         false
     }
 
-    /// The connection of a session has ended.
+    /// Forgets a session whose connection has ended.
     pub(crate) fn leave(&mut self, session: u64) {
         self.waiting.retain(|waiting| *waiting != session);
     }

@@ -1,8 +1,8 @@
 //! Pairs the packets of a stock sender with their indexes.
 //!
-//! A stock sender sends a packet over the data connection and its index over the control connection, in either order. The indexes come over one
-//! connection, in the order of the stream; packets may be spread over several. So a packet leaves in the order of the indexes, as soon as it
-//! has its own, and a beacon leaves behind the packets whose indexes came before it.
+//! A stock sender sends a packet over the data connection and its index over the control connection, in either order. Indexes share one connection
+//! and arrive in stream order; packets may be spread over several. So packets are emitted in the order of the indexes, each as soon as it has its
+//! own. A beacon is emitted after the packets whose indexes came before it.
 //!
 //! ```text
 //!                  first index with its packet: both leave
@@ -12,27 +12,27 @@
 //!      └─ the first index waits for its packet, and packets behind it wait, time is up ──▶ the packet is missing; go on
 //! ```
 //!
-//! A packet whose number is not above that of the last one that left is late or a duplicate; it never leaves.
+//! A packet whose number does not exceed the last emitted one is late or a duplicate, and is dropped.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 use tracepoint_wire::relay::Index;
 
-/// How long packets wait for their indexes if the stream has had none, and an index for its packet while others wait behind it.
+/// Time that packets wait for the first index of their stream, and that an index waits for its packet while other packets wait behind it.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The same for packets of a stream that has had indexes.
+/// Time that packets wait for indexes in a stream that has had some.
 const INDEXED_PATIENCE: Duration = Duration::from_secs(20);
-/// The most indexes that wait for packets.
+/// Maximum number of indexes that wait for packets.
 const MOST_INDEXES: usize = 4096;
 
-/// What leaves, in the order in which it is stored.
+/// An item in storage order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Paired<P> {
     /// A packet; without an index if the stream has none.
     Packet { sequence: u64, packet: P, index: Option<Index> },
-    /// No event before this time will follow.
+    /// No event before this time follows.
     Beacon { time: u64 },
-    /// From here on the stream has no indexes.
+    /// The stream has no indexes from here on.
     Unindexed,
 }
 
@@ -41,14 +41,14 @@ pub(crate) enum Paired<P> {
 pub(crate) struct Pairing<P> {
     packets: BTreeMap<u64, P>,
     indexes: VecDeque<Index>,
-    /// The number behind the last packet that left.
+    /// The number after that of the last emitted packet.
     next: u64,
     mode: Mode,
-    /// Since when nothing could leave.
+    /// Since when nothing could be emitted.
     waits_since: Option<Instant>,
-    /// Packets that came too late, or twice.
+    /// Packets that arrived late or twice.
     pub(crate) late: u64,
-    /// Indexes whose packets did not come.
+    /// Indexes whose packets never arrived.
     pub(crate) missing: u64,
 }
 
@@ -75,7 +75,7 @@ impl<P> Default for Pairing<P> {
 }
 
 impl<P> Pairing<P> {
-    /// A packet has come.
+    /// Adds a packet.
     pub(crate) fn packet(&mut self, sequence: u64, packet: P) {
         if sequence < self.next || self.packets.contains_key(&sequence) {
             self.late += 1;
@@ -84,14 +84,14 @@ impl<P> Pairing<P> {
         }
     }
 
-    /// An index or a beacon has come.
+    /// Adds an index or a beacon.
     pub(crate) fn index(&mut self, index: Index) {
         if self.mode != Mode::Unindexed && (index.is_beacon() || index.sequence >= self.next) {
             self.indexes.push_back(index);
         }
     }
 
-    /// What leaves next, if anything can.
+    /// Returns the next item that can be emitted.
     pub(crate) fn next(&mut self, now: Instant) -> Option<Paired<P>> {
         let paired = self.pair(now);
         if paired.is_some() || self.packets.is_empty() && self.indexes.is_empty() {
@@ -122,7 +122,7 @@ impl<P> Pairing<P> {
             }
             if let Some(packet) = self.packets.remove(&index.sequence) {
                 self.indexes.pop_front();
-                // Lower ones came before their indexes; those cannot come any more.
+                // Packets with lower numbers arrived before their indexes, and those can no longer arrive.
                 let above = self.packets.split_off(&index.sequence);
                 self.late += self.packets.len() as u64;
                 self.packets = above;
@@ -144,28 +144,28 @@ impl<P> Pairing<P> {
         self.waits_since.is_some_and(|since| now.saturating_duration_since(since) >= patience)
     }
 
-    /// Whether indexes wait for packets that may still come.
+    /// Returns whether indexes wait for packets that may still arrive.
     pub(crate) fn wants_packets(&self) -> bool {
         self.indexes.iter().any(|index| !index.is_beacon())
     }
 
-    /// Whether anything waits for time to pass.
+    /// Returns whether anything waits for a timeout.
     pub(crate) fn is_waiting(&self) -> bool {
         self.waits_since.is_some()
     }
 
-    /// Whether packets wait.
+    /// Returns whether packets wait.
     pub(crate) fn has_packets(&self) -> bool {
         !self.packets.is_empty()
     }
 
-    /// Whether the packet with this number has come, or cannot come any more. 2^64 - 1: there is none.
+    /// Returns whether the packet numbered `last` has arrived or can no longer arrive. 2^64 - 1 means that the stream has no last packet.
     pub(crate) fn has_passed(&self, last: u64) -> bool {
         let after = last.wrapping_add(1);
         after <= self.next || self.packets.last_key_value().is_some_and(|(highest, _)| *highest >= last)
     }
 
-    /// Nothing more comes: indexes without packets are missing, and packets without indexes leave without.
+    /// Emits everything at the end of the stream: indexes without packets count as missing, and packets without indexes are emitted without.
     pub(crate) fn finish(&mut self) -> Vec<Paired<P>> {
         let mut out = Vec::new();
         let now = Instant::now();
@@ -199,7 +199,7 @@ mod tests {
         Index { end, ..Index::default() }
     }
 
-    /// Numbers of packets with an index; beacons as their time + 100, other steps as 1000 and the number.
+    /// Numbers of packets with an index; beacons as their time + 100, other steps as 1000 plus the number.
     fn left(pairing: &mut Pairing<u64>, now: Instant) -> Vec<u64> {
         std::iter::from_fn(|| pairing.next(now)).map(|paired| number(&paired)).collect()
     }
@@ -227,7 +227,7 @@ mod tests {
         assert!(pairing.wants_packets() && pairing.has_packets() && !pairing.has_passed(2) && pairing.has_passed(1));
         pairing.packet(0, 0);
         assert_eq!(left(&mut pairing, now), [0, 1, 107]);
-        // A gap is none of this module's business.
+        // Gaps in the numbers are not this module's concern.
         pairing.index(index(5));
         pairing.packet(5, 5);
         assert_eq!(left(&mut pairing, now), [5]);
@@ -272,7 +272,7 @@ mod tests {
             pairing.index(index(sequence));
         }
         assert_eq!(left(&mut pairing, now), NONE);
-        // Without packets behind it nothing is lost by waiting.
+        // Without packets behind it, waiting loses nothing.
         assert_eq!(left(&mut pairing, now + 2 * PATIENCE), NONE);
         pairing.packet(1, 1);
         assert_eq!(left(&mut pairing, now + 2 * PATIENCE), [1]);

@@ -1,4 +1,4 @@
-//! Prometheus's text format, version 0.0.4, and its transport over HTTP ([`http`]).
+//! Prometheus text format, version 0.0.4, and its transport over HTTP ([`http`]).
 
 pub mod http;
 
@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use std::fmt::{Display, Write};
 use tracepoint_reader::text::escape_controls;
 
-/// What a family of metrics is.
+/// The type of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Only grows, from 0 at a start. Its name ends in `_total`.
+    /// Only increases, from 0 at start. Its name ends in `_total`.
     Counter,
     /// Any number.
     Gauge,
@@ -18,7 +18,7 @@ pub enum Kind {
     Histogram,
 }
 
-/// Metrics as text.
+/// Metrics in text form.
 ///
 /// ```
 /// use tracepoint_collector::prometheus::{Kind, Metrics};
@@ -44,7 +44,8 @@ pub struct Family<'a> {
 }
 
 impl Metrics {
-    /// Begins a metric. The format wants all samples of a metric together: a name may be used once. `name` consists of letters, digits and `_`.
+    /// Begins a metric. The format requires all samples of a metric to be together, so a name may be used once. `name` consists of letters, digits
+    /// and `_`.
     pub fn family<'a>(&'a mut self, kind: Kind, name: &'a str, help: &str) -> Family<'a> {
         let kind = match kind {
             Kind::Counter => "counter",
@@ -55,15 +56,15 @@ impl Metrics {
         Family { text: &mut self.text, name }
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn into_text(self) -> String {
         self.text
     }
 }
 
 impl Family<'_> {
-    /// Adds a sample. Names and values of labels may be any text, and are written as [`label_name`] and [`label_value`] have them. The format wants
-    /// each name once in a sample, and one sample of the same labels.
+    /// Adds a sample. Names and values of labels may be any text, and are converted by [`label_name`] and [`label_value`]. The format requires each
+    /// name to occur once per sample, and each set of labels once per metric.
     pub fn sample(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) {
         self.text.push_str(self.name);
         self.text.push_str(suffix);
@@ -85,14 +86,14 @@ impl Family<'_> {
     }
 }
 
-/// The name of a label: all but letters, digits and `_` becomes `_`. Different names can become the same.
+/// Converts text to a label name: all characters except letters, digits and `_` become `_`. Different texts can result in the same name.
 pub fn label_name(name: &str) -> String {
     let is_reserved = name.starts_with("__") || !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let legal = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
     if is_reserved { "label_" } else { "" }.chars().chain(legal).collect()
 }
 
-/// The value of a label as it reads: control characters are shown as `\u{1b}`, so that different texts can become the same.
+/// Converts text to a readable label value: control characters become `\u{1b}` and the like. Different texts can result in the same value.
 pub fn label_value(text: &str) -> Cow<'_, str> {
     escape_controls(text, &['\n', '\t'])
 }

@@ -1,14 +1,14 @@
-//! Publishes what senders of our own send to a NATS broker: see `docs/nats.md`.
+//! Publishes sessions of tracepoint senders to a NATS broker: see `docs/nats.md`.
 //!
 //! ```text
 //!   sender ──▶ hub ──▶ files of the session ◀── follows ── session ── publish ──▶ broker
 //!               └────▶ log of the session   ◀── follows ──┘   ◀── stored: the position goes on, and is written each second
 //! ```
 //!
-//! What is published is read from the files in which the collector has stored it, so they are the queue: a broker that is away or full delays nothing
-//! else, and what a killed collector had not published is published by the next one with its directory. The hub writes a [`log`] for each session
-//! in which is what the files do not have; a [`spool`] reads both, and a [`session`] is the task that publishes one trace. [`publisher`] finds the
-//! traces, and connects.
+//! Packets are read back from the files in which the collector has stored them, so the files are the queue: an unreachable or full broker delays
+//! nothing else, and packets that a killed collector did not publish are published by the next one with its directory. For each session the hub
+//! writes a [`log`] with the data that the files lack. A [`spool`] reads both, and a [`session`] is the task that publishes one trace. The
+//! [`publisher`] finds traces and connects to the broker.
 
 mod chunk;
 mod link;

@@ -1,11 +1,11 @@
-//! One control connection of a stock sender: what its commands do, and what is answered. Without a socket.
+//! One control connection of a stock sender: its commands, and the answers to them. Has no socket.
 //!
 //! ```text
 //!   New ──VERSION──▶ Negotiated ──CREATE_SESSION──▶ Session ──(connection ends)──▶ the session is closed
 //! ```
 //!
-//! What makes `lttng-relayd` abort or hang is an error of the sender here: a second `CREATE_SESSION`, streams without a chunk, an index of an unknown
-//! stream. Where the stock daemon closes the connection, so does this; its other sessions go on.
+//! Input that makes `lttng-relayd` abort or hang is a sender's error here: a second `CREATE_SESSION`, streams without a chunk, an index of an unknown
+//! stream. Where the stock daemon closes the connection, so does this; the sender's other sessions continue.
 
 use crate::hub::{Hub, MOST_STREAMS, Place, Session, SessionDirectory, hexadecimal, session_name};
 use crate::memory::MemoryShare;
@@ -23,15 +23,15 @@ use tracepoint_wire::relay::{
 };
 use tracepoint_wire::stream::Capabilities;
 
-/// Room for the time and a number after the name of a session.
+/// Space for the time and a number after a session's name.
 const SUFFIX: usize = 21;
 
-/// What a command leads to.
+/// The result of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// The reply, if the command has one.
     Reply(Option<Reply>),
-    /// The reply, if there is one; then the connection is closed, for this reason.
+    /// The reply, if there is one; then the connection is closed for this reason.
     Close(Option<Reply>, String),
 }
 
@@ -39,13 +39,13 @@ pub(crate) enum Answer {
 #[derive(Debug)]
 pub(crate) struct Control {
     peer: IpAddr,
-    /// Whether a shared key is asked for, and whether stock senders are taken.
+    /// `asks_key` is true if a shared key is required, `takes_stock` if stock senders at this address are accepted.
     asks_key: bool,
     takes_stock: bool,
-    /// The minor number that both sides speak.
+    /// The minor version that both sides use.
     minor: Option<u32>,
     session: Option<u64>,
-    /// The sender speaks the stream protocol from the next message on.
+    /// Set once the sender has switched to the stream protocol.
     is_streamed: bool,
 }
 
@@ -62,39 +62,39 @@ fn close(why: impl Into<String>) -> Answer {
 }
 
 impl Control {
-    /// A connection from this address.
+    /// Creates the state of a connection from `peer`.
     pub(crate) fn new(peer: IpAddr, offer: &Offer) -> Self {
         let asks_key = offer.key.is_some();
         let takes_stock = offer.takes_stock(peer);
         Self { peer, asks_key, takes_stock, minor: None, session: None, is_streamed: false }
     }
 
-    /// The minor number of the layouts.
+    /// Returns the minor version that determines the layouts.
     pub(crate) fn minor(&self) -> u32 {
         self.minor.unwrap_or(MINOR)
     }
 
-    /// Whether the sender goes on with the stream protocol.
+    /// Returns whether the sender has switched to the stream protocol.
     pub(crate) const fn is_streamed(&self) -> bool {
         self.is_streamed
     }
 
-    /// Whether the sender was told that a key is asked for, and has said nothing since.
+    /// Returns whether the sender has switched to the stream protocol and a key is required.
     pub(crate) const fn is_asked_for_key(&self) -> bool {
         self.is_streamed && self.asks_key
     }
 
-    /// Whether sessions and streams of this sender may be opened.
+    /// Returns whether this sender may open sessions and streams.
     pub(crate) const fn may_open(&self) -> bool {
         self.takes_stock
     }
 
-    /// The session, once there is one.
+    /// Returns the session, if it is open.
     pub(crate) fn session(&self) -> Option<u64> {
         self.session
     }
 
-    /// Carries out a command. `memory` is the share of metadata.
+    /// Executes a command. `memory` is charged for metadata.
     pub(crate) fn command(
         &mut self,
         hub: &mut Hub,
@@ -167,7 +167,7 @@ impl Control {
         }
     }
 
-    /// The connection has ended.
+    /// Handles the end of the connection.
     pub(crate) fn ended(&self, hub: &mut Hub, now: Instant) {
         if let Some(session) = self.session {
             hub.close_session(session, now);
@@ -175,7 +175,7 @@ impl Control {
     }
 }
 
-/// Opens a session and creates its directory; its number, and the path below the output directory.
+/// Opens a session and creates its directory. Returns its number, and the path relative to the output directory.
 fn open_session(hub: &mut Hub, create: CreateSession, minor: u32, peer: IpAddr) -> Result<(u64, String), String> {
     let admission = hub.admit(peer.into())?;
     let CreateSession { name, host, base_path, creation_time, current_chunk, .. } = create;
@@ -192,7 +192,7 @@ fn open_session(hub: &mut Hub, create: CreateSession, minor: u32, peer: IpAddr) 
             return Err("the uuid of the sender is zero".to_owned());
         }
         let directory = if let Some(chunk) = current_chunk {
-            // Another connection of the same session has made the directory and the chunk.
+            // Another connection of the same session has created the directory and the chunk.
             let shared = hub.sessions().filter(|(_, other)| other.is_open() && other.key == key);
             let mut shared = shared.filter_map(|(_, other)| other.directory.clone());
             let directory =
@@ -227,7 +227,7 @@ fn shareable(directory: SessionDirectory) -> Rc<RefCell<SessionDirectory>> {
     Rc::new(RefCell::new(directory))
 }
 
-/// The directory of all snapshots of a sender's session.
+/// Returns the directory of all snapshots of a sender's session.
 fn snapshots(
     hub: &Hub,
     relative: &Path,
@@ -241,7 +241,7 @@ fn snapshots(
             .map(|()| shareable(directory))
             .map_err(|error| format!("cannot mark {}: {error}", relative.display()));
     };
-    // The files of the snapshot before may not be complete.
+    // The files of the previous snapshot may be incomplete.
     let mut open = hub.sessions().filter_map(|(_, session)| session.directory.as_ref());
     match open.find(|directory| directory.borrow().relative() == known) {
         Some(directory) => Ok(Rc::clone(directory)),
@@ -251,7 +251,7 @@ fn snapshots(
     }
 }
 
-/// A command in a session.
+/// Executes a command in a session.
 fn session_command(hub: &mut Hub, session: u64, minor: u32, command: Command<'_>, now: Instant) -> Answer {
     let unknown_stream = |handle: u64| fail(ReturnCode::Unknown, format!("the session has no stream {handle}"));
     match command {
@@ -312,7 +312,7 @@ fn pending(pending: bool) -> Answer {
     Answer::Reply(Some(Reply::Pending(if pending { Pending::Yes } else { Pending::No })))
 }
 
-/// Creates the files of a stream; its handle.
+/// Creates the files of a stream and returns its handle.
 fn add_stream(hub: &mut Hub, id: u64, minor: u32, add: &AddStream) -> Result<u64, String> {
     let path = names::path("the path of the stream", &add.path).map_err(|error| error.to_string())?;
     names::component("the name of the channel", &add.channel, SUFFIX).map_err(|error| error.to_string())?;
@@ -321,7 +321,7 @@ fn add_stream(hub: &mut Hub, id: u64, minor: u32, add: &AddStream) -> Result<u64
     if session.streams.len() >= MOST_STREAMS {
         return Err(format!("a session has at most {MOST_STREAMS} streams"));
     }
-    // Before minor 11 the path of the first stream begins with the directory of the session, and there are no chunks.
+    // Before minor version 11, the path of the first stream begins with the session's directory, and there are no chunks.
     let (directory, chunk, below) = match &session.directory {
         Some(directory) if minor >= MINOR_WITH_CHUNKS => {
             (Rc::clone(directory), session.chunk.ok_or("there is no chunk")?, path.clone())
@@ -369,7 +369,7 @@ fn close_chunk(hub: &mut Hub, id: u64, chunk: &CloseChunk, now: Instant) -> Resu
 }
 
 fn rotate(hub: &mut Hub, id: u64, rotation: &RotateStreams) -> Result<(), String> {
-    // At the end of a session the streams go into no chunk: they stay where they are.
+    // At the end of a session the streams go into no chunk and stay where they are.
     let Some(chunk) = rotation.chunk else { return Ok(()) };
     let directory = hub.session(id).and_then(|session| session.directory.clone()).ok_or("there is no chunk")?;
     for (handle, from) in &rotation.streams {

@@ -1,8 +1,7 @@
-//! Puts the packets of one stream into their order, and finds out which are missing. Without a socket and without a clock of its own.
+//! Puts the packets of one stream into order and detects which are missing. Has no socket, and callers pass the time.
 //!
-//! Each packet has a number, `seq`, and that of the packet which was sent before it, `prev`. Numbers between the two were never sent: the sender
-//! or its ring has dropped these packets on purpose, and nothing waits for them. n is the lowest number that is neither in the file nor
-//! given up:
+//! Each packet carries its number, `seq`, and the number of the packet sent before it, `prev`. Numbers between the two were never sent: the sender or
+//! its ring dropped those packets, and nothing waits for them. n is the lowest number that is neither stored nor given up:
 //!
 //! ```text
 //!   packet (s, p)   s < n, or queued ────────▶ late or a duplicate: dropped, counted
@@ -16,10 +15,11 @@
 //!         the first gap, asked for, and nothing sent again for `time`; or more than `bytes` queued: given up, n = p + 1
 //! ```
 //!
-//! A gap is as old as the arrival of the packet behind it. At the end of what was sent there is no such packet: a synchronisation message says what
-//! the last number is. Over TCP that message can overtake the packets, which wait in buffers for as long as the disk is slow: such a gap is asked
-//! for when the connection has been silent for a while, and nothing is given up but what the sender does not have ([`Limits::over_tcp`]). What comes after it was given up is late, so nothing that leaves is ever behind its successor. The ranges given up are kept
-//! until the sender is told, which counts their events.
+//! A gap's age is counted from the arrival of the packet behind it. After the last packet sent there is no such packet; a synchronisation message
+//! gives the last number instead. Over TCP that message can overtake packets that wait in buffers while the disk is slow. So such a gap is requested
+//! only after the data connection has been silent for a while, and only packets that the sender no longer has are given up ([`Limits::over_tcp`]). A
+//! packet that arrives after it was given up is late and dropped, so packets always leave in order. The ranges given up are kept until they are
+//! reported to the sender, which counts their events as lost.
 
 #[cfg(test)]
 mod tests;
@@ -28,38 +28,38 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 use tracepoint_wire::stream::NO_SEQ;
 
-/// The time between two requests for the same packets.
+/// Interval at which the same packets are requested again.
 const RETRY: Duration = Duration::from_millis(100);
-/// How long packets that the sender does not have any more are waited for.
+/// Time that packets are still waited for after the sender reported them as gone.
 const GONE_TIME: Duration = Duration::from_millis(200);
-/// The most ranges of numbers that are remembered as gone, and that are asked for at once.
+/// Maximum number of ranges remembered as gone, and maximum number requested at once.
 const MOST_RANGES: usize = 256;
-/// The most ranges that were given up and that the sender was not told of: it may not be connected. The sums at the end tell of further ones.
+/// Maximum number of ranges given up and not reported to the sender, which may be disconnected. Further ones only appear in the totals at the end.
 pub(crate) const MOST_LOST: usize = 1024;
 
-/// How long a gap is waited for.
+/// Limits on how long a gap is waited for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Packets behind a gap after which it is asked for at once.
+    /// Number of packets behind a gap at which it is requested at once.
     pub(crate) packets: usize,
     /// Bytes in the queue above which the first gap is given up.
     pub(crate) bytes: u64,
-    /// The time without an answer after which packets that were asked for are given up.
+    /// Time without an answer after which requested packets are given up.
     pub(crate) time: Duration,
-    /// The time after which a gap is asked for: networks reorder.
+    /// Time before a gap is requested, because networks reorder.
     pub(crate) delay: Duration,
-    /// The same for a gap at the end.
+    /// The same for a gap after the last packet received.
     pub(crate) end_delay: Duration,
 }
 
 impl Limits {
-    /// Nothing more comes that was not sent again: what is missing is given up.
+    /// The limits when nothing more arrives: everything missing is given up at once.
     #[cfg(feature = "nats")]
     pub(crate) fn at_once(&self) -> Self {
         Self { time: Duration::ZERO, delay: Duration::ZERO, end_delay: Duration::ZERO, ..*self }
     }
 
-    /// Over TCP, which loses nothing, but delivers late; its connection has been silent since `silent`, `None`: it has not.
+    /// The limits for TCP, which loses nothing but may deliver late. `silent` is the time since when the data connection has been silent, if it is.
     pub(crate) fn over_tcp(&self, silent: Option<Instant>, now: Instant) -> Self {
         let is_silent = silent.is_some_and(|since| now.saturating_duration_since(since) >= self.time);
         let end_delay = if is_silent { self.time } else { Duration::MAX };
@@ -67,7 +67,7 @@ impl Limits {
     }
 }
 
-/// When a gap appeared, and when it was asked for, first and last.
+/// When a gap appeared, and when it was requested first and last.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     since: Instant,
@@ -79,7 +79,7 @@ impl Gap {
         Self { since, asked: None }
     }
 
-    /// Whether to ask for it now; remembers that.
+    /// Returns whether the gap is to be requested now, and records the request.
     fn asks(&mut self, now: Instant, delay: Duration) -> bool {
         let (first, due) = match self.asked {
             None => (now, now.saturating_duration_since(self.since) >= delay),
@@ -91,7 +91,7 @@ impl Gap {
         due
     }
 
-    /// Whether it was asked for and nothing was `answered` for this time.
+    /// Returns whether `time` has passed since the first request and the last answer.
     fn is_over(&self, now: Instant, time: Duration, answered: Option<Instant>) -> bool {
         let waited = |(first, _)| now.saturating_duration_since(answered.map_or(first, |answered| first.max(answered)));
         self.asked.is_some_and(|asked| waited(asked) >= time)
@@ -106,29 +106,29 @@ struct Queued<P> {
     gap: Gap,
 }
 
-/// The queue of a stream.
+/// The reorder queue of a stream.
 #[derive(Debug)]
 pub(crate) struct Reorder<P> {
     next: u64,
     queue: BTreeMap<u64, Queued<P>>,
-    /// Bytes in the queue.
+    /// Total size of the queued packets.
     bytes: u64,
-    /// The highest number that was sent, as far as a message has told, and the gap before it.
+    /// The highest number known to be sent, from a synchronisation message, and the gap before it.
     last: Option<(u64, Gap)>,
     /// When a part of a packet was last sent again.
     answered: Option<Instant>,
-    /// Ranges that the sender does not have, by their first numbers: the last ones, and since when.
+    /// Ranges that the sender no longer has, by first number: the last number, and when that was reported.
     gone: BTreeMap<u64, (u64, Instant)>,
-    /// Ranges that were given up, first and last, and that the sender was not told of; in order.
+    /// Ranges given up and not yet reported to the sender, as first and last number, in order.
     lost: VecDeque<(u64, u64)>,
-    /// Packets that came late or twice.
+    /// Packets that arrived late or twice.
     pub(crate) late: u64,
     /// Gaps that were given up.
     pub(crate) given_up: u64,
 }
 
 impl<P> Reorder<P> {
-    /// A stream of which the numbers below `next` are stored.
+    /// Creates the queue of a stream whose packets below `next` are stored.
     pub(crate) const fn new(next: u64) -> Self {
         Self {
             next,
@@ -143,17 +143,17 @@ impl<P> Reorder<P> {
         }
     }
 
-    /// The lowest number that has not left and was not given up.
+    /// Returns the lowest number that has neither left nor been given up.
     pub(crate) const fn next_number(&self) -> u64 {
         self.next
     }
 
-    /// Whether this packet is still wanted.
+    /// Returns whether this packet is still wanted.
     pub(crate) fn wants(&self, seq: u64) -> bool {
         seq >= self.next && !self.queue.contains_key(&seq)
     }
 
-    /// A packet has come. Then [`pop`](Self::pop) what can leave.
+    /// Adds a packet. Call [`pop`](Self::pop) for those that can leave.
     pub(crate) fn push(&mut self, seq: u64, prev: u64, size: u64, packet: P, now: Instant) {
         if seq == NO_SEQ || !self.wants(seq) {
             self.late += 1;
@@ -163,7 +163,7 @@ impl<P> Reorder<P> {
         self.queue.insert(seq, Queued { packet, prev, size, gap: Gap::new(now) });
     }
 
-    /// The next packet that nothing is missing before, with its number.
+    /// Returns the next packet that has no gap before it, and its number.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<(u64, P)> {
         self.pass_gone(now);
         let first = self.queue.first_entry()?;
@@ -176,19 +176,19 @@ impl<P> Reorder<P> {
         Some((seq, queued.packet))
     }
 
-    /// The sender has sent packets up to this number; [`NO_SEQ`]: none.
+    /// Records that the sender has sent packets up to `last`; [`NO_SEQ`] means none.
     pub(crate) fn sent_up_to(&mut self, last: u64, now: Instant) {
         if last != NO_SEQ && self.last.is_none_or(|(known, _)| last > known) {
             self.last = Some((last, Gap::new(now)));
         }
     }
 
-    /// A part of a packet that is wanted was sent again. At a cap the answer to one request takes as long as all that was asked for.
+    /// Records that part of a wanted packet was sent again. Under a bandwidth cap the answer to one request takes as long as everything requested.
     pub(crate) const fn answered(&mut self, now: Instant) {
         self.answered = Some(now);
     }
 
-    /// The sender does not have these packets.
+    /// Records that the sender no longer has these packets.
     pub(crate) fn gone(&mut self, first: u64, last: u64, now: Instant) {
         if self.gone.len() < MOST_RANGES && last >= self.next && last != NO_SEQ {
             let (known, _) = self.gone.entry(first.max(self.next)).or_insert((last, now));
@@ -196,7 +196,7 @@ impl<P> Reorder<P> {
         }
     }
 
-    /// Passes over numbers that are gone.
+    /// Skips numbers that are gone.
     fn pass_gone(&mut self, now: Instant) {
         while let Some(range) = self.gone.first_entry().filter(|range| *range.key() <= self.next) {
             let (last, since) = *range.get();
@@ -206,14 +206,14 @@ impl<P> Reorder<P> {
             range.remove();
             self.pass(last);
         }
-        // Packets that were queued and are passed over: the sender has contradicted itself.
+        // Queued packets that are skipped here: the sender has contradicted itself.
         while let Some(first) = self.queue.first_entry().filter(|first| *first.key() < self.next) {
             self.bytes -= first.remove().size;
             self.late += 1;
         }
     }
 
-    /// Gives up what is missing up to this number.
+    /// Gives up everything missing up to `last`.
     fn pass(&mut self, last: u64) {
         if last < self.next {
             return;
@@ -226,33 +226,33 @@ impl<P> Reorder<P> {
         self.next = last + 1;
     }
 
-    /// Whether a packet was given up, and the sender was not told of it yet.
+    /// Returns whether a packet was given up and not yet reported to the sender.
     pub(crate) fn has_given_up(&self, seq: u64) -> bool {
         self.lost.iter().any(|(first, last)| (*first..=*last).contains(&seq))
     }
 
-    /// The next range that was given up, which the sender is told of by this.
+    /// Removes and returns the next given-up range, for a report to the sender.
     pub(crate) fn pop_lost(&mut self) -> Option<(u64, u64)> {
         self.lost.pop_front()
     }
 
-    /// The sender is to be told of these ranges again, before those of which it was not told.
+    /// Queues ranges to be reported to the sender once more, before the ones not reported yet.
     pub(crate) fn tell_again(&mut self, mut told: VecDeque<(u64, u64)>) {
         told.append(&mut self.lost);
         self.lost = told;
     }
 
-    /// Whether something is missing, so that time matters.
+    /// Returns whether something is missing, so that timeouts matter.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.queue.is_empty() || self.last.is_some_and(|(last, _)| last >= self.next)
     }
 
-    /// Whether everything that was sent has left, or was given up.
+    /// Returns whether every packet sent has left or was given up.
     pub(crate) fn is_complete(&self) -> bool {
         !self.is_waiting()
     }
 
-    /// Time has passed: adds the ranges of numbers to ask for, and gives up what has waited too long. Whether packets may leave now.
+    /// Handles timeouts: appends the ranges to request, and gives up the first gap if it has waited too long. Returns whether packets may leave now.
     pub(crate) fn tick(&mut self, now: Instant, limits: &Limits, ask: &mut Vec<(u64, u64)>) -> bool {
         let delay = if self.queue.len() >= limits.packets { Duration::ZERO } else { limits.delay };
         let mut from = self.next;
@@ -292,7 +292,7 @@ impl<P> Reorder<P> {
     }
 }
 
-/// Whether packets from `next` to `prev` are missing.
+/// Returns whether packets from `next` to `prev` are missing.
 const fn is_gap(next: u64, prev: u64) -> bool {
     prev != NO_SEQ && prev >= next
 }

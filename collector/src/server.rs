@@ -1,9 +1,12 @@
-//! The sockets: listeners, a task for each connection, and a tick.
+//! The sockets of a collector: its listeners, one task per connection, and a periodic tick.
 //!
-//! All tasks run on one thread and share the [`Hub`]; none holds it while it waits. What a connection may use is bounded: the memory of packets by a
-//! semaphore of bytes, from which a task takes the size of a packet before it reads it, so that a full memory stops the peer by TCP's own
-//! flow control; the number of connections of each kind and of open files; the time of a message that has begun. Each address and each sender
-//! has its [share](crate::shares) of these.
+//! All tasks run on one thread and share the [`Hub`]; no task holds a borrow of it across an `await`. Each resource of a connection is bounded:
+//! - The memory of packets, by a semaphore that counts bytes. A task acquires the size of a packet before it reads the packet, so that when memory is
+//!   full, TCP flow control stops the peer.
+//! - The number of connections of each kind, and of open files.
+//! - The time that a message may take once its first byte has arrived.
+//!
+//! Each address and each sender has a [share](crate::shares) of these.
 
 mod accept;
 mod bounds;
@@ -39,28 +42,28 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::LocalSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// The time between two looks at what has waited too long.
+/// Interval at which timeouts are checked.
 const TICK: Duration = Duration::from_millis(100);
-/// The buffer of the system for datagrams, in bytes.
+/// Size of the socket's receive buffer for datagrams, in bytes.
 const RECEIVE_BUFFER: usize = 8 << 20;
-/// The time after which packets are asked for again over UDP.
+/// Delay before missing packets are requested again over UDP.
 const REORDER_DELAY: Duration = Duration::from_millis(20);
-/// How many free ports are tried, until one is free for connections and for datagrams.
+/// Number of ephemeral ports tried until one is free for both TCP and UDP.
 const FREE_PORT_TRIES: u32 = 32;
-/// How long files are completed at the end.
+/// Maximum time that shutdown spends on completing files.
 const END_TIME: Duration = Duration::from_secs(10);
 
 /// The addresses on which a collector listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Addresses {
-    /// For control connections of senders.
+    /// Control connections of senders.
     pub control: SocketAddr,
-    /// For packets of senders.
+    /// Packets of senders, over TCP and UDP.
     pub data: SocketAddr,
-    /// For viewers.
+    /// Viewers.
     pub live: SocketAddr,
-    /// For Prometheus, if it was asked for.
+    /// Prometheus metrics over HTTP, if [enabled](Options::metrics).
     pub metrics: Option<SocketAddr>,
 }
 
@@ -68,27 +71,27 @@ pub struct Addresses {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
-    /// Counts since it began.
+    /// Counts since the collector started.
     pub counts: Counts,
     /// Sessions whose senders are connected.
     pub sessions: usize,
-    /// Their streams.
+    /// Streams of these sessions.
     pub streams: usize,
-    /// Viewers that are attached.
+    /// Attached viewers.
     pub viewers: usize,
-    /// Bytes of packets that wait in memory.
+    /// Bytes of packets held in memory.
     pub memory: u64,
-    /// Open files of streams, and how many there may be.
+    /// Open stream files, and the maximum number of them.
     pub files: (usize, usize),
     /// Bytes in the output directory.
     pub disk: u64,
-    /// Why nothing can be written now; senders wait.
+    /// Reason why nothing can be written at present, while senders wait.
     pub full: Option<String>,
-    /// What happened since the last report.
+    /// Messages since the last report.
     pub messages: Vec<String>,
 }
 
-/// A collector that listens, and does nothing until it [runs](Self::run).
+/// A collector whose sockets are bound; it serves nothing until [`run`](Self::run) is called.
 #[derive(Debug)]
 pub struct Collector {
     options: Options,
@@ -103,14 +106,14 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Creates the output directory, makes whole what a killed collector has left there, and listens.
+    /// Creates the output directory, repairs files that a killed collector left in it, and binds the sockets.
     ///
     /// [`run`](Self::run) raises this process's soft limit on open files to its hard limit: each stream has two files.
     ///
     /// # Errors
     ///
-    /// [`CollectError`] if the directory cannot be created or read, or an address cannot be listened on, which for others than those of the loopback
-    /// interface takes a [key](Options::key).
+    /// [`CollectError`] if the directory cannot be created or read, or if an address cannot be bound. Addresses other than loopback require a
+    /// [key](Options::key).
     pub fn bind(options: Options) -> Result<Self, CollectError> {
         let output = options.output.display().to_string();
         let failed = |action: &str| {
@@ -132,7 +135,7 @@ impl Collector {
             listener.map_err(|error| CollectError::new(format!("listen on {address} for {what}"), error))
         };
         let control = listen("control connections", options.control)?;
-        // A port that is free for connections need not be free for datagrams.
+        // A port that is free for TCP may be in use for UDP.
         let mut tries = if options.data.port() == 0 { FREE_PORT_TRIES } else { 1 };
         let (data, datagrams) = loop {
             tries -= 1;
@@ -148,7 +151,8 @@ impl Collector {
         };
         let listeners = [control, data, listen("viewers", options.live)?];
         let metrics = options.metrics.map(|address| listen("metrics", address)).transpose()?;
-        // Beyond net.core.rmem_max with CAP_NET_ADMIN, else as much as that allows. Datagrams that find no room are lost, and asked for again.
+        // With CAP_NET_ADMIN, the size may exceed net.core.rmem_max; otherwise that is the maximum. Datagrams that overflow the buffer are requested
+        // again.
         let _ = sockopt::set_socket_recv_buffer_size_force(&datagrams, RECEIVE_BUFFER)
             .or_else(|_| sockopt::set_socket_recv_buffer_size(&datagrams, RECEIVE_BUFFER));
         let address = |listener: &TcpListener| {
@@ -176,17 +180,17 @@ impl Collector {
         })
     }
 
-    /// The addresses on which it listens.
+    /// Returns the addresses on which the collector listens.
     pub const fn addresses(&self) -> Addresses {
         self.addresses
     }
 
-    /// Takes and serves traces until `report`, which is called ten times a second, returns `false`. Then sessions are closed, and files
-    /// completed.
+    /// Receives, stores and serves traces until `report` returns `false`; it is called ten times per second. Then closes all sessions and completes
+    /// their files.
     ///
     /// # Errors
     ///
-    /// [`CollectError`] if the thread that writes cannot be started.
+    /// [`CollectError`] if the storage thread cannot be started.
     pub fn run(self, report: impl FnMut(&Report) -> bool) -> Result<Counts, CollectError> {
         let Self { options, runtime, listeners, metrics, datagrams, addresses, found, .. } = self;
         let bounds = Bounds::of_this_process(options.files, options.open_files);
@@ -243,8 +247,9 @@ impl Collector {
     }
 }
 
-/// Has glibc's allocator keep up to 8 MiB of freed memory. Otherwise it returns that of stored packets to the system, and each page of the next
-/// packet is a fault. The limit is twice the size of the largest mapping that was freed (`mallopt(3)`); no page of this one is touched.
+/// Makes glibc's allocator keep up to 8 MiB of freed memory. Otherwise it returns the memory of each stored packet to the kernel, and the next packet
+/// takes a page fault per page. The threshold is twice the size of the largest mapping freed so far (`mallopt(3)`); this one's pages are never
+/// touched.
 fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(4 << 20)));
 }
@@ -285,7 +290,7 @@ async fn serve(
     }
     #[cfg(feature = "nats")]
     brokers::release(shared).await;
-    // No new connections; what has come is completed.
+    // No new connections from here on; packets that have arrived are still stored.
     drop(tasks);
     shared.hub.borrow_mut().close_all(Instant::now());
     if shared.hub.borrow().full.is_some() {
@@ -305,7 +310,7 @@ async fn serve(
 }
 
 impl Shared {
-    /// The state, with what happened since the last call.
+    /// Returns the state and the messages since the last call.
     fn report(&self) -> Report {
         let messages = self.hub.borrow_mut().messages();
         Report { messages, ..self.state() }

@@ -1,4 +1,4 @@
-//! What all connections share.
+//! State shared by all connections.
 
 use crate::hub::Hub;
 use crate::memory::MemoryShare;
@@ -10,14 +10,14 @@ use std::io;
 #[cfg(feature = "nats")]
 use std::rc::Rc;
 
-/// What all tasks share: they run on one thread, and none holds the hub while it waits.
+/// State shared by all tasks. They run on one thread, and no task holds a borrow of the hub across an `await`.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) hub: RefCell<Hub>,
-    /// Bytes of memory in all.
+    /// Total packet memory in bytes.
     #[cfg(feature = "nats")]
     pub(crate) all_memory: usize,
-    /// The largest packet.
+    /// Maximum size of a packet in bytes.
     pub(crate) largest: u32,
     pub(crate) offer: Offer,
     #[cfg(feature = "nats")]
@@ -27,14 +27,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Memory for so many bytes of a session; waits until it is free.
+    /// Acquires memory for `bytes` bytes of a session's packets; waits until it is free.
     pub(crate) async fn memory(&self, session: u64, bytes: u32) -> Option<MemoryShare> {
         let memory = self.hub.borrow().session(session).map(|session| session.memory().clone());
         memory?.take(bytes).await
     }
 }
 
-/// Random bytes, which cannot be guessed.
+/// Returns unpredictable random bytes.
 pub(crate) fn random() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;

@@ -1,23 +1,23 @@
-//! How much of what is scarce each address and each sender may have.
+//! Fair shares of limited resources for addresses and senders.
 //!
-//! An address may have as much as is left for others, and a sender as much as is left for the other senders of its address. So one address has at most half of
-//! all, the next one half of the rest, and so on: a sender from another address finds room. A sender has at most half of what its address may
-//! have. What is given back is free at once.
+//! An address may use as much as it leaves free for other addresses, and a sender as much as it leaves free for other senders of its address. So one
+//! address has at most half of all, the next one half of the rest, and so on: a sender from another address always finds room. A sender has at most
+//! half of its address's share. Released amounts are available at once.
 //!
-//! What follows something else in its place is there for a while beside it. Where that is beyond the share, it is a loan: each share has one at most, and all
-//! loans together leave as much free as they are.
+//! A replacement, such as the next file of a stream, coexists with its predecessor for a while. If that exceeds the share, the excess is a loan: each
+//! share has one loan at most, and all loans together never exceed the amount that is still free.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Where senders are.
+/// The network location of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Address {
-    /// A host. Of IPv6 it is the network of 64 bits, because a host may have all addresses of one.
+    /// A host. For IPv6 this is the /64 network, because one host may use all addresses of it.
     Host(IpAddr),
-    /// A broker, which asks its clients itself who they are.
+    /// A broker, which authenticates its clients itself.
     #[cfg(feature = "nats")]
     Broker,
 }
@@ -42,7 +42,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Who has a share: an address, and a sender there by the number of its session, if there are such.
+/// The holder of a share: an address, and optionally a sender there, by the number of its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Holder {
     pub(crate) address: Address,
@@ -50,13 +50,13 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
-    /// An address as a whole.
+    /// The address as a whole.
     pub(crate) const fn address(address: Address) -> Self {
         Self { address, sender: None }
     }
 }
 
-/// Something of which there is a limited number. All clones are one.
+/// A limited resource. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Shares(Arc<Mutex<State>>);
 
@@ -64,9 +64,9 @@ pub(crate) struct Shares(Arc<Mutex<State>>);
 struct State {
     most: usize,
     used: usize,
-    /// What of it was lent.
+    /// The amount on loan, part of `used`.
     lent: usize,
-    /// What addresses have, and what senders have.
+    /// The amount held by each address and by each sender.
     holders: HashMap<Holder, usize>,
 }
 
@@ -75,11 +75,11 @@ impl State {
         self.holders.get(&holder).copied().unwrap_or_default()
     }
 
-    /// `more` is what others would give up beside what is free.
+    /// Returns whether `count` more fit. `more` is the amount that others would release, in addition to what is free.
     fn fits(&self, holder: Holder, count: usize, more: usize) -> bool {
         let free = self.most.saturating_sub(self.used) + more;
         let address = self.has(Holder::address(holder.address)) + count;
-        // What the address may have beside this.
+        // The amount that the address could still have after this.
         let Some(left) = free.checked_sub(count).and_then(|free| free.checked_sub(address)) else { return false };
         holder.sender.is_none() || self.has(holder) + count <= left / 2
     }
@@ -123,17 +123,17 @@ impl Shares {
         self.state().used
     }
 
-    /// Whether a holder may have so many more.
+    /// Returns whether a holder may have `count` more.
     pub(crate) fn fits(&self, holder: Holder, count: usize) -> bool {
         self.state().fits(holder, count, 0)
     }
 
-    /// The same if other holders gave up so many.
+    /// Like [`fits`](Self::fits), if other holders released `given_up`.
     pub(crate) fn would_fit(&self, holder: Holder, count: usize, given_up: usize) -> bool {
         self.state().fits(holder, count, given_up)
     }
 
-    /// So many more for a holder, if it may have them.
+    /// Takes `count` for a holder, if it may have that.
     pub(crate) fn take(&self, holder: Holder, count: usize) -> Option<Share> {
         let mut state = self.state();
         state.fits(holder, count, 0).then(|| {
@@ -143,17 +143,17 @@ impl Shares {
     }
 }
 
-/// What a holder has, until it is dropped.
+/// The amount a holder has; dropping it releases it.
 #[derive(Debug)]
 pub(crate) struct Share {
     of: Shares,
     holder: Holder,
     count: usize,
-    /// What was lent to its successor.
+    /// The loan for its successor.
     loan: OnceLock<Loan>,
 }
 
-/// What is lent, until it is dropped.
+/// An amount on loan, until it is dropped.
 #[derive(Debug)]
 struct Loan {
     of: Shares,
@@ -171,13 +171,13 @@ impl Share {
         Self { of: of.clone(), holder, count, loan: OnceLock::new() }
     }
 
-    /// Another one of the same size for the same holder, if it may have that.
+    /// Takes a second share of the same size for the same holder, if it may have that.
     pub(crate) fn another(&self) -> Option<Self> {
         self.of.take(self.holder, self.count)
     }
 
-    /// Another one beyond what the holder may have, in place of this one: what is more is lent until this one is dropped. `None`: this one has had a
-    /// successor, or too much is lent.
+    /// Takes a share to replace this one, even beyond the holder's limit: the excess is on loan until this share is dropped. `None` if this share
+    /// already has a successor, or if too much is on loan.
     pub(crate) fn successor(&self) -> Option<Self> {
         let mut state = self.of.state();
         let free = state.most.saturating_sub(state.used).checked_sub(self.count)?;
@@ -191,13 +191,13 @@ impl Share {
         Some(Self::new(&self.of, self.holder, self.count))
     }
 
-    /// The same in any case: this one is dropped at once.
+    /// Takes a share to replace this one unconditionally; the caller drops this one at once.
     pub(crate) fn replacement(&self) -> Self {
         self.of.state().add(self.holder, self.count);
         Self::new(&self.of, self.holder, self.count)
     }
 
-    /// Hands it over to another holder.
+    /// Transfers the share to another holder.
     pub(crate) fn hand_over(mut self, to: Holder) -> Self {
         {
             let mut state = self.of.state();
@@ -208,7 +208,7 @@ impl Share {
         self
     }
 
-    /// Adds so many more, if the holder may have them.
+    /// Adds `count` to the share, if the holder may have that.
     pub(crate) fn grow(&mut self, count: usize) -> bool {
         let mut state = self.of.state();
         let fits = state.fits(self.holder, count, 0);
@@ -234,7 +234,7 @@ mod tests {
         Holder { address: IpAddr::from([10, 0, 0, host]).into(), sender: Some(sender) }
     }
 
-    /// Takes until there is no more; how many that were.
+    /// Takes pairs until there are no more, and returns the total.
     fn flood(shares: &Shares, holder: Holder, into: &mut Vec<Share>) -> usize {
         let before = into.len();
         while let Some(share) = shares.take(holder, 2) {
@@ -266,7 +266,7 @@ mod tests {
         let mut taken = Vec::new();
         let [one, two, three] = [1, 2, 3].map(|host| Holder { sender: None, ..holder(host, 0) });
         assert_eq!([one, two, three].map(|of| flood(&shares, of, &mut taken)), [50, 24, 12]);
-        // Until an address has half of what it would find free.
+        // An address gets more until it has half of what it would find free.
         assert!(!shares.would_fit(three, 2, 1) && shares.would_fit(three, 2, 2) && !shares.would_fit(one, 2, 39));
         let share = taken.pop().expect("a share").hand_over(two);
         assert_eq!(shares.used(), 86);
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn what_is_lent_leaves_room_for_others() {
         let (shares, mut taken) = (Shares::new(1000), Vec::new());
-        // An address with its half.
+        // An address that holds half.
         (0..100).for_each(|sender| _ = flood(&shares, holder(1, sender), &mut taken));
         let has = shares.used();
         assert!(has > 480 && taken[0].another().is_none(), "{has}");

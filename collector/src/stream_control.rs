@@ -1,4 +1,4 @@
-//! One control connection of the stream protocol: what a sender's messages do, and what it is sent. Without a socket.
+//! One control connection of the stream protocol: the sender's messages, and the answers to them. Has no socket.
 //!
 //! ```text
 //!   New ──HELLO, with a shared key CHALLENGE and AUTH──▶ Open ──CLOSE of the session──▶ Closing ──all streams CLOSED, and the account stored──▶ Ended
@@ -21,34 +21,34 @@ use tracepoint_wire::stream::{
     Ready, SharedKey, Side, Sync, ToCollector, ToSender, VERSION, Welcome,
 };
 
-/// The time between two acknowledgements without news.
+/// Interval of acknowledgements when nothing has changed.
 const ACK_TIME: Duration = Duration::from_secs(1);
-/// How long nothing may come from a sender.
+/// Time without a message after which a sender is considered gone.
 pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 
-/// What the collector offers a sender.
+/// The parameters that the collector offers to a sender.
 #[derive(Clone, Debug)]
 pub(crate) struct Offer {
-    /// The ports of packets over TCP and UDP.
+    /// The ports for packets over TCP and UDP.
     pub(crate) ports: (u16, u16),
-    /// Bytes that a sender may send without acknowledgement.
+    /// Bytes that a sender may have unacknowledged.
     pub(crate) window: u64,
     /// The name of this host.
     pub(crate) name: String,
     pub(crate) limits: Limits,
-    /// What senders and viewers must have, and from where stock ones are taken without it.
+    /// The key that senders and viewers must have, and the networks from which stock ones are accepted without it.
     pub(crate) key: Option<SharedKey>,
     pub(crate) allows_stock: Vec<IpNet>,
     pub(crate) allows_stock_viewers: Vec<IpNet>,
 }
 
 impl Offer {
-    /// Whether a stock sender at this address is taken.
+    /// Returns whether a stock sender at this address is accepted.
     pub(crate) fn takes_stock(&self, peer: IpAddr) -> bool {
         self.key.is_none() || contains(&self.allows_stock, peer)
     }
 
-    /// The key for which a viewer at this address is asked.
+    /// Returns the key that a viewer at this address must have, if any.
     pub(crate) fn viewer_key(&self, peer: IpAddr) -> Option<SharedKey> {
         self.key.clone().filter(|_| !contains(&self.allows_stock_viewers, peer))
     }
@@ -58,42 +58,42 @@ fn contains(networks: &[IpNet], peer: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(&peer.to_canonical()))
 }
 
-/// The reason why a connection ends, which its sender is told.
+/// The reason why a connection is closed, which is sent to the sender.
 pub(crate) type Refusal = (ErrorCode, String);
 
-/// The state of a connection.
+/// The state of a control connection.
 #[derive(Debug)]
 pub(crate) struct StreamControl {
     offer: Offer,
-    /// Where the sender is.
+    /// The sender's location.
     address: Address,
     open: Option<Opened>,
-    /// The frame of HELLO, and the nonce that its sender was sent.
+    /// The HELLO frame, and the nonce sent in reply.
     challenged: Option<(Vec<u8>, [u8; 32])>,
-    /// The last synchronisation: its number, and its streams with their last packets.
+    /// The last synchronisation: its number, and the last packet of each stream.
     sync: Option<Sync>,
-    /// The number of the last one that is complete.
+    /// The number of the last complete synchronisation.
     synced: u64,
-    /// What the sender was told last: when, and the bytes of metadata.
+    /// The last acknowledgement: its time, and the bytes of metadata in it.
     told: Option<(Instant, u64)>,
-    /// Whether the sender was told to wait.
+    /// Set while the sender is asked to pause.
     is_held: bool,
     told_ready: bool,
-    /// The sender waits no longer for what is missing or cannot be written.
+    /// The sender no longer waits for packets that are missing or cannot be written.
     gives_up: bool,
     way: Way,
     phase: Phase,
 }
 
-/// How packets come.
+/// The transport of the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Tcp,
     Udp,
-    /// From a broker, from which other collectors may take them.
+    /// From a broker, where other collectors may take them instead.
     #[cfg(feature = "nats")]
     Broker,
-    /// The same, and everything has come: what is not there is missing.
+    /// From a broker that has delivered everything: packets not received are missing.
     #[cfg(feature = "nats")]
     BrokerAtEnd,
 }
@@ -104,19 +104,19 @@ impl Way {
     }
 }
 
-/// How far the end has come.
+/// Progress of the session's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Open,
-    /// All streams were listed in a CLOSE.
+    /// A CLOSE has listed all streams.
     Closing,
-    /// The account is stored, too.
+    /// The account is stored as well.
     Accounted,
-    /// Everything was said.
+    /// All messages are sent.
     Ended,
 }
 
-/// The message in a frame of HELLO.
+/// Decodes the HELLO in a frame.
 fn hello_of(frame: &[u8]) -> Option<Hello<'_>> {
     let header = FrameHeader::decode(frame)?.ok()?;
     match ToCollector::decode(header.kind, frame.get(FRAME_HEADER..)?) {
@@ -125,7 +125,7 @@ fn hello_of(frame: &[u8]) -> Option<Hello<'_>> {
     }
 }
 
-/// What both sides prove to have the key for.
+/// The values for which both sides prove that they have the key.
 const fn handshake(hello: &Hello<'_>, nonce: [u8; 32]) -> Handshake {
     Handshake { session: hello.key, sender: hello.nonce, collector: nonce }
 }
@@ -148,30 +148,30 @@ impl StreamControl {
         }
     }
 
-    /// For messages of a broker, which asks its clients itself who they are.
+    /// For messages from a broker, which authenticates its clients itself.
     #[cfg(feature = "nats")]
     pub(crate) fn shared(offer: Offer) -> Self {
         Self { way: Way::Broker, ..Self::new(Offer { key: None, ..offer }, Address::Broker) }
     }
 
-    /// The session, once it is open.
+    /// Returns the session, once it is open.
     pub(crate) fn session(&self) -> Option<u64> {
         self.open.map(|opened| opened.session)
     }
 
-    /// Whether the sender is to wait.
+    /// Returns whether the sender is asked to pause.
     #[cfg(feature = "nats")]
     pub(crate) const fn is_held(&self) -> bool {
         self.is_held
     }
 
-    /// Everything that was sent has come.
+    /// Records that everything sent has arrived.
     #[cfg(feature = "nats")]
     pub(crate) fn all_has_come(&mut self) {
         self.way = Way::BrokerAtEnd;
     }
 
-    /// Where its sender is, and the session to which a message adds a stream, `None` if it opens one. No answer: it needs no room.
+    /// Returns the sender's location if a message needs room: with the session to which it adds a stream, or `None` if it opens a session.
     pub(crate) fn needs_room(&self, hub: &Hub, message: &ToCollector<'_>) -> Option<(Address, Option<u64>)> {
         let session = match (message, self.open) {
             (ToCollector::Announce(announce), Some(opened)) if !hub.has_stream(opened.session, announce) => {
@@ -192,17 +192,17 @@ impl StreamControl {
         Some((self.address, session))
     }
 
-    /// Whether the connection is to be closed: everything was said.
+    /// Returns whether all messages are sent, so that the connection is to be closed.
     pub(crate) fn has_ended(&self) -> bool {
         self.phase == Phase::Ended
     }
 
-    /// What wakes the connection when much was stored, once there is a session.
+    /// Returns the notification that wakes the connection when much was stored, once there is a session.
     pub(crate) fn progress(&self, hub: &mut Hub) -> Option<Rc<Notify>> {
         hub.streamed(self.open?.session).map(|streamed| Rc::clone(&streamed.progress))
     }
 
-    /// Takes a message. Answers are appended to `out`. `memory` is the share of metadata; `random` is used for a token or a nonce.
+    /// Handles a message and appends the answers to `out`. `memory` is charged for metadata; `random` becomes a token or a nonce.
     pub(crate) fn message(
         &mut self,
         hub: &mut Hub,
@@ -224,13 +224,13 @@ impl StreamControl {
                     }
                     announced => announced?,
                 };
-                // The sender does not know the handle if it cannot be written, and announces the stream again.
+                // If this fails, the sender has not received the handle, and announces the stream again.
                 #[cfg(feature = "nats")]
                 hub.log(id, |log| log.announce(&announce)).map_err(|why| (ErrorCode::Storage, why))?;
                 ToSender::Announced(Announced { request: announce.request, handle, next }).encode(out);
             }
             ToCollector::Metadata(piece) => {
-                // Before the hub knows it: then the sender sends it again if it cannot be written.
+                // Before the hub has it: if this fails, the sender sends it again.
                 #[cfg(feature = "nats")]
                 hub.log(id, |log| log.metadata(piece.offset, piece.bytes)).map_err(|why| (ErrorCode::Storage, why))?;
                 hub.streamed_metadata(id, piece.offset, piece.bytes, memory)
@@ -264,7 +264,7 @@ impl StreamControl {
                     self.phase = Phase::Accounted;
                 }
             }
-            // It is told what is there, and sends its account.
+            // The sender gets a report of the stored packets, and then sends its account.
             ToCollector::GiveUp if matches!(self.phase, Phase::Closing | Phase::Accounted) => self.gives_up = true,
             ToCollector::GiveUp => {
                 hub.close_session(id, now);
@@ -275,7 +275,7 @@ impl StreamControl {
         Ok(())
     }
 
-    /// Takes the messages before the session is open.
+    /// Handles messages before the session is open.
     fn greet(
         &mut self,
         hub: &mut Hub,
@@ -313,7 +313,7 @@ impl StreamControl {
         }
     }
 
-    /// Opens the session, or goes on with it.
+    /// Opens the session, or resumes it.
     fn open(
         &mut self,
         hub: &mut Hub,
@@ -347,7 +347,7 @@ impl StreamControl {
         Ok(())
     }
 
-    /// Time has passed: appends what the sender is to be told. To be called often.
+    /// Handles timeouts and appends messages for the sender. To be called often.
     pub(crate) fn tick(&mut self, hub: &mut Hub, now: Instant, out: &mut Vec<u8>) -> Result<(), Refusal> {
         let Some(opened) = self.open else { return Ok(()) };
         let id = opened.session;
@@ -394,7 +394,7 @@ impl StreamControl {
         let metadata = hub.stored_metadata(id);
         let is_due = self.told.is_none_or(|(at, _)| now.saturating_duration_since(at) >= ACK_TIME);
         let (entries, lost) = hub.stored_numbers(id, is_due);
-        // In one piece with the acknowledgement, behind which the sender has no such packets.
+        // Together with the acknowledgement, after which the sender frees these packets.
         for range in lost {
             ToSender::Lost(range).encode(out);
         }
@@ -415,7 +415,7 @@ impl StreamControl {
         }
     }
 
-    /// The connection has ended.
+    /// Handles the end of the connection.
     pub(crate) fn ended(&self, hub: &mut Hub, now: Instant) {
         let Some(opened) = self.open else { return };
         hub.pacing.leave(opened.session);

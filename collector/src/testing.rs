@@ -1,8 +1,8 @@
-//! Messages of senders, for the tests of several modules.
+//! Messages of senders for the tests of several modules.
 
 use tracepoint_wire::stream::{Hello, VERSION};
 
-/// That of a process of the session `shop`.
+/// The HELLO of a process in the session `shop`.
 pub(crate) const HELLO: Hello<'static> = Hello {
     version: VERSION as u32,
     udp: false,

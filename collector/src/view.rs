@@ -1,8 +1,8 @@
-//! What viewers read of a stream, while it is written.
+//! The part of a stream that viewers can read while it is written.
 //!
-//! A stream is a series of *segments*, the files that it had one after the other. A viewer has a [`Cursor`] in each stream; cursors of several
-//! viewers do not depend on each other, and cost nothing while a viewer is slow. The newest [`KEPT`] segments can be read; a viewer that lags
-//! behind them loses packets, which it sees by their numbers.
+//! A stream is a series of *segments*, one per file. Each viewer has a [`Cursor`] in each stream. Cursors are independent of each other, and a slow
+//! viewer costs nothing. The newest [`KEPT`] segments can be read; a viewer that falls further behind loses packets, and detects that by the packet
+//! numbers.
 
 use crate::storage::Segment;
 use std::collections::VecDeque;
@@ -12,26 +12,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracepoint_wire::relay::Index;
 
-/// The most segments that stay open for viewers.
+/// Maximum number of segments that stay open for viewers.
 const KEPT: usize = 8;
-/// The bits of an offset within a segment, in the offsets that viewers are told. The number of the segment is above them.
+/// Number of bits for the offset within a segment in the offsets sent to viewers. The segment's number is above them.
 const OFFSET_BITS: u32 = 48;
 
-/// The place of a viewer in a stream: the next packet.
+/// A viewer's position in a stream: the next packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cursor {
     segment: u64,
     entry: u64,
 }
 
-/// What there is at a cursor.
+/// The state of a stream at a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// A packet. The offset is for [`View::place`].
     Packet { offset: u64, index: Index },
-    /// No packet; no event before this time will follow.
+    /// No packet, and no event before this time follows.
     Inactive { time: u64, stream_class: u64 },
-    /// No packet, and no promise.
+    /// No packet, and no promise about the time.
     Nothing,
     /// The stream has ended.
     End,
@@ -41,15 +41,15 @@ pub(crate) enum Next {
 #[derive(Debug)]
 pub(crate) struct View {
     segments: VecDeque<Segment>,
-    /// The number of the first of them.
+    /// The number of the first segment.
     first: u64,
     /// Packets of earlier segments that viewers could not read yet.
     passed: u64,
     /// Segments that the storage has not opened yet.
     upcoming: VecDeque<Segment>,
-    /// No event before these times will follow, and when viewers may be told; none since the last packet.
+    /// Beacons since the last packet: no event before this time follows; and the instant from which viewers may see it.
     beacons: VecDeque<(u64, Instant)>,
-    /// As in the index of the first packet. Viewers abort if it changes.
+    /// From the index of the first packet. Viewers abort if it changes.
     stream_class: Option<u64>,
     is_closed: bool,
 }
@@ -67,12 +67,12 @@ impl View {
         }
     }
 
-    /// The storage will go on with this segment.
+    /// Queues a segment that the storage will open next.
     pub(crate) fn will_open(&mut self, segment: Segment) {
         self.upcoming.push_back(segment);
     }
 
-    /// The storage goes on with the next segment; the last one ends here, and so many of its packets were moved.
+    /// The storage has opened the next segment. The last one ends here, and `moved` of its packets were moved to the new one.
     pub(crate) fn opened(&mut self, entries: u64, bytes: u64, moved: u64) {
         if let (Some(last), Some(mut next)) = (self.segments.back_mut(), self.upcoming.pop_front()) {
             // Packets that no synchronisation has released yet stay hidden.
@@ -92,24 +92,24 @@ impl View {
         self.first += 1;
     }
 
-    /// Closes all segments but the one that is written: viewers go on there.
+    /// Closes all segments except the one being written, where viewers continue.
     pub(crate) fn forget_old(&mut self) {
         while self.segments.len() > 1 {
             self.forget_oldest();
         }
     }
 
-    /// Whether the storage has not opened all segments.
+    /// Returns whether some segments are not opened by the storage yet.
     pub(crate) fn is_behind(&self) -> bool {
         !self.upcoming.is_empty()
     }
 
-    /// Whether the storage is far behind with opening segments.
+    /// Returns whether the storage has many segments left to open.
     pub(crate) fn is_far_behind(&self) -> bool {
         self.upcoming.len() >= KEPT
     }
 
-    /// Viewers may read one packet more.
+    /// Makes one more packet readable.
     pub(crate) fn stored(&mut self, stream_class: u64) {
         if self.passed > 0 {
             self.passed -= 1;
@@ -120,14 +120,14 @@ impl View {
         self.beacons.clear();
     }
 
-    /// Bytes of metadata were stored.
+    /// Records that bytes of metadata were stored.
     pub(crate) fn stored_bytes(&mut self, bytes: u64) {
         if let Some(last) = self.segments.back_mut() {
             last.bytes += bytes;
         }
     }
 
-    /// A beacon has come. Times do not go back. Viewers are told after a while.
+    /// Records a beacon. Times never decrease. Viewers see it after `hold`.
     pub(crate) fn inactive_until(&mut self, time: u64, now: Instant, hold: Duration) {
         let time = self.beacons.back().map_or(time, |(before, _)| time.max(*before));
         while self.beacons.get(1).is_some_and(|(_, from)| *from <= now) {
@@ -136,7 +136,7 @@ impl View {
         self.beacons.push_back((time, now + hold));
     }
 
-    /// The class of its packets, which is known before the first one.
+    /// Sets the stream class, if it is known before the first packet.
     pub(crate) fn set_class(&mut self, stream_class: u64) {
         self.stream_class = Some(stream_class);
     }
@@ -149,12 +149,12 @@ impl View {
         self.is_closed
     }
 
-    /// The oldest packet that can be read.
+    /// Returns the position of the oldest readable packet.
     pub(crate) fn begin(&self) -> Cursor {
         Cursor { segment: self.first, entry: 0 }
     }
 
-    /// Behind the last packet.
+    /// Returns the position after the last packet.
     pub(crate) fn end(&self) -> Cursor {
         let last = self.segments.back().map_or(0, |last| last.entries);
         Cursor { segment: self.first + self.segments.len() as u64 - 1, entry: last }
@@ -164,7 +164,7 @@ impl View {
         self.segments.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
 
-    /// Looks at the next packet, and moves the cursor behind it. Costs a read of 72 bytes.
+    /// Returns the next item and advances the cursor past it. Costs a read of 72 bytes.
     pub(crate) fn next(&self, cursor: &mut Cursor, now: Instant) -> io::Result<Next> {
         if cursor.segment < self.first {
             *cursor = self.begin();
@@ -188,14 +188,14 @@ impl View {
         })
     }
 
-    /// The file and the offset in it for an offset that [`next`](Self::next) has given, or one behind it in the same packet.
+    /// Returns the file, and the offset in it, for an offset returned by [`next`](Self::next) or a later one in the same packet.
     pub(crate) fn place(&self, offset: u64) -> Option<(Arc<File>, u64)> {
         let (number, mut offset) = (offset >> OFFSET_BITS, offset & ((1 << OFFSET_BITS) - 1));
         let distance = number.wrapping_sub(self.first) & (u64::MAX >> OFFSET_BITS);
         let mut number = self.first + distance;
         loop {
             let segment = self.segment(number)?;
-            // A packet behind the end of a segment that is not the last was moved to the next one.
+            // An offset beyond the end of an earlier segment: the packet was moved to the next one.
             if self.segment(number + 1).is_none() || offset < segment.bytes {
                 return Some((Arc::clone(&segment.data), offset));
             }
@@ -204,12 +204,12 @@ impl View {
         }
     }
 
-    /// The file that is written now.
+    /// Returns the segment being written.
     pub(crate) fn current(&self) -> Option<&Segment> {
         self.segments.back()
     }
 
-    /// The segments of metadata, with their numbers.
+    /// Returns the segments of metadata, with their numbers.
     pub(crate) fn metadata(&self) -> impl Iterator<Item = (u64, &Segment)> {
         (self.first..).zip(&self.segments)
     }

@@ -1,9 +1,9 @@
-//! One connection of a live viewer: what its requests are answered. Without a socket.
+//! One connection of a live viewer: its requests, and the answers to them. Has no socket.
 //!
-//! Each viewer has cursors of its own, so several read a session at the same time, and a slow one delays no other and no sender. Streams are announced
-//! as stock viewers need it: the metadata stream of a trace together with a data stream, each stream once. An idle stream answers `Inactive`
-//! with the time of its last beacon; the ended session answers `Hup` when everything was delivered. Streams that are to be announced while all others are idle
-//! take a [renewal](renewal).
+//! Each viewer has its own cursors, so several can read a session at the same time, and a slow one delays neither the others nor the sender. Streams
+//! are announced as stock viewers require: a trace's metadata stream together with a data stream, and each stream once. An idle stream answers
+//! `Inactive` with the time of its last beacon; an ended session answers `Hup` when everything is delivered. A [renewal](renewal) announces new
+//! streams while all others are idle.
 
 mod renewal;
 
@@ -23,24 +23,24 @@ use tracepoint_wire::live::{
 };
 use tracepoint_wire::stream::{Handshake, NO_BOUND, SharedKey, Side};
 
-/// The most bytes of a packet in one answer.
+/// Maximum number of packet bytes per answer.
 const LONGEST_READ: u32 = 1 << 20;
-/// The most streams in one announcement; further ones are announced by the next.
+/// Maximum number of streams per announcement; the next one announces more.
 const MOST_ANNOUNCED: usize = 256;
 
-/// Why a viewer is refused, for the messages of the collector.
+/// Reason for a refusal, for the collector's messages.
 const NO_KEY: &str = "the viewer has no shared key; `--allow-stock-viewers` takes it all the same";
 
-/// What a request leads to.
+/// The result of a request.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// The bytes of the reply.
     Reply(Vec<u8>),
-    /// A reply with bytes of this file, at most so many: [`packet_reply`] makes it.
+    /// A reply with at most `length` bytes of this file; [`packet_reply`] encodes it.
     Read { file: Arc<File>, offset: u64, length: usize },
-    /// The connection is closed, for this reason.
+    /// Close the connection for this reason.
     Close(String),
-    /// The same behind this reply, which takes a while.
+    /// Close the connection for this reason after sending this reply, with a delay.
     Refuse(Vec<u8>, &'static str),
 }
 
@@ -48,33 +48,33 @@ pub(crate) enum Answer {
 #[derive(Debug, Default)]
 pub(crate) struct Viewer {
     is_connected: bool,
-    /// What the viewer has to prove to have, if it has not, and the random number for that.
+    /// The key that the viewer has yet to prove, and the nonce for the proof.
     key: Option<(SharedKey, [u8; 32])>,
     has_session: bool,
-    /// The sessions that it reads.
+    /// The sessions it is attached to.
     attached: BTreeMap<u64, Attached>,
-    /// The streams that were announced to it, by the ids that it knows.
+    /// The streams announced to it, by the ids sent to it.
     streams: HashMap<u64, Viewed>,
     /// The metadata streams among them, by trace.
     metadata: HashMap<u64, u64>,
 }
 
-/// A stream that was announced.
+/// An announced stream.
 #[derive(Clone, Copy, Debug)]
 struct Viewed {
     handle: u64,
     session: u64,
     trace: u64,
     place: Place,
-    /// The time up to which the viewer has been told of this stream.
+    /// The latest time of this stream reported to the viewer.
     time: u64,
-    /// Distinguishes the times of idle streams, because stock viewers warn of equal ones.
+    /// Makes the times of idle streams distinct; stock viewers warn of equal ones.
     ordinal: u64,
-    /// Packets that begin before this time cannot be shown any more.
+    /// Packets that begin before this time can no longer be shown.
     floor: u64,
-    /// The viewer has read it to its end.
+    /// The viewer has read the stream to its end.
     has_ended: bool,
-    /// The viewer was told so before the end.
+    /// The viewer received a hang-up before the end.
     has_hung_up: bool,
 }
 
@@ -85,17 +85,17 @@ enum Place {
 }
 
 impl Viewer {
-    /// A viewer that has to have this key; `nonce` is random.
+    /// Creates a viewer that must prove the key; `nonce` is random.
     pub(crate) fn keyed(key: SharedKey, nonce: [u8; 32]) -> Self {
         Self { key: Some((key, nonce)), ..Self::default() }
     }
 
-    /// Whether it has said what it is, and has proved to have the key if it is asked for one.
+    /// Returns whether the viewer has connected, and has proved the key if one is required.
     pub(crate) const fn is_admitted(&self) -> bool {
         self.is_connected && self.key.is_none()
     }
 
-    /// Whether it reads a session.
+    /// Returns whether the viewer is attached to a session.
     pub(crate) fn is_attached(&self) -> bool {
         !self.attached.is_empty()
     }
@@ -174,7 +174,7 @@ impl Viewer {
         Streams { status, streams: self.announce(hub, id, seek == Seek::Beginning) }
     }
 
-    /// The viewer is gone, or detaches; whether it was attached.
+    /// Detaches the viewer from a session; returns whether it was attached.
     fn detach(&mut self, hub: &mut Hub, id: u64, now: Instant) -> bool {
         let was_attached = self.attached.remove(&id).is_some();
         if was_attached {
@@ -185,14 +185,14 @@ impl Viewer {
         was_attached
     }
 
-    /// The connection has ended.
+    /// Handles the end of the connection.
     pub(crate) fn ended(&mut self, hub: &mut Hub, now: Instant) {
         while let Some(id) = self.attached.first_key_value().map(|(id, _)| *id) {
             self.detach(hub, id, now);
         }
     }
 
-    /// Announces streams that the viewer does not know, from their first packets on or from now on.
+    /// Announces streams that are new to the viewer, starting at their first packets or at the present end.
     fn announce(&mut self, hub: &Hub, id: u64, from_begin: bool) -> Vec<StreamRecord> {
         let fresh = self.fresh(hub, id);
         let attached = self.attached.entry(id).or_default();
@@ -274,14 +274,14 @@ impl Viewer {
         let index = match next {
             Err(_) => error,
             Ok(Next::Nothing) => Index::only(IndexStatus::Retry),
-            // What waits to be announced may be earlier than the last beacon.
+            // Streams yet to be announced may begin before the last beacon.
             Ok(Next::Inactive { .. }) if waits => Index::only(IndexStatus::Retry),
             Ok(Next::End) => {
                 viewed.has_ended = true;
                 Index::only(IndexStatus::Hup)
             }
             Ok(Next::Inactive { time, stream_class }) => {
-                // Promising less is safe, and what was promised stays promised.
+                // An earlier time is always safe; a reported time is never taken back.
                 viewed.time = viewed.time.max(time.saturating_sub(viewed.ordinal));
                 Index::inactive(viewed.time, stream_class)
             }
@@ -304,7 +304,7 @@ impl Viewer {
         index
     }
 
-    /// What the viewer has to ask for before it reads a packet of this stream.
+    /// Returns flags for requests that the viewer must make before it reads a packet of this stream.
     fn flags(&self, hub: &Hub, viewed: &Viewed) -> u32 {
         let metadata = self.metadata.get(&viewed.trace);
         let metadata = metadata.and_then(|id| self.streams.get(id));
@@ -317,7 +317,7 @@ impl Viewer {
         (if has_metadata { NEW_METADATA } else { 0 }) | (if has_streams { NEW_STREAM } else { 0 })
     }
 
-    /// Streams that can be announced and were not: published ones of traces that have metadata and data.
+    /// Returns streams that can be announced and are not yet: published ones of traces with both metadata and data.
     fn fresh(&self, hub: &Hub, id: u64) -> Vec<u64> {
         let Some(session) = hub.session(id) else { return Vec::new() };
         let Some(attached) = self.attached.get(&id).filter(|attached| !attached.knows_all(session.published)) else {
@@ -334,7 +334,7 @@ impl Viewer {
         let is_complete = |trace| with_metadata.contains(&trace) && with_data.contains(&trace);
         let unknown = published.iter().filter(|(handle, _)| !self.streams.contains_key(&attached.id(*handle)));
         let mut fresh: Vec<_> = unknown.filter(|(_, stream)| is_complete(stream.trace)).collect();
-        // The metadata of a trace, then its other streams; never metadata without one of these.
+        // The metadata of a trace, then its other streams; never metadata without a data stream.
         fresh.sort_by_key(|(_, stream)| (stream.trace, !stream.place.is_metadata()));
         fresh.truncate(MOST_ANNOUNCED);
         if fresh.len() == MOST_ANNOUNCED && fresh.last().is_some_and(|(_, stream)| stream.place.is_metadata()) {
@@ -343,7 +343,7 @@ impl Viewer {
         fresh.into_iter().map(|(handle, _)| *handle).collect()
     }
 
-    /// How the clock of the trace with this stream is aligned.
+    /// Returns the clock alignment of the trace that this stream belongs to.
     fn clock(&self, hub: &mut Hub, id: u64) -> ClockOffset {
         let streamed = self.streams.get(&id).and_then(|viewed| hub.streamed(viewed.session));
         let (offset, bound) = streamed.and_then(|streamed| streamed.alignment).unwrap_or((0, NO_BOUND));
@@ -365,7 +365,7 @@ impl Viewed {
     }
 }
 
-/// The reply with bytes that were read. Stock viewers cannot bear an empty one.
+/// Encodes the reply with the bytes read. Stock viewers do not accept an empty one.
 pub(crate) fn packet_reply(read: &io::Result<Vec<u8>>) -> Vec<u8> {
     let mut out = Vec::new();
     match read {

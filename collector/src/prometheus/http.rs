@@ -1,8 +1,8 @@
-//! Metrics over HTTP: `GET` and `HEAD` of `/metrics`. Each connection has one request.
+//! Metrics over HTTP: `GET` and `HEAD` of `/metrics`. Each connection serves one request.
 
 use super::Metrics;
 
-/// The most bytes of a request that is answered.
+/// Maximum size of a request, in bytes.
 pub const LONGEST_REQUEST: usize = 16 << 10;
 
 const PATH: &str = "/metrics";
@@ -15,7 +15,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request, once the lines of its head are complete. What is no HTTP has neither method nor path, and is refused.
+    /// Parses a request once its head is complete; `None` before that. Other protocols than HTTP yield an empty method and path, and are refused.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let end = bytes.windows(4).position(|end| end == b"\r\n\r\n")?;
         let head = String::from_utf8_lossy(&bytes[..end]);
@@ -25,13 +25,13 @@ impl Request {
         if !is_http {
             return Some(Self { method: String::new(), path: String::new() });
         }
-        // A proxy may ask by the whole URL.
+        // A proxy may send the whole URL.
         let origin = target.split_once("://").map_or(target, |(_, rest)| rest.find('/').map_or("/", |at| &rest[at..]));
         let path = origin.split(['?', '#']).next().unwrap_or_default();
         Some(Self { method: method.to_owned(), path: path.to_owned() })
     }
 
-    /// The answer to a request of anything but the metrics.
+    /// Returns the answer to a request for anything except the metrics.
     pub fn refusal(&self) -> Option<String> {
         if self.method.is_empty() {
             return Some(self.answer("400 Bad Request", "", "this is no request of HTTP/1\n"));
@@ -47,12 +47,12 @@ impl Request {
         None
     }
 
-    /// The answer with the metrics.
+    /// Returns the answer with the metrics.
     pub fn reply(&self, metrics: Metrics) -> String {
         self.respond("200 OK", "", "text/plain; version=0.0.4", &metrics.into_text())
     }
 
-    /// The answer if the metrics cannot be had, and why.
+    /// Returns the answer for metrics that are unavailable, with the reason.
     pub fn failure(&self, why: &str) -> String {
         self.answer("500 Internal Server Error", "", &format!("{why}\n"))
     }
@@ -61,7 +61,7 @@ impl Request {
         self.respond(status, headers, "text/plain; charset=utf-8", text)
     }
 
-    /// Of a `HEAD` without the body.
+    /// Encodes a response; one to `HEAD` has no body.
     fn respond(&self, status: &str, headers: &str, content_type: &str, body: &str) -> String {
         let head = format!("HTTP/1.1 {status}\r\n{headers}Content-Type: {content_type}\r\nConnection: close\r\n");
         let sent = if self.method == "HEAD" { "" } else { body };

@@ -1,4 +1,4 @@
-//! The rules one by one, and over simulated networks.
+//! Tests of each rule, and of all of them over simulated networks.
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn a_gap_is_asked_for_and_given_up() {
     assert_eq!(asked, [(1, 3), (5, 6)]);
     reorder.tick(asked_at + RETRY / 2, &LIMITS, &mut asked);
     assert_eq!(asked.len(), 2);
-    // Some come, some are gone: the rest of the gap is still waited for.
+    // Some packets arrive and some are gone: the rest of the gap is still waited for.
     reorder.push(2, 0, 1, 2, start);
     reorder.gone(6, 6, start);
     reorder.gone(5, 5, start);
@@ -67,7 +67,7 @@ fn a_gap_is_not_given_up_while_its_packets_are_sent_again() {
     let mut now = start + LIMITS.delay;
     reorder.tick(now, &LIMITS, &mut asked);
     assert_eq!(asked, [(0, 0), (2, 2)]);
-    // 0 takes longer than a gap is waited for, and so does 2 behind it.
+    // Both 0 and 2 take longer to arrive than a gap is waited for.
     for seq in [0, 2] {
         for _ in 0..4 {
             now += LIMITS.time / 2;
@@ -78,7 +78,7 @@ fn a_gap_is_not_given_up_while_its_packets_are_sent_again() {
         assert_eq!(popped(&mut reorder, now), [seq, seq + 1]);
     }
     assert_eq!((reorder.given_up, reorder.is_complete()), (0, true));
-    // Nothing of 4 comes: it was asked for after the last answer.
+    // Nothing of 4 arrives: it was requested after the last answer.
     reorder.push(5, 4, 1, 5, now);
     reorder.tick(now + LIMITS.delay, &LIMITS, &mut asked);
     assert!(!reorder.tick(now + LIMITS.time, &LIMITS, &mut asked));
@@ -159,7 +159,7 @@ fn what_a_sender_claims_to_be_gone_is_bounded() {
     assert_eq!((popped(&mut reorder, now), reorder.late), (vec![], 1));
 }
 
-/// A network: packets that arrive later, by the time of their arrival in milliseconds.
+/// A network: packets underway, by the time of their arrival in milliseconds.
 struct Network {
     random: u64,
     loss: u64,
@@ -188,7 +188,7 @@ impl Network {
     }
 }
 
-/// 400 packets over a bad network; how many were sent, and those that left, in the order in which they did.
+/// Sends 400 packets over a bad network. Returns the numbers sent, and those that left, in order.
 fn simulate(seed: u64, loss: u64, resends: bool) -> (Vec<u64>, Vec<u64>, Reorder<u64>) {
     let mut network = Network { random: seed * 2 + 1, loss, on_the_way: BTreeMap::new(), sent: 0 };
     let (mut reorder, start) = (Reorder::new(0), Instant::now());
@@ -198,7 +198,7 @@ fn simulate(seed: u64, loss: u64, resends: bool) -> (Vec<u64>, Vec<u64>, Reorder
     for now in 0..60_000 {
         let instant = start + Duration::from_millis(now);
         if sent.len() < 400 {
-            // The ring or the cap has dropped some.
+            // The ring or the bandwidth cap has dropped some.
             number += 1 + if network.below(10) == 0 { network.below(5) } else { 0 };
             store.insert(number, prev);
             network.send((number, prev), now);
@@ -217,7 +217,7 @@ fn simulate(seed: u64, loss: u64, resends: bool) -> (Vec<u64>, Vec<u64>, Reorder
         if reorder.tick(instant, &LIMITS, &mut asked) {
             out.extend(std::iter::from_fn(|| reorder.pop(instant)).map(|(seq, _)| seq));
         }
-        // The answers come over TCP, 3 ms later.
+        // The answers arrive over TCP, 3 ms later.
         answers.extend(asked.into_iter().map(|(first, last)| (now + 3, first, last)));
         let (due, later) = answers.into_iter().partition(|(time, ..)| *time <= now);
         answers = later;

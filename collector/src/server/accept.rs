@@ -1,10 +1,10 @@
-//! Accepting connections, of which there is a limit for each kind.
+//! Accepts connections, up to a limit for each kind.
 //!
-//! An address has its [share](crate::shares) of them. A connection is half-open until it has shown what it is for. Half-open connections are closed for
-//! others: where no place is left for an address, its new connection takes that of the oldest half-open one of the address with the most of these. It does so as far
-//! as the address would have a share if the others had no half-open connection; beyond that, it takes the place of the oldest half-open one of its own
-//! address. So a new connection is closed for others only if its address has as many half-open ones as any other, and as many more are opened
-//! before it has said what it wants. Connections with a session are never closed for others.
+//! An address has its [share](crate::shares) of them. A connection is half-open until its peer has opened or joined a session, or proved the key.
+//! Half-open connections may be closed in favour of others. When an address has no room left, its new connection replaces the oldest half-open one of
+//! the address with the most half-open ones, provided that the address would have a share if the others had none half-open. Otherwise it replaces the
+//! oldest half-open connection of its own address. So a new connection is closed for others only if its address has at least as many half-open
+//! connections as any other, and as many more are opened before it is established. Established connections are never closed for others.
 
 use crate::connection::Connection;
 use crate::shared::Shared;
@@ -20,14 +20,14 @@ use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
-/// The pause after a failure to accept a connection, which is mostly a lack of descriptors.
+/// Pause after a failed accept; the usual cause is a lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A connection that is open.
+/// An open connection.
 #[derive(Debug)]
 struct Open {
     task: AbortHandle,
-    /// Whether it has shown what it is for.
+    /// Set once the connection is established.
     is_established: Rc<Cell<bool>>,
     address: Address,
     share: Share,
@@ -39,7 +39,7 @@ impl Open {
     }
 }
 
-/// Accepts connections, at most `most` at a time. Further ones are closed at once, if no other can be.
+/// Accepts connections, at most `most` at a time. Further ones replace a half-open one, or are closed at once.
 pub(super) async fn accept<F, T>(shared: Rc<Shared>, listener: TcpListener, most: usize, serve: F)
 where
     F: Fn(Rc<Shared>, Connection, SocketAddr) -> T + Copy + 'static,
@@ -53,7 +53,7 @@ where
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Of one connection, which is gone already, or for want of descriptors.
+                // The connection may have been aborted already, or file descriptors are lacking.
                 if error.kind() != io::ErrorKind::ConnectionAborted {
                     shared.hub.borrow_mut().say(format!("cannot accept a connection: {error}"));
                     sleep(PAUSE).await;
@@ -83,7 +83,7 @@ where
     }
 }
 
-/// The share of a connection more from this address; closes another one for it if need be.
+/// Takes a share for one more connection from this address, closing another connection if necessary.
 fn make_room(shared: &Shared, open: &mut VecDeque<Open>, all: &Shares, address: Address) -> Option<Share> {
     let holder = Holder::address(address);
     if let Some(share) = all.take(holder, 1) {

@@ -1,30 +1,30 @@
-//! How many connections and files there may be, by the limit of this process on open files.
+//! Limits on connections and files, derived from this process's limit on open files.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files of the collector itself, and of work that goes on for a moment.
+/// Files reserved for the collector itself and for short operations.
 const OWN: usize = 64;
-/// The most files that are used, however many are allowed: a stream takes memory, too.
+/// Maximum number of files used, even if more are allowed: each stream also takes memory.
 const MOST: usize = 1 << 18;
-/// The most connections of senders, for control and data each, of viewers, and for metrics.
+/// Maximum number of connections of senders (for control and data each), of viewers, and for metrics.
 const SENDERS: usize = 4096;
 const VIEWERS: usize = 256;
 const METRICS: usize = 64;
 
-/// The bounds of a collector.
+/// The limits of a collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     /// Connections of senders, for control and data each.
     pub(super) senders: usize,
     pub(super) viewers: usize,
     pub(super) metrics: usize,
-    /// Open files of streams.
+    /// Open stream files.
     pub(super) files: usize,
 }
 
 impl Bounds {
-    /// The bounds of this process, whose soft limit on open files is raised to the hard limit: the default is low. `files` are the most of streams;
-    /// `below` is a lower limit on open files.
+    /// Returns the limits of this process, and raises its soft limit on open files, which is low by default, to the hard limit. `files` limits stream
+    /// files further; `below` replaces a higher limit on open files.
     pub(super) fn of_this_process(files: Option<usize>, below: Option<usize>) -> Self {
         let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
         let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
@@ -41,7 +41,7 @@ impl Bounds {
     }
 }
 
-/// For one stream and its metadata, which is a quarter of all.
+/// Minimum number of stream files: an eighth of them suffices for one stream and its metadata.
 const FEWEST: usize = 16;
 
 #[cfg(test)]
@@ -58,7 +58,7 @@ mod tests {
         assert_eq!(Bounds::new(20_000, Some(100)).files, 100);
         assert_eq!(Bounds::new(1024, Some(1 << 30)), Bounds::new(1024, None));
         assert_eq!(Bounds::new(1 << 30, None).senders, SENDERS);
-        // As the documentation says.
+        // The values in the documentation.
         let files = [256, 1024, 65_536, 524_288].map(|limit| Bounds::new(limit, None).files);
         assert_eq!(files, [120, 680, 56_960, 253_568]);
     }

@@ -1,4 +1,4 @@
-//! The tasks that take traces from a broker, and that publish traces to one: how they begin, and how they end with the collector.
+//! Starts and ends the tasks that take traces from a broker and that publish traces to one.
 
 use super::{END_TIME, TICK};
 use crate::options::Options;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use tokio::task::LocalSet;
 use tokio::time::sleep;
 
-/// What is to be begun.
+/// The tasks to start.
 #[derive(Debug)]
 pub(super) struct Brokers {
     collects: Option<(nats::Settings, nats::Owner, Rc<nats::Status>)>,
@@ -17,7 +17,7 @@ pub(super) struct Brokers {
 }
 
 impl Brokers {
-    /// `owner` is for leases.
+    /// Creates the tasks' state. `owner` is for leases.
     pub(super) fn new(options: &Options, owner: Option<nats::Owner>) -> Self {
         let collects = options.nats.clone().zip(owner);
         Self {
@@ -29,17 +29,17 @@ impl Brokers {
         }
     }
 
-    /// The state of the task that takes traces.
+    /// Returns the state of the task that takes traces.
     pub(super) fn collecting(&self) -> Option<Rc<nats::Status>> {
         self.collects.as_ref().map(|(_, _, status)| Rc::clone(status))
     }
 
-    /// The state of the task that publishes.
+    /// Returns the state of the task that publishes.
     pub(super) fn publishing(&self) -> Option<Rc<publish::Status>> {
         self.publishes.as_ref().map(|(_, status)| Rc::clone(status))
     }
 
-    /// Begins them.
+    /// Starts the tasks.
     pub(super) fn start(self, shared: &Rc<Shared>, tasks: &LocalSet) {
         if let Some((settings, owner, status)) = self.collects {
             let shared = Rc::clone(shared);
@@ -58,7 +58,7 @@ impl Brokers {
     }
 }
 
-/// Has the leases of traces released, for which the hub must have stored what has come.
+/// Asks the task that takes traces to release its leases, and waits. Meanwhile the hub keeps storing packets that have arrived.
 pub(super) async fn release(shared: &Shared) {
     let Some(status) = &shared.nats else { return };
     status.is_ending.set(true);
@@ -69,7 +69,7 @@ pub(super) async fn release(shared: &Shared) {
     }
 }
 
-/// Has published what is stored, as far as there is time for that. All sessions are closed.
+/// Publishes stored packets until the time for that is over. All sessions are closed.
 pub(super) async fn flush(shared: &Shared) {
     let Some(status) = &shared.publish else { return };
     status.end();

@@ -1,4 +1,4 @@
-//! Datagrams of senders that speak the stream protocol.
+//! Receives datagrams of senders that use the stream protocol.
 
 use crate::shared::Shared;
 use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg};
@@ -10,16 +10,16 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tracepoint_wire::stream::Datagram;
 
-/// How many datagrams are taken by one call, and how many calls are made before others have their turn.
+/// Datagrams received per call, and calls made before other tasks run.
 const BATCH: usize = 64;
 const CALLS: usize = 4;
-/// The largest datagram.
+/// Maximum size of a datagram in bytes.
 const LARGEST: usize = 65_535;
-/// The distance of two datagrams in memory. At one of 64 KiB their bytes would share the same sets of the processor's caches, and push each other
-/// out before they are read; at this one they lie in them as if they followed each other with 8,960 bytes each.
+/// Distance of two datagrams in memory. At 64 KiB, their bytes would map to the same cache sets and evict each other before they are read. At this
+/// distance they occupy the cache as if each followed the previous one at 8,960 bytes.
 const STRIDE: usize = (64 << 10) + 8960;
 
-/// The room for the datagrams of one call.
+/// Buffers for the datagrams of one call.
 struct Batch {
     bytes: Vec<u8>,
     headers: MultiHeaders<()>,
@@ -32,7 +32,7 @@ impl Batch {
         Self { bytes: vec![0; BATCH * STRIDE], headers, sizes: Vec::with_capacity(BATCH) }
     }
 
-    /// Receives what has come, in place of what was received before.
+    /// Receives the waiting datagrams, replacing those received before.
     fn receive(&mut self, socket: &UdpSocket) -> io::Result<()> {
         self.sizes.clear();
         let mut rooms = self.bytes.chunks_exact_mut(STRIDE).map(|room| &mut room[..LARGEST]);
@@ -48,7 +48,7 @@ impl Batch {
     }
 }
 
-/// Takes datagrams for as long as the collector runs.
+/// Handles datagrams for the lifetime of the collector.
 pub(super) async fn datagrams(shared: Rc<Shared>, socket: UdpSocket) {
     let mut batch = Batch::new();
     while socket.readable().await.is_ok() {

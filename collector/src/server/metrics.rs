@@ -1,4 +1,4 @@
-//! The state of the collector as Prometheus reads it, over HTTP.
+//! Serves the collector's state to Prometheus over HTTP.
 
 use crate::connection::Connection;
 use crate::counts::Counts;

@@ -1,18 +1,18 @@
-//! Waits for room that senders leave which are gone.
+//! Waits for files that disconnected senders still hold.
 
 use crate::shared::Shared;
 use crate::shares::Address;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-/// How long files of senders that are gone are waited for, and from when on nothing else of theirs is.
+/// Maximum time to wait for these files, and time after which their sessions stop waiting for packets and viewers.
 const LONGEST: Duration = Duration::from_secs(2);
 const URGENT: Duration = Duration::from_millis(500);
-/// The time between two looks.
+/// Interval of checks.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Waits until there is room for a session from this address, or for a stream of a session there, if senders of the address are gone that have
-/// room. Without any, what needs the room is refused.
+/// Waits until there is room for a session from this address, or for a stream of `session`, as long as disconnected senders of the address hold some.
+/// If they hold none, returns at once, and the request is refused.
 pub(super) async fn room(shared: &Shared, address: Address, session: Option<u64>) {
     let began = Instant::now();
     loop {

@@ -13,10 +13,10 @@ use tracepoint_wire::relay::{Command, DataHeader, Reply, ReturnCode};
 use tracepoint_wire::stream::{FRAME_HEADER, FrameHeader};
 use tracepoint_wire::{Decoded, Malformed};
 
-/// The largest payload of a command.
+/// Maximum payload of a command in bytes.
 const LARGEST_COMMAND: u64 = 4 << 20;
 
-/// Ends the session of a connection however that ends.
+/// Ends the session when the connection ends, for whatever reason.
 struct Ending {
     shared: Rc<Shared>,
     control: Control,
@@ -28,7 +28,7 @@ impl Drop for Ending {
     }
 }
 
-/// A control connection.
+/// Serves a control connection.
 pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, peer: SocketAddr) -> Result<(), String> {
     let control = Control::new(peer.ip(), &shared.offer);
     let mut of = Ending { shared, control };
@@ -107,12 +107,12 @@ pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, peer
     }
 }
 
-/// Whether a sender on this host has a session.
+/// Returns whether a sender on this host has a session.
 fn has_session(hub: &Hub, peer: IpAddr) -> bool {
     hub.sessions().any(|(_, session)| session.is_open() && session.peer == Some(peer))
 }
 
-/// A data connection.
+/// Serves a data connection.
 pub(super) async fn data(shared: Rc<Shared>, mut connection: Connection, peer: SocketAddr) -> Result<(), String> {
     let mut is_known = false;
     loop {
@@ -121,7 +121,7 @@ pub(super) async fn data(shared: Rc<Shared>, mut connection: Connection, peer: S
             match connection.fill(DataHeader::SIZE, first).await {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
-                // The first packet may take as long as the sender has a session.
+                // The first packet may arrive at any time while the sender has a session.
                 Err(error) if error.kind() == std::io::ErrorKind::TimedOut && connection.bytes().is_empty() => {
                     if !has_session(&shared.hub.borrow(), peer.ip()) {
                         return Err("no packet came, and its host has no session".to_owned());

@@ -1,4 +1,4 @@
-//! Connections of senders that speak the stream protocol.
+//! Connections of senders that use the stream protocol.
 
 mod deadlines;
 
@@ -20,12 +20,12 @@ use tracepoint_wire::stream::{
     Attach, ErrorCode, FRAME_HEADER, FrameHeader, Malformed, RecordHeader, ToCollector, ToSender,
 };
 
-/// The time between two looks at gaps and at what is stored.
+/// Interval at which gaps and stored packets are checked.
 const TICK: Duration = Duration::from_millis(25);
-/// How long a sender with another key waits for the answer.
+/// Delay of the answer to a sender with another key.
 pub(super) const WRONG_KEY_TIME: Duration = Duration::from_secs(1);
 
-/// Ends the connection of a session however that ends.
+/// Detaches or closes the session when the connection ends, for whatever reason.
 struct Ending {
     shared: Rc<Shared>,
     control: StreamControl,
@@ -37,7 +37,7 @@ impl Drop for Ending {
     }
 }
 
-/// A control connection, from HELLO on.
+/// Serves a control connection, starting with HELLO.
 pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, address: Address) -> Result<(), String> {
     let offer = shared.offer.clone();
     let mut of = Ending { shared, control: StreamControl::new(offer, address) };
@@ -76,7 +76,7 @@ pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, addr
     }
 }
 
-/// What is awaited; `None` if `progress` comes first.
+/// Awaits `what`; `None` if `progress` is notified first.
 async fn unless<T>(progress: Option<Rc<Notify>>, what: impl Future<Output = T>) -> Option<T> {
     let mut what = pin!(what);
     let mut progress = pin!(async {
@@ -92,7 +92,7 @@ async fn unless<T>(progress: Option<Rc<Notify>>, what: impl Future<Output = T>) 
     .await
 }
 
-/// Takes all messages that have arrived; how many bytes the next one needs.
+/// Handles all messages that have arrived. Returns the number of bytes that the next one needs.
 async fn messages(of: &mut Ending, connection: &mut Connection, out: &mut Vec<u8>) -> Result<usize, Refusal> {
     let malformed = |error: Malformed| (ErrorCode::Protocol, format!("a message is malformed: {error}"));
     loop {
@@ -116,14 +116,14 @@ async fn messages(of: &mut Ending, connection: &mut Connection, out: &mut Vec<u8
         let hub = &mut of.shared.hub.borrow_mut();
         of.control.message(hub, message, memory, random, Instant::now(), out)?;
         connection.take(size);
-        // Not for a HELLO that is answered by CHALLENGE.
+        // A HELLO answered by CHALLENGE does not establish the connection.
         if of.control.session().is_some() {
             connection.establish();
         }
     }
 }
 
-/// A data connection over TCP that begins with `Attach`.
+/// Serves a data connection over TCP, which begins with `Attach`.
 pub(super) async fn data(shared: Rc<Shared>, mut connection: Connection) -> Result<(), String> {
     let incomplete = |error: io::Error| format!("a packet is incomplete: {error}");
     while connection.bytes().len() < Attach::SIZE {
@@ -167,7 +167,7 @@ pub(super) async fn data(shared: Rc<Shared>, mut connection: Connection) -> Resu
     }
 }
 
-/// Whether nothing has arrived on the connection for packets that is not read, and since when. Not said of one that a newer connection replaces.
+/// Records since when the data connection has been silent, or `None` if it is not. Has no effect for a connection that a newer one has replaced.
 fn silent(shared: &Shared, attach: &Attach, since: Option<Instant>) {
     let mut hub = shared.hub.borrow_mut();
     let id = hub.session_of_token(&attach.token);

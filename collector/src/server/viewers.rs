@@ -16,10 +16,10 @@ use tokio::time::sleep;
 use tracepoint_wire::Decoded;
 use tracepoint_wire::live::Request;
 
-/// How long a viewer may ask nothing. Stock viewers ask ten times a second.
+/// Maximum time between two requests of a viewer. Stock viewers send ten per second.
 const IDLE_TIME: Duration = Duration::from_secs(600);
 
-/// Detaches a viewer however its connection ends.
+/// Detaches the viewer when its connection ends, for whatever reason.
 struct Ending {
     shared: Rc<Shared>,
     viewer: Viewer,
@@ -31,7 +31,7 @@ impl Drop for Ending {
     }
 }
 
-/// A viewer's connection.
+/// Serves a viewer's connection.
 pub(super) async fn viewer(shared: Rc<Shared>, mut connection: Connection, peer: SocketAddr) -> Result<(), String> {
     let viewer = match shared.offer.viewer_key(peer.ip()) {
         Some(key) => Viewer::keyed(key, random().map_err(|error| error.to_string())?),
@@ -64,7 +64,7 @@ pub(super) async fn viewer(shared: Rc<Shared>, mut connection: Connection, peer:
         }
         let reply = match answer {
             Answer::Reply(reply) => reply,
-            // The disk may be slow; others are served meanwhile.
+            // The disk may be slow; other tasks run meanwhile.
             Answer::Read { file, offset, length } => {
                 let read = spawn_blocking(move || read_at(&file, offset, length)).await;
                 packet_reply(&read.unwrap_or_else(|error| Err(error.into())))
@@ -82,7 +82,7 @@ pub(super) async fn viewer(shared: Rc<Shared>, mut connection: Connection, peer:
     }
 }
 
-/// At most `length` bytes: fewer where the file ends.
+/// Reads at most `length` bytes; fewer if the file ends before.
 fn read_at(file: &Arc<File>, offset: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length];
     let mut read = 0;

@@ -1,4 +1,4 @@
-//! What a connection asks for before it has a session.
+//! Tests of a connection before it has a session.
 
 use super::*;
 use crate::storage::Storage;

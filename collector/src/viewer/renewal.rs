@@ -1,9 +1,9 @@
-//! How a stock viewer learns of streams that appear while all that it knows are idle.
+//! Announces new streams to a stock viewer while all streams that it has are idle.
 //!
-//! babeltrace2 asks for new streams when it gets a packet, and when it has no stream of data left; an answer without a packet does not make it ask. So when
-//! streams have waited to be announced for a while, and no packet has come, all streams of the session hang up, and are announced again under other
-//! numbers, with the new ones, and with the places that the viewer had in them. Meanwhile no idle stream says that time passes, because the new
-//! ones begin before that. Viewers of ours ask often enough by themselves.
+//! babeltrace2 asks for new streams only when it gets a packet or has no data stream left; an answer without a packet does not make it ask. So when
+//! streams have waited for an announcement for a while and no packet has arrived, all streams of the session hang up. They are announced again under
+//! other numbers, together with the new ones, and continue at the viewer's positions. Meanwhile no idle stream reports progress of time, because the
+//! new streams begin before that time. `tracectl view` asks often enough by itself.
 //!
 //! ```text
 //!   viewing ──streams wait to be announced, and all are idle──▶ waiting ──RENEW_AFTER──▶ renewing: every stream hangs up
@@ -16,43 +16,43 @@ use crate::view::Cursor;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// How long streams wait to be announced. Viewers of ours ask twice in that time.
+/// Time that streams wait to be announced before a renewal. `tracectl view` asks twice in that time.
 const RENEW_AFTER: Duration = Duration::from_secs(1);
-/// Numbers of streams and traces have fewer bits; those of renewals are above.
+/// Number of bits for the numbers of streams and traces; the count of renewals is above them.
 const NUMBER_BITS: u32 = 48;
 
-/// What a viewer knows of a session.
+/// The state of one session at a viewer.
 #[derive(Debug, Default)]
 pub(super) struct Attached {
     /// The number of published streams of which it knows all that can be announced.
     known: Option<usize>,
-    /// Since when streams wait to be announced while others are idle.
+    /// Since when streams have waited to be announced while all others are idle.
     waits: Option<Instant>,
-    /// Its streams hang up.
+    /// Set during a renewal: its streams hang up.
     renews: bool,
-    /// How often they did.
+    /// Number of renewals.
     renewals: u64,
-    /// The latest time that it was told of before.
+    /// The latest time reported before the last renewal.
     floor: u64,
-    /// Its places in streams that are to be announced again.
+    /// Positions in streams that are to be announced again.
     places: HashMap<u64, Cursor>,
-    /// Streams that had ended before a renewal.
+    /// Streams that ended before a renewal.
     passed: HashSet<u64>,
 }
 
 impl Attached {
-    /// The id under which a stream, or a trace, with this number is announced now.
+    /// Returns the id under which the stream or trace with this number is announced.
     pub(super) const fn id(&self, number: u64) -> u64 {
         number | self.renewals << NUMBER_BITS
     }
 
-    /// Streams are announced; all that can be of so many published ones, or a part.
+    /// Records an announcement. `are_all` is true if it covers everything that `published` streams allow.
     pub(super) const fn announced(&mut self, are_all: bool, published: usize) {
         self.known = if are_all { Some(published) } else { None };
         self.waits = None;
     }
 
-    /// Whether nothing can be announced.
+    /// Returns whether there is nothing to announce.
     pub(super) fn knows_all(&self, published: usize) -> bool {
         self.known == Some(published)
     }
@@ -61,17 +61,18 @@ impl Attached {
         self.passed.contains(&handle)
     }
 
-    /// No event that is older can be shown.
+    /// Returns the earliest time of events that can still be shown.
     pub(super) const fn floor(&self) -> u64 {
         self.floor
     }
 
-    /// The place in a stream that was announced before the last renewal.
+    /// Removes and returns the position in a stream that was announced before the last renewal.
     pub(super) fn take_place(&mut self, handle: u64) -> Option<Cursor> {
         self.places.remove(&handle)
     }
 
-    /// A stream was asked for a packet; whether streams wait to be announced and it is idle. Returns whether the streams hang up from now on.
+    /// Handles a request for a packet; `waits` is true if the stream is idle while streams wait to be announced. Returns whether the streams hang up
+    /// from now on.
     pub(super) fn waits(&mut self, waits: bool, now: Instant) -> bool {
         self.waits = if waits { self.waits.or(Some(now)) } else { None };
         self.renews = self.waits.is_some_and(|since| now.saturating_duration_since(since) >= RENEW_AFTER);
@@ -84,14 +85,14 @@ impl Viewer {
         self.attached.get(&session).is_some_and(|attached| attached.renews)
     }
 
-    /// The viewer is told that this stream has ended, and will find it under another id.
+    /// Marks a stream as hung up; the viewer will find it again under another id.
     pub(super) fn hang_up(&mut self, id: u64) {
         if let Some(viewed) = self.streams.get_mut(&id) {
             viewed.has_hung_up = true;
         }
     }
 
-    /// Makes all streams of a session unknown to the viewer, once all have hung up; whether they have.
+    /// Forgets all streams of a session, once all have hung up. Returns whether they have.
     pub(super) fn renew(&mut self, session: u64) -> bool {
         let of_session = |viewed: &&Viewed| viewed.session == session;
         if !self.streams.values().filter(of_session).all(|viewed| viewed.has_hung_up || viewed.has_nothing_more()) {

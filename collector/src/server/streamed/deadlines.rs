@@ -1,17 +1,17 @@
-//! How long a control connection may take for what has to come next. Without a clock of its own.
+//! Deadlines of a control connection. Callers pass the time.
 
 use crate::connection::{GREETING_TIME, MESSAGE_TIME};
 use crate::stream_control::SILENCE;
 use std::time::Instant;
 
-/// The times of a control connection.
+/// The times from which deadlines are counted.
 #[derive(Debug)]
 pub(super) struct Deadlines {
-    /// When the connection began.
+    /// When the connection was accepted.
     began: Instant,
-    /// When the last bytes came.
+    /// When bytes last arrived.
     heard: Instant,
-    /// When the first bytes of a message came that is incomplete.
+    /// When the first bytes of a still incomplete message arrived.
     incomplete: Option<Instant>,
 }
 
@@ -20,12 +20,12 @@ impl Deadlines {
         Self { began, heard: now, incomplete: None }
     }
 
-    /// Bytes have come.
+    /// Records that bytes arrived.
     pub(super) const fn heard(&mut self, now: Instant) {
         self.heard = now;
     }
 
-    /// All complete messages were handled, and so many bytes of the next one are left. `is_any`: there was a complete one.
+    /// Records that all complete messages were handled, and that `left` bytes of the next one remain. `is_any` is true if there was a complete one.
     pub(super) fn handled(&mut self, is_any: bool, left: usize, now: Instant) {
         if is_any || left == 0 {
             self.incomplete = None;
@@ -35,7 +35,7 @@ impl Deadlines {
         }
     }
 
-    /// The error says what has not come in time.
+    /// Checks the deadlines. The error says which one has passed.
     pub(super) fn check(&self, has_session: bool, now: Instant) -> Result<(), &'static str> {
         let is_over = |since, time| now.saturating_duration_since(since) >= time;
         if !has_session && is_over(self.began, GREETING_TIME) {
@@ -56,7 +56,8 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// A sender that sends a byte each second, and a message whenever this is so: after how many seconds its connection ends, of 100.
+    /// Returns after how many seconds (of 100) the connection of a sender ends that sends a byte per second, and completes a message when
+    /// `is_message`.
     fn ends(has_session: bool, is_message: impl Fn(u64) -> bool) -> Option<u64> {
         let began = Instant::now();
         let mut deadlines = Deadlines::new(began, began);
