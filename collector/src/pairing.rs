@@ -54,7 +54,7 @@ pub(crate) struct Pairing<P> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Nothing has left.
+    /// Nothing was emitted yet.
     New,
     Indexed,
     Unindexed,

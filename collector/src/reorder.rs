@@ -281,7 +281,7 @@ impl<P> Reorder<P> {
         upto.is_some()
     }
 
-    /// Nothing more comes: all gaps are given up.
+    /// Gives up all gaps at the end of the stream, and returns the remaining packets.
     pub(crate) fn finish(&mut self) -> Vec<(u64, P)> {
         let queue = std::mem::take(&mut self.queue);
         self.bytes = 0;

@@ -178,7 +178,7 @@ impl StreamControl {
                 Some(opened.session)
             }
             (ToCollector::Hello(hello), None) if self.offer.key.is_none() && hub.known(&hello.key).is_none() => None,
-            // None is made for a sender that has another key.
+            // No room is made for a sender with another key.
             (ToCollector::Auth(code), None) => {
                 let ((frame, nonce), key) = (self.challenged.as_ref()?, self.offer.key.as_ref()?);
                 let hello = hello_of(frame)?;

@@ -1,7 +1,7 @@
-//! The chunks of a session, and where its streams were when each began: what its account says, and what the next collector goes on with.
+//! The chunks of a session, and the state of its streams at each chunk's beginning: the basis of its account, and of the next collector's resumption.
 //!
-//! A chunk gets an account when it begins, which is not complete and has the counters up to there, and the file `.account/streams`: for each
-//! stream a line of class, instance, the number of the next packet, and the name of its file. Its end makes the account complete.
+//! When a chunk begins it gets an incomplete account with the counters so far, and the file `.account/streams`. That file has one line per stream:
+//! class, instance, number of the next packet, and file name. The account is completed when the chunk ends.
 
 use super::directory::{make_directories, put};
 use crate::memory::MemoryShare;
@@ -19,22 +19,22 @@ use tracepoint_reader::metadata::EnvValue;
 use tracepoint_reader::{Metadata, chunk_name, chunk_number};
 use tracepoint_wire::relay::METADATA_CHANNEL;
 
-/// The file beside the account.
+/// The file next to the account.
 const STREAMS: &str = ".account/streams";
 
-/// The pause before a failed rotation is tried again.
+/// Pause before a failed rotation is retried.
 const AGAIN: Duration = Duration::from_secs(1);
-/// The pause before a failed removal is tried again.
+/// Pause before a failed removal is retried.
 const REMOVE_AGAIN: Duration = Duration::from_secs(60);
 /// The streams by class and instance.
 pub(super) type Lines = BTreeMap<(u32, u64), Line>;
 
-/// One stream.
+/// A stream in a chunk.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
-    /// The name of its file.
+    /// Its file name.
     pub(super) name: String,
-    /// The lowest number that was neither stored nor given up when the chunk began; at its end, then.
+    /// The lowest number that was neither stored nor given up at the beginning of the chunk; updated at its end.
     pub(super) next: u64,
     /// Its counters at the beginning and at the end of the chunk.
     pub(super) before: Before,
@@ -46,12 +46,12 @@ impl Line {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    /// The same stream at the beginning of the next chunk.
+    /// Returns the same stream at the beginning of the next chunk.
     pub(super) fn next_chunk(&self) -> Self {
         Self { before: self.end, ..self.clone() }
     }
 
-    /// Whether it has packets in the chunk.
+    /// Returns whether the stream has packets in the chunk.
     pub(super) const fn has_file(&self) -> bool {
         self.end.packets > self.before.packets
     }
@@ -70,7 +70,7 @@ impl Line {
     }
 }
 
-/// When sessions go on in another chunk, and how many chunks are kept.
+/// When sessions rotate to a new chunk, and how many chunks are kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rotation {
     pub(crate) size: Option<u64>,
@@ -82,23 +82,23 @@ pub(crate) struct Rotation {
 /// The chunks of a session.
 #[derive(Debug)]
 pub(crate) struct Chunks {
-    /// The number of the present chunk, from 1 on.
+    /// The number of the current chunk, from 1.
     pub(super) number: u64,
-    /// Whether other collectors may have chunks of the trace.
+    /// Set if other collectors may have chunks of the trace.
     pub(super) is_shared: bool,
     pub(super) began: Instant,
-    /// Bytes of packets in it.
+    /// Bytes of packets in the current chunk.
     pub(crate) bytes: u64,
-    /// Where the streams were when it began.
+    /// State of the streams at its beginning.
     pub(super) lines: Lines,
-    /// The chunks before it that are there: number, when it ended, content.
+    /// Earlier chunks that still exist: number, end, content.
     pub(super) closed: VecDeque<(u64, Instant, Removed)>,
-    /// The one before them, which the storage is to remove; and what is removed.
+    /// The chunk that the storage is removing, and totals of those removed.
     pub(super) leaving: Option<(u64, Instant, Removed)>,
     pub(super) removed: Removed,
-    /// When the removal of the oldest one failed.
+    /// When the removal of the oldest chunk failed.
     pub(super) unremoved: Option<Instant>,
-    /// It ends when the storage has done what it was given. Packets wait until then, and this metadata.
+    /// Set while the chunk ends: the storage finishes its queue, and packets and the metadata in `waiting` are held back.
     pub(crate) is_ending: bool,
     pub(super) waiting: Vec<(Vec<u8>, Option<MemoryShare>)>,
     pub(super) failed: Option<Instant>,
@@ -122,12 +122,12 @@ impl Chunks {
         }
     }
 
-    /// Which one the present chunk is.
+    /// Returns the description of the current chunk.
     pub(super) const fn which(&self) -> Which {
         Which { number: self.number, removed: self.removed, is_shared: self.is_shared }
     }
 
-    /// The directory of the present chunk.
+    /// Returns the directory of the current chunk.
     pub(super) fn directory(&self, root: &Path) -> PathBuf {
         root.join(chunk_name(self.number))
     }
@@ -140,12 +140,12 @@ impl Chunks {
         is_due && self.bytes > 0 && is_again && !self.is_ending
     }
 
-    /// Whether the oldest chunk may be removed: an attempt that failed is repeated after a pause.
+    /// Returns whether the oldest chunk may be removed; a failed attempt is retried after a pause.
     pub(super) fn may_remove(&self, now: Instant) -> bool {
         self.unremoved.is_none_or(|failed| now.saturating_duration_since(failed) >= REMOVE_AGAIN)
     }
 
-    /// The storage has removed the chunk that leaves, or, if it is not gone, could not: then that stays the oldest one.
+    /// Handles the end of a removal. If the chunk is not gone, it becomes the oldest one again.
     pub(super) fn removal_done(&mut self, is_gone: bool, now: Instant) {
         let Some((number, ended, content)) = self.leaving.take() else { return };
         if !is_gone {
@@ -158,7 +158,7 @@ impl Chunks {
         self.removed.bytes += content.bytes;
     }
 
-    /// Metadata waits if the chunk ends; otherwise it is given back.
+    /// Keeps metadata while the chunk ends; otherwise returns it.
     pub(super) fn hold(
         &mut self,
         bytes: Vec<u8>,
@@ -172,13 +172,13 @@ impl Chunks {
     }
 }
 
-/// Which chunk of a trace it is.
+/// Description of one chunk of a trace.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Which {
     pub(super) number: u64,
-    /// Those that were removed before it.
+    /// Totals of the chunks removed before it.
     pub(super) removed: Removed,
-    /// Whether other collectors may have chunks of the trace.
+    /// Set if other collectors may have chunks of the trace.
     pub(super) is_shared: bool,
 }
 
@@ -191,7 +191,7 @@ impl Which {
     }
 }
 
-/// The account of a chunk before the last one.
+/// Returns the account of a chunk that is not the last one.
 pub(super) fn closed(metadata: &Metadata, session: &str, which: Which, lines: &Lines) -> Account {
     let pid = match metadata.env_value("vpid") {
         Some(EnvValue::Integer(pid)) => u32::try_from(*pid).unwrap_or_default(),
@@ -222,7 +222,7 @@ pub(super) fn closed(metadata: &Metadata, session: &str, which: Which, lines: &L
     account
 }
 
-/// Writes what is known of a chunk when it begins.
+/// Writes the state at the beginning of a chunk.
 pub(super) fn write(directory: &Path, metadata: &Metadata, session: &str, of: Which, lines: &Lines) -> io::Result<()> {
     let mut account = closed(metadata, session, of, lines);
     account.complete = false;
@@ -234,7 +234,7 @@ pub(super) fn write(directory: &Path, metadata: &Metadata, session: &str, of: Wh
     put(directory, STREAMS, text.as_bytes())
 }
 
-/// What is known of a chunk since it began.
+/// Reads the state at the beginning of a chunk, and its account.
 pub(super) fn read(directory: &Path) -> (Lines, Option<Account>) {
     let text = fs::read_to_string(directory.join(STREAMS)).unwrap_or_default();
     let mut lines: Lines = text
@@ -259,7 +259,7 @@ pub(super) fn read(directory: &Path) -> (Lines, Option<Account>) {
     (lines, account)
 }
 
-/// The content of a chunk that has ended.
+/// Returns the totals of a chunk that has ended.
 pub(super) fn content(lines: &Lines, bytes: u64) -> Removed {
     let mut content = Removed::default();
     content.bytes = bytes;
@@ -270,7 +270,7 @@ pub(super) fn content(lines: &Lines, bytes: u64) -> Removed {
     content
 }
 
-/// The chunks in the directory of a session of an earlier collector, which goes on in the last one; `None`: it has none.
+/// Reads the chunks that an earlier collector left in a session's directory; the session continues in the last one. `None` if there are no chunks.
 pub(super) fn reopen(root: &Path, session: &str) -> io::Result<Option<Chunks>> {
     let (mut numbers, mut bare) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(root)? {
@@ -281,7 +281,7 @@ pub(super) fn reopen(root: &Path, session: &str) -> io::Result<Option<Chunks>> {
         }
     }
     numbers.sort_unstable();
-    // The only chunk has no metadata yet; the removal of others did not get further.
+    // A chunk without metadata is the only chunk, or one whose removal was interrupted.
     if numbers.is_empty() && bare == [1] {
         numbers = std::mem::take(&mut bare);
     }
@@ -317,21 +317,21 @@ pub(super) fn reopen(root: &Path, session: &str) -> io::Result<Option<Chunks>> {
         chunks.removed = removed;
         return Ok(Some(chunks));
     }
-    // Chunks are removed from the first one on.
+    // Chunks are removed in order, from the first one.
     chunks.removed.chunks = numbers[0] - 1;
     chunks.removed.packets = after.values().map(|line| line.before.packets).sum();
     chunks.removed.events = after.values().map(|line| line.before.written).sum();
     Ok(Some(chunks))
 }
 
-/// Which chunk it is, by its account.
+/// Returns the description of a chunk, from its account.
 pub(super) fn which(number: u64, account: Option<&Account>) -> Which {
     let chunk = account.and_then(|account| account.chunk.as_ref());
     let removed = chunk.map_or_else(Removed::default, |chunk| chunk.removed);
     Which { number, removed, is_shared: chunk.is_some_and(|chunk| chunk.shared) }
 }
 
-/// Adds the streams that began in a chunk, by their files.
+/// Adds the streams that began in a chunk, found by their files.
 fn add_files(directory: &Path, lines: &mut Lines) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;

@@ -1,4 +1,4 @@
-//! The directories of cleared chunks, which are removed.
+//! Removal of the directories of cleared chunks.
 
 use super::Hub;
 use crate::storage::Job;
@@ -6,26 +6,26 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The pause after a removal that has failed.
+/// Pause after a failed removal.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// What is to be removed, also of sessions that have ended.
+/// Directories to be removed, including those of ended sessions.
 #[derive(Debug, Default)]
 pub(super) struct Clearing {
-    /// From when on it may be removed, if a removal has failed.
+    /// Directories, and the time of the next attempt after a failure.
     waiting: Vec<(PathBuf, Option<Instant>)>,
-    /// What the storage is to remove, by the number of the job.
+    /// Directories that the storage is removing, by job number.
     leaving: HashMap<u64, PathBuf>,
 }
 
 impl Hub {
-    /// These directories are to be removed.
+    /// Queues directories for removal.
     pub(crate) fn clear(&mut self, directories: Vec<PathBuf>, now: Instant) {
         self.clearing.waiting.extend(directories.into_iter().map(|directory| (directory, None)));
         self.remove_cleared(now);
     }
 
-    /// Removes what is cleared, but where streams are still written: their packets that belong to the next chunk have not begun to come.
+    /// Removes cleared directories, except those into which streams still write because no packet of the next chunk has arrived.
     pub(super) fn remove_cleared(&mut self, now: Instant) {
         if self.clearing.waiting.is_empty() {
             return;
@@ -44,7 +44,7 @@ impl Hub {
         }
     }
 
-    /// A removal was tried. Whether it is tried again; `None`: it was none of these.
+    /// Handles the end of a removal. Returns whether it will be retried, or `None` if the job was another kind of removal.
     pub(super) fn cleared(&mut self, job: u64, is_done: bool, now: Instant) -> Option<bool> {
         let directory = self.clearing.leaving.remove(&job)?;
         if !is_done {

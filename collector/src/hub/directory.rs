@@ -1,4 +1,4 @@
-//! The directory of a session: its trace chunks, and where the files of its streams are.
+//! The directory of a session: its trace chunks, and the places of its stream files.
 //!
 //! ```text
 //!   OUTPUT/HOST/SESSION-YYYYMMDD-HHMMSS/            the session; local time
@@ -8,7 +8,7 @@
 //!       archives/BEGIN-END-N/PATH/…                 closed chunks
 //! ```
 //!
-//! A directory is created for one session and no other: where its name is taken, `-2`, `-3` … is appended.
+//! Each session gets a new directory: if its name is taken, `-2`, `-3` … is appended.
 
 use crate::names;
 use crate::storage::repair::MARK;
@@ -22,34 +22,34 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
 use tracepoint_wire::relay::{ChunkEnd, CloseChunk, CreateChunk};
 
-/// The file with the key of a session, in its directory: a session that goes on, or comes once more, finds its directory by that.
+/// The file with a session's key in its directory, by which a resumed session finds the directory.
 const KEY_FILE: &str = ".tracepoint-stream";
-/// How many names are tried.
+/// Maximum number of names tried.
 const MOST_TRIES: u32 = 1000;
 
 /// A trace chunk.
 #[derive(Clone, Debug)]
 struct Chunk {
     begin: u64,
-    /// Below the directory of the session; empty for the first one.
+    /// Path relative to the session's directory; empty for the first chunk.
     relative: PathBuf,
     /// The first components of the paths of its streams.
     tops: BTreeSet<PathBuf>,
-    /// Sessions that have created it and not closed it.
+    /// Number of connections that have opened it and not closed it.
     users: usize,
 }
 
-/// The directory of a session, which the connections of several consumer daemons may share.
+/// The directory of a session. The connections of several consumer daemons may share it.
 #[derive(Debug)]
 pub(crate) struct SessionDirectory {
     path: PathBuf,
-    /// The same below the output directory.
+    /// The path relative to the output directory.
     relative: String,
     chunks: BTreeMap<u64, Chunk>,
 }
 
 impl SessionDirectory {
-    /// Creates `relative`, or that name with a number, below `output`.
+    /// Creates `relative` below `output`, with a number appended if the name is taken.
     pub(crate) fn create(output: &Path, relative: &Path) -> io::Result<Self> {
         if let Some(parent) = relative.parent() {
             make_directories(output, parent)?;
@@ -69,14 +69,14 @@ impl SessionDirectory {
         Err(ErrorKind::AlreadyExists.into())
     }
 
-    /// The directory of an earlier collector, whose session goes on.
+    /// Opens the directory of a session that an earlier collector began.
     pub(crate) fn reopen(output: &Path, relative: &str) -> io::Result<Self> {
         let path = output.join(relative);
         File::create(path.join(MARK))?;
         Ok(Self { path, relative: relative.to_owned(), chunks: BTreeMap::new() })
     }
 
-    /// The directory with this key: `relative`, or that name with a number, below `output`.
+    /// Finds the directory with this key: `relative`, or that name with a number, below `output`.
     pub(crate) fn find(output: &Path, relative: &Path, key: &str) -> Option<String> {
         for number in 1..MOST_TRIES {
             let name = numbered(relative, number);
@@ -89,7 +89,7 @@ impl SessionDirectory {
         None
     }
 
-    /// Lets [`find`](Self::find) find it.
+    /// Stores the key for [`find`](Self::find).
     pub(crate) fn set_key(&self, key: &str) -> io::Result<()> {
         std::fs::write(self.path.join(KEY_FILE), key)
     }
@@ -98,7 +98,7 @@ impl SessionDirectory {
         &self.path
     }
 
-    /// The path below the output directory, for the sender.
+    /// Returns the path relative to the output directory, for the sender.
     pub(crate) fn relative(&self) -> &str {
         &self.relative
     }
@@ -107,7 +107,7 @@ impl SessionDirectory {
         self.chunks.contains_key(&id)
     }
 
-    /// Creates a chunk, or takes part in one that another connection of the session has created.
+    /// Creates a chunk, or joins one that another connection of the session has created.
     pub(crate) fn create_chunk(&mut self, chunk: &CreateChunk) -> Result<(), String> {
         if let Some(known) = self.chunks.get_mut(&chunk.id) {
             known.users += 1;
@@ -124,7 +124,7 @@ impl SessionDirectory {
         Ok(())
     }
 
-    /// The directory for streams with this path in a chunk, which is created.
+    /// Creates and returns the directory for streams with this path in a chunk.
     pub(crate) fn stream_directory(&mut self, chunk: u64, path: &Path) -> io::Result<PathBuf> {
         let chunk = self.chunks.get_mut(&chunk).ok_or(ErrorKind::NotFound)?;
         let relative = chunk.relative.join(path);
@@ -133,8 +133,8 @@ impl SessionDirectory {
         Ok(self.path.join(relative))
     }
 
-    /// One connection closes a chunk; the last one moves it. The path of the chunk below the output directory. The directories of a chunk that is to be
-    /// deleted go to `cleared`.
+    /// Closes a chunk for one connection; the last one moves it to the archive. Returns the chunk's path relative to the output directory. If the
+    /// chunk is to be deleted, appends its directories to `cleared`.
     pub(crate) fn close_chunk(&mut self, close: &CloseChunk, cleared: &mut Vec<PathBuf>) -> io::Result<String> {
         let Some(chunk) = self.chunks.get_mut(&close.id) else { return Err(ErrorKind::NotFound.into()) };
         chunk.users = chunk.users.saturating_sub(1);
@@ -142,7 +142,7 @@ impl SessionDirectory {
         if chunk.users > 0 {
             return Ok(here.to_string_lossy().into_owned());
         }
-        // The stock sender asks until the chunk does not exist any more.
+        // The stock sender polls until the chunk no longer exists.
         let chunk =
             self.chunks.remove(&close.id).filter(|_| matches!(close.end, Some(ChunkEnd::Archive | ChunkEnd::Delete)));
         let Some(chunk) = chunk else { return Ok(here.to_string_lossy().into_owned()) };
@@ -173,12 +173,12 @@ impl SessionDirectory {
 impl Drop for SessionDirectory {
     /// All files are closed.
     fn drop(&mut self) {
-        // If it stays, the next collector looks for damage and finds none.
+        // If it stays, the next collector checks the directory and finds no damage.
         let _ = std::fs::remove_file(self.path.join(MARK));
     }
 }
 
-/// The name with a number behind it, from the second one on.
+/// Appends `-number` to the name if the number is 2 or more.
 fn numbered(relative: &Path, number: u32) -> OsString {
     let mut name = relative.as_os_str().to_owned();
     if number > 1 {
@@ -187,7 +187,7 @@ fn numbered(relative: &Path, number: u32) -> OsString {
     name
 }
 
-/// Makes the directories of a relative path that do not exist. Links are not followed.
+/// Creates the missing directories of a relative path. Does not follow symbolic links.
 pub(crate) fn make_directories(base: &Path, relative: &Path) -> io::Result<()> {
     let mut path = base.to_owned();
     for part in relative.components() {
@@ -201,28 +201,28 @@ pub(crate) fn make_directories(base: &Path, relative: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The name of a session's directory: with the time of its creation in the local time zone, unless the name has one.
+/// Returns the directory name of a session: its name and the time of its creation in the local time zone.
 pub(crate) fn session_name(name: &str, creation_time: u64) -> String {
     let time = timestamp(creation_time).to_zoned(TimeZone::system());
     format!("{name}-{}", time.strftime("%Y%m%d-%H%M%S"))
 }
 
-/// The form of times in the names of chunks.
+/// Formats a time for the name of a chunk.
 fn compact(time: u64) -> String {
     timestamp(time).strftime("%Y%m%dT%H%M%S+0000").to_string()
 }
 
-/// A time that a sender has told, in seconds. One that cannot be is that of the epoch.
+/// Converts a sender's time in seconds. An invalid time becomes the epoch.
 fn timestamp(time: u64) -> Timestamp {
     i64::try_from(time).ok().and_then(|time| Timestamp::from_second(time).ok()).unwrap_or_default()
 }
 
-/// The digits of a key.
+/// Formats a key in hexadecimal digits.
 pub(crate) fn hexadecimal(key: &[u8; 16]) -> String {
     format!("{:032x}", u128::from_be_bytes(*key))
 }
 
-/// Writes a file below a directory, whole or not at all.
+/// Writes a file below a directory atomically.
 pub(crate) fn put(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let path = directory.join(name);
     let parent = Path::new(name).parent().unwrap_or_else(|| Path::new(""));
@@ -276,7 +276,7 @@ mod tests {
             let streams = directory.stream_directory(id, Path::new("ust/uid"))?;
             std::fs::write(streams.join("c_0"), id.to_string())?;
         }
-        // Two connections have this chunk.
+        // Two connections have this chunk open.
         directory.create_chunk(&chunk(0))?;
         let mut cleared = Vec::new();
         assert_eq!(directory.close_chunk(&close(0, Some(ChunkEnd::Archive)), &mut cleared)?, "host/shop/");

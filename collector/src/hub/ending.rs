@@ -1,13 +1,13 @@
-//! How sessions end: their streams are closed, and they are forgotten when no viewer reads them.
+//! The end of sessions: their streams are closed, and they are removed when no viewer reads them.
 
 use super::{Hub, Session};
 use std::time::{Duration, Instant};
 
-/// How long packets whose indexes have come are waited for after the sender's control connection has ended.
+/// Time to wait for packets whose indexes have arrived, after the sender's control connection has ended.
 const LINGER: Duration = Duration::from_secs(5);
 
 impl Hub {
-    /// The sender of a session is gone, or has said that it ends.
+    /// Begins to close a session whose sender has disconnected or ended it.
     pub(crate) fn close_session(&mut self, id: u64, now: Instant) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.begin_closing(now);
@@ -27,7 +27,7 @@ impl Hub {
         }
     }
 
-    /// Goes on with the end of a session: closes streams whose packets do not come, then the session, and forgets it when no viewer needs it.
+    /// Advances the end of a session: closes streams whose packets no longer arrive, then the session, and removes it when no viewer needs it.
     pub(super) fn tidy(&mut self, id: u64, now: Instant) {
         let Some(since) = self.sessions.get(&id).and_then(Session::closing_since) else { return };
         let is_hurried = self.sessions.get(&id).is_some_and(Session::is_hurried);
@@ -66,7 +66,7 @@ impl Hub {
         }
     }
 
-    /// Removes the directory of a session whose sender was gone before it streamed anything.
+    /// Removes the directory of a session whose sender left before it sent anything.
     fn discard_empty(&self, id: u64) {
         let Some(session) = self.sessions.get(&id) else { return };
         let (Some(streamed), Some(directory)) = (&session.streamed, &session.directory) else { return };
@@ -75,14 +75,14 @@ impl Hub {
             return;
         }
         let path = directory.borrow().path().to_owned();
-        // If it cannot be removed, an empty trace stays, which readers accept. A directory above it stays while another session is in it.
+        // If this fails, an empty trace stays, which readers accept. A parent directory stays while it contains another session.
         let _ = std::fs::remove_dir_all(&path);
         for above in path.ancestors().skip(1).take(2) {
             let _ = std::fs::remove_dir(above);
         }
     }
 
-    /// A viewer has attached to a session, or has gone.
+    /// Counts a viewer that attaches to or leaves a session.
     pub(crate) fn viewer(&mut self, id: u64, is_attached: bool, now: Instant) {
         if let Some(session) = self.sessions.get_mut(&id) {
             session.viewers = if is_attached { session.viewers + 1 } else { session.viewers.saturating_sub(1) };

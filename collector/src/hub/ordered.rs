@@ -1,4 +1,4 @@
-//! A stream of the stream protocol: packets with their own numbers, in order, acknowledged when they are stored.
+//! A stream of the stream protocol: numbered packets, put in order, and acknowledged once stored.
 
 use super::tally::Tally;
 use crate::memory::MemoryShare;
@@ -12,49 +12,51 @@ use tracepoint_wire::relay::Index;
 use tracepoint_wire::stream::{ClosedStream, Delivered, NO_SEQ, ROUTE_OFFSET, ROUTE_SIZE, Route, route_of};
 use tracepoint_wire::udp::PacketHeader;
 
-/// The magic number of a packet of events.
+/// Magic number of an event packet.
 const MAGIC: u32 = 0xC1FC_1FC1;
-/// The header of a packet in its file.
+/// Size of a packet's header in its file.
 const HEADER: usize = 96;
 
-/// What is known of a stream beside its files.
+/// State of a stream in addition to its files.
 #[derive(Debug)]
 pub(crate) struct Ordered {
     pub(crate) reorder: Reorder<Arrived>,
-    /// The stream class and the instance.
+    /// Stream class and instance.
     key: (u32, u64),
-    /// The largest packet in its file, in bytes.
+    /// Maximum packet size in the file, in bytes.
     largest: u32,
-    /// Packets that were given to the storage, and that it has not done: the number of each, and the records of the stream before it.
+    /// Packets queued at the storage: the number of each, and the count of records in the stream before it.
     outstanding: VecDeque<(u64, u64)>,
-    /// The numbers of packets that the storage could not write, and that the sender was not told of.
+    /// Numbers of packets that the storage could not write, not yet reported to the sender.
     unwritten: Vec<u64>,
-    /// What is stored.
+    /// Counts of the stored packets.
     pub(super) tally: Tally,
-    /// Packets that viewers may not read yet: their numbers and stream classes.
+    /// Stored packets that viewers may not read yet: numbers and stream classes.
     hidden: VecDeque<(u64, u64)>,
     /// The number up to which viewers may read.
     released: Option<u64>,
-    /// The last synchronisation: viewers are told of the time when everything up to the number is stored.
+    /// The last synchronisation: viewers see its time once everything up to its number is stored.
     promise: Option<(u64, u64)>,
-    /// The end, as the sender has told it.
+    /// The end of the stream, as reported by the sender.
     end: Option<ClosedStream>,
-    /// What the sender was told last.
+    /// The last acknowledged number.
     acknowledged: Option<u64>,
-    /// The control connection on which the stream was announced last. Nothing is told of it on another one, which does not know its handle.
+    /// The control connection on which the stream was announced last. Messages about the stream are sent on this connection only: the handle is valid
+    /// there.
     connection: u64,
-    /// Ranges that the sender was told are lost, first and last. It may have lost the connection before it read that.
+    /// Ranges reported as lost, as first and last number. The sender may have lost the connection before it read the report.
     told: VecDeque<(u64, u64)>,
 }
 
-/// Why a packet is refused: the sender or the network has damaged it.
+/// Error: the sender or the network has damaged the packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Damaged;
 
-/// A packet as it is stored, its index, and the records of the stream before it.
+/// A packet as it is stored, its index, and the count of records in the stream before it.
 pub(crate) type Arrived = (Packet, Index, u64);
 
-/// What came over the network, as it is stored, and how it is routed. Nothing is copied but the first bytes, over the fields behind them.
+/// Decodes a packet in wire format: returns its route and the packet as it is stored. Copies only the first bytes of the packet, over the wire fields
+/// that follow them.
 pub(crate) fn unwrap(
     mut wire: Vec<u8>,
     memory: Option<MemoryShare>,
@@ -93,7 +95,7 @@ pub(crate) fn unwrap(
 }
 
 impl Ordered {
-    /// A stream of which the packets below `next` are stored.
+    /// Creates a stream whose packets below `next` are stored.
     pub(crate) const fn new(key: (u32, u64), largest: u32, next: u64, tally: Tally) -> Self {
         Self {
             reorder: Reorder::new(next),
@@ -112,19 +114,19 @@ impl Ordered {
         }
     }
 
-    /// The sender has announced the stream on this connection: it is told everything once more that a lost connection may have kept from it.
+    /// Records that the sender has announced the stream on this connection. Everything that a lost connection may have swallowed is reported again.
     pub(super) fn announced(&mut self, connection: u64) {
         self.acknowledged = None;
         self.reorder.tell_again(std::mem::take(&mut self.told));
         self.connection = connection;
     }
 
-    /// Whether the sender knows the stream on this connection.
+    /// Returns whether the stream was announced on this connection.
     pub(super) const fn is_announced(&self, connection: u64) -> bool {
         self.connection == connection
     }
 
-    /// Whether a packet that is not wanted was given up; otherwise it has come before.
+    /// Returns whether an unwanted packet was given up before; otherwise it is a duplicate.
     pub(super) fn is_late(&self, seq: u64) -> bool {
         let is_in = |range: &(u64, u64)| (range.0..=range.1).contains(&seq);
         self.told.iter().any(is_in) || self.reorder.has_given_up(seq)
@@ -138,14 +140,14 @@ impl Ordered {
         self.largest
     }
 
-    /// The next packet for the storage.
+    /// Returns the next packet for the storage.
     pub(super) fn pop(&mut self, now: Instant) -> Option<(Packet, Index)> {
         let (seq, (packet, index, events_before)) = self.reorder.pop(now)?;
         self.outstanding.push_back((seq, events_before));
         Some((packet, index))
     }
 
-    /// The storage has done a packet; the stream class if viewers may read it at once.
+    /// Records the storage's result for a packet. Returns the stream class if viewers may read the packet at once.
     pub(super) fn stored(&mut self, seq: u64, is_stored: bool, stream_class: u64) -> Option<u64> {
         let events_before = self.outstanding.pop_front();
         if !is_stored {
@@ -160,7 +162,7 @@ impl Ordered {
         None
     }
 
-    /// Viewers may read packets up to this number; the stream classes of those that they could not read before.
+    /// Makes packets up to this number readable, and returns the stream classes of those that become readable.
     pub(super) fn release(&mut self, upto: u64) -> Vec<u64> {
         self.released = Some(upto.max(self.released.unwrap_or_default()));
         let mut released = Vec::new();
@@ -171,13 +173,13 @@ impl Ordered {
         released
     }
 
-    /// A synchronisation has come.
+    /// Records a synchronisation.
     pub(super) fn sync(&mut self, last: u64, time: u64, now: Instant) {
         self.reorder.sent_up_to(last, now);
         self.promise = Some((last, time));
     }
 
-    /// The time that viewers may be told, once everything before it is with the storage.
+    /// Returns the time to announce to viewers, once everything before it is with the storage.
     pub(super) fn fulfilled(&mut self) -> Option<u64> {
         let (last, _) = self.promise?;
         if last != NO_SEQ && last >= self.reorder.next_number() {
@@ -186,12 +188,13 @@ impl Ordered {
         self.promise.take().map(|(_, time)| time)
     }
 
-    /// The lowest number that is neither in the file nor given up.
+    /// Returns the lowest number that is neither stored nor given up.
     pub(crate) fn next_stored(&self) -> u64 {
         self.outstanding.front().map_or_else(|| self.reorder.next_number(), |(seq, _)| *seq)
     }
 
-    /// The same, if the sender was not told. Adds the ranges that were given up before it, which the sender is to be told of first.
+    /// Returns that number if it changed since the last acknowledgement, or if `all` is true. Appends the given-up ranges before it, which are to be
+    /// reported first.
     pub(crate) fn news(&mut self, all: bool, lost: &mut Vec<(u64, u64)>) -> Option<u64> {
         let next = self.next_stored();
         let first = lost.len();
@@ -208,12 +211,12 @@ impl Ordered {
         self.end = Some(end);
     }
 
-    /// Whether its sender has said that it has ended.
+    /// Returns whether the sender has ended the stream.
     pub(super) const fn has_end(&self) -> bool {
         self.end.is_some()
     }
 
-    /// The balance of the stream, when it has ended, nothing is missing any more, and the view has all packets.
+    /// Returns the final counts once the stream has ended, nothing is missing, and viewers can read all packets.
     pub(super) fn balance(&mut self, view: &View, metadata: Option<&View>) -> Option<Delivered> {
         let is_whole = self.reorder.is_complete() && self.outstanding.is_empty() && self.hidden.is_empty();
         let end = self.end.filter(|_| is_whole)?;
@@ -223,12 +226,12 @@ impl Ordered {
             packets: self.tally.packets,
             packets_lost: end.packets.saturating_sub(self.tally.packets),
             events,
-            // Those that the sender itself has lost are among them, and it subtracts them.
+            // Includes events that the sender itself has lost; the sender subtracts those.
             events_lost: end.events_after.saturating_sub(events),
         })
     }
 
-    /// Nothing more comes.
+    /// Returns the remaining packets at the end of the stream.
     pub(super) fn finish(&mut self) -> Vec<(Packet, Index)> {
         let rest = self.reorder.finish().into_iter();
         rest.map(|(seq, (packet, index, events_before))| {
@@ -238,7 +241,7 @@ impl Ordered {
         .collect()
     }
 
-    /// Gives up what has waited too long, and adds what is to be asked for. Whether packets may go on.
+    /// Gives up the first gap if it has waited too long, and appends the ranges to request. Returns whether packets may leave.
     pub(super) fn tick(&mut self, now: Instant, limits: &Limits, ask: &mut Vec<(u64, u64)>) -> bool {
         self.reorder.tick(now, limits, ask)
     }
@@ -250,7 +253,7 @@ mod tests {
     use tracepoint_reader::internal::sealed;
     use tracepoint_wire::stream::{WIRE_HEAD, wire_head};
 
-    /// A packet on the wire.
+    /// Builds a packet in wire format.
     fn wire(seq: u64, prev_seq: u64, change: impl FnOnce(&mut PacketHeader), padding: u64) -> Vec<u8> {
         let mut header = PacketHeader::parse(&[]);
         header.magic = MAGIC;

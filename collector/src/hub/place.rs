@@ -1,22 +1,22 @@
-//! Where the files of a stream are.
+//! Location of a stream's files.
 
 use crate::storage::Files;
 use std::io;
 use std::path::PathBuf;
 use tracepoint_wire::relay::{IndexFile, METADATA_CHANNEL};
 
-/// Where the files of a stream are.
+/// Location of a stream's files.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
-    /// The path of the trace, as the sender has told it.
+    /// The path of the trace, as sent by the sender.
     pub(crate) path: PathBuf,
-    /// The directory on this machine.
+    /// The directory on this host.
     pub(crate) directory: PathBuf,
-    /// The name of the file.
+    /// The file name.
     pub(crate) channel: String,
-    /// The format of index files; `None`: the stream has none.
+    /// The format of index files; `None` if the stream has none.
     pub(crate) format: Option<IndexFile>,
-    /// The largest size of a file in bytes, and how many files are kept; 0: no limit.
+    /// Maximum file size in bytes, and number of files kept; 0 means no limit.
     pub(crate) limit: (u64, u64),
 }
 
@@ -25,7 +25,7 @@ impl Place {
         self.channel == METADATA_CHANNEL
     }
 
-    /// Creates the files with this number in the series of a stream whose files have a largest size.
+    /// Creates the files with this number in the series of a stream that has a maximum file size.
     pub(crate) fn create(&self, number: u64) -> io::Result<Files> {
         if self.is_metadata() {
             return Files::create_metadata(&self.directory);
@@ -37,7 +37,7 @@ impl Place {
             (_, count) => {
                 let name = format!("{}_{}", self.channel, number % count);
                 if number >= count {
-                    // Its turn has come again; viewers that have it open go on with the old one.
+                    // The name is reused; viewers that have the old file open continue to read it.
                     std::fs::remove_file(self.directory.join(&name))?;
                     let _ = std::fs::remove_file(self.directory.join("index").join(format!("{name}.idx")));
                 }

@@ -1,7 +1,7 @@
-//! Where a session stands, so that another collector can go on with it; and how what was stored behind such a position is cut off.
+//! The position of a session, from which another collector can continue; and the truncation of data stored beyond such a position.
 //!
-//! A session that collectors share is stored in chunks, and each collector begins one. A new owner makes the next chunk as a rotation does, from
-//! the position, in a directory of its own; the former one ends its last chunk at the position.
+//! A session that several collectors share is stored in chunks, and each collector begins a new one. A new owner creates the next chunk, as in a
+//! rotation, from the position, in its own directory; the former owner ends its last chunk at the position.
 
 use super::Hub;
 use super::chunks::{self, Line, Lines, Which};
@@ -19,10 +19,10 @@ use tracepoint_reader::{Metadata, chunk_name, chunk_number};
 use tracepoint_wire::relay::METADATA_CHANNEL;
 use tracepoint_wire::stream::Hello;
 
-/// The largest number in a position: what comes behind it can be counted.
+/// Maximum for the numbers in a position, so that counting beyond it cannot overflow.
 pub(crate) const MOST: u64 = 1 << 60;
 
-/// Where a session stands.
+/// Position of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Position {
     /// The number of its chunk.
@@ -30,16 +30,16 @@ pub(crate) struct Position {
     pub(crate) streams: Vec<StreamPosition>,
 }
 
-/// Where a stream stands.
+/// Position of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StreamPosition {
     class: u32,
     instance: u64,
-    /// The name of its file.
+    /// Its file name.
     name: String,
     /// The lowest number that is neither stored nor given up.
     next: u64,
-    /// The counters of its account, up to there.
+    /// Its counters for the account, up to that number.
     recorded: u64,
     packets: u64,
     written: u64,
@@ -56,7 +56,7 @@ impl Position {
         Self { chunk, streams: streams.collect() }
     }
 
-    /// The streams at the end of a chunk with these beginnings.
+    /// Returns the streams at the end of a chunk whose state at its beginning was `begins`.
     fn lines(&self, begins: &Lines) -> Lines {
         let line = |stream: &StreamPosition| {
             let key = (stream.class, stream.instance);
@@ -71,7 +71,7 @@ impl Position {
         self.streams.iter().map(line).collect()
     }
 
-    /// Whether the names of files are names that this collector gives, and its numbers can go on.
+    /// Returns whether the file names are ones that a collector generates, and the numbers are within bounds.
     pub(crate) fn is_plausible(&self) -> bool {
         let is_name = |name: &str| crate::names::component("a stream", name, 4).is_ok() && name != METADATA_CHANNEL;
         let is_stream = |stream: &StreamPosition| {
@@ -83,8 +83,8 @@ impl Position {
 }
 
 impl Hub {
-    /// Where a session stands: what is stored, and nothing that the storage has yet to do. `None` while it has no metadata. Decodes the last packet
-    /// of each stream that has got one.
+    /// Returns the session's position: only what is stored, without jobs still queued. `None` while it has no metadata. Decodes the last packet of
+    /// each stream that has received one.
     pub(crate) fn position(&mut self, id: u64) -> Option<Position> {
         let directory = self.trace_directory(id)?;
         let streamed = self.session(id)?.streamed.as_ref()?;
@@ -95,13 +95,13 @@ impl Hub {
         Some(Position::of(number, &lines))
     }
 
-    /// The directory of a session of the stream protocol.
+    /// Returns the directory of a stream-protocol session.
     pub(crate) fn root(&self, id: u64) -> Option<PathBuf> {
         Some(self.session(id)?.directory.as_ref()?.borrow().path().to_owned())
     }
 
-    /// Makes the chunk behind a position, in which [`open_streamed`](Self::open_streamed) then goes on; nothing if this collector has begun it
-    /// before. `metadata` is all that there is.
+    /// Creates the chunk after a position, in which [`open_streamed`](Self::open_streamed) then continues. Does nothing if this collector has created
+    /// it before. `metadata` is the complete metadata.
     pub(crate) fn take_over(&self, hello: &Hello<'_>, at: &Position, metadata: &[u8]) -> io::Result<()> {
         let (directory, _) = streamed_directory(&self.output, hello)?;
         let root = directory.path();
@@ -122,12 +122,12 @@ impl Hub {
     }
 }
 
-/// How a session is named.
+/// Returns the name of a session.
 pub(crate) fn session_name(hello: &Hello<'_>) -> String {
     format!("{}-{}", hello.session, hello.process)
 }
 
-/// Removes what is behind a position in the directory of a session, and completes its last chunk there. Returns how many packets were cut off.
+/// Removes data beyond a position from a session's directory, and completes its last chunk there. Returns the number of packets removed.
 pub(crate) fn cut_off(root: &Path, session: &str, at: &Position) -> io::Result<u64> {
     let mut cut = 0;
     for (_, path) in chunks_of(root)?.into_iter().filter(|(number, _)| *number > at.chunk) {
@@ -146,7 +146,7 @@ pub(crate) fn cut_off(root: &Path, session: &str, at: &Position) -> io::Result<u
     Ok(cut)
 }
 
-/// Ends a chunk at a position; one without packets is removed.
+/// Ends a chunk at a position. A chunk without packets is removed.
 fn end_chunk(directory: &Path, session: &str, at: &Position) -> io::Result<u64> {
     let mut cut = 0;
     let (begins, account) = chunks::read(directory);
@@ -171,7 +171,7 @@ fn end_chunk(directory: &Path, session: &str, at: &Position) -> io::Result<u64> 
     Ok(cut)
 }
 
-/// The chunks in the directory of a session.
+/// Lists the chunks in a session's directory.
 fn chunks_of(root: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut all = Vec::new();
     for entry in fs::read_dir(root)? {
@@ -181,13 +181,13 @@ fn chunks_of(root: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(all)
 }
 
-/// The files of the streams in a chunk.
+/// Lists the stream files in a chunk.
 fn files_of(directory: &Path) -> io::Result<Vec<(PathBuf, Files)>> {
     let mut all = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let is_stream = entry.file_type()?.is_file() && entry.file_name() != METADATA_CHANNEL;
-        // What has no index is no stream.
+        // A file without an index is not a stream.
         if let Some(files) = is_stream.then(|| Files::reopen(&entry.path(), true)).and_then(Result::ok) {
             all.push((entry.path(), files));
         }

@@ -1,4 +1,4 @@
-//! What the [publisher](crate::publish) is told of the sessions of our senders, beside their files.
+//! Information about tracepoint senders' sessions for the [publisher](crate::publish), in addition to their files.
 
 use super::Hub;
 use super::ordered::Ordered;
@@ -9,18 +9,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tracepoint_wire::stream::{Hello, NO_SEQ, Sync, SyncEntry};
 
-/// A session that is published.
+/// State of a published session.
 #[derive(Debug)]
 pub(crate) struct Published {
     log: LogWriter,
-    /// The last synchronisation point that the publisher was not told of.
+    /// The last synchronisation point that the publisher has not taken yet.
     sync: Option<Sync>,
-    /// Changes when the publisher has something to do.
+    /// Changes when the publisher has work.
     news: u64,
 }
 
 impl Hub {
-    /// A session is opened in this directory, with this file of metadata: the log of what is to be published of it, if that is done.
+    /// Opens the log for publishing a session, given its directory and metadata file. `None` if the session is not published.
     pub(super) fn begin_published(
         &mut self,
         (root, metadata): (&Path, &Path),
@@ -31,11 +31,11 @@ impl Hub {
             return Ok(None);
         }
         let known = if is_resumed { LogWriter::reopen(root)? } else { None };
-        // What there was when the collector began is counted.
+        // The size at the start of the collector is already counted.
         let before = known.as_ref().map_or(0, LogWriter::size);
         let mut log = known.map_or_else(|| LogWriter::create(root, hello), Ok)?;
         if metadata.exists() {
-            // An earlier collector may have been one without --publish. The sender will announce all its streams again.
+            // An earlier collector may have run without --publish. The sender will announce all its streams again.
             log.metadata(0, &fs::read(metadata)?)?;
         }
         self.storage.resized(log.size() - before, 0);
@@ -46,7 +46,7 @@ impl Hub {
         self.streamed(id)?.published.as_mut()
     }
 
-    /// Appends to the log of a session, if it has one.
+    /// Appends to a session's log, if it has one.
     pub(crate) fn log(&mut self, id: u64, append: impl FnOnce(&mut LogWriter) -> io::Result<()>) -> Result<(), String> {
         let Some(published) = self.published(id) else { return Ok(()) };
         let before = published.log.size();
@@ -57,14 +57,14 @@ impl Hub {
         result.map_err(|error| format!("cannot write what is to be published: {error}"))
     }
 
-    /// Something of a session was stored.
+    /// Notifies the publisher that something of a session was stored.
     pub(super) fn is_news(&mut self, id: u64) {
         if let Some(published) = self.published(id) {
             published.news += 1;
         }
     }
 
-    /// A synchronisation point has come, with the handles of this collector. One that takes several messages has the same number in all.
+    /// Records a synchronisation point, whose handles are this collector's. All messages of one point have the same number.
     pub(super) fn keep_sync(&mut self, id: u64, sync: &Sync) {
         let key = |entry: &SyncEntry| Some((*entry, self.stream(entry.handle)?.ordered.as_ref()?.key()));
         let keys: Vec<_> = sync.entries.iter().filter_map(key).collect();
@@ -78,7 +78,7 @@ impl Hub {
         published.news += 1;
     }
 
-    /// The sessions that are published and open, with their directories.
+    /// Returns the open sessions that are published, with their directories.
     pub(crate) fn published_sessions(&self) -> Vec<(u64, PathBuf)> {
         let open = self.sessions().filter(|(_, session)| !session.is_closed());
         let published = open.filter(|(_, session)| session.streamed.as_ref().is_some_and(|it| it.published.is_some()));
@@ -87,13 +87,13 @@ impl Hub {
             .collect()
     }
 
-    /// Changes when there is something to publish; `None`: the session is not open.
+    /// Returns a number that changes when there is something to publish; `None` if the session is not open.
     pub(crate) fn published_news(&self, id: u64) -> Option<u64> {
         let session = self.session(id).filter(|session| !session.is_closed())?;
         Some(session.streamed.as_ref()?.published.as_ref()?.news)
     }
 
-    /// The last synchronisation point, once everything before it is stored or given up. The handles in it are the numbers of the log.
+    /// Returns the last synchronisation point once everything before it is stored or given up. Its handles are the stream numbers of the log.
     pub(crate) fn take_sync(&mut self, id: u64) -> Option<Sync> {
         let streamed = self.session(id)?.streamed.as_ref()?;
         let published = streamed.published.as_ref()?;

@@ -1,4 +1,4 @@
-//! Room for sessions and streams: what is left for an address and a sender, and what is made free where senders are gone.
+//! Room for sessions and streams: checks of shares, and the release of resources that disconnected senders hold.
 
 use super::session::Admission;
 use super::{Hub, MOST_SESSIONS, Session};
@@ -6,28 +6,29 @@ use crate::shares::{Address, Holder, Share, Shares};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// The files of a stream: its packets and their index, or metadata and its directory.
+/// Number of files per stream: its packets and their index, or metadata and its directory.
 pub(crate) const FILES_OF_STREAM: usize = 2;
-/// The most bytes of accounts that have come in part.
+/// Maximum number of bytes of incomplete accounts.
 const ACCOUNT_BYTES: usize = 256 << 20;
-/// The time in which so many refusals of one kind are told one by one to an address, and how many addresses have such messages at a time.
+/// Limits on messages about refusals: in each period, this many of one kind per address are reported singly, and this many pairs of address and kind
+/// are tracked.
 const REFUSAL_PAUSE: Duration = Duration::from_secs(10);
 const TOLD_EACH: u64 = 10;
 const MOST_TOLD: usize = 256;
 
-/// What sessions and streams share.
+/// The resources that sessions and streams share.
 #[derive(Debug)]
 pub(crate) struct Room {
     sessions: Shares,
-    /// Open files of streams.
+    /// Open stream files.
     pub(crate) files: Shares,
     pub(super) accounts: Shares,
-    /// The addresses that were refused something lately, and what: since when, and how often.
+    /// Recent refusals by address and kind: the time of the first one, and their number.
     refused: HashMap<(Address, &'static str), (Option<Instant>, u64)>,
 }
 
 impl Room {
-    /// With so many open files of streams.
+    /// Creates the resources, with at most `files` open stream files.
     pub(crate) fn new(files: usize) -> Self {
         Self {
             sessions: Shares::new(MOST_SESSIONS),
@@ -39,7 +40,7 @@ impl Room {
 }
 
 impl Hub {
-    /// Admits a session of a sender at this address, or says why not.
+    /// Admits a session of a sender at this address. The error is the reason for a refusal.
     pub(crate) fn admit(&mut self, address: Address) -> Result<Admission, String> {
         let share = self.room.sessions.take(Holder::address(address), 1).ok_or_else(|| {
             self.counts.refused_streams += 1;
@@ -53,13 +54,13 @@ impl Hub {
         Some(Holder { address, sender: Some(session) })
     }
 
-    /// The files of another stream of a session, or why it has none.
+    /// Takes the files for another stream of a session. The error is the reason for a refusal.
     pub(crate) fn files(&mut self, session: u64) -> Result<Share, String> {
         let holder = self.holder(session).ok_or("there is no session")?;
         self.files_of(holder)
     }
 
-    /// The same for the sender of the next session.
+    /// Takes the files for the metadata of the session that is opened next.
     pub(crate) fn files_of_next(&mut self, address: Address) -> Result<Share, String> {
         self.files_of(Holder { address, sender: Some(self.last_session + 1) })
     }
@@ -76,7 +77,7 @@ impl Hub {
         })
     }
 
-    /// Room for so many bytes more of an account. `false`: there is none.
+    /// Reserves `bytes` more bytes for a session's account. Returns `false` if there is no room.
     pub(super) fn account_room(&mut self, session: u64, bytes: usize) -> bool {
         let Some(holder) = self.holder(session) else { return false };
         let accounts = self.room.accounts.clone();
@@ -90,7 +91,7 @@ impl Hub {
         }
     }
 
-    /// Tells that an address was refused something of this kind, not too often.
+    /// Reports a refusal, at a limited rate.
     pub(crate) fn say_refused(&mut self, address: Address, kind: &'static str, why: &str) {
         if self.room.refused.len() >= MOST_TOLD && !self.room.refused.contains_key(&(address, kind)) {
             return;
@@ -102,7 +103,7 @@ impl Hub {
         }
     }
 
-    /// Tells how much more was refused.
+    /// Reports how many refusals were not reported singly.
     pub(super) fn tell_refused(&mut self, now: Instant) {
         let mut more = Vec::new();
         self.room.refused.retain(|(address, kind), (since, count)| {
@@ -117,15 +118,15 @@ impl Hub {
         }
     }
 
-    /// Whether there is room for a session from this address, or for a stream of a session there.
+    /// Returns whether there is room for a session from this address, or for a stream of `session`.
     pub(crate) fn has_room(&self, address: Address, session: Option<u64>) -> bool {
         let sender = session.unwrap_or(self.last_session + 1);
         self.room.files.fits(Holder { address, sender: Some(sender) }, FILES_OF_STREAM)
             && (session.is_some() || self.room.sessions.fits(Holder::address(address), 1))
     }
 
-    /// Makes room where senders of this address are gone; whether some will be free soon. The session that has waited longest for its sender is
-    /// closed: the sender can go on with it later. If that is urgent, sessions that are being closed wait no longer for packets and viewers.
+    /// Frees resources of disconnected senders at this address. Returns whether some will be free soon. Closes the session that has waited longest
+    /// for its sender, which can resume it later. If `is_urgent`, sessions that are being closed stop waiting for packets and viewers.
     pub(crate) fn free_for(&mut self, address: Address, is_urgent: bool, now: Instant) -> bool {
         let of_address = |(id, session): (&u64, &Session)| (session.address() == address).then_some(*id);
         let closing: Vec<u64> = self.sessions.iter().filter(|(_, it)| !it.is_open()).filter_map(of_address).collect();

@@ -16,40 +16,40 @@ use std::time::{Duration, Instant};
 pub(crate) struct Session {
     pub(crate) name: String,
     pub(crate) host: String,
-    /// How often the sender gives signs of life of idle streams; 0: never, and viewers cannot attach.
+    /// Interval at which the sender sends beacons for idle streams. 0: never, and viewers cannot attach.
     pub(crate) live_timer: Duration,
-    /// The sender's identity of the session: connections of several consumer daemons have the same.
+    /// The sender's identifier of the session; the connections of several consumer daemons share it.
     pub(crate) key: ([u8; 16], u64),
-    /// `None` until the first stream says where it is: before minor 11.
+    /// `None` until the first stream gives the path, before minor version 11.
     pub(crate) directory: Option<Rc<RefCell<SessionDirectory>>>,
-    /// The chunk of new streams.
+    /// The chunk for new streams.
     pub(crate) chunk: Option<u64>,
-    /// The streams, by handle, in the order in which they were added.
+    /// Handles of the streams, in the order in which they were added.
     pub(crate) streams: Vec<u64>,
-    /// How many of them viewers may be told of.
+    /// Number of streams announced to viewers.
     pub(crate) published: usize,
-    /// The address of the sender.
+    /// The sender's address.
     pub(crate) peer: Option<IpAddr>,
-    /// Viewers that are attached.
+    /// Attached viewers.
     pub(crate) viewers: usize,
-    /// Whether index files are written.
+    /// Set if index files are written.
     pub(crate) is_indexed: bool,
-    /// The numbers of the traces, by the path of their streams.
+    /// Numbers of the traces, by the path of their streams.
     traces: HashMap<PathBuf, u64>,
-    /// For a session of the stream protocol.
+    /// State of the stream protocol, if the session uses it.
     pub(crate) streamed: Option<Streamed>,
     admission: Admission,
-    /// The room is needed: no packet and no viewer is waited for at the end.
+    /// Set when its resources are needed: at its end it waits neither for packets nor for viewers.
     is_hurried: bool,
     state: State,
 }
 
-/// What a session has from its beginning on.
+/// The resources that a session holds from its beginning.
 #[derive(Debug)]
 pub(crate) struct Admission {
     address: Address,
     memory: SenderMemory,
-    /// Of the sessions of all addresses.
+    /// The share of the limit on sessions.
     _share: Share,
 }
 
@@ -95,7 +95,7 @@ impl Session {
         }
     }
 
-    /// For messages.
+    /// Returns the word for it in messages.
     pub(crate) fn kind(&self) -> &'static str {
         if self.live_timer.is_zero() { "session" } else { "live session" }
     }
@@ -108,7 +108,7 @@ impl Session {
         matches!(self.state, State::Closed(_))
     }
 
-    /// Since when the sender is gone.
+    /// Returns the time when the sender disconnected.
     pub(crate) fn closing_since(&self) -> Option<Instant> {
         match self.state {
             State::Open => None,
@@ -116,17 +116,17 @@ impl Session {
         }
     }
 
-    /// Where its sender is.
+    /// Returns the sender's location.
     pub(crate) const fn address(&self) -> Address {
         self.admission.address
     }
 
-    /// The memory of its packets.
+    /// Returns the memory for its packets.
     pub(crate) const fn memory(&self) -> &SenderMemory {
         &self.admission.memory
     }
 
-    /// Waits for nothing at the end.
+    /// Makes the session's end wait for nothing.
     pub(super) const fn hurry(&mut self) {
         self.is_hurried = true;
     }
@@ -141,7 +141,7 @@ impl Session {
         }
     }
 
-    /// All files are closed: the directory is complete.
+    /// Records that all files are closed: the directory is complete.
     pub(crate) fn close(&mut self) {
         if let State::Closing(since) = self.state {
             self.state = State::Closed(since);
@@ -149,7 +149,7 @@ impl Session {
         self.directory = None;
     }
 
-    /// The number of the trace whose streams have this path; `next` if there is none yet.
+    /// Returns the number of the trace whose streams have this path; assigns `next` if there is none yet.
     pub(crate) fn trace(&mut self, path: &Path, next: u64) -> u64 {
         *self.traces.entry(path.to_owned()).or_insert(next)
     }

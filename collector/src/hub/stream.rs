@@ -1,4 +1,4 @@
-//! A stream of a stock sender.
+//! A stream of a sender, and the jobs for its files.
 
 #[cfg(test)]
 mod tests;
@@ -15,42 +15,42 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracepoint_wire::stream::Delivered;
 
-/// How much later viewers are told of beacons of stock senders. These do not promise anything about streams that are about to appear: an application is known
-/// some time after its first event.
+/// Delay before viewers see beacons of stock senders. Such a beacon does not cover streams that are about to appear: an application is announced some
+/// time after its first event.
 const HOLD: Duration = Duration::from_millis(200);
 
-/// The files into which a stream rotates.
+/// The files to which a stream rotates.
 #[derive(Debug)]
 struct Rotation {
-    /// The tracer's number of the first packet that belongs there.
+    /// The tracer's number of the first packet for these files.
     from: u64,
     directory: PathBuf,
     files: Files,
 }
 
-/// A stream of packets, or of metadata.
+/// A stream of packets or of metadata.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) session: u64,
-    /// The same for all streams of a trace.
+    /// The number of its trace.
     pub(crate) trace: u64,
     pub(crate) place: Place,
-    /// Whether viewers may be told of it.
+    /// Set once viewers may see it.
     pub(crate) is_published: bool,
     pub(crate) pairing: Pairing<Packet>,
-    /// For a stream of the stream protocol, which has no use for the pairing.
+    /// For the stream protocol, in place of `pairing`.
     pub(crate) ordered: Option<Ordered>,
     pub(crate) view: View,
-    /// The number in the series of files, and the bytes in this file.
+    /// The number in the series of files, and the bytes in the current file.
     file: (u64, u64),
     rotation: Option<Rotation>,
-    /// The sender has its share of files: old ones are not kept for viewers.
+    /// Set when the sender has used its share of files: old files are not kept for viewers.
     is_short: bool,
-    /// The tracer's number of the last packet that was given to the storage.
+    /// The tracer's number of the last packet given to the storage.
     last_number: Option<u64>,
-    /// Behind the last packet that is stored, or cannot be.
+    /// The number after that of the last packet which is stored or failed.
     stored: u64,
-    /// Whether the storage has a beacon that it has not come to, and the one behind it.
+    /// `has_beacon` is set while a beacon is queued at the storage; `next_beacon` waits for that.
     has_beacon: bool,
     next_beacon: Option<u64>,
     end: End,
@@ -60,15 +60,15 @@ pub(crate) struct Stream {
 enum End {
     /// Not yet.
     Open,
-    /// Behind this packet.
+    /// After this packet.
     Behind(u64),
     /// When no index waits for its packet.
     SenderGone,
-    /// The storage closes the files.
+    /// The storage is closing the files.
     Closing,
 }
 
-/// Files with the share that they take, if the sender has one.
+/// Attaches the sender's share, if it has one, to files.
 fn with(files: Files, share: Option<Arc<Share>>) -> Files {
     match share {
         Some(share) => files.with(share),
@@ -99,27 +99,27 @@ impl Stream {
         }
     }
 
-    /// Whether packets and indexes may still come.
+    /// Returns whether packets and indexes may still arrive.
     pub(super) fn takes_packets(&self) -> bool {
         self.end != End::Closing && !self.place.is_metadata()
     }
 
-    /// Whether packets up to this one are stored; 2^64 - 1: no packet was sent.
+    /// Returns whether packets up to `last` are stored; 2^64 - 1 means that no packet was sent.
     pub(crate) fn has_stored(&self, last: u64) -> bool {
         last.wrapping_add(1) <= self.stored
     }
 
-    /// Whether its sender has said that it has ended, and the storage has not closed its files yet.
+    /// Returns whether the sender has ended the stream and the storage has not been asked yet to close its files.
     pub(super) fn is_ending(&self) -> bool {
         self.end != End::Closing && self.ordered.as_ref().is_some_and(Ordered::has_end)
     }
 
-    /// What of an ended stream was delivered, when nothing is missing any more.
+    /// Returns the final counts of an ended stream, once nothing is missing.
     pub(super) fn balance(&mut self, metadata: Option<&View>) -> Option<Delivered> {
         self.ordered.as_mut()?.balance(&self.view, metadata)
     }
 
-    /// The stream ends when this packet has come.
+    /// Ends the stream once the packet numbered `last` has arrived.
     pub(super) fn close_behind(&mut self, last: u64) {
         if self.end == End::Open {
             self.end = End::Behind(last);
@@ -132,15 +132,15 @@ impl Stream {
         }
     }
 
-    /// From the packet with this number on, or from now on for metadata, the files are in another directory.
+    /// Continues the stream in another directory from the packet numbered `from`; metadata, from now on.
     pub(crate) fn rotate(&mut self, from: u64, directory: PathBuf, give: impl FnMut(Job)) -> io::Result<()> {
-        // The stream had no packet for the chunk between, whose files stay empty: these take their share.
+        // If another rotation is pending, no packet arrived for its chunk and its files stay empty: the new files take over their share.
         let share = if self.rotation.is_none() { self.next_share()? } else { None };
         let place = Place { directory, ..self.place.clone() };
         let files = place.create(0)?;
         let share = self.rotation.take().map_or(share, |earlier| earlier.files.into_share());
         self.rotation = Some(Rotation { from, files: with(files, share), directory: place.directory });
-        // All packets before it have come.
+        // All earlier packets have arrived.
         let is_due = self.place.is_metadata() || self.last_number.map_or(0, |last| last.saturating_add(1)) >= from;
         if is_due {
             self.switch(give);
@@ -148,10 +148,10 @@ impl Stream {
         Ok(())
     }
 
-    /// The packets that come are stored in these files from now on, in another directory. All before them are stored.
+    /// Continues the stream in these files in another directory. All earlier packets are stored.
     pub(super) fn go_on(&mut self, directory: PathBuf, files: Files, mut give: impl FnMut(Job)) {
         self.place.directory = directory;
-        // The storage has nothing to do before these.
+        // The storage has nothing queued before these.
         let replacement = |view: &View| view.current().and_then(Segment::share).map(|share| share.replacement().into());
         let share = self.next_share().unwrap_or_else(|_| replacement(&self.view));
         let files = with(files, share);
@@ -162,8 +162,8 @@ impl Stream {
         give(Job::Open { files, from: None });
     }
 
-    /// The share of the files that follow, for which old ones are closed if need be. It may be beyond that of the sender, until the storage opens these files;
-    /// the error is that other ones have to be opened before.
+    /// Takes the share for the next files; closes old ones if necessary. Until the storage opens the new files, the share may exceed the sender's
+    /// limit. The error means that files before these have not been opened yet.
     fn next_share(&mut self) -> io::Result<Option<Arc<Share>>> {
         let refused = |why| io::Error::new(io::ErrorKind::WouldBlock, why);
         if self.view.is_far_behind() {
@@ -171,7 +171,7 @@ impl Stream {
         }
         let Some(share) = self.view.current().and_then(Segment::share) else { return Ok(None) };
         if let Some(share) = share.another() {
-            // Old files are closed when the storage opens what has followed them.
+            // Old files are closed when the storage opens their successors.
             self.is_short &= self.view.is_behind();
             return Ok(Some(share.into()));
         }
@@ -186,12 +186,12 @@ impl Stream {
         })
     }
 
-    /// Whether its files are open, or will be until the storage has closed them.
+    /// Returns whether its files are open or still to be closed.
     pub(super) fn is_open(&self) -> bool {
         self.end != End::Closing
     }
 
-    /// Begins the file anew; of metadata.
+    /// Restarts the metadata in a new file.
     pub(super) fn replace(&mut self, mut give: impl FnMut(Job)) -> io::Result<()> {
         let share = self.next_share()?;
         Files::remove_metadata(&self.place.directory)?;
@@ -201,7 +201,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Goes on in the files of the next chunk.
+    /// Switches to the files of the next chunk.
     fn switch(&mut self, mut give: impl FnMut(Job)) {
         if let Some(Rotation { from, directory, files }) = self.rotation.take() {
             self.view.will_open(files.segment());
@@ -211,9 +211,9 @@ impl Stream {
         }
     }
 
-    /// Hands packets that are complete to the storage, and closes the stream if it ends here.
+    /// Hands complete packets to the storage, and closes the stream when it ends here.
     ///
-    /// The error is a message: a file could not be created.
+    /// The error is a message about a file that could not be created.
     pub(super) fn advance(&mut self, now: Instant, mut give: impl FnMut(Job)) -> Result<(), String> {
         let mut result = Ok(());
         if let Some(ordered) = &mut self.ordered {
@@ -241,12 +241,12 @@ impl Stream {
         result
     }
 
-    /// Whether the last packets wait for indexes that may come.
+    /// Returns whether packets or indexes still wait for each other.
     fn wants(&self) -> bool {
         self.pairing.wants_packets() || self.pairing.has_packets()
     }
 
-    /// Hands over what waits behind gaps, which are given up; more is not waited for.
+    /// Gives up all gaps and hands the packets behind them to the storage.
     pub(super) fn pass_gaps(&mut self, mut give: impl FnMut(Job)) {
         if let Some(ordered) = self.ordered.as_mut().filter(|_| self.end != End::Closing) {
             for (packet, index) in ordered.finish() {
@@ -256,20 +256,20 @@ impl Stream {
         }
     }
 
-    /// Ends the stream with what has come.
+    /// Ends the stream with what has arrived.
     pub(super) fn give_up(&mut self, mut give: impl FnMut(Job)) {
         if self.end == End::Closing {
             return;
         }
         if let Some(ordered) = &mut self.ordered {
-            // What was given up was counted; what waits behind it is stored.
+            // The gaps are counted already; packets behind them are stored.
             for (packet, index) in ordered.finish() {
                 give(Job::Packet(SequencedPacket { sequence: index.sequence, packet, index: Some(index) }));
             }
             give(Job::Release { upto: u64::MAX });
         }
         for paired in self.pairing.finish() {
-            // The end needs no further file.
+            // No further file is needed at the end.
             let _ = self.give(paired, &mut give);
         }
         self.switch(&mut give);
@@ -291,7 +291,7 @@ impl Stream {
                 result = self.make_room(packet.size(), &mut give);
                 give(Job::Packet(SequencedPacket { sequence, packet, index }));
             }
-            // One more waits while the storage has not come to the last one, however long that takes.
+            // While a beacon is queued at the storage, only the latest one waits behind it.
             Paired::Beacon { time } if self.has_beacon => self.next_beacon = Some(time),
             Paired::Beacon { time } => {
                 self.has_beacon = true;
@@ -302,14 +302,14 @@ impl Stream {
         result
     }
 
-    /// Goes on in a further file if this one would be too large.
+    /// Switches to the next file of the series if this packet would make the current one too large.
     fn make_room(&mut self, size: u64, mut give: impl FnMut(Job)) -> Result<(), String> {
         let (number, bytes) = self.file;
         self.file.1 = bytes + size;
         if self.place.limit.0 == 0 || bytes == 0 || bytes + size <= self.place.limit.0 {
             return Ok(());
         }
-        // The file is larger than it may be if there is no other.
+        // Without a share for another file, the current one exceeds its maximum size.
         let share = match self.view.current().and_then(Segment::share).map(Share::another) {
             Some(None) => {
                 self.view.forget_old();
@@ -333,7 +333,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The storage has done something; the bytes of a packet that is in the file now.
+    /// Handles a result of the storage. Returns the bytes of a packet that was stored.
     pub(super) fn done(&mut self, done: &Done, now: Instant, mut give: impl FnMut(Job)) -> u64 {
         match *done {
             Done::Opened { entries, bytes, moved } => {

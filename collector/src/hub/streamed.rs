@@ -1,4 +1,4 @@
-//! What a session of the stream protocol has beside its streams: who may send to it, and how far it has come.
+//! State of a stream-protocol session in addition to its streams: its authorisation and its progress.
 
 use super::chunks::Chunks;
 use crate::fragments::Fragments;
@@ -12,62 +12,64 @@ use tokio::sync::Notify;
 /// A session of the stream protocol.
 #[derive(Debug)]
 pub(crate) struct Streamed {
-    /// Identifies the session when its sender connects again.
+    /// Identifies the session when its sender reconnects.
     pub(crate) key: [u8; 16],
-    /// The uuid of the trace.
+    /// The trace's uuid.
     pub(crate) trace: [u8; 16],
-    /// What data come with. Random, for each connection.
+    /// The token in packets' connections and datagrams; random, new for each control connection.
     pub(crate) token: [u8; 16],
-    /// Counts the control connections: an older one must not go on.
+    /// Number of the current control connection; an older one must stop.
     pub(crate) connection: u64,
-    /// Since when there is no control connection.
+    /// Since when there has been no control connection.
     pub(crate) detached: Option<Instant>,
-    /// The metadata stream, and the bytes of metadata that were given to the storage.
+    /// The metadata stream, and the number of metadata bytes given to the storage.
     pub(crate) metadata: u64,
     pub(crate) metadata_bytes: u64,
-    /// Streams by class and instance, and the names of their files.
+    /// Streams by class and instance, and their file names.
     pub(crate) streams: HashMap<(u32, u64), u64>,
     pub(crate) names: HashSet<String>,
     pub(crate) fragments: Fragments<Option<MemoryShare>>,
-    /// Data have come over this connection: the sender is to be told.
+    /// Set when data has arrived on this connection; READY then reports it to the sender.
     pub(crate) has_data: bool,
-    /// Since when its connection for packets over TCP has been silent: everything that has arrived is read.
+    /// Since when the TCP data connection has been silent, with everything that arrived already read.
     pub(crate) silent: Option<Instant>,
-    /// When the sender was last told what is stored, the bytes that were stored since, and what wakes its connection to tell more.
+    /// Time of the last acknowledgement, bytes stored since then, and the notification that wakes the connection to send the next.
     pub(crate) told: Option<Instant>,
     pub(crate) untold: u64,
     pub(crate) progress: Rc<Notify>,
-    /// Its chunks, if it has some.
+    /// Its chunks, if it is stored in chunks.
     pub(crate) chunks: Option<Chunks>,
-    /// The clock alignment that was written last, and its bound.
+    /// The last clock alignment written, and its bound.
     pub(crate) alignment: Option<(i64, u64)>,
-    /// Whether the clock of the sender was compared with the collector's.
+    /// Set once the sender's clock was compared with the collector's.
     pub(crate) is_clock_checked: bool,
-    /// If it is published.
+    /// State for publishing, if it is published.
     #[cfg(feature = "nats")]
     pub(crate) published: Option<super::publishing::Published>,
-    /// The account so far, and its whole length; its share of all of them.
+    /// The account received so far, and its total length; and its share of the memory for accounts.
     pub(crate) account: (Vec<u8>, Option<u64>),
     pub(crate) account_share: Option<Share>,
 }
 
-/// After so many stored bytes their sender is told at once: its window is larger, so it need not wait for the next regular time.
+/// Number of stored bytes after which an acknowledgement is sent at once. It is smaller than the sender's window, so the sender need not wait for the
+/// regular interval.
 const PROMPT: u64 = 256 << 10;
-/// The same if it was last told so long ago. If the collector is killed, the sender knows of all but the last packets that they are stored.
+/// Time since the last acknowledgement after which the next stored packet is acknowledged at once. After a kill, the sender then lacks
+/// acknowledgements for the last packets only.
 const PROMPT_TIME: Duration = Duration::from_millis(5);
 
 impl Streamed {
-    /// Whether the account of the sender has come, or begun to come: then its recording has ended.
+    /// Returns whether the sender's account has begun to arrive, which means that recording has ended.
     pub(super) const fn has_account(&self) -> bool {
         self.account.1.is_some()
     }
 
-    /// Whether it is whole: then it is written.
+    /// Returns whether the account is complete and therefore written.
     pub(super) const fn is_account_written(&self) -> bool {
         self.has_account() && self.account.0.is_empty()
     }
 
-    /// So many bytes of the session were stored.
+    /// Records that `bytes` bytes of the session were stored.
     pub(super) fn stored(&mut self, bytes: u64) {
         self.untold += bytes;
         if let Some(chunks) = &mut self.chunks {
@@ -79,7 +81,7 @@ impl Streamed {
         }
     }
 
-    /// The sender is told what is stored.
+    /// Records that an acknowledgement was sent.
     pub(crate) const fn told(&mut self, now: Instant) {
         (self.told, self.untold) = (Some(now), 0);
     }

@@ -1,4 +1,4 @@
-//! Sessions of the stream protocol (`docs/format-stream.md`), as the hub sees them.
+//! Sessions of the stream protocol (`docs/format-stream.md`) in the hub.
 
 mod clocks;
 mod open;
@@ -23,29 +23,29 @@ use tracepoint_wire::stream::{
     AckEntry, ClosedStream, Datagram, Delivered, NO_SEQ, NackEntry, SeqRange, Sync, SyncEntry,
 };
 
-/// The largest metadata, as for readers.
+/// Maximum size of the metadata in bytes, as for readers.
 const LARGEST_METADATA: u64 = 64 << 20;
-/// The largest account.
+/// Maximum size of an account in bytes.
 const LARGEST_ACCOUNT: u64 = 64 << 20;
-/// How long a sender may send another packet between two fragments of one: the time that a packet may take at a cap on the bandwidth.
+/// Maximum time that a sender may interleave another packet between two fragments: the duration of one packet at a bandwidth cap.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// How long a session without a control connection waits for its sender.
+/// Time that a session without a control connection waits for its sender.
 pub(super) const DETACHED_TIME: Duration = Duration::from_secs(60);
 
 impl Hub {
-    /// What a session of the stream protocol has beside its streams.
+    /// Returns the state of a stream-protocol session.
     pub(crate) fn streamed(&mut self, id: u64) -> Option<&mut Streamed> {
         self.session_mut(id)?.streamed.as_mut()
     }
 
-    /// The session that data with this token belong to.
+    /// Returns the open session that data with this token belongs to.
     pub(crate) fn session_of_token(&mut self, token: &[u8; 16]) -> Option<u64> {
         let id = *self.tokens.get(token)?;
         self.session(id).filter(|session| session.is_open())?;
         Some(id)
     }
 
-    /// A piece of the metadata. What is known is ignored.
+    /// Handles a piece of the metadata. Bytes received before are ignored.
     pub(crate) fn streamed_metadata(
         &mut self,
         id: u64,
@@ -80,7 +80,7 @@ impl Hub {
         self.storage.give(handle, Job::Metadata { packet: Packet::new(bytes, 0, memory) });
     }
 
-    /// A packet has come over the network, whole. `false`: it is damaged, or of no stream of this session.
+    /// Handles a complete packet. Returns `false` if it is damaged or names no stream of this session.
     pub(crate) fn wire_packet(&mut self, id: u64, wire: Vec<u8>, memory: Option<MemoryShare>, now: Instant) -> bool {
         self.counts.packets += 1;
         let handle = tracepoint_wire::stream::route_of(&wire).map(|route| route.handle);
@@ -100,13 +100,13 @@ impl Hub {
         true
     }
 
-    /// Counts what came and is not wanted.
+    /// Counts a packet that is not wanted.
     const fn count_unwanted(&mut self, is_late: bool) {
         let count = if is_late { &mut self.counts.late } else { &mut self.counts.duplicates };
         *count += 1;
     }
 
-    /// A datagram with a valid token.
+    /// Handles a datagram with a valid token.
     pub(crate) fn datagram(&mut self, id: u64, datagram: &Datagram<'_>, now: Instant) {
         let header = datagram.header;
         if let Some(streamed) = self.streamed(id) {
@@ -134,7 +134,7 @@ impl Hub {
         }
     }
 
-    /// A synchronisation message.
+    /// Handles a synchronisation message.
     pub(crate) fn sync(&mut self, id: u64, sync: &Sync, now: Instant) {
         self.align(id, sync);
         #[cfg(feature = "nats")]
@@ -150,7 +150,7 @@ impl Hub {
         }
     }
 
-    /// Time has passed for a session: what to ask its sender for.
+    /// Handles timeouts of a session's gaps. Returns the packets to request from its sender.
     pub(crate) fn gaps(&mut self, id: u64, limits: &Limits, now: Instant) -> Vec<NackEntry> {
         let Some(streamed) = self.sessions.get_mut(&id).and_then(|session| session.streamed.as_mut()) else {
             return Vec::new();
@@ -165,7 +165,7 @@ impl Hub {
                 continue;
             }
             let mut asked = Vec::new();
-            // Numbers that are gone are passed after a while.
+            // Numbers reported as gone are skipped after a while.
             ordered.tick(now, limits, &mut asked);
             freed.push(*handle);
             for (first, last) in asked {
@@ -183,7 +183,7 @@ impl Hub {
         nacks
     }
 
-    /// A piece of the account; whether it is whole now.
+    /// Handles a piece of the account. Returns whether the account is complete.
     pub(crate) fn account(&mut self, id: u64, offset: u64, bytes: &[u8], whole: u64) -> Result<bool, String> {
         let directory = self.trace_directory(id).ok_or("there is no session")?;
         if !self.account_room(id, bytes.len()) {
@@ -209,7 +209,7 @@ impl Hub {
             .map_err(|error| format!("cannot write the account: {error}"))
     }
 
-    /// The sender does not have these packets.
+    /// Records that the sender no longer has these packets.
     pub(crate) fn gone(&mut self, id: u64, gone: SeqRange, now: Instant) {
         if let Some(ordered) = self.stream_of(id, gone.handle).and_then(|stream| stream.ordered.as_mut()) {
             ordered.reorder.gone(gone.first, gone.last, now);
@@ -217,7 +217,7 @@ impl Hub {
         }
     }
 
-    /// Nothing more is sent on a stream.
+    /// Records the end of a stream.
     pub(crate) fn end_stream(&mut self, id: u64, end: ClosedStream, now: Instant) {
         if let Some(ordered) = self.stream_of(id, end.handle).and_then(|stream| stream.ordered.as_mut()) {
             ordered.end(end, now);
@@ -227,12 +227,12 @@ impl Hub {
             if let Err(why) = self.log(id, |log| log.end(key, end)) {
                 self.say(why);
             }
-            // No further synchronisation releases the last packets, and their events are counted like those of others.
+            // No further synchronisation releases the last packets. Their events are counted like those of other packets.
             self.storage().give(end.handle, Job::Release { upto: u64::MAX });
         }
     }
 
-    /// The sender waits no longer for what is missing, nor for room for what has come: gives both up. `false`: not while the trace is rotated.
+    /// Gives up missing packets, and stored-to-be packets for which there is no space. Returns `false`, without effect, during a rotation.
     pub(crate) fn pass_gaps(&mut self, id: u64) -> bool {
         if self.is_rotating(id) {
             return false;
@@ -251,7 +251,7 @@ impl Hub {
         true
     }
 
-    /// The lowest numbers that are neither stored nor given up, of streams with news, or of all; and what was given up before them.
+    /// Returns, for streams with changes or for all, the lowest number that is neither stored nor given up; and the ranges given up before it.
     pub(crate) fn stored_numbers(&mut self, id: u64, all: bool) -> (Vec<AckEntry>, Vec<SeqRange>) {
         let (mut entries, mut lost) = (Vec::new(), Vec::new());
         let Some(streamed) = self.sessions.get(&id).and_then(|session| session.streamed.as_ref()) else {
@@ -267,20 +267,20 @@ impl Hub {
         (entries, lost)
     }
 
-    /// Whether a packet of a stream is neither stored, nor given up, nor underway to the storage.
+    /// Returns whether a packet is neither stored, given up nor queued.
     #[cfg(feature = "nats")]
     pub(crate) fn wants(&self, handle: u64, seq: u64) -> bool {
         let ordered = self.stream(handle).and_then(|stream| stream.ordered.as_ref());
         ordered.is_some_and(|ordered| ordered.reorder.wants(seq))
     }
 
-    /// The lowest number of a stream that is neither stored nor given up; `None`: there is no such stream.
+    /// Returns the lowest number of a stream that is neither stored nor given up; `None` if the stream does not exist.
     #[cfg(feature = "nats")]
     pub(crate) fn next_stored(&self, handle: u64) -> Option<u64> {
         self.stream(handle)?.ordered.as_ref().map(Ordered::next_stored)
     }
 
-    /// Whether packets of a session wait for others before them.
+    /// Returns whether packets of a session wait for missing ones.
     #[cfg(feature = "nats")]
     pub(crate) fn has_gaps(&self, id: u64) -> bool {
         let streamed = self.session(id).and_then(|session| session.streamed.as_ref());
@@ -289,7 +289,7 @@ impl Hub {
         ordered.any(|ordered| ordered.reorder.is_waiting())
     }
 
-    /// The names of the streams of a session.
+    /// Returns the names of a session's streams.
     #[cfg(feature = "nats")]
     pub(crate) fn stream_names(&self, id: u64) -> Vec<String> {
         let streamed = self.session(id).and_then(|session| session.streamed.as_ref());
@@ -297,7 +297,7 @@ impl Hub {
         handles.filter_map(|handle| Some(self.stream(*handle)?.place.channel.clone())).collect()
     }
 
-    /// Bytes of metadata that are stored.
+    /// Returns the number of stored metadata bytes.
     pub(crate) fn stored_metadata(&mut self, id: u64) -> u64 {
         let Some(handle) = self.streamed(id).map(|streamed| streamed.metadata) else { return 0 };
         self.stream(handle)
@@ -305,7 +305,7 @@ impl Hub {
             .unwrap_or_default()
     }
 
-    /// Whether everything up to the last packets of these entries is stored or given up.
+    /// Returns whether everything up to the last packets of these entries is stored or given up.
     pub(crate) fn has_all(&self, id: u64, entries: &[SyncEntry]) -> bool {
         entries.iter().all(|entry| {
             let stream = self.stream(entry.handle).filter(|stream| stream.session == id);
@@ -314,20 +314,20 @@ impl Hub {
         })
     }
 
-    /// Whether all streams of the session were closed.
+    /// Returns whether all streams of the session are closed.
     pub(crate) fn is_all_closed(&mut self, id: u64) -> bool {
         let handles: Vec<_> =
             self.streamed(id).map_or_else(Vec::new, |streamed| streamed.streams.values().copied().collect());
         handles.iter().all(|handle| self.stream(*handle).is_none_or(|stream| stream.view.is_closed()))
     }
 
-    /// The streams among these that are complete, and closed by this.
+    /// Closes the streams of the session that are complete, and returns their final counts.
     pub(crate) fn closed(&mut self, id: u64) -> Vec<Delivered> {
         let Some(streamed) = self.streamed(id) else { return Vec::new() };
         let (metadata, handles) = (streamed.metadata, streamed.streams.values().copied().collect::<Vec<_>>());
         let mut closed = Vec::new();
         for handle in handles {
-            // Apart from the others, for the metadata is one of them.
+            // Removed temporarily, because the metadata stream in the same map is borrowed.
             if !self.streams.get(&handle).is_some_and(Stream::is_ending) {
                 continue;
             }
@@ -344,10 +344,10 @@ impl Hub {
     }
 }
 
-/// Asks for packets; of one that has come in part, for the rest.
+/// Appends requests for packets; for a packet of which fragments have arrived, only for the missing ranges.
 fn ask<M>(fragments: &Fragments<M>, handle: u64, first: u64, last: u64, nacks: &mut Vec<NackEntry>) {
     let whole = |first, last| NackEntry { handle, first, last, offset: 0, length: 0 };
-    // Most gaps are of few packets; numbers that were never sent make others long.
+    // Most gaps contain few packets; long ones consist mostly of numbers that were never sent.
     if last - first >= 64 {
         nacks.push(whole(first, last));
         return;

@@ -1,11 +1,11 @@
-//! The account of a trace, while its pieces come.
+//! Assembles a trace's account from its pieces.
 
 use tracepoint_wire::stream::{LONGEST_PIECE, Piece, ToCollector};
 
-/// The largest account, as for senders over the network.
+/// Maximum size of an account, as for senders over the network.
 const LARGEST: u64 = 64 << 20;
 
-/// The text so far. What comes behind a whole one is ignored: pieces that were published twice, and those of others.
+/// The text so far. Pieces after the complete text are ignored: they were published twice, or by others.
 #[derive(Debug, Default)]
 pub(super) struct AccountText {
     bytes: Vec<u8>,
@@ -14,7 +14,7 @@ pub(super) struct AccountText {
 }
 
 impl AccountText {
-    /// A piece has come. One that does not continue the text is left out.
+    /// Adds a piece. A piece that does not continue the text is ignored.
     pub(super) fn add(&mut self, piece: &Piece<'_>, whole: u64) {
         let continues = piece.offset == self.bytes.len() as u64 && self.whole.is_none_or(|known| known == whole);
         if continues && whole <= LARGEST && !self.is_whole() {
@@ -23,18 +23,18 @@ impl AccountText {
         }
     }
 
-    /// Whether all of it is here, and was not taken.
+    /// Returns whether the text is complete and was not taken.
     pub(super) fn is_whole(&self) -> bool {
         !self.is_taken && self.whole == Some(self.bytes.len() as u64)
     }
 
-    /// The text, once.
+    /// Takes the text, once.
     pub(super) fn take(&mut self) -> Self {
         self.is_taken = true;
         Self { bytes: std::mem::take(&mut self.bytes), whole: self.whole, is_taken: false }
     }
 
-    /// The messages of a sender that has it.
+    /// Encodes the text as a sender's messages.
     pub(super) fn frames(&self) -> impl Iterator<Item = ToCollector<'_>> {
         let whole = self.bytes.len() as u64;
         let piece = |(number, bytes)| Piece { offset: (number * LONGEST_PIECE) as u64, bytes };

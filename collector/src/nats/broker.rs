@@ -9,19 +9,18 @@ use std::fmt;
 use std::time::Duration;
 use tracepoint_wire::nats::{self, ALL_HELLOS, ALL_SUBJECTS, BUCKET, TraceSubject};
 
-/// How long a request may take.
+/// Timeout of a request.
 const TIME: Duration = Duration::from_secs(5);
-/// How long leases are kept that do not change.
+/// Retention of leases that do not change.
 const LEASE_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How long the broker remembers the ids of messages in the bucket.
+/// Period in which the broker detects duplicate messages in the bucket.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
-/// The time after which the broker sends a message again that was not acknowledged. It is longer than a slow disk takes, and messages that come
-/// again are recognised.
+/// Time after which the broker redelivers an unacknowledged message. It is longer than a slow disk takes, and redelivered messages are recognised.
 const ACK_TIME: Duration = Duration::from_secs(300);
-/// How long a consumer of a collector that is gone stays.
+/// Retention of the consumer of a collector that is gone.
 const CONSUMER_AGE: Duration = Duration::from_secs(3600);
 
-/// What the broker did not do, without what a terminal would interpret.
+/// A failed broker request; control characters are stripped from the message.
 #[derive(Debug)]
 pub(crate) struct Failed(pub(super) String);
 
@@ -46,7 +45,8 @@ impl fmt::Display for Failed {
     }
 }
 
-/// The stream of the bucket. The client would create that by itself, but does not understand what version 2.9 of the server tells of accounts.
+/// Returns the configuration of the bucket's stream. The client could create the bucket, but does not understand account information of server
+/// version 2.9.
 fn bucket(replicas: usize) -> stream::Config {
     stream::Config {
         name: format!("KV_{BUCKET}"),
@@ -79,14 +79,14 @@ pub(super) struct Stored {
 }
 
 impl Broker {
-    /// Connects. The connection is made again when it is lost.
+    /// Connects. The client reconnects by itself when the connection is lost.
     pub(super) async fn connect(broker: &nats::Broker) -> Result<Client, Failed> {
         let options =
             ConnectOptions::new().name("tracectl collect").connection_timeout(TIME).request_timeout(Some(TIME));
         options.connect(broker.servers()).await.map_err(|error| Failed::new(&format!("connect to {broker}"), &error))
     }
 
-    /// Finds the stream, which the first sender creates (`None`: it has not), and the bucket, which is created.
+    /// Opens the stream, and the bucket, which is created if missing. `None` if no sender has created the stream yet.
     pub(super) async fn open(client: Client, broker: &nats::Broker) -> Result<Option<Self>, Failed> {
         let context = jetstream::ContextBuilder::new().timeout(TIME).ack_timeout(TIME).build(client.clone());
         let Ok(name) = context.stream_by_subject(ALL_SUBJECTS).await else { return Ok(None) };
@@ -94,7 +94,7 @@ impl Broker {
         let leases = if let Ok(leases) = context.get_key_value(BUCKET).await {
             leases
         } else {
-            // If another collector creates it at the same time, it is there as well.
+            // Another collector may have created it at the same time.
             let created = context.create_stream(bucket(broker.replicas())).await;
             let found = context.get_key_value(BUCKET).await;
             found.map_err(|error| match created {
@@ -113,7 +113,7 @@ impl Broker {
         self.client.server_info().max_payload
     }
 
-    /// The traces of which the broker has something.
+    /// Lists the traces of which the broker has messages.
     pub(super) async fn traces(&self) -> Result<Vec<TraceSubject>, Failed> {
         let failed = |error: &dyn Error| Failed::new("list the traces of the broker", error);
         let info = self.stream.info_builder().subjects(ALL_HELLOS).fetch().await.map_err(|error| failed(&error))?;
@@ -126,19 +126,19 @@ impl Broker {
         Ok(traces)
     }
 
-    /// The first message of a subject from a sequence on.
+    /// Returns the first message of a subject from this sequence on.
     pub(super) async fn first(&self, subject: &str, from: u64) -> Result<Option<Stored>, Failed> {
         let found = self.stream.get_first_raw_message_by_subject(subject, from).await;
         found_or_none(found.map(|message| Stored { sequence: message.sequence, payload: message.payload.into() }))
     }
 
-    /// The sequence of the last message of a trace.
+    /// Returns the sequence of a trace's last message.
     pub(super) async fn last(&self, trace: &TraceSubject) -> Result<Option<u64>, Failed> {
         let found = self.stream.get_last_raw_message_by_subject(&trace.all()).await;
         found_or_none(found.map(|message| message.sequence))
     }
 
-    /// The consumer of a trace for an epoch, from this sequence on.
+    /// Creates the consumer of a trace for an epoch, from this sequence on.
     pub(super) async fn consumer(
         &self,
         trace: &TraceSubject,
@@ -159,13 +159,13 @@ impl Broker {
         self.stream.create_consumer(config).await.map_err(|error| Failed::new("make a consumer", &error))
     }
 
-    /// Removes the packets of a stream that are stored: those below this sequence.
+    /// Removes a subject's messages below this sequence.
     pub(super) async fn purge_below(&self, subject: &str, sequence: u64) -> Result<(), Failed> {
         let purge = self.stream.purge().filter(subject).sequence(sequence);
         purge.await.map(drop).map_err(|error| Failed::new("purge", &error))
     }
 
-    /// Removes everything of a trace.
+    /// Removes all messages of a trace.
     pub(super) async fn purge_all(&self, trace: &TraceSubject) -> Result<(), Failed> {
         let purge = self.stream.purge().filter(trace.all());
         purge.await.map(drop).map_err(|error| Failed::new("purge a trace", &error))

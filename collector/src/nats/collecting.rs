@@ -1,4 +1,4 @@
-//! What the tasks of all traces share.
+//! State shared by the tasks of all traces.
 
 use super::former::Former;
 use super::owner::Owner;
@@ -9,15 +9,15 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// What the tasks of all traces share.
+/// State shared by the tasks of all traces.
 pub(super) struct Collecting {
     pub(super) shared: Rc<Shared>,
     pub(super) status: Rc<Status>,
     pub(super) settings: Settings,
     pub(super) owner: Owner,
-    /// The keys of the traces that this collector has.
+    /// Keys of the traces that this collector has leases on.
     pub(super) mine: RefCell<BTreeSet<String>>,
-    /// Directories of an earlier collector that are not settled.
+    /// Directories of an earlier collector whose leases are not checked yet.
     pub(super) former: RefCell<Vec<Former>>,
 }
 

@@ -1,6 +1,6 @@
-//! What this collector has of traces whose leases it had: another one may have them now.
+//! Directories of traces that this collector had leases on before a restart, and that another collector may have now.
 //!
-//! While a trace is collected its directory has the file [`FILE`], with the key of the lease and the epoch. A collector that ends a trace removes it.
+//! While a trace is collected, its directory has the file [`FILE`] with the lease's key and epoch. A collector removes it when the trace ends there.
 
 use super::broker::{Broker, Failed};
 use super::lease::Lease;
@@ -9,12 +9,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The file in the directory of a trace that is being collected.
+/// The mark in the directory of a trace that is being collected.
 const FILE: &str = ".lease";
-/// How deep directories are searched: host, session, process.
+/// Maximum depth of the search: host, session, process.
 const DEPTH: usize = 3;
 
-/// A directory of a trace that a former collector had.
+/// A directory of a trace on which an earlier collector had the lease.
 #[derive(Clone, Debug)]
 pub(super) struct Former {
     root: PathBuf,
@@ -23,18 +23,18 @@ pub(super) struct Former {
     session: String,
 }
 
-/// Notes that a trace is collected in this directory.
+/// Marks a directory in which a trace is collected.
 pub(super) fn mark(root: &Path, key: &str, epoch: u64, session: &str) -> io::Result<()> {
     fs::write(root.join(FILE), format!("{key}\n{epoch}\n{session}\n"))
 }
 
-/// The trace in this directory has ended here.
+/// Removes the mark: the trace has ended here.
 pub(super) fn unmark(root: &Path) {
-    // A directory without a packet is gone. If the file stays, the next collector looks at the lease once more.
+    // A directory without packets is gone. If the mark stays, the next collector checks the lease again.
     let _ = fs::remove_file(root.join(FILE));
 }
 
-/// Cuts off what is behind the position, and notes that the trace has ended here. A message about it.
+/// Removes data beyond the position, and the mark. Returns a message about it, if there is one.
 pub(super) fn end(root: &Path, session: &str, at: &Position) -> Option<String> {
     if !root.exists() {
         return None;
@@ -48,7 +48,7 @@ pub(super) fn end(root: &Path, session: &str, at: &Position) -> Option<String> {
     }
 }
 
-/// The directories below an output directory that have not ended.
+/// Finds marked directories below an output directory.
 pub(super) fn find(output: &Path) -> Vec<Former> {
     let mut found = Vec::new();
     search(output, DEPTH, &mut found);
@@ -75,7 +75,8 @@ impl Former {
         self.root == other.root
     }
 
-    /// Looks at the lease. `Ok(true)`: it is settled; `Ok(false)`: this collector still has it, and goes on there. A message, if something was done.
+    /// Checks the lease. Returns `true` if the directory is settled, `false` if this collector still has the lease and continues there; and a
+    /// message, if something was done.
     pub(super) async fn settle(&self, broker: &Broker, owner: &str) -> Result<(bool, Option<String>), Failed> {
         let Some((lease, _)) = Lease::read(broker, &self.key).await? else {
             unmark(&self.root);

@@ -1,7 +1,7 @@
-//! The lease of a trace: who collects it, and how far that is.
+//! The lease of a trace: the collector that has it, and its progress.
 //!
-//! A lease is only replaced by comparison with the revision that was read, so each transition has one winner. What each may do is in
-//! [`Lease::claim`], [`Held::commit`] and [`Held::lost`]; the table of states is in `docs/nats.md`.
+//! A lease is replaced only by compare-and-set on the revision that was read, so each transition has one winner. [`Lease::claim`], [`Held::commit`]
+//! and [`Committed::Lost`] implement the transitions; the table of states is in `docs/nats.md`.
 
 use super::broker::{Broker, Failed};
 use crate::hub::position::{MOST, Position};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use tracepoint_wire::nats::BUCKET;
 
-/// The largest entry that is read, and half of the one that is written.
+/// Maximum size of an entry that is read; entries are written up to half of that.
 const LARGEST: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,9 +18,9 @@ const LARGEST: usize = 1 << 20;
 pub(super) enum State {
     /// Its owner collects the trace.
     Held,
-    /// No collector has the trace; if the broker has further messages of it, any collector may take the lease.
+    /// No collector has the trace. If the broker has further messages of it, any collector may take the lease.
     Released,
-    /// All of it is stored.
+    /// The complete trace is stored.
     Done,
 }
 
@@ -28,22 +28,22 @@ pub(super) enum State {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Lease {
     pub(super) state: State,
-    /// The number of the collector that has it, or had it last.
+    /// The id of the collector that has it or had it last.
     pub(super) owner: String,
-    /// How often the owner has changed, from 1 on.
+    /// Number of owners so far, from 1.
     pub(super) epoch: u64,
     /// Changes with each commit.
     count: u64,
-    /// Every message up to this one of the broker's stream is dealt with.
+    /// Every message of the broker's stream up to this one is processed.
     pub(super) sequence: u64,
-    /// What is stored of it.
+    /// The position up to which the trace is stored.
     pub(super) position: Position,
-    /// Where former epochs ended.
+    /// The ends of earlier epochs.
     #[serde(default)]
     ended: Vec<Ended>,
 }
 
-/// The end of a former epoch.
+/// The end of an earlier epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Ended {
     owner: String,
@@ -52,7 +52,7 @@ struct Ended {
 }
 
 impl Lease {
-    /// The lease of a trace that no collector has had before.
+    /// Returns the lease of a trace that no collector has had before.
     pub(super) fn first(owner: &str) -> Self {
         let position = Position { chunk: 1, streams: Vec::new() };
         Self {
@@ -66,7 +66,7 @@ impl Lease {
         }
     }
 
-    /// Decodes an entry. Others write them, too.
+    /// Decodes and validates an entry, which others may have written.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let lease: Self = serde_json::from_slice(bytes.get(..bytes.len().min(LARGEST))?).ok()?;
         let is_plausible = (1..=MOST).contains(&lease.epoch)
@@ -76,7 +76,7 @@ impl Lease {
         is_plausible.then_some(lease)
     }
 
-    /// Reads that of a trace, with its revision.
+    /// Reads the lease of a trace, and its revision.
     pub(super) async fn read(broker: &Broker, key: &str) -> Result<Option<(Self, u64)>, Failed> {
         let entry = broker.leases.entry(key).await.map_err(|error| Failed::new("read a lease", &error))?;
         let Some(entry) = entry.filter(|entry| entry.operation == kv::Operation::Put) else { return Ok(None) };
@@ -89,11 +89,11 @@ impl Lease {
     }
 
     pub(super) fn bytes(&self) -> Vec<u8> {
-        // Numbers and texts can be written as JSON.
+        // Numbers and strings can always be written as JSON.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// The same, taken by a collector: a new epoch, but for its own one, which goes on.
+    /// Returns this lease as taken by a collector: with a new epoch, or the same one if that collector holds it already.
     pub(super) fn claim(&self, owner: &str) -> Self {
         let mut lease = Self { state: State::Held, count: self.count + 1, ..self.clone() };
         if self.state == State::Held && self.owner == owner {
@@ -106,7 +106,7 @@ impl Lease {
         lease
     }
 
-    /// Where an epoch of this collector ended: `None` while it goes on.
+    /// Returns the end of an epoch of this collector; `None` while the epoch lasts.
     pub(super) fn end_of(&self, owner: &str, epoch: u64) -> Option<&Position> {
         if self.epoch == epoch && self.owner == owner {
             return (self.state == State::Released).then_some(&self.position);
@@ -114,34 +114,34 @@ impl Lease {
         self.ended.iter().find(|ended| ended.epoch == epoch && ended.owner == owner).map(|ended| &ended.position)
     }
 
-    /// Whether a server with this limit on messages takes its successor.
+    /// Returns whether a server with this message limit accepts the next version.
     pub(super) fn has_room(&self, max_payload: usize) -> bool {
         self.bytes().len() * 2 < max_payload.min(LARGEST)
     }
 }
 
-/// A lease that this collector has.
+/// A lease that this collector holds.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) key: String,
     pub(super) lease: Lease,
     revision: u64,
-    /// When the last change that succeeded was asked for.
+    /// When the last successful update was requested.
     pub(super) renewed: Instant,
 }
 
-/// What became of a commit.
+/// The result of a commit.
 #[derive(Debug)]
 pub(super) enum Committed {
     Yes,
-    /// Another collector has the lease: where it ended for this one.
+    /// Another collector has the lease; the position is the end of this one's epoch.
     Lost(Position),
-    /// It is not known yet, and why, if something failed.
+    /// Not known yet; with an error message if something failed.
     Unknown(Option<String>),
 }
 
 impl Held {
-    /// Creates a lease, or takes one with this revision. `None`: another collector was first.
+    /// Creates a lease, or takes over the one with this revision. `None` if another collector was first.
     pub(super) async fn take(
         broker: &Broker,
         key: &str,
@@ -159,7 +159,7 @@ impl Held {
         }
     }
 
-    /// Writes how far the trace is stored.
+    /// Commits the progress of the trace.
     pub(super) async fn commit(
         &mut self,
         broker: &Broker,
@@ -179,7 +179,7 @@ impl Held {
             }
             Err(_) => {}
         }
-        // Another collector has it, or an earlier commit has succeeded whose answer was lost.
+        // Another collector has the lease, or an earlier commit succeeded and its answer was lost.
         match Lease::read(broker, &self.key).await {
             Ok(Some((found, revision))) => {
                 let is_ours = found.owner == lease.owner && found.epoch == lease.epoch;
@@ -190,18 +190,18 @@ impl Held {
                 (self.lease, self.revision, self.renewed) = (found, revision, renewed);
                 Committed::Unknown(None)
             }
-            // A server that has just become the leader of the bucket may not have it yet.
+            // A server that has just become the bucket's leader may not have it yet.
             Ok(None) => Committed::Unknown(Some(format!("there is no lease `{}`; it is tried again", self.key))),
             Err(error) => Committed::Unknown(Some(error.to_string())),
         }
     }
 
-    /// Where this epoch ended.
+    /// Returns the position at which this epoch ended.
     fn end(&self, found: &Lease) -> Position {
         found.end_of(&self.lease.owner, self.lease.epoch).unwrap_or(&self.lease.position).clone()
     }
 
-    /// Whether others may have taken it, so that nothing is to be written any more.
+    /// Returns whether another collector may have taken the lease, so that nothing more may be written.
     pub(super) fn is_in_doubt(&self, lease: Duration) -> bool {
         self.renewed.elapsed() >= lease * 2 / 3
     }
@@ -256,7 +256,7 @@ mod tests {
     }
 
     proptest! {
-        /// What others have written is refused, or can be taken over as what this collector has written.
+        /// Entries written by others are rejected, or can be taken over like this collector's own.
         #[test]
         fn an_entry_that_was_changed_anywhere_is_refused_or_goes_on(
             changes in vec((any::<Index>(), "[0-9]{1,20}|[\\x00-\\x7f]{0,3}"), 1..4),

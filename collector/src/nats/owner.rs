@@ -1,4 +1,4 @@
-//! Who a collector is, for leases.
+//! The identity of a collector in leases.
 
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
@@ -6,10 +6,10 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use tracepoint_wire::nats::hex;
 
-/// The file with the number of a collector, in its output directory.
+/// The file with a collector's id in its output directory.
 const OWNER_FILE: &str = ".collector";
 
-/// The number of a collector, and the lock of its output directory, which ends with this.
+/// A collector's id, and the lock on its output directory, which dropping this releases.
 #[derive(Debug)]
 pub(crate) struct Owner {
     pub(crate) id: String,
@@ -17,11 +17,11 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// That of the collector with this output directory; a new one where there is none.
+    /// Returns the identity stored in this output directory; creates it if there is none.
     ///
     /// # Errors
     ///
-    /// `ResourceBusy` if another collector has the directory.
+    /// `ResourceBusy` if another collector uses the directory.
     pub(crate) fn of(output: &Path) -> io::Result<Self> {
         let path = output.join(OWNER_FILE);
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;

@@ -1,14 +1,14 @@
-//! The beginning of a trace, which an owner reads whole: who publishes it, its metadata and its streams.
+//! The beginning of a trace, which each owner reads completely: HELLO, metadata and streams.
 
 use super::broker::{Broker, Failed};
 use tracepoint_wire::nats::{Token, TraceSubject, control_frames};
 use tracepoint_wire::stream::{Hello, ToCollector};
 
-/// The most messages and bytes that are read of it.
+/// Maximum number of messages and bytes read.
 const MOST_MESSAGES: usize = 1 << 18;
 const MOST_BYTES: usize = 256 << 20;
 
-/// What was published before packets.
+/// The messages published before packets.
 #[derive(Debug)]
 pub(super) struct Beginning {
     hello: Vec<u8>,
@@ -16,7 +16,7 @@ pub(super) struct Beginning {
 }
 
 impl Beginning {
-    /// Reads it. `None`: the broker has none.
+    /// Reads the beginning. `None` if the broker has no HELLO of the trace.
     pub(super) async fn read(broker: &Broker, trace: &TraceSubject) -> Result<Option<Self>, Failed> {
         let Some(hello) = broker.first(&trace.subject(&Token::Hello), 1).await? else { return Ok(None) };
         let (mut control, mut bytes, mut from) = (Vec::new(), 0, 1);
@@ -32,24 +32,24 @@ impl Beginning {
         Ok(Some(Self { hello: hello.payload, control }))
     }
 
-    /// Who publishes the trace; `None` if that does not fit its subject.
+    /// Returns the HELLO; `None` if it does not match the trace's subject.
     pub(super) fn hello(&self, trace: &TraceSubject) -> Option<Hello<'_>> {
         let Some(ToCollector::Hello(hello)) = control_frames(&self.hello).ok()?.pop() else { return None };
         let named = TraceSubject::new(hello.host, hello.session, hello.process, hello.trace);
         (named == *trace && hello.key == hello.trace).then_some(hello)
     }
 
-    /// The messages behind it, in order. Those that are damaged are left out.
+    /// Decodes the messages after HELLO, in order; skips damaged ones.
     pub(super) fn frames(&self) -> impl Iterator<Item = ToCollector<'_>> {
         self.control.iter().filter_map(|payload| control_frames(payload).ok()).flatten()
     }
 
-    /// The metadata so far.
+    /// Returns the metadata so far.
     pub(super) fn metadata(&self) -> Vec<u8> {
         let mut text = Vec::new();
         for frame in self.frames() {
             let ToCollector::Metadata(piece) = frame else { continue };
-            // Pieces may have been published again, and then begin within what is there.
+            // Pieces may have been published again, and then overlap earlier ones.
             let known = usize::try_from(piece.offset).ok().and_then(|offset| text.len().checked_sub(offset));
             text.extend_from_slice(known.and_then(|known| piece.bytes.get(known..)).unwrap_or_default());
         }

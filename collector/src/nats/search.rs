@@ -17,13 +17,13 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tracepoint_wire::nats::TraceSubject;
 
-/// The pause between two looks at the broker.
+/// Interval of searches.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How much longer a collector waits for each trace that it has, so that others take new ones, and how long at most.
+/// Delay per trace that a collector already has, so that others take new ones first; and maximum number of such delays.
 const SHARE: Duration = Duration::from_millis(20);
 const MOST_SHARES: u32 = 50;
 
-/// The state of a lease that another collector has, and since when this one has seen no other.
+/// The revision of each lease held by another collector, and since when it has not changed.
 type Seen = BTreeMap<String, (u64, Instant)>;
 
 /// Collects traces until the collector ends.
@@ -39,7 +39,7 @@ pub(crate) async fn search(shared: Rc<Shared>, status: Rc<Status>, settings: Set
         of.status.is_connected.set(broker.is_connected());
         match round(&of, &broker, &mut seen, &mut tasks).await {
             Ok(()) => told = None,
-            // Once, and not each time.
+            // Report an error once, even if it repeats.
             Err(error) if told.as_ref() != Some(&error.to_string()) => {
                 of.say(error.to_string());
                 told = Some(error.to_string());
@@ -51,7 +51,7 @@ pub(crate) async fn search(shared: Rc<Shared>, status: Rc<Status>, settings: Set
     while tasks.join_next().await.is_some() {}
 }
 
-/// Connects to the broker, and waits for its stream. `None`: the collector ends before.
+/// Connects to the broker and waits for its stream. `None` if the collector ends first.
 async fn connect(of: &Collecting) -> Option<Broker> {
     let mut told = None;
     let mut client = None;
@@ -82,7 +82,7 @@ async fn connect(of: &Collecting) -> Option<Broker> {
     None
 }
 
-/// Looks at all traces once.
+/// Checks all traces once.
 async fn round(of: &Rc<Collecting>, broker: &Broker, seen: &mut Seen, tasks: &mut JoinSet<()>) -> Result<(), Failed> {
     settle(of, broker).await?;
     let traces = broker.traces().await?;
@@ -104,7 +104,7 @@ async fn round(of: &Rc<Collecting>, broker: &Broker, seen: &mut Seen, tasks: &mu
             continue;
         }
         if found.as_ref().is_some_and(|(lease, _)| lease.state == State::Done) {
-            // Its owner was gone before it could remove it.
+            // Its owner ended before it could remove the messages.
             broker.purge_all(trace).await?;
             continue;
         }
@@ -125,7 +125,7 @@ async fn round(of: &Rc<Collecting>, broker: &Broker, seen: &mut Seen, tasks: &mu
     Ok(())
 }
 
-/// Whether this collector may take a trace.
+/// Returns whether this collector may take a trace.
 async fn is_free(
     of: &Collecting,
     broker: &Broker,
@@ -151,7 +151,7 @@ async fn is_free(
     }
 }
 
-/// Settles the directories of an earlier collector, as far as their leases have gone to others.
+/// Settles the directories of an earlier collector whose leases others have taken.
 async fn settle(of: &Collecting, broker: &Broker) -> Result<(), Failed> {
     let former = of.former.borrow().clone();
     for one in former.into_iter().filter(|one| !of.mine.borrow().contains(&one.key)) {

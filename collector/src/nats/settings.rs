@@ -1,14 +1,14 @@
-//! Where traces are taken from.
+//! Settings for taking traces from a broker.
 
 use std::time::Duration;
 use tracepoint_wire::nats;
 
-/// The time after which a lease that does not change may be taken, by default.
+/// Default time after which an unchanged lease may be taken over.
 pub const DEFAULT_LEASE: Duration = Duration::from_secs(10);
-/// The shortest one: commits are a quarter of it apart, and must come through.
+/// Minimum lease time. Commits happen at a quarter of it, and must succeed in time.
 pub const LEAST_LEASE: Duration = Duration::from_secs(1);
 
-/// Where traces are taken from.
+/// Settings for taking traces from a broker.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) broker: nats::Broker,

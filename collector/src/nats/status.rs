@@ -1,16 +1,16 @@
-//! What tasks tell the status of the collector, and what that tells them.
+//! Status shared between the tasks and the collector.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-/// What is known of the traces of this collector, for its status.
+/// State of the traces of this collector.
 #[derive(Debug, Default)]
 pub(crate) struct Status {
     pub(crate) is_connected: Cell<bool>,
-    /// Messages that the broker has and that are not stored, by the key of the trace.
+    /// Number of messages that the broker has and that are not stored, by the trace's key.
     pub(crate) unstored: RefCell<BTreeMap<String, u64>>,
-    /// The collector ends: its leases are to be released.
+    /// Set when the collector ends, so that its leases are released.
     pub(crate) is_ending: Cell<bool>,
-    /// They are.
+    /// Set once they are released.
     pub(crate) has_ended: Cell<bool>,
 }

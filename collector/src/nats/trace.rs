@@ -1,4 +1,4 @@
-//! Collects one trace, for as long as this collector has its lease.
+//! Collects one trace while this collector has its lease.
 //!
 //! ```text
 //!   opening: the beginning of the trace is read; in a new epoch the next chunk is made; the hub opens the session
@@ -35,24 +35,24 @@ use tokio::time::{sleep, timeout};
 use tracepoint_wire::nats::{TraceSubject, hex};
 use tracepoint_wire::stream::ToCollector;
 
-/// The time between two looks at what is stored.
+/// Interval at which stored data is checked.
 const TICK: Duration = Duration::from_millis(25);
-/// The messages that are fetched at a time, and how long they are waited for.
+/// Number of messages per fetch, and the time to wait for them.
 const BATCH: usize = 32;
 const FETCH_TIME: Duration = Duration::from_millis(500);
-/// The pause before something that failed is tried again.
+/// Pause before a failed request is retried.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// A message that is not dealt with.
+/// A message that is not processed yet.
 struct Waiting {
     sequence: u64,
     what: What,
     acker: Acker,
 }
 
-/// When a message is dealt with.
+/// Condition under which a message is processed.
 enum What {
-    /// At once.
+    /// Immediately.
     Nothing,
     /// When this packet of the stream with this handle is stored or given up.
     Packet { handle: u64, seq: u64 },
@@ -60,17 +60,17 @@ enum What {
     End,
 }
 
-/// The consumer answers no more.
+/// The consumer no longer answers.
 struct ConsumerGone;
 
-/// How collecting a trace ends.
+/// The reason why collecting a trace ended.
 enum End {
     Done,
     Released,
     Lost(Position),
 }
 
-/// A trace that this collector has.
+/// A trace on which this collector has the lease.
 struct Trace {
     of: Rc<Collecting>,
     broker: Broker,
@@ -81,36 +81,36 @@ struct Trace {
     name: String,
     uuid: [u8; 16],
     root: PathBuf,
-    /// The handles of streams in the hub, by the numbers that the sender gives them.
+    /// Stream handles in the hub, by the sender's stream numbers.
     handles: BTreeMap<u64, u64>,
     waiting: VecDeque<Waiting>,
-    /// The last message that has come, and the last one that is dealt with.
+    /// The last message received, and the last one processed.
     received: u64,
     dealt: u64,
     acker: Option<Acker>,
-    /// It is stored when all streams are.
+    /// Stored once all streams are.
     account: AccountText,
-    /// The number of the present consumer, which begins anywhere: an earlier process may have had others in the same epoch.
+    /// Number of the current consumer. The first one is random, because an earlier process may have had consumers in the same epoch.
     consumers: u32,
-    /// When a message was last dealt with, or none waited.
+    /// When a message was last processed, or none waited.
     progressed: Instant,
-    /// When messages were last fetched once more, and how often that was because some were missing at the end.
+    /// When messages were last fetched again, and how often that was because some were missing at the end.
     fetched_again: Option<Instant>,
     fetched_at_end: u32,
-    /// Something has come of a stream that was not announced.
+    /// Set when data of an unannounced stream has arrived.
     misses_stream: bool,
-    /// The sender has ended the trace.
+    /// Set once the sender has ended the trace.
     is_closed: bool,
-    /// The number of the last message that the present consumer has delivered.
+    /// Consumer sequence of the last message delivered by the current consumer.
     delivered: u64,
-    /// Messages that the broker has behind the last one that has come.
+    /// Number of messages at the broker after the last one received.
     pending: u64,
     heard: Instant,
     committed: Instant,
     purged: (Instant, u64),
-    /// The present consumer may pass over messages: stored packets were purged.
+    /// Set when the current consumer may skip messages, because stored packets were purged.
     is_stale: bool,
-    /// Why the last commit is not known to have succeeded.
+    /// The error of the last commit whose result is unknown.
     trouble: Option<String>,
 }
 
@@ -147,7 +147,7 @@ impl Trace {
         let lease = &held.lease;
         let (former, metadata) =
             (Position { chunk: lease.position.chunk - 1, ..lease.position.clone() }, beginning.metadata());
-        // Without metadata nothing was stored by another one.
+        // Without metadata, no other collector has stored anything.
         if former.chunk > 0 && !metadata.is_empty() {
             let made = of.shared.hub.borrow().take_over(&hello, &former, &metadata);
             made.map_err(|error| format!("cannot begin chunk {}: {error}", lease.position.chunk))?;
@@ -205,9 +205,9 @@ impl Trace {
         self.finish(end).await;
     }
 
-    /// Takes what was announced from the beginning of the trace.
+    /// Reads streams announced at the beginning of the trace again.
     async fn read_again(&mut self) {
-        // If that fails, packets of the stream lead here again.
+        // If this fails, packets of the stream cause another attempt.
         let Ok(Some(beginning)) = Beginning::read(&self.broker, &self.subject).await else { return };
         for frame in beginning.frames() {
             if matches!(frame, ToCollector::Metadata(_) | ToCollector::Announce(_)) {
@@ -216,7 +216,7 @@ impl Trace {
         }
     }
 
-    /// A consumer has a name of its own: the broker may still carry out an earlier request that was not answered in time.
+    /// Returns a unique consumer name: the broker may still execute an earlier request that was not answered in time.
     fn consumer_name(&self) -> String {
         format!("tracepoint-{}-{}-{:08x}", hex(&self.uuid), self.held.lease.epoch, self.consumers)
     }
@@ -244,7 +244,7 @@ impl Trace {
                 match self.fetch(&consumer).await {
                     Ok(None) => {}
                     Ok(Some(end)) => return end,
-                    // The consumer may be gone with its server.
+                    // The consumer may have disappeared with its server.
                     Err(ConsumerGone) => break,
                 }
             }
@@ -257,7 +257,7 @@ impl Trace {
         }
     }
 
-    /// Lets time pass.
+    /// Waits, while it keeps committing.
     async fn pass(&mut self, time: Duration) -> Option<End> {
         let until = Instant::now() + time;
         while Instant::now() < until {
@@ -269,7 +269,7 @@ impl Trace {
         None
     }
 
-    /// Fetches some messages, and hands them to the hub.
+    /// Fetches some messages and hands them to the hub.
     async fn fetch(
         &mut self,
         consumer: &jetstream::consumer::Consumer<pull::Config>,
@@ -289,7 +289,7 @@ impl Trace {
             }
             match timeout(TICK, batch.next()).await {
                 Ok(Some(Ok(message))) => {
-                    // A message that was lost with a connection would come again later, behind those that follow it.
+                    // A message lost with a connection would be redelivered later, after its successors.
                     let number = message.info().map_or(0, |info| info.consumer_sequence);
                     if number != self.delivered + 1 {
                         return Err(ConsumerGone);
@@ -308,7 +308,7 @@ impl Trace {
                     if let Some(end) = self.tick().await {
                         return Ok(Some(end));
                     }
-                    // An answer that is lost with the connection does not come.
+                    // An answer that was lost with the connection never arrives.
                     if began.elapsed() > FETCH_TIME * 4 {
                         return Err(ConsumerGone);
                     }

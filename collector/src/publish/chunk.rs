@@ -1,4 +1,4 @@
-//! The directory of a trace that is read: that of the session, or a [chunk](crate::hub::Rotation) of it.
+//! The directory from which a trace is read: the session's, or one of its [chunks](crate::hub::Rotation).
 
 use crate::storage::Segment;
 use std::collections::BTreeMap;
@@ -9,19 +9,19 @@ use tracepoint_reader::account::Account;
 use tracepoint_reader::{chunk_name, chunk_number};
 use tracepoint_wire::relay::METADATA_CHANNEL;
 
-/// A directory with the files of streams.
+/// A directory with stream files.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// From 1 on; 0: the session has no chunks.
+    /// Number from 1; 0 if the session has no chunks.
     pub(super) number: u64,
     directory: PathBuf,
-    /// The packets that streams had before it.
+    /// Number of packets that each stream had before this chunk.
     before: BTreeMap<(u32, u64), u64>,
     files: BTreeMap<(u32, u64), Segment>,
 }
 
 impl Chunk {
-    /// The first one of a session from this number on; `None`: there is none.
+    /// Returns a session's first chunk with at least this number; `None` if there is none.
     pub(super) fn find(root: &Path, from: u64) -> io::Result<Option<Self>> {
         if root.join(METADATA_CHANNEL).exists() {
             return Ok((from == 0).then(|| Self::of(0, root.to_owned(), BTreeMap::new())));
@@ -30,7 +30,7 @@ impl Chunk {
         first.map(|number| Self::numbered(root, number)).transpose()
     }
 
-    /// The last one of a session, which is the only one that may get further packets; `None`: there is none.
+    /// Returns a session's last chunk, the only one that may get further packets; `None` if there is none.
     pub(super) fn last(root: &Path) -> io::Result<Option<Self>> {
         let last = numbers(root)?.into_iter().max();
         last.map_or_else(|| Self::find(root, 0), |number| Self::numbered(root, number).map(Some))
@@ -39,7 +39,7 @@ impl Chunk {
     fn numbered(root: &Path, number: u64) -> io::Result<Self> {
         let directory = root.join(chunk_name(number));
         let mut before = BTreeMap::new();
-        // The first one begins with nothing, and has no account before its end.
+        // The first chunk begins with empty streams, and has no account before its end.
         if number > 1 {
             let account = Account::open(&directory).map_err(io::Error::other)?;
             for channel in &account.channels {
@@ -54,22 +54,22 @@ impl Chunk {
         Self { number, directory, before, files: BTreeMap::new() }
     }
 
-    /// Whether the session goes on in another one: then this one gets no further packet.
+    /// Returns whether the session continues in a later chunk, so that this one gets no further packets.
     pub(super) fn is_over(&self, root: &Path) -> io::Result<bool> {
         Ok(self.number > 0 && numbers(root)?.into_iter().any(|number| number > self.number))
     }
 
-    /// The packets that a stream had before this chunk.
+    /// Returns the number of packets that a stream had before this chunk.
     pub(super) fn before(&self, key: (u32, u64)) -> u64 {
         self.before.get(&key).copied().unwrap_or_default()
     }
 
-    /// The file of a stream; `None`: it has none here.
+    /// Returns the file of a stream; `None` if it has none here.
     pub(super) fn file(&mut self, key: (u32, u64), name: &str) -> io::Result<Option<&Segment>> {
         if !self.files.contains_key(&key) {
             match Segment::open(&self.directory.join(name)) {
                 Ok(file) => drop(self.files.insert(key, file)),
-                // An index that was created just now has no header yet.
+                // A newly created index has no header yet.
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof) => {}
                 Err(error) => return Err(error),
             }
@@ -77,19 +77,19 @@ impl Chunk {
         Ok(self.files.get(&key))
     }
 
-    /// The packets that a stream has up to the end of this chunk.
+    /// Returns the number of packets of a stream up to the end of this chunk.
     pub(super) fn packets(&mut self, key: (u32, u64), name: &str) -> io::Result<u64> {
         let before = self.before(key);
         Ok(before + self.file(key, name)?.map_or(Ok(0), Segment::written)?)
     }
 }
 
-/// The numbers of the chunks of a session that are there.
+/// Returns the numbers of a session's existing chunks.
 fn numbers(root: &Path) -> io::Result<Vec<u64>> {
     let mut numbers = Vec::new();
     for entry in fs::read_dir(root)? {
         let path = entry?.path();
-        // The metadata of a chunk that is removed goes first.
+        // The removal of a chunk begins with its metadata.
         numbers.extend(chunk_number(&path).filter(|_| path.join(METADATA_CHANNEL).exists()));
     }
     Ok(numbers)

@@ -1,4 +1,4 @@
-//! A connection to the broker to which is published.
+//! A connection to the broker for publishing.
 
 use super::status::Status;
 use std::cell::Cell;
@@ -8,20 +8,20 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tracepoint_wire::nats::{Broker, JetStream};
 
-/// The pause between two looks at whether there is time left.
+/// Interval at which the remaining time is checked.
 const TICK: Duration = Duration::from_millis(50);
 
-/// A connection, which is of no further use once it is lost.
+/// A connection. It is replaced once it is lost.
 pub(super) struct Link {
     pub(super) stream: JetStream,
-    /// Its client says so.
+    /// Set by the client when the connection is lost.
     is_lost: Arc<AtomicBool>,
-    /// A message was not stored.
+    /// Set when a message was not stored.
     is_given_up: Cell<bool>,
 }
 
 impl Link {
-    /// Connects, unless the collector has no more time before that.
+    /// Connects, unless the collector's time for publishing ends first.
     pub(super) async fn open(broker: &Broker, status: &Status) -> Result<Self, String> {
         let is_lost = Arc::new(AtomicBool::new(false));
         let lost = Arc::clone(&is_lost);
@@ -37,7 +37,7 @@ impl Link {
         }
     }
 
-    /// Why it is of no further use, if that is so.
+    /// Fails if the connection can no longer be used.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.is_lost.load(Ordering::Relaxed) || self.is_given_up.get() {
             return Err("the connection is lost".to_owned());
@@ -45,7 +45,7 @@ impl Link {
         Ok(())
     }
 
-    /// Has all traces go on with another one.
+    /// Makes all traces switch to a new connection.
     pub(super) fn give_up(&self) {
         self.is_given_up.set(true);
     }

@@ -1,8 +1,8 @@
-//! The log of a trace that is published: what its sender has said of it beside packets and metadata files, in the frames of the stream protocol.
+//! The log of a published trace: its sender's messages, except packets, as frames of the stream protocol.
 //!
-//! The [`Hub`](crate::hub::Hub) appends `HELLO`, `METADATA`, `ANNOUNCE`, and at the end `CLOSE` and `ACCOUNT` to the file [`LOG`] in the directory of
-//! the session, before the sender is told that it has come. The publisher reads it. In it the handle of a stream is its number among those that were
-//! announced, so that it stays the same when the collector or the sender connects anew.
+//! The [`Hub`](crate::hub::Hub) appends `HELLO`, `METADATA`, `ANNOUNCE`, and at the end `CLOSE` and `ACCOUNT` to the file [`LOG`] in the session's
+//! directory, before it acknowledges them to the sender. The publisher reads the file. A stream's handle in it is its number in the order of
+//! announcement, so that it stays the same when the collector restarts or the sender reconnects.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -12,10 +12,10 @@ use std::path::Path;
 use tracepoint_wire::nats::LONGEST_PIECE;
 use tracepoint_wire::stream::{Announce, Close, ClosedStream, FRAME_HEADER, FrameHeader, Hello, Piece, ToCollector};
 
-/// The file in the directory of a session.
+/// The log file in a session's directory.
 pub(crate) const LOG: &str = ".publish";
 
-/// A frame of a log, and where it ends.
+/// A frame of a log, and its end offset.
 #[derive(Debug)]
 pub(super) struct Logged {
     pub(super) kind: u32,
@@ -24,13 +24,13 @@ pub(super) struct Logged {
 }
 
 impl Logged {
-    /// The message; `None`: it is damaged.
+    /// Decodes the message; `None` if it is damaged.
     pub(super) fn message(&self) -> Option<ToCollector<'_>> {
         ToCollector::decode(self.kind, &self.body).ok()
     }
 }
 
-/// The frame at an offset; `None`: there is no whole one.
+/// Reads the frame at an offset; `None` if there is no complete one.
 pub(super) fn frame_at(log: &File, offset: u64) -> io::Result<Option<Logged>> {
     let invalid = || io::Error::from(ErrorKind::InvalidData);
     let mut header = [0; FRAME_HEADER];
@@ -47,20 +47,20 @@ pub(super) fn frame_at(log: &File, offset: u64) -> io::Result<Option<Logged>> {
     Ok(Some(Logged { kind: header.kind, body, end: offset + (FRAME_HEADER + header.size) as u64 }))
 }
 
-/// Appends to a log. Nothing is appended twice.
+/// Appends to a log. Messages that it contains already are ignored.
 #[derive(Debug)]
 pub(crate) struct LogWriter {
     file: File,
-    /// Bytes in the file.
+    /// Size of the file in bytes.
     size: u64,
-    /// The numbers of the streams that were announced.
+    /// Numbers of the announced streams.
     streams: BTreeMap<(u32, u64), u64>,
     metadata: u64,
     has_account: bool,
 }
 
 impl LogWriter {
-    /// Begins the log of a session in its directory.
+    /// Creates the log in a session's directory.
     pub(crate) fn create(root: &Path, hello: &Hello<'_>) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o640).open(root.join(LOG))?;
         let mut log = Self { file, size: 0, streams: BTreeMap::new(), metadata: 0, has_account: false };
@@ -68,7 +68,7 @@ impl LogWriter {
         Ok(log)
     }
 
-    /// Goes on with the log of an earlier collector; `None`: it has none. What was not written whole, and what is behind it, is cut off.
+    /// Opens an earlier collector's log for appending; `None` if there is none. Truncates it before the first incomplete frame.
     pub(crate) fn reopen(root: &Path) -> io::Result<Option<Self>> {
         let file = match OpenOptions::new().read(true).write(true).open(root.join(LOG)) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -101,12 +101,12 @@ impl LogWriter {
         self.streams.entry((class, instance)).or_insert(next);
     }
 
-    /// Bytes in the log.
+    /// Returns the size of the log in bytes.
     pub(crate) const fn size(&self) -> u64 {
         self.size
     }
 
-    /// The number of a stream.
+    /// Returns the number of a stream.
     pub(crate) fn number_of(&self, key: (u32, u64)) -> Option<u64> {
         self.streams.get(&key).copied()
     }
@@ -115,7 +115,7 @@ impl LogWriter {
         let mut frame = Vec::new();
         message.encode(&mut frame);
         if let Err(error) = self.file.write_all_at(&frame, self.size) {
-            // If that fails as well, the next frame is written over what is left.
+            // If this fails as well, the next frame overwrites the remains.
             let _ = self.file.set_len(self.size);
             return Err(error);
         }
@@ -123,7 +123,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// A stream was announced.
+    /// Appends the announcement of a stream.
     pub(crate) fn announce(&mut self, announce: &Announce<'_>) -> io::Result<()> {
         let key = (announce.class, announce.instance);
         if self.streams.contains_key(&key) {
@@ -135,9 +135,9 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Metadata has come.
+    /// Appends metadata.
     pub(crate) fn metadata(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        // The hub refuses a piece that leaves some out.
+        // The hub rejects a piece that leaves a gap.
         let Some(known) = self.metadata.checked_sub(offset) else { return Ok(()) };
         let fresh = usize::try_from(known).ok().and_then(|known| bytes.get(known..)).unwrap_or_default();
         for bytes in fresh.chunks(LONGEST_PIECE) {
@@ -147,13 +147,13 @@ impl LogWriter {
         Ok(())
     }
 
-    /// The sender has ended a stream.
+    /// Appends the end of a stream.
     pub(crate) fn end(&mut self, key: (u32, u64), end: ClosedStream) -> io::Result<()> {
         let Some(handle) = self.number_of(key).filter(|_| !self.has_account) else { return Ok(()) };
         self.append(&ToCollector::Close(Close { whole: false, entries: vec![ClosedStream { handle, ..end }] }))
     }
 
-    /// The account has come, whole.
+    /// Appends the complete account.
     pub(crate) fn account(&mut self, text: &[u8]) -> io::Result<()> {
         if self.has_account {
             return Ok(());
@@ -191,7 +191,7 @@ mod tests {
         log.announce(&announce(4))?;
         let size = log.size();
         let bytes = std::fs::read(root.join(LOG))?;
-        // A collector that is killed may leave any part of the last frame.
+        // A killed collector may leave any part of the last frame.
         for cut in whole..size {
             std::fs::write(root.join(LOG), &bytes[..cut as usize])?;
             let mut log = LogWriter::reopen(root)?.expect("a log");

@@ -1,4 +1,4 @@
-//! How far a trace is published, as the next collector finds it: the file [`POSITION`] in the directory of the session.
+//! The progress of publishing a trace, stored for the next collector in the file [`POSITION`] in the session's directory.
 //!
 //! ```text
 //!   log BYTES                     up to where the broker has what is in the log
@@ -14,17 +14,17 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use tracepoint_wire::stream::NO_SEQ;
 
-/// The file in the directory of a session.
+/// The position file in a session's directory.
 const POSITION: &str = ".published";
 /// Its content when everything is published.
 const DONE: &str = "done\n";
 
-/// A place in a stream.
+/// A position in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The packets before it that were stored: published, or lost to the broker.
+    /// Number of stored packets before it: published ones, and ones lost to the broker.
     pub(super) passed: u64,
-    /// The number of the last one that was published, or [`NO_SEQ`].
+    /// The number of the last published packet, or [`NO_SEQ`].
     pub(super) last: u64,
 }
 
@@ -34,22 +34,22 @@ impl Default for Place {
     }
 }
 
-/// What the broker has of a trace.
+/// Progress of publishing a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Position {
-    /// Up to where it has what is in the log, in bytes.
+    /// Offset in the log up to which the broker has its messages.
     pub(super) log: u64,
-    /// Where it is in each stream.
+    /// Position in each stream.
     pub(super) streams: Vec<Place>,
 }
 
-/// Whether everything of the trace in this directory was published.
+/// Returns whether the trace in this directory is published completely.
 pub(crate) fn has_published(root: &Path) -> bool {
     fs::read_to_string(root.join(POSITION)).is_ok_and(|text| text == DONE)
 }
 
 impl Position {
-    /// That of an earlier collector; the beginning where there is none, or it cannot be read: publishing again is safe.
+    /// Reads the position of an earlier collector. If the file is missing or damaged, starts from the beginning: publishing again is safe.
     pub(super) fn read(root: &Path) -> Self {
         let text = fs::read_to_string(root.join(POSITION)).unwrap_or_default();
         Self::parse(&text).unwrap_or_default()
@@ -85,12 +85,12 @@ impl Position {
         text
     }
 
-    /// Writes it.
+    /// Writes the position.
     pub(super) fn write(&self, root: &Path) -> io::Result<()> {
         put(root, POSITION, self.text().as_bytes())
     }
 
-    /// Everything is published: the log is not needed any more.
+    /// Records that everything is published, and removes the log.
     pub(super) fn done(root: &Path) -> io::Result<()> {
         put(root, POSITION, DONE.as_bytes())?;
         match fs::remove_file(root.join(super::log::LOG)) {

@@ -15,20 +15,20 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// The pause between two looks at what is new.
+/// Interval of checks for new data.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The pause before another connection.
+/// Pause before a new connection attempt.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How deep sessions are below the output directory: host, session, process.
+/// Depth of session directories below the output directory: host, session, process.
 const DEEPEST: usize = 3;
 
 struct Publisher {
     of: Rc<Publishing>,
-    /// Traces that wait for a connection, those that have tasks, and those that cannot be read.
+    /// Traces without a connection, traces with a task, and unreadable traces.
     idle: BTreeMap<PathBuf, Spool>,
     active: BTreeSet<PathBuf>,
     failed: BTreeSet<PathBuf>,
-    /// The trouble that the user was told of.
+    /// The last error reported to the user.
     told: Option<String>,
     has_connected: bool,
 }
@@ -61,12 +61,12 @@ pub(crate) async fn publish(shared: Rc<Shared>, status: Rc<Status>, settings: Se
     }
 }
 
-/// Adds the directories of sessions that were not published to their end.
+/// Finds the directories of sessions that are not published completely.
 fn find(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     if directory.join(LOG).is_file() {
         found.push(directory.to_owned());
     } else if depth > 0 {
-        // The repair of what a killed collector has left has told of directories that cannot be read.
+        // The repair at the start has already reported directories that cannot be read.
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 find(&entry.path(), depth - 1, found);
@@ -80,7 +80,7 @@ impl Publisher {
         &self.of.settings.broker
     }
 
-    /// Tells of trouble once, and not each time.
+    /// Reports an error unless it was the last one reported.
     fn tell(&mut self, why: String) {
         if self.told.as_ref() != Some(&why) && !self.of.status.is_over() {
             self.of.say(format!(
@@ -91,7 +91,7 @@ impl Publisher {
         }
     }
 
-    /// Whether the collector ends, and there is nothing to do before that, or no time.
+    /// Returns whether the collector is ending, and there is nothing left to publish, or no time.
     fn is_finished(&mut self) -> bool {
         if self.of.status.until.get().is_none() {
             return false;
@@ -100,7 +100,7 @@ impl Publisher {
         self.idle.is_empty() || self.of.status.is_over()
     }
 
-    /// Takes the trace in a directory.
+    /// Adds the trace in a directory.
     fn admit(&mut self, root: PathBuf) {
         if self.active.contains(&root) || self.idle.contains_key(&root) || self.failed.contains(&root) {
             return;
@@ -127,7 +127,7 @@ impl Publisher {
         }
     }
 
-    /// Lets time pass, in which traces begin.
+    /// Waits, and adds new traces.
     async fn pass(&mut self, time: Duration) {
         let until = Instant::now() + time;
         while Instant::now() < until && !self.is_finished() {
@@ -156,7 +156,7 @@ impl Publisher {
         Ok(link)
     }
 
-    /// Publishes over a connection, until that is lost, for the reason that is returned, or the collector ends.
+    /// Publishes over a connection until it is lost or the collector ends. Returns the error that made the connection unusable.
     async fn serve(&mut self, link: &Rc<Link>) -> Option<String> {
         let mut tasks = JoinSet::new();
         let mut trouble = None;
@@ -192,7 +192,7 @@ impl Publisher {
         trouble
     }
 
-    /// The task of a trace has ended; why its connection is of no further use, if that is so.
+    /// Handles the end of a trace's task. Returns the error if the connection is unusable.
     fn ended(&mut self, mut spool: Spool, end: End, link: &Link) -> Option<String> {
         let root = spool.root.clone();
         self.active.remove(&root);
@@ -208,7 +208,7 @@ impl Publisher {
             }
             End::Failed(why) => self.fail(root, &why),
             End::Lost(why) => {
-                // Other traces go on with the next connection as well.
+                // Other traces switch to the next connection as well.
                 link.give_up();
                 self.idle.insert(root, spool);
                 return Some(why);

@@ -1,4 +1,4 @@
-//! What the tasks of all traces share.
+//! State shared by the tasks of all traces.
 
 use super::settings::Settings;
 use super::spool::Spool;
@@ -8,15 +8,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The part of the limit on memory that packets under way may take, beside that limit.
+/// Packets being published may take this fraction of the memory limit, in addition to it.
 const PART: usize = 4;
 
-/// What the tasks of all traces share.
+/// State shared by the tasks of all traces.
 pub(super) struct Publishing {
     pub(super) shared: Rc<Shared>,
     pub(super) status: Rc<Status>,
     pub(super) settings: Settings,
-    /// Bytes of packets that may be under way.
+    /// Bytes of packets that may be in flight.
     room: Arc<Semaphore>,
     all_room: usize,
 }
@@ -32,15 +32,15 @@ impl Publishing {
         self.shared.hub.borrow_mut().say(message);
     }
 
-    /// Room for a packet under way, if there is any. A packet may be larger than all of it.
+    /// Reserves memory for a packet in flight; `None` if there is none free. A packet larger than the whole budget takes all of it.
     pub(super) fn room(&self, size: usize) -> Option<OwnedSemaphorePermit> {
         let size = u32::try_from(size.min(self.all_room)).unwrap_or(u32::MAX);
         Arc::clone(&self.room).try_acquire_many_owned(size).ok()
     }
 
-    /// Counts what of a trace is not published.
+    /// Updates the count of a trace's unpublished packets.
     pub(super) fn count(&self, spool: &mut Spool) {
-        // A directory that is gone has nothing.
+        // A removed directory has none.
         let packets = spool.unpublished().unwrap_or_default();
         self.status.unpublished.borrow_mut().insert(spool.root.clone(), packets);
         self.shared.hub.borrow_mut().counts.unpublished = self.status.unpublished();

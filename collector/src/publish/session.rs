@@ -24,23 +24,23 @@ use tokio::time::{sleep, timeout};
 use tracepoint_wire::nats::{Acknowledgement, OVERHEAD, Publish};
 use tracepoint_wire::stream::{NO_SEQ, Route, Sync, SyncEntry};
 
-/// The most messages of a trace that are published and not stored.
+/// Maximum number of a trace's messages that are published and not yet stored.
 const MOST_UNDERWAY: usize = 256;
-/// The pause between two looks at what is new.
+/// Interval of checks for new data.
 const TICK: Duration = Duration::from_millis(20);
-/// The pause between two writes of the position.
+/// Interval of writes of the position.
 const SAVE_TIME: Duration = Duration::from_secs(1);
 
-/// How publishing a trace ends.
+/// The reason why publishing a trace ended.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The broker has all of it.
+    /// The broker has the complete trace.
     Done,
-    /// The broker has what there is, or the collector has no more time.
+    /// The broker has all data so far, or the collector has no more time.
     Settled,
-    /// The connection is of no further use.
+    /// The connection is unusable.
     Lost(String),
-    /// What is to be published cannot be read.
+    /// The trace cannot be read.
     Failed(String),
 }
 
@@ -50,16 +50,16 @@ impl From<io::Error> for End {
     }
 }
 
-/// What was published or passed over, and is not dealt with.
+/// An item that is published or skipped, and not yet confirmed.
 struct Underway {
-    /// `None`: there is nothing to wait for.
+    /// `None` if there is nothing to wait for.
     stored: Option<Acknowledgement>,
     what: What,
     _room: Option<OwnedSemaphorePermit>,
 }
 
 enum What {
-    /// The stream is here behind it, and so many packets were published, or are lost to the broker.
+    /// Position of the stream after this item, and its counts of published and lost packets.
     Packets {
         stream: usize,
         behind: Place,
@@ -73,21 +73,21 @@ struct Session {
     of: Rc<Publishing>,
     link: Rc<Link>,
     spool: Spool,
-    /// The number in the hub, while it is open.
+    /// The session's number in the hub, while it is open.
     id: Option<u64>,
     underway: VecDeque<Underway>,
-    /// A packet for which there is no room.
+    /// A packet that waits for memory.
     held: Option<Packet>,
     sync: Option<Sync>,
     has_hello: bool,
     has_told_size: bool,
-    /// Until which news everything is read, and whether something waits for room.
+    /// The value of the hub's news up to which everything is read; and whether an item waits for memory.
     news: Option<u64>,
     is_blocked: bool,
     saved: (Instant, Position),
 }
 
-/// What a step has found.
+/// The result of a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     Done,
@@ -96,7 +96,7 @@ enum Step {
     Nothing,
 }
 
-/// Publishes a trace as long as that is possible; it is handed back.
+/// Publishes a trace for as long as possible, then returns its spool.
 pub(super) async fn run(of: Rc<Publishing>, link: Rc<Link>, spool: Spool) -> (Spool, End) {
     let saved = (Instant::now(), spool.position.clone());
     let mut session = Session {
@@ -133,7 +133,7 @@ impl Session {
                 let step = self.step().await?;
                 self.is_blocked = step == Step::Blocked;
                 if step == Step::Done {
-                    // More may have come since the news were looked at.
+                    // More may have arrived since `news` was read.
                     self.news = None;
                     continue;
                 }
@@ -158,7 +158,7 @@ impl Session {
         }
     }
 
-    /// Whether its sender may send more: it was looked at before what is stored is.
+    /// Returns whether the sender may send more. To be called before the stored data is checked.
     fn is_open(&mut self) -> bool {
         let hub = self.of.shared.hub.borrow();
         if self.id.is_none_or(|id| hub.published_news(id).is_none()) {
@@ -204,7 +204,7 @@ impl Session {
         }
     }
 
-    /// The beginning of the trace is published before anything else, also if the broker has it from before: collectors look for it.
+    /// Publishes the trace's HELLO before anything else, even if the broker has it already: collectors look for it.
     async fn greet(&mut self) -> Result<(), End> {
         if self.has_hello {
             return Ok(());
@@ -214,7 +214,7 @@ impl Session {
         Ok(())
     }
 
-    /// Packets are lost to the broker.
+    /// Skips packets that are lost to the broker.
     fn pass(&mut self, stream: usize, behind: Place, lost: u64) {
         let what = What::Packets { stream, behind, published: 0, lost };
         self.underway.push_back(Underway { stored: None, what, _room: None });
@@ -255,11 +255,11 @@ impl Session {
         Ok(Step::Done)
     }
 
-    /// Everything that was stored before the last synchronisation point is published: so is that.
+    /// Publishes the last synchronisation point, once everything stored before it is published.
     async fn synchronise(&mut self) -> Result<(), End> {
         let Some(Sync { number, time, entries, .. }) = self.sync.take() else { return Ok(()) };
         self.greet().await?;
-        // Packets that the sender has sent and that were given up here are not waited for by others.
+        // Other collectors must not wait for packets that were sent and then given up here.
         let entry = |entry: SyncEntry| {
             let last = self.spool.last(entry.handle)?;
             let last = if last == NO_SEQ { last } else { entry.last.min(last) };
@@ -277,7 +277,7 @@ impl Session {
         self.link.stream.publish(message).await.map_err(End::Lost)
     }
 
-    /// Publishes a message, and waits until it is stored.
+    /// Publishes a message and waits until it is stored.
     async fn publish_now(&self, message: Publish) -> Result<(), End> {
         let mut stored = self.publish(message).await?;
         loop {
@@ -291,7 +291,7 @@ impl Session {
         }
     }
 
-    /// Deals with what is stored, which is waited for at most so long.
+    /// Removes confirmed items; waits at most `time` for the first.
     async fn reap(&mut self, mut time: Duration) -> Result<(), End> {
         self.link.check().map_err(End::Lost)?;
         if self.underway.is_empty() {
@@ -316,7 +316,7 @@ impl Session {
         Ok(())
     }
 
-    /// The end of the trace.
+    /// Publishes the end of the trace.
     async fn close(&mut self) -> Result<(), End> {
         self.greet().await?;
         for message in self.spool.end() {
@@ -327,7 +327,7 @@ impl Session {
         Ok(())
     }
 
-    /// Writes how far it is.
+    /// Writes the position.
     fn save(&mut self) {
         self.saved.0 = Instant::now();
         self.of.count(&mut self.spool);
@@ -336,7 +336,7 @@ impl Session {
         }
         match self.spool.position.write(&self.spool.root) {
             Ok(()) => self.saved.1 = self.spool.position.clone(),
-            // Without it more is published again. A directory that is gone needs none.
+            // Without it, more is published again. A removed directory needs none.
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 self.of.say(format!("cannot write how far `{}` is published: {error}", self.spool.name));
             }

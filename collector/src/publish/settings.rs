@@ -1,15 +1,15 @@
-//! Where traces are published.
+//! Settings for publishing.
 
 use std::time::Duration;
 use tracepoint_wire::nats;
 
-/// How long is published at the end, by default.
+/// Default time for publishing during shutdown.
 pub const DEFAULT_FLUSH: Duration = Duration::from_secs(10);
 
-/// Where traces are published.
+/// Settings for publishing.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) broker: nats::Broker,
-    /// How long is published at the end.
+    /// Maximum time for publishing during shutdown.
     pub(crate) flush: Duration,
 }

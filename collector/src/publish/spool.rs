@@ -1,4 +1,4 @@
-//! What is to be published of a trace: its log and the files of its streams, from a position on.
+//! The unpublished part of a trace: its log and stream files, from a position on.
 
 use super::chunk::Chunk;
 use super::log::{LOG, frame_at};
@@ -16,35 +16,35 @@ use tracepoint_wire::stream::{ClosedStream, ToCollector};
 #[derive(Debug)]
 struct Stream {
     key: (u32, u64),
-    /// The name that the sender gives it, and that of its file.
+    /// The name given by the sender, and the file name.
     name: String,
     file: String,
-    /// The events up to its end, once its sender has told them.
+    /// Number of events up to its end, once the sender has reported it.
     events_after: u64,
-    /// The next packet to be read, and the packets that are known to be in files.
+    /// The next packet to read, and the number of packets known to be in files.
     place: Place,
     known: u64,
 }
 
-/// A packet that is to be published.
+/// A packet to publish.
 #[derive(Debug)]
 pub(super) struct Packet {
-    /// The number of its stream, and where that is behind it.
+    /// The number of its stream, and the stream's position after it.
     pub(super) stream: usize,
     pub(super) behind: Place,
-    /// The number of the packet before it.
+    /// The number of the previous packet.
     pub(super) previous: u64,
     pub(super) file: Arc<File>,
     pub(super) offset: u64,
-    /// Bytes without padding.
+    /// Size in bytes without padding.
     pub(super) size: usize,
 }
 
-/// What comes next in a stream.
+/// The next item of a stream.
 #[derive(Debug)]
 pub(super) enum Item {
     Packet(Packet),
-    /// So many packets were removed before they were read.
+    /// Packets that were removed before they were read.
     Removed {
         stream: usize,
         behind: Place,
@@ -58,25 +58,25 @@ pub(super) struct Spool {
     pub(super) root: PathBuf,
     pub(super) name: String,
     pub(super) publication: Publication,
-    /// What the broker has.
+    /// Progress at the broker.
     pub(super) position: Position,
     log: File,
-    /// Up to where the log is read.
+    /// Offset up to which the log is read.
     read: u64,
-    /// Messages of the log, with where they end in it.
+    /// Messages of the log, with their end offsets.
     control: VecDeque<(Publish, u64)>,
     streams: Vec<Stream>,
     account: Vec<u8>,
     is_whole: bool,
-    /// The present chunk; `None`: the first one from this number on.
+    /// The current chunk; `None` stands for the first one with number `from` or more.
     chunk: Option<Chunk>,
     from: u64,
-    /// The stream that is looked at first.
+    /// The stream to check first.
     turn: usize,
 }
 
 impl Spool {
-    /// That of the session in this directory; `None`: it has none.
+    /// Opens the spool of the session in this directory; `None` if it has no log.
     pub(super) fn open(root: &Path) -> io::Result<Option<Self>> {
         let log = match File::open(root.join(LOG)) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -103,7 +103,7 @@ impl Spool {
         Ok(Some(spool))
     }
 
-    /// Begins anew at the position: what was read behind it is read again.
+    /// Restarts at the position: data read beyond it is read again.
     pub(super) fn rewind(&mut self) -> io::Result<()> {
         (self.read, self.from, self.chunk, self.is_whole) = (0, 0, None, false);
         self.control.clear();
@@ -112,7 +112,7 @@ impl Spool {
         self.refresh()
     }
 
-    /// Reads what the log has more.
+    /// Reads new frames of the log.
     pub(super) fn refresh(&mut self) -> io::Result<()> {
         while let Some(logged) = frame_at(&self.log, self.read)? {
             self.read = logged.end;
@@ -144,7 +144,7 @@ impl Spool {
                 }
                 Some(ToCollector::Account(piece, whole)) => {
                     if piece.offset == 0 {
-                        // It comes once more if it could not be written whole.
+                        // The account starts again if it could not be written completely.
                         self.account.clear();
                     }
                     self.account.extend_from_slice(piece.bytes);
@@ -160,22 +160,22 @@ impl Spool {
         Ok(())
     }
 
-    /// The next message of the log, with where it ends there.
+    /// Removes and returns the next message of the log, with its end offset.
     pub(super) fn pop_control(&mut self) -> Option<(Publish, u64)> {
         self.control.pop_front()
     }
 
-    /// Whether the broker has something of the trace. Its first message is metadata: a trace without any is none.
+    /// Returns whether the broker has the beginning of the trace. The first message is metadata; without metadata there is no trace.
     pub(super) const fn has_begun(&self) -> bool {
         self.position.log > 0
     }
 
-    /// Whether the sender has sent its account, behind which nothing comes.
+    /// Returns whether the sender has sent its account, after which nothing follows.
     pub(super) const fn has_account(&self) -> bool {
         self.is_whole
     }
 
-    /// The messages that end the trace. Packets are as many as the collector has stored, so that what it has removed is missing.
+    /// Returns the messages that end the trace. They count the packets that the collector has stored, so packets that it removed count as missing.
     pub(super) fn end(&self) -> Vec<Publish> {
         let entry = |(number, stream): (usize, &Stream)| ClosedStream {
             handle: number as u64,
@@ -189,18 +189,18 @@ impl Spool {
         messages
     }
 
-    /// Bytes in the log.
+    /// Returns the number of bytes in the log.
     pub(super) const fn log_size(&self) -> u64 {
         self.read
     }
 
-    /// The class, instance and name of a stream.
+    /// Returns the class, instance and name of a stream.
     pub(super) fn stream(&self, number: usize) -> ((u32, u64), &str) {
         let stream = &self.streams[number];
         (stream.key, &stream.name)
     }
 
-    /// What comes next, if anything does.
+    /// Returns the next item, if there is one.
     pub(super) fn next(&mut self) -> io::Result<Option<Item>> {
         loop {
             if self.chunk.is_none() {
@@ -213,7 +213,7 @@ impl Spool {
             if !chunk.is_over(&self.root)? {
                 return Ok(None);
             }
-            // Nothing is added any more: what was added before that was known is the rest, also of streams that began since.
+            // The chunk is complete: one more read finds the rest, including streams that began meanwhile.
             self.from = chunk.number + 1;
             self.refresh()?;
             if let Some(item) = self.look()? {
@@ -224,7 +224,7 @@ impl Spool {
         }
     }
 
-    /// Looks at the streams in the present chunk, from one after the other.
+    /// Checks the streams in the current chunk, round robin.
     fn look(&mut self) -> io::Result<Option<Item>> {
         let Some(chunk) = &mut self.chunk else { return Ok(None) };
         let count = self.streams.len();
@@ -259,24 +259,24 @@ impl Spool {
         Ok(None)
     }
 
-    /// The number of the last packet of a stream that was read, or [`NO_SEQ`](tracepoint_wire::stream::NO_SEQ).
+    /// Returns the number of the last packet read of a stream, or [`NO_SEQ`](tracepoint_wire::stream::NO_SEQ).
     pub(super) fn last(&self, number: u64) -> Option<u64> {
         Some(self.streams.get(usize::try_from(number).ok()?)?.place.last)
     }
 
-    /// A packet that was read is passed over: the next one of its stream names the one before it.
+    /// Skips a packet that was read: the next one of its stream refers to the packet before it.
     pub(super) fn pass_over(&mut self, number: usize, previous: u64) -> Place {
         let place = &mut self.streams[number].place;
         place.last = previous;
         *place
     }
 
-    /// Whether there is something to publish.
+    /// Returns whether there is something to publish.
     pub(super) fn has_more(&mut self) -> bool {
         !self.control.is_empty() || self.is_whole || self.unpublished().is_ok_and(|packets| packets > 0)
     }
 
-    /// The packets that are stored, and that the broker does not have.
+    /// Returns the number of stored packets that the broker does not have.
     pub(super) fn unpublished(&mut self) -> io::Result<u64> {
         let mut last;
         let chunk = match &mut self.chunk {

@@ -1,4 +1,4 @@
-//! What the publisher tells the status of the collector, and what that tells it.
+//! Status shared between the publisher and the collector.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 /// The state of the publisher.
 #[derive(Debug, Default)]
 pub(crate) struct Status {
-    /// How long is published at the end.
+    /// Maximum time for publishing during shutdown.
     flush: Duration,
     pub(crate) is_connected: Cell<bool>,
-    /// Packets that are stored and not published, by the directory of the session.
+    /// Number of stored, unpublished packets, by session directory.
     pub(crate) unpublished: RefCell<BTreeMap<PathBuf, u64>>,
-    /// The collector ends: nothing more is stored, and what there is is published until then.
+    /// Set when the collector ends: nothing more is stored, and publishing stops at this time.
     pub(super) until: Cell<Option<Instant>>,
-    /// The publisher has ended.
+    /// Set once the publisher has ended.
     pub(crate) has_ended: Cell<bool>,
 }
 
@@ -24,17 +24,17 @@ impl Status {
         Self { flush, ..Self::default() }
     }
 
-    /// The collector ends.
+    /// Begins the shutdown.
     pub(crate) fn end(&self) {
         self.until.set(Some(Instant::now() + self.flush));
     }
 
-    /// Packets that are stored and not published.
+    /// Returns the number of stored, unpublished packets.
     pub(crate) fn unpublished(&self) -> u64 {
         self.unpublished.borrow().values().sum()
     }
 
-    /// Whether the collector ends, and the time for that has passed.
+    /// Returns whether the time for publishing during shutdown is over.
     pub(super) fn is_over(&self) -> bool {
         self.until.get().is_some_and(|until| Instant::now() >= until)
     }

@@ -1,10 +1,10 @@
 //! Accepts connections, up to a limit for each kind.
 //!
-//! An address has its [share](crate::shares) of them. A connection is half-open until its peer has opened or joined a session, or proved the key.
-//! Half-open connections may be closed in favour of others. When an address has no room left, its new connection replaces the oldest half-open one of
-//! the address with the most half-open ones, provided that the address would have a share if the others had none half-open. Otherwise it replaces the
-//! oldest half-open connection of its own address. So a new connection is closed for others only if its address has at least as many half-open
-//! connections as any other, and as many more are opened before it is established. Established connections are never closed for others.
+//! An address has its [share](crate::shares) of them. A connection is half-open until it belongs to a session, which its peer opened, joined or
+//! attached to. Half-open connections may be closed in favour of others. When an address has no room left, its new connection replaces the oldest
+//! half-open one of the address with the most half-open ones, provided that the address would have a share if the others had none half-open.
+//! Otherwise it replaces the oldest half-open connection of its own address. So a half-open connection is closed in favour of another address only if
+//! its own address has more of them. Connections that belong to a session are never closed for others.
 
 use crate::connection::Connection;
 use crate::shared::Shared;

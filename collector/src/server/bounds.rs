@@ -41,7 +41,7 @@ impl Bounds {
     }
 }
 
-/// Minimum number of stream files: an eighth of them suffices for one stream and its metadata.
+/// Minimum number of stream files. A sender may have a quarter of all files, which is then enough for one stream and its metadata.
 const FEWEST: usize = 16;
 
 #[cfg(test)]

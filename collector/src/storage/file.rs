@@ -11,65 +11,65 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracepoint_wire::relay::{Index, IndexFile, METADATA_CHANNEL};
 
-/// New files of a stream.
+/// The files of a stream.
 #[derive(Debug)]
 pub(crate) struct Files {
     data: Arc<File>,
     index: Option<(Arc<File>, PathBuf)>,
     format: IndexFile,
-    /// What is in them already.
+    /// The bytes and entries that they contain already.
     bytes: u64,
     entries: u64,
-    /// For metadata that has no bytes yet.
+    /// For metadata without bytes.
     unnamed: Option<Unnamed>,
     share: Option<Arc<Share>>,
 }
 
-/// The directory of a file of metadata that gets its name with its first bytes. Readers take a directory with an empty one for a damaged trace.
+/// The directory of a metadata file that gets its name with its first bytes. Readers would take a directory with an empty one for a damaged trace.
 #[derive(Debug)]
 struct Unnamed(File);
 
-/// The name of metadata before.
+/// The name of a metadata file before that.
 pub(super) const UNNAMED: &str = ".metadata";
 
 impl Unnamed {
-    /// Gives the file its name. The directory may have another one by now.
+    /// Renames the file. The directory itself may have been renamed meanwhile.
     fn name(&self) -> io::Result<()> {
         match renameat(&self.0, UNNAMED, &self.0, METADATA_CHANNEL) {
-            // Metadata that came in place of this has it.
+            // Metadata that replaced this file has the name.
             Err(Errno::NOENT) if statat(&self.0, METADATA_CHANNEL, AtFlags::empty()).is_ok() => Ok(()),
             named => Ok(named?),
         }
     }
 }
 
-/// What viewers read of one file of a stream.
+/// The readable part of one file of a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
     pub(crate) data: Arc<File>,
     index: Option<Arc<File>>,
     format: IndexFile,
-    /// Packets that viewers may read.
+    /// Number of packets that viewers may read.
     pub(crate) entries: u64,
-    /// Packets in a file that is complete.
+    /// Number of packets in a complete file.
     pub(crate) total: Option<u64>,
-    /// Bytes that viewers may read; of metadata.
+    /// Number of bytes of metadata that viewers may read.
     pub(crate) bytes: u64,
     share: Option<Arc<Share>>,
 }
 
 impl Segment {
-    /// What these files take.
+    /// Returns the share that these files hold.
     pub(crate) fn share(&self) -> Option<&Share> {
         self.share.as_deref()
     }
 
-    /// Whether the file is complete, and has packets that viewers may not read yet.
+    /// Returns whether the file is complete and has packets that viewers may not read yet.
     pub(crate) fn hides_packets(&self) -> bool {
         self.total.is_some_and(|total| self.entries < total)
     }
 
-    /// Opens the files of a stream with an index, to read what another one writes.
+    /// Opens a stream's files and index for reading while another `Files` writes them.
     #[cfg(feature = "nats")]
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let index = File::open(index_path(path).ok_or(io::ErrorKind::NotFound)?)?;
@@ -80,14 +80,14 @@ impl Segment {
         Ok(Self { data, index: Some(Arc::new(index)), format, entries: 0, total: None, bytes: 0, share: None })
     }
 
-    /// The packets that are in the file now. A packet is there before its entry in the index is.
+    /// Returns the number of packets in the file now. A packet is written before its index entry.
     #[cfg(feature = "nats")]
     pub(crate) fn written(&self) -> io::Result<u64> {
         let size = self.index.as_ref().ok_or(io::ErrorKind::NotFound)?.metadata()?.len();
         Ok(size.saturating_sub(IndexFile::HEADER as u64) / self.format.entry_size() as u64)
     }
 
-    /// The offset and the index of a packet. Costs one read of 72 bytes.
+    /// Returns the offset and the index of a packet. Costs one read of 72 bytes.
     pub(crate) fn entry(&self, number: u64) -> io::Result<(u64, Index)> {
         let file = self.index.as_ref().ok_or(io::ErrorKind::NotFound)?;
         let mut bytes = [0; 72];
@@ -97,7 +97,7 @@ impl Segment {
     }
 }
 
-/// Bytes in all files below a directory, as far as it can be read.
+/// Returns the total size of the files below a directory, as far as it can be read.
 pub(crate) fn bytes_below(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries.fold(0, |sum, entry| match entry.metadata() {
@@ -111,12 +111,12 @@ fn entry_offset(format: IndexFile, number: u64) -> u64 {
     IndexFile::HEADER as u64 + number * format.entry_size() as u64
 }
 
-/// Creates a file that does not exist; links are not followed.
+/// Creates a file that does not exist. Does not follow symbolic links.
 fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o640).open(path)
 }
 
-/// The name of an index file for a stream file: `index/NAME.idx` beside it.
+/// Returns the path of the index for a stream file: `index/NAME.idx` in the same directory.
 pub(super) fn index_path(data: &Path) -> Option<PathBuf> {
     let mut name = data.file_name()?.to_owned();
     name.push(".idx");
@@ -124,7 +124,7 @@ pub(super) fn index_path(data: &Path) -> Option<PathBuf> {
 }
 
 impl Files {
-    /// Creates a file for a stream of packets, and its index if there is one, in a directory that exists.
+    /// Creates a stream file in an existing directory, and its index if it has one.
     pub(crate) fn create(path: &Path, format: IndexFile, is_indexed: bool) -> io::Result<Self> {
         let index = match index_path(path).filter(|_| is_indexed) {
             None => None,
@@ -140,7 +140,7 @@ impl Files {
         Ok(Self { data: Arc::new(create(path)?), index, format, bytes: 0, entries: 0, unnamed: None, share: None })
     }
 
-    /// Creates a file for metadata in a directory that exists. It has its name when it has bytes.
+    /// Creates a metadata file in an existing directory. It gets its name with its first bytes.
     pub(crate) fn create_metadata(directory: &Path) -> io::Result<Self> {
         if directory.join(METADATA_CHANNEL).symlink_metadata().is_ok() {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -151,7 +151,7 @@ impl Files {
         Ok(Self { data, index: None, format, bytes: 0, entries: 0, unnamed, share: None })
     }
 
-    /// Removes the file with the metadata of a directory, which another one will replace.
+    /// Removes the metadata of a directory, to be replaced by a new file.
     pub(crate) fn remove_metadata(directory: &Path) -> io::Result<()> {
         for name in [METADATA_CHANNEL, UNNAMED] {
             match std::fs::remove_file(directory.join(name)) {
@@ -162,8 +162,7 @@ impl Files {
         Ok(())
     }
 
-    /// Opens the files of a stream that ended before, and which were repaired since, to go on behind their last packet. Those of metadata if they have no
-    /// index.
+    /// Opens the files of an earlier collector's stream, after their repair, to append to them. Metadata if they have no index.
     pub(crate) fn reopen(path: &Path, is_indexed: bool) -> io::Result<Self> {
         let open = |path: &Path| OpenOptions::new().read(true).write(true).open(path);
         let data = open(path)?;
@@ -181,29 +180,29 @@ impl Files {
         Ok(Self { data, index: Some((Arc::new(file), index)), format, bytes, entries, unnamed: None, share: None })
     }
 
-    /// The same files, with the share of their sender that they take, for as long as something has them open.
+    /// Attaches the sender's share, which is held as long as the files are open anywhere.
     pub(crate) fn with(self, share: impl Into<Arc<Share>>) -> Self {
         Self { share: Some(share.into()), ..self }
     }
 
-    /// Closes them; their share.
+    /// Closes the files and returns their share.
     pub(crate) fn into_share(self) -> Option<Arc<Share>> {
         self.share
     }
 
-    /// The tracer's number of the last packet in them.
+    /// Returns the tracer's number of the last packet.
     pub(crate) fn last_number(&self) -> Option<u64> {
         let last = self.entries.checked_sub(1)?;
         self.segment().entry(last).ok().map(|(_, index)| index.packet_number)
     }
 
-    /// Packets in them.
+    /// Returns the number of packets.
     #[cfg(feature = "nats")]
     pub(crate) const fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// Cuts off the packets from this number of the tracer on. Returns how many stay.
+    /// Truncates the files before the packet with this number of the tracer. Returns how many packets remain.
     #[cfg(feature = "nats")]
     pub(crate) fn cut_off(&self, from: u64) -> io::Result<u64> {
         let (segment, mut left, mut end) = (self.segment(), self.entries, None);
@@ -215,26 +214,26 @@ impl Files {
             (left, end) = (last, Some(offset));
         }
         if let (Some(end), Some((index, _))) = (end, &self.index) {
-            // In this order a packet never has an index without its bytes.
+            // In this order, an index entry never lacks its packet.
             index.set_len(entry_offset(self.format, left))?;
             self.data.set_len(end)?;
         }
         Ok(left)
     }
 
-    /// Removes them; `path` is that of the stream file.
+    /// Removes the files; `path` is the stream file's.
     #[cfg(feature = "nats")]
     pub(crate) fn remove(self, path: &Path) -> io::Result<()> {
         std::fs::remove_file(path)?;
         self.index.map_or(Ok(()), |(_, path)| std::fs::remove_file(path))
     }
 
-    /// Bytes in the stream file.
+    /// Returns the number of bytes in the stream file.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What viewers read of these files.
+    /// Returns the readable part of these files.
     pub(crate) fn segment(&self) -> Segment {
         let index = self.index.as_ref().map(|(file, _)| Arc::clone(file));
         Segment {
@@ -266,7 +265,7 @@ impl OpenFiles {
         Self { files, bytes, entries }
     }
 
-    /// Appends these bytes, by one call if the system takes them at once; all or nothing: what a failed write has left is cut off.
+    /// Appends all bytes or none, with one call if the system accepts them at once. Remains of a failed write are truncated.
     fn write(&mut self, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
         let size: usize = slices.iter().map(|slice| slice.len()).sum();
         let mut left = size;
@@ -284,7 +283,7 @@ impl OpenFiles {
             self.cut_off()?;
             return Err(error);
         }
-        // A file gets its name with its first bytes: a full disk leaves no empty one of that name.
+        // The file gets its name with its first bytes: a full disk leaves no empty file of that name.
         if let Some(unnamed) = self.files.unnamed.as_ref().filter(|_| size > 0) {
             if let Err(error) = unnamed.name() {
                 self.cut_off()?;
@@ -296,21 +295,21 @@ impl OpenFiles {
         Ok(())
     }
 
-    /// Nothing more is written: metadata without bytes is removed.
+    /// Closes the files. Metadata without bytes is removed.
     pub(super) fn close(self) {
         if let Some(Unnamed(directory)) = self.files.unnamed {
-            // If it stays, no reader looks at it.
+            // If it stays, readers ignore it.
             let _ = unlinkat(directory, UNNAMED, AtFlags::empty());
         }
     }
 
-    /// Makes the file end where the last append ended, and goes on there.
+    /// Truncates the file to the end of the last append, and continues there.
     fn cut_off(&self) -> io::Result<()> {
         self.files.data.set_len(self.bytes)?;
         io::Seek::seek(&mut &*self.files.data, io::SeekFrom::Start(self.bytes)).map(drop)
     }
 
-    /// Appends packets and their entries, all or none.
+    /// Appends packets and their index entries, all or none.
     pub(super) fn packets(&mut self, packets: &[SequencedPacket]) -> io::Result<()> {
         let mut slices = Vec::new();
         for SequencedPacket { packet, .. } in packets {
@@ -326,7 +325,7 @@ impl OpenFiles {
         let (mut offset, mut entries, mut count) = (begin, Vec::new(), 0);
         for SequencedPacket { packet, index, .. } in packets {
             if let Some(index) = index {
-                // The index has the size that the packet has in the file, so that the sizes add up for viewers.
+                // The entry has the size that the packet has in the file, so that viewers can add sizes up.
                 let index = Index { packet_size: packet.size() * 8, ..*index };
                 self.files.format.put_entry(offset, &index, &mut entries);
                 count += 1;
@@ -344,15 +343,15 @@ impl OpenFiles {
         Ok(())
     }
 
-    /// Removes the index: readers make one of the packets.
+    /// Removes the index; readers create one from the packets.
     pub(super) fn unindex(&mut self) {
         if let Some((_, path)) = self.files.index.take() {
-            // If it stays, readers find that it does not fit and ignore it.
+            // If it stays, readers detect that it does not match, and ignore it.
             let _ = std::fs::remove_file(path);
         }
     }
 
-    /// Moves the packets from `from` on into these files, which are new. The number of them.
+    /// Moves the packets from number `from` on into these new files. Returns how many.
     pub(super) fn take_tail(&mut self, old: &mut Self, from: u64) -> io::Result<u64> {
         let segment = Segment { entries: old.entries, ..old.files.segment() };
         let mut kept = old.entries;

@@ -1,8 +1,8 @@
-//! Makes the files of a killed collector whole.
+//! Repairs the files of a killed collector.
 //!
-//! A session that is being written has the file [`MARK`] in its directory. When a collector starts, it finds the marks below its output directory: in
-//! these sessions, an index loses an entry that is incomplete or whose packet is, and a stream file what stands behind the last entry. A
-//! stream without an index stays as it is. Packetised metadata loses an incomplete packet.
+//! A session that is being written has the file [`MARK`] in its directory. When a collector starts, it looks for these marks below its output
+//! directory. In a marked session it removes index entries that are incomplete or whose packet is, and truncates each stream file after the packet of
+//! its last entry. A stream without an index stays unchanged. Packetised metadata loses an incomplete packet at its end.
 
 use super::file::{UNNAMED, index_path};
 use std::fs::{File, OpenOptions};
@@ -11,23 +11,23 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use tracepoint_wire::relay::{IndexFile, METADATA_CHANNEL};
 
-/// The name of the file in the directory of a session that is being written.
+/// The mark in the directory of a session that is being written.
 pub(crate) const MARK: &str = ".collecting";
-/// The name of the directory in which the next chunk of a session is made. It is of no use if the collector is killed before it has its name.
+/// The directory in which a session's next chunk is prepared. It is useless if the collector is killed before the rename.
 pub(crate) const NEXT_CHUNK: &str = ".next-chunk";
-/// At the beginning of a metadata packet, in either byte order.
+/// The first bytes of a metadata packet, in either byte order.
 const METADATA_MAGIC: u32 = 0x75D1_1D57;
-/// How deep directories are searched.
+/// Maximum depth of the search.
 const DEEPEST: usize = 24;
 
-/// What was found below an output directory.
+/// Results of the search below an output directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Bytes in all files.
+    /// Total size of all files in bytes.
     pub(crate) bytes: u64,
-    /// Sessions that were being written.
+    /// Number of sessions that were being written.
     pub(crate) sessions: u64,
-    /// Bytes of incomplete packets that were cut off.
+    /// Number of bytes of incomplete packets that were removed.
     pub(crate) cut_off: u64,
 }
 
@@ -65,7 +65,7 @@ fn search(directory: &Path, is_open: bool, depth: usize, found: &mut Found) -> i
     Ok(())
 }
 
-/// Cuts off what is incomplete at the end of a file; its size afterwards.
+/// Truncates an incomplete end of a file. Returns its size afterwards.
 fn repair_file(path: &Path, size: u64) -> io::Result<u64> {
     let whole = if path.file_name().is_some_and(|name| name == METADATA_CHANNEL) {
         whole_metadata(&File::open(path)?, size)?
@@ -82,7 +82,7 @@ fn repair_file(path: &Path, size: u64) -> io::Result<u64> {
     Ok(whole)
 }
 
-/// Cuts off incomplete entries; the end of the last packet that has one.
+/// Removes incomplete entries. Returns the end of the last packet that has one.
 fn whole_packets(index: &File, size: u64) -> io::Result<u64> {
     let mut header = [0; IndexFile::HEADER];
     let Some(format) = index.read_exact_at(&mut header, 0).ok().and_then(|()| IndexFile::of_header(&header)) else {
@@ -107,7 +107,7 @@ fn whole_packets(index: &File, size: u64) -> io::Result<u64> {
     Ok(whole)
 }
 
-/// The end of the last whole packet of packetised metadata; the size itself of plain text.
+/// Returns the end of the last complete packet of packetised metadata; for plain text, the size itself.
 fn whole_metadata(file: &File, size: u64) -> io::Result<u64> {
     let mut offset = 0;
     loop {
@@ -166,7 +166,7 @@ mod tests {
             let index = index_path(&path).expect("a path");
             assert_eq!(index.metadata()?.len(), 16 + 72 * entries);
             assert_eq!((found.sessions, found.cut_off), (1, cut - whole));
-            // Without a mark nothing is touched.
+            // Without a mark, files stay unchanged.
             assert_eq!(repair(place.path())?, Found { bytes: whole + 16 + 72 * entries, ..Found::default() });
         }
         Ok(())

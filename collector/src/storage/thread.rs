@@ -1,4 +1,4 @@
-//! The way to the thread that writes.
+//! Handle to the thread that writes.
 
 mod writer;
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 use writer::Writer;
 
-/// The way to the thread; dropping it ends the thread after all jobs.
+/// Handle to the thread. Dropping it ends the thread after all queued jobs.
 #[derive(Debug)]
 pub(crate) struct Storage {
     jobs: Option<Sender<(u64, Job)>>,
@@ -23,21 +23,21 @@ pub(crate) struct Storage {
 
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// What does not fit is dropped instead of tried again: the collector ends. Relaxed: the flag publishes nothing but itself.
+    /// Set when the collector ends: packets without space are dropped and not retried. Relaxed: the flag publishes no other data.
     pub(super) gives_up: AtomicBool,
-    /// The streams of which nothing waits for room.
+    /// Streams whose packets do not wait for space.
     impatient: Mutex<HashSet<u64>>,
-    /// Bytes in the output directory. Relaxed: each change is one addition, and nothing else is published by it.
+    /// Bytes in the output directory. Relaxed: each change is one addition, and it publishes no other data.
     pub(super) used: AtomicU64,
-    /// Bytes of packets that were given and are not done, and how long each takes, in nanoseconds for a MiB. Relaxed: estimates for
-    /// [pacing](crate::pacing), which publish nothing but themselves.
+    /// Bytes of packets that are queued, and the write speed in nanoseconds per MiB. Relaxed: estimates for [pacing](crate::pacing), which publish no
+    /// other data.
     pub(super) waiting: AtomicU64,
     pub(super) pace: AtomicU64,
 }
 
 impl Storage {
-    /// Starts the thread. `quota` is the largest size of the output in bytes, of which `used` are used; results go to `done`. `rate` is that of
-    /// a disk that is as slow as a test needs, in bytes per second.
+    /// Starts the thread. `quota` is the maximum size of the output directory in bytes, and `used` its present size; results are sent to `done`.
+    /// `rate` makes the disk as slow as a test requires, in bytes per second.
     pub(crate) fn start(
         used: u64,
         quota: Option<u64>,
@@ -61,55 +61,55 @@ impl Storage {
         Ok(Self { jobs: Some(jobs), thread: Some(thread), shared })
     }
 
-    /// Gives the thread a job for the stream with this handle.
+    /// Queues a job for the stream with this handle.
     pub(crate) fn give(&self, handle: u64, job: Job) {
         if let Some(jobs) = &self.jobs {
-            // The thread ends after this.
+            // The thread runs until the sender is dropped, so this does not fail.
             self.shared.waiting.fetch_add(job.size(), Ordering::Relaxed);
             let _ = jobs.send((handle, job));
         }
     }
 
-    /// How long the thread has work, at its pace so far.
+    /// Returns the estimated duration of the queued work.
     pub(crate) fn work(&self) -> Duration {
         let [waiting, pace] = [&self.shared.waiting, &self.shared.pace].map(|it| it.load(Ordering::Relaxed));
         Duration::from_nanos((waiting >> 10).saturating_mul(pace) >> 10)
     }
 
-    /// Bytes in the output directory.
+    /// Returns the number of bytes in the output directory.
     pub(crate) fn used(&self) -> u64 {
         self.shared.used.load(Ordering::Relaxed)
     }
 
-    /// Bytes were added to the output directory, or removed, by others.
+    /// Records bytes that others have added to the output directory or removed from it.
     pub(crate) fn resized(&self, added: u64, removed: u64) {
         self.shared.resized(added, removed);
     }
 
-    /// Drops what does not fit of this stream, in place of trying again, until it is [closed](Self::closed).
+    /// Drops packets of this stream that do not fit, without waiting for space, until it is [closed](Self::closed).
     pub(crate) fn drop_waiting(&self, handle: u64) {
         self.shared.impatient.lock().unwrap_or_else(PoisonError::into_inner).insert(handle);
     }
 
-    /// A stream is known to be closed.
+    /// Records that a stream is closed.
     pub(crate) fn closed(&self, handle: u64) {
         self.shared.impatient.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle);
     }
 
-    /// How many streams drop what does not fit.
+    /// Returns the number of streams whose packets do not wait for space.
     #[cfg(test)]
     pub(crate) fn impatient(&self) -> usize {
         self.shared.impatient.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Drops what does not fit from now on, in place of trying again.
+    /// Drops all packets that do not fit from now on, without waiting for space.
     pub(crate) fn give_up(&self) {
         self.shared.gives_up.store(true, Ordering::Relaxed);
     }
 }
 
 impl Shared {
-    /// Whether what does not fit of a stream is dropped.
+    /// Returns whether packets of a stream are dropped if they do not fit.
     fn drops(&self, handle: u64) -> bool {
         let impatient = || self.impatient.lock().unwrap_or_else(PoisonError::into_inner).contains(&handle);
         self.gives_up.load(Ordering::Relaxed) || impatient()
@@ -126,7 +126,7 @@ impl Drop for Storage {
     fn drop(&mut self) {
         drop(self.jobs.take());
         if let Some(thread) = self.thread.take() {
-            // A panic was printed.
+            // The panic message was printed already.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! A stream whose sender asks for files faster than the storage opens them.
+//! Tests of a stream whose sender requests files faster than the storage opens them.
 
 use super::*;
 use crate::shares::{Address, Holder, Shares};
@@ -8,7 +8,7 @@ use tracepoint_wire::relay::{IndexFile, METADATA_CHANNEL};
 
 const HOLDER: Holder = Holder { address: Address::Host(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)), sender: Some(1) };
 
-/// A stream, and the storage, which has not come to what it was given.
+/// A stream, and a storage that has not run its jobs.
 struct Waiting {
     place: TempDir,
     shares: Shares,
@@ -43,7 +43,7 @@ impl Waiting {
         self.stream.rotate(from, directory, |job| self.given.push(job))
     }
 
-    /// The storage opens the next files, and closes those before them.
+    /// Lets the storage open the next files and close those before them.
     fn opens(&mut self) {
         self.given.remove(0);
         let _ = self.stream.done(&Done::Opened { entries: 0, bytes: 0, moved: 0 }, Instant::now(), |_| {});
@@ -67,7 +67,7 @@ fn metadata_that_is_replaced_without_end_takes_one_pair_of_files_beyond_the_shar
         waiting.opens();
         assert_eq!(waiting.shares.used(), has);
     }
-    // With room for more, some wait.
+    // With enough room, several wait.
     drop(others);
     let mut waiting = Waiting::new(METADATA_CHANNEL, 1000);
     let taken = (0..100).take_while(|_| waiting.replace().is_ok()).count();
@@ -79,7 +79,7 @@ fn rotations_that_wait_take_one_pair_of_files_beyond_the_share() {
     let mut waiting = Waiting::new("c_0", 40);
     let _others: Vec<_> = std::iter::from_fn(|| waiting.shares.take(HOLDER, 2)).collect();
     let has = waiting.shares.used();
-    // Packets before these have not come.
+    // No packet before these has arrived.
     for number in 0..20 {
         waiting.rotate(u64::MAX, &number.to_string()).expect("it takes the place of the one before");
         assert_eq!(waiting.shares.used(), has + 2);

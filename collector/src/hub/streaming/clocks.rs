@@ -1,4 +1,4 @@
-//! The clocks of senders: what their alignment is, and whether they are far off.
+//! The clocks of senders: their alignment, and warnings about large differences.
 
 use crate::hub::Hub;
 use crate::hub::directory::make_directories;
@@ -10,13 +10,13 @@ use std::time::Duration;
 use tracepoint_reader::Metadata;
 use tracepoint_wire::stream::{NO_BOUND, Sync};
 
-/// Where it is in a trace.
+/// The file's path in a trace.
 pub(super) const FILE: &str = ".account/clock-alignment";
-/// Differences from this one on, in nanoseconds, are told.
+/// Difference in nanoseconds from which a warning is given.
 const FAR_OFF: u64 = 1_000_000_000;
 
 impl Hub {
-    /// A synchronisation message tells how the clock of the trace is aligned.
+    /// Handles the clock alignment in a synchronisation message.
     pub(super) fn align(&mut self, id: u64, sync: &Sync) {
         if let Err(error) = self.write_alignment(id, sync) {
             self.say(format!("cannot write the clock alignment: {error}"));
@@ -26,7 +26,7 @@ impl Hub {
         }
     }
 
-    /// Writes the clock alignment beside the account, when it has changed by more than its bound: time of the session, offset, bound.
+    /// Writes the clock alignment next to the account when it has changed by more than its bound: session time, offset, bound.
     fn write_alignment(&mut self, id: u64, sync: &Sync) -> io::Result<()> {
         let Some(path) = self.trace_directory(id) else { return Ok(()) };
         let Some(streamed) = self.streamed(id).filter(|_| sync.bound != NO_BOUND) else { return Ok(()) };
@@ -40,7 +40,7 @@ impl Hub {
         file.and_then(|mut file| writeln!(file, "{} {offset} {bound}", sync.time))
     }
 
-    /// Says once for a session that the clock of its host is far off. The metadata has the time of that clock; it is parsed once.
+    /// Warns once per session if its host's clock is far off. The metadata contains the host's time; it is parsed once.
     fn clock_note(&mut self, id: u64) -> Option<String> {
         let streamed = self.streamed(id)?;
         let ((offset, bound), handle) = (streamed.alignment?, streamed.metadata);

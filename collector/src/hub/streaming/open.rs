@@ -1,4 +1,4 @@
-//! Opens sessions of the stream protocol and their streams: new ones, and those that go on after a lost connection or a killed collector.
+//! Opens sessions of the stream protocol and their streams: new ones, and those resumed after a lost connection or a killed collector.
 
 use crate::fragments::Fragments;
 use crate::hub::chunks;
@@ -21,9 +21,9 @@ use std::time::Duration;
 use tracepoint_wire::relay::{IndexFile, METADATA_CHANNEL};
 use tracepoint_wire::stream::{Announce, ErrorCode, Hello};
 
-/// Names of files that are no streams.
+/// File names that streams cannot have.
 const RESERVED: [&str; 3] = [METADATA_CHANNEL, "index", ".account"];
-/// What a sender is told when its session is open.
+/// The answer to a sender whose session is open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opened {
     pub(crate) session: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Opened {
 }
 
 impl Hub {
-    /// The open session with this key, which goes on with another connection.
+    /// Returns the open session with this key, which a new connection can resume.
     pub(crate) fn known(&self, key: &[u8; 16]) -> Option<u64> {
         let has_key = |session: &Session| {
             session.streamed.as_ref().is_some_and(|streamed| streamed.key == *key) && session.is_open()
@@ -41,14 +41,14 @@ impl Hub {
         self.sessions().find(|(_, session)| has_key(session)).map(|(id, _)| id)
     }
 
-    /// Whether a session has this stream.
+    /// Returns whether a session has this stream.
     pub(crate) fn has_stream(&self, id: u64, announce: &Announce<'_>) -> bool {
         let streamed = self.session(id).and_then(|session| session.streamed.as_ref());
         streamed.is_some_and(|streamed| streamed.streams.contains_key(&(announce.class, announce.instance)))
     }
 
-    /// Opens the session of a sender, or goes on with it. Data come with `token` from now on.
-    /// Sessions that collectors share are in chunks (`is_shared`).
+    /// Opens or resumes a sender's session. Its data carries `token` from now on.
+    /// Sessions that collectors share (`is_shared`) are stored in chunks.
     pub(crate) fn open_streamed(
         &mut self,
         hello: &Hello<'_>,
@@ -137,7 +137,7 @@ impl Hub {
         Ok(Opened { session: id, connection: 1, is_resumed, metadata: metadata_bytes })
     }
 
-    /// A stream is announced: its handle, and the lowest number that is not stored.
+    /// Opens an announced stream. Returns its handle, and the lowest number that is not stored.
     pub(crate) fn announce(&mut self, id: u64, announce: &Announce<'_>) -> Result<(u64, u64), (ErrorCode, String)> {
         let key = (announce.class, announce.instance);
         let refused = |why: String| (ErrorCode::Refused, why);
@@ -196,7 +196,7 @@ fn gone() -> (ErrorCode, String) {
     (ErrorCode::Storage, "there is no session".to_owned())
 }
 
-/// The directory of a session: that of an earlier collector with its key, or a new one. Whether it is an earlier one.
+/// Finds or creates a session's directory. Returns `true` with it if it is one that an earlier collector created for this key.
 pub(in crate::hub) fn streamed_directory(output: &Path, hello: &Hello<'_>) -> io::Result<(SessionDirectory, bool)> {
     let [host, session] = [hello.host, hello.session].map(|name| sanitised(name, 0));
     let relative = Path::new(&host).join(session).join(sanitised(hello.process, 16));

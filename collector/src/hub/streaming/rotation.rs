@@ -1,4 +1,4 @@
-//! The chunks of a session: one that is too large or too old is followed by another, and the oldest ones are removed.
+//! Rotation of a session's chunks: a chunk that is too large or too old is followed by another, and the oldest ones are removed.
 //!
 //! ```text
 //!   due ──▶ ending: packets and metadata wait, and the storage does what it was given
@@ -6,8 +6,8 @@
 //!       ──▶ streams go on in the next chunk ──▶ the storage removes the oldest chunk, its metadata first
 //! ```
 //!
-//! A collector that is killed before the renaming has not rotated: [repair](crate::storage::repair) removes what was prepared. One that is killed
-//! after it has: the next collector writes the account of the old chunk.
+//! If the collector is killed before the rename, no rotation took place, and [repair](crate::storage::repair) removes the prepared directory. If it
+//! is killed after the rename, the next collector writes the account of the old chunk.
 
 #[cfg(test)]
 mod tests;
@@ -30,11 +30,11 @@ use tracepoint_reader::account::{ACCOUNT_PATH, Account, Removed};
 use tracepoint_reader::{Metadata, chunk_name};
 use tracepoint_wire::relay::METADATA_CHANNEL;
 
-/// Chunks are removed while less than this part of the quota is free.
+/// Chunks are removed while less than one part in this many of the quota is free.
 const FREE: u64 = 8;
 
 impl Hub {
-    /// The directory of the trace of a session: that of its present chunk.
+    /// Returns the directory of a session's trace: that of its current chunk.
     pub(in crate::hub) fn trace_directory(&self, id: u64) -> Option<PathBuf> {
         let session = self.session(id)?;
         let root = session.directory.as_ref()?.borrow().path().to_owned();
@@ -42,13 +42,13 @@ impl Hub {
         Some(chunks.map_or_else(|| root.clone(), |chunks| chunks.directory(&root)))
     }
 
-    /// Whether packets of a session wait for its next chunk.
+    /// Returns whether packets of a session wait for its next chunk.
     pub(in crate::hub) fn is_rotating(&self, id: u64) -> bool {
         let chunks = self.session(id).and_then(|session| session.streamed.as_ref()?.chunks.as_ref());
         chunks.is_some_and(|chunks| chunks.is_ending)
     }
 
-    /// Begins the end of the present chunk, if that is due.
+    /// Begins to end the current chunk if that is due.
     pub(in crate::hub) fn rotate_if_due(&mut self, id: u64, now: Instant) {
         let rotation = self.rotation;
         let Some(streamed) = self.sessions.get_mut(&id).filter(|it| it.is_open()).and_then(|it| it.streamed.as_mut())
@@ -62,9 +62,9 @@ impl Hub {
         }
     }
 
-    /// The storage has done everything that it was given before the end of the chunk.
+    /// Continues a rotation once the storage has finished the jobs from before the end of the chunk.
     pub(in crate::hub) fn rotated(&mut self, id: u64, now: Instant) {
-        // The account of the sender is that of the present chunk, which stays the last one.
+        // If the sender's account is there, it describes the current chunk, which stays the last one.
         let goes_on =
             |session: &Session| session.is_open() && !session.streamed.as_ref().is_some_and(Streamed::has_account);
         if self.session(id).is_some_and(goes_on) {
@@ -88,7 +88,7 @@ impl Hub {
         self.retain(id, now);
     }
 
-    /// Hands the metadata to the storage that has waited for the next chunk.
+    /// Gives the storage the metadata that has waited for the next chunk.
     pub(in crate::hub) fn give_waiting(&mut self, id: u64) {
         let Some(streamed) = self.streamed(id) else { return };
         let metadata = streamed.metadata;
@@ -102,7 +102,7 @@ impl Hub {
         self.streamed(id)?.chunks.as_mut()
     }
 
-    /// Where the streams are at the end of the present chunk.
+    /// Returns the state of the streams at the end of the current chunk.
     pub(in crate::hub) fn ends(&mut self, id: u64, directory: &Path, metadata: &Metadata) -> Lines {
         let Some(streamed) = self.sessions.get_mut(&id).and_then(|session| session.streamed.as_mut()) else {
             return Lines::new();
@@ -115,7 +115,7 @@ impl Hub {
             line.end = ordered.tally.settle(&stream.view, metadata);
             line.next = ordered.next_stored();
         }
-        // Streams that an earlier collector has stored and that were not announced since.
+        // Streams stored by an earlier collector and not announced since.
         for (_, line) in lines.iter_mut().filter(|(key, _)| !streamed.streams.contains_key(*key)) {
             if let Ok(files) = Files::reopen(&directory.join(&line.name), true) {
                 let view = View::new(files.segment());
@@ -126,7 +126,7 @@ impl Hub {
         lines
     }
 
-    /// Makes the next chunk, and goes on there.
+    /// Creates the next chunk and continues there.
     fn next_chunk(&mut self, id: u64) -> io::Result<()> {
         let gone = || io::Error::from(io::ErrorKind::NotFound);
         let session = self.session(id).ok_or_else(gone)?;
@@ -179,7 +179,7 @@ impl Hub {
             self.say(format!("cannot write the account of {}: {error}", old.display()));
         }
         for line in ended.values().filter(|line| !line.has_file()) {
-            // The stream has no packet in the chunk; readers ignore an empty file.
+            // The stream has no packet in the chunk; if this fails, readers ignore an empty file.
             let _ = fs::remove_file(old.join(&line.name));
             let _ = fs::remove_file(old.join("index").join(format!("{}.idx", line.name)));
         }
@@ -191,7 +191,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Removes chunks of a session that are more than are kept, one after the other: none is removed before the oldest one.
+    /// Removes surplus chunks of a session, one at a time, oldest first.
     fn retain(&mut self, id: u64, now: Instant) {
         let Some(keep) = self.rotation.keep else { return };
         let is_over = |chunks: &mut Chunks| {
@@ -202,7 +202,7 @@ impl Hub {
         }
     }
 
-    /// Removes the oldest chunks of all sessions while the quota is nearly used up; whether that makes room.
+    /// Removes the oldest chunks of all sessions while the quota is nearly used up. Returns whether that frees space.
     pub(in crate::hub) fn make_room(&mut self, now: Instant) -> bool {
         let (Some(quota), Some(_)) = (self.rotation.quota, self.rotation.keep) else { return false };
         while self.storage.used().saturating_sub(self.leaving) > quota - quota / FREE {
@@ -218,7 +218,7 @@ impl Hub {
         self.leaving > 0
     }
 
-    /// Has the storage remove the oldest chunk of a session.
+    /// Queues the removal of a session's oldest chunk.
     fn remove_chunk(&mut self, id: u64) {
         let root = self.session(id).and_then(|session| Some(session.directory.as_ref()?.borrow().path().to_owned()));
         let Some((root, streamed)) = root.zip(self.streamed(id)) else { return };
@@ -230,7 +230,7 @@ impl Hub {
         self.storage.give(handle, Job::Remove { directory: root.join(chunk_name(number)), bytes });
     }
 
-    /// The storage has removed a chunk of the session of this metadata, or could not.
+    /// Handles the end of a removal for the session with this metadata stream.
     pub(in crate::hub) fn chunk_removed(&mut self, metadata: u64, is_gone: bool, now: Instant) {
         let Some(id) = self.streams.get(&metadata).map(|stream| stream.session) else { return };
         let directory = self.trace_directory(id);
@@ -240,7 +240,7 @@ impl Hub {
         chunks.removal_done(is_gone, now);
         let chunk = chunks.which().chunk(true);
         if is_written {
-            // It was written while the storage had the job.
+            // The account was written while the removal was queued.
             let account = Account::open(&directory).map_err(io::Error::other);
             let written = account.and_then(|mut account| {
                 account.chunk = Some(chunk);
@@ -253,7 +253,7 @@ impl Hub {
         self.retain(id, now);
     }
 
-    /// The account of the sender, as that of the last chunk.
+    /// Returns the sender's account as the account of the last chunk.
     pub(super) fn last_account(&mut self, id: u64, bytes: Vec<u8>) -> Vec<u8> {
         let Some(streamed) = self.sessions.get(&id).and_then(|session| session.streamed.as_ref()) else { return bytes };
         let (Some(chunks), Ok(mut account)) = (&streamed.chunks, Account::parse(&bytes)) else { return bytes };

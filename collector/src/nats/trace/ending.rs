@@ -1,4 +1,4 @@
-//! How collecting a trace ends.
+//! The end of collecting a trace.
 
 use super::{End, TICK, Trace};
 use crate::nats::former;
@@ -6,7 +6,7 @@ use crate::nats::lease::{Committed, State};
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-/// How long files are completed, when a trace ends here.
+/// Maximum time for completing files when a trace ends here.
 const END_TIME: Duration = Duration::from_secs(10);
 
 impl Trace {
@@ -25,13 +25,13 @@ impl Trace {
                 .await;
                 match self.last_commit(State::Released).await {
                     Committed::Lost(at) => Some(at),
-                    // If it has not come through, the lease expires, and the next collector here looks at it.
+                    // If the commit failed, the lease expires, and the next collector here checks it.
                     Committed::Unknown(_) => None,
                     Committed::Yes => Some(self.held.lease.position.clone()),
                 }
             }
             End::Done => {
-                // Nothing is to come, so nothing waits either.
+                // No more messages arrive, so none is waited for.
                 self.dealt = self.received;
                 self.close().await;
                 match self.last_commit(State::Done).await {
@@ -57,7 +57,7 @@ impl Trace {
         }
     }
 
-    /// Commits until it is known what became of it, or the lease is over.
+    /// Commits until the result is known or the lease has expired.
     async fn last_commit(&mut self, state: State) -> Committed {
         loop {
             let committed = self.commit(state).await;
@@ -68,7 +68,7 @@ impl Trace {
         }
     }
 
-    /// Closes the session, and waits until its files are complete.
+    /// Closes the session and waits until its files are complete.
     async fn close(&mut self) {
         {
             let hub = &mut self.of.shared.hub.borrow_mut();

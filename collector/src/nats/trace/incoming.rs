@@ -1,4 +1,4 @@
-//! What comes from the broker, on its way to the hub.
+//! Passes the broker's messages to the hub.
 
 use super::{End, TICK, Trace, Waiting, What};
 use crate::memory::MemoryShare;
@@ -14,7 +14,7 @@ use tracepoint_wire::stream::{
 };
 
 impl Trace {
-    /// Takes a message. The memory for it may have to be waited for, meanwhile the lease is renewed.
+    /// Handles a message. Renews the lease while it waits for memory.
     pub(super) async fn message(&mut self, message: jetstream::Message) -> Option<End> {
         let Ok((sequence, pending)) = message.info().map(|info| (info.stream_sequence, info.pending)) else {
             return None;
@@ -78,7 +78,7 @@ impl Trace {
             return self.damaged();
         };
         let hub = &mut self.of.shared.hub.borrow_mut();
-        // What is stored comes again after a collector was killed, or was published twice.
+        // Stored packets arrive again after a collector was killed, or if they were published twice.
         if !hub.wants(handle, seq) {
             return What::Packet { handle, seq };
         }
@@ -89,7 +89,7 @@ impl Trace {
         }
     }
 
-    /// Hands a message to the hub, with its handles. One that does not fit is left out.
+    /// Passes a message to the hub, with the hub's handles. An invalid message is ignored.
     pub(super) async fn frame(&mut self, frame: ToCollector<'_>) {
         let frame = match frame {
             ToCollector::Announce(announce) => {
@@ -133,7 +133,7 @@ impl Trace {
     }
 }
 
-/// Hands a message to the hub; the handle of a stream that is announced by it.
+/// Passes a message to the hub. Returns the handle if the message announces a stream.
 pub(super) async fn feed(
     of: &Collecting,
     control: &mut StreamControl,

@@ -1,4 +1,4 @@
-//! How far a trace is: what is stored is committed to the lease, acknowledged, and forgotten by the broker.
+//! Progress of a trace: stored messages are committed to the lease, acknowledged, and purged from the broker.
 
 use super::incoming::feed;
 use super::{End, Trace, Waiting, What};
@@ -6,20 +6,20 @@ use crate::nats::lease::{Committed, State};
 use std::time::{Duration, Instant};
 use tracepoint_wire::nats::Token;
 
-/// After this time without progress messages are fetched once more, where packets are missing; then not again for another one.
+/// Time without progress after which messages are fetched again if packets are missing, and minimum interval of such attempts.
 const STUCK: Duration = Duration::from_secs(5);
 const BETWEEN: Duration = Duration::from_secs(30);
-/// How often they are fetched once more at the end of a trace, until what is missing is given up.
+/// Maximum number of such attempts at the end of a trace before missing packets are given up.
 const MOST_AT_END: u32 = 3;
-/// The pause between two commits, while there is news.
+/// Interval of commits while there is progress.
 const COMMIT_TIME: Duration = Duration::from_secs(1);
-/// The pause between two purges of stored packets.
+/// Interval of purges of stored packets.
 const PURGE_TIME: Duration = Duration::from_secs(5);
-/// A sender is gone that has published nothing for so long.
+/// Time without a message after which the sender is considered gone.
 const SILENCE: Duration = Duration::from_secs(60);
 
 impl Trace {
-    /// Looks at what is stored, and commits it.
+    /// Checks for stored messages and commits them.
     pub(super) async fn tick(&mut self) -> Option<End> {
         let now = Instant::now();
         let ticked = self.control.tick(&mut self.of.shared.hub.borrow_mut(), now, &mut Vec::new());
@@ -56,7 +56,7 @@ impl Trace {
                 None
             }
             Committed::Unknown(why) => {
-                // Once, and not each time.
+                // Report an error once, even if it repeats.
                 if why.is_some() && self.trouble != why {
                     self.of.say(format!("`{}`: {}", self.name, why.as_deref().unwrap_or_default()));
                     self.trouble = why;
@@ -66,8 +66,8 @@ impl Trace {
         }
     }
 
-    /// Whether messages are fetched once more, from the first one on that is not dealt with: packets are missing, though the broker has those behind
-    /// them, and the trace has ended, or nothing goes on. A consumer of a cluster may pass over messages when its leader changes.
+    /// Returns whether messages are to be fetched again, from the first unprocessed one on: packets are missing although the broker has later ones,
+    /// and the trace has ended or makes no progress. A cluster's consumer may skip messages when its leader changes.
     pub(super) fn goes_back(&mut self) -> bool {
         if !self.misses_stream && !self.of.shared.hub.borrow().has_gaps(self.session) {
             if self.is_closed {
@@ -80,7 +80,7 @@ impl Trace {
         if self.is_closed {
             self.is_closed = false;
             if self.fetched_at_end >= MOST_AT_END {
-                // The sender has published the end when the broker had everything else.
+                // The sender published the end after the broker had stored everything else.
                 self.control.all_has_come();
                 return false;
             }
@@ -95,7 +95,7 @@ impl Trace {
         true
     }
 
-    /// Takes the messages off the queue that are dealt with.
+    /// Removes processed messages from the queue.
     pub(super) fn pop_dealt(&mut self) {
         let hub = self.of.shared.hub.borrow();
         if self.waiting.is_empty() {
@@ -123,29 +123,29 @@ impl Trace {
         let (acker, sequence) = (self.acker.take(), self.dealt);
         let committed = self.held.commit(&self.broker, state, sequence, position).await;
         match (&committed, acker) {
-            // If that is lost, the next one acknowledges this message, too.
+            // If the acknowledgement is lost, the next one covers this message as well.
             (Committed::Yes, Some(acker)) => drop(acker.ack().await),
             (_, acker) => self.acker = acker,
         }
         committed
     }
 
-    /// Has the broker forget the packets that are stored.
+    /// Purges stored packets from the broker.
     async fn purge(&mut self) {
         let (at, upto) = self.purged;
         let sequence = self.held.lease.sequence;
-        // Version 2.9 of the server removes packets that are not stored, too, from replicas of which one has been killed.
+        // After one replica was killed, server version 2.9 also removes packets that are not stored.
         let is_single = self.broker.stream.cached_info().config.num_replicas <= 1;
         if !is_single || at.elapsed() < PURGE_TIME || sequence <= upto {
             return;
         }
         self.purged = (Instant::now(), sequence);
-        // Version 2.9 of the server has the consumer go on behind the last message of the stream, also behind those that it has not delivered.
+        // Server version 2.9 moves the consumer past the last message of the stream, even past messages that it has not delivered.
         self.is_stale = true;
         let names = self.of.shared.hub.borrow().stream_names(self.session);
         let tokens = names.into_iter().map(Token::Stream).chain([Token::Sync]);
         for subject in tokens.map(|token| self.subject.subject(&token)) {
-            // What stays is removed at the end.
+            // Messages that remain are removed at the end.
             let _ = self.broker.purge_below(&subject, sequence + 1).await;
         }
     }

@@ -19,27 +19,27 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 use tracepoint_wire::relay::METADATA_CHANNEL;
 
-/// The time between two attempts to write to a full disk.
+/// Interval of attempts to write to a full disk.
 const RETRY: Duration = Duration::from_millis(500);
-/// Packets of a stream that wait one behind the other are written together, up to so many and so many bytes.
+/// Maximum number of consecutive packets of a stream, and of their bytes, that are written together.
 const MAX_BATCH_PACKETS: usize = 64;
 const MAX_BATCH_BYTES: u64 = 256 << 10;
-/// The pace of the disk is that of so many bytes, or of so much time.
+/// The write speed is measured over at least this many bytes or this much time.
 const PACE_BYTES: u64 = 1 << 20;
 const PACE_TIME: Duration = Duration::from_millis(100);
 
-/// What the thread has.
+/// The state of the thread.
 pub(super) struct Writer {
     pub(super) jobs: Receiver<(u64, Job)>,
-    /// Jobs that came while a packet waited for room.
+    /// Jobs that arrived while a packet waited for space.
     pub(super) later: VecDeque<(u64, Job)>,
     pub(super) streams: HashMap<u64, OpenFiles>,
     pub(super) shared: Arc<Shared>,
     pub(super) quota: Option<u64>,
     pub(super) rate: Option<u64>,
-    /// Until when a disk of this rate has work.
+    /// When the simulated slow disk becomes idle.
     pub(super) busy: Instant,
-    /// The time that removals took during the present job.
+    /// Time spent on removals during the current job.
     pub(super) removing: Duration,
     pub(super) done: UnboundedSender<(u64, Done)>,
 }
@@ -51,11 +51,11 @@ impl Writer {
             let begin = Instant::now();
             let size = self.work(handle, job);
             self.shared.waiting.fetch_sub(size, Ordering::Relaxed);
-            // A removal says nothing about the speed of writing, also where packets of one batch are before and behind it.
+            // Removals say nothing about the write speed, even if one runs between packets of a batch.
             (bytes, busy) = (bytes + size, busy + begin.elapsed().saturating_sub(mem::take(&mut self.removing)));
             if bytes >= PACE_BYTES || busy >= PACE_TIME && bytes > 0 {
                 let pace = busy.as_nanos() as u64 * (1 << 20) / bytes;
-                // Half of it is what was before.
+                // Averaged with the earlier value.
                 self.shared.pace.store(self.shared.pace.load(Ordering::Relaxed).midpoint(pace), Ordering::Relaxed);
                 (bytes, busy) = (0, Duration::ZERO);
             }
@@ -63,11 +63,11 @@ impl Writer {
     }
 
     fn tell(&self, handle: u64, done: Done) {
-        // The state machine ends before this thread.
+        // Fails only once the state machine has ended, which needs no results.
         let _ = self.done.send((handle, done));
     }
 
-    /// Does a job, and tells that; how many bytes were to be written.
+    /// Runs a job and reports its result. Returns the number of bytes that were to be written.
     fn work(&mut self, handle: u64, job: Job) -> u64 {
         let size = job.size();
         let done = match job {
@@ -115,7 +115,7 @@ impl Writer {
         Some(Done::Opened { entries: old.entries, bytes: old.bytes, moved })
     }
 
-    /// Writes a packet, and those of the same stream that wait behind it: together if there is room for all. Their bytes.
+    /// Writes a packet and the consecutive ones of the same stream behind it, together if there is space for all. Returns their size in bytes.
     fn packets(&mut self, handle: u64, first: SequencedPacket) -> u64 {
         let (mut size, mut packets) = (first.packet.size(), vec![first]);
         while packets.len() < MAX_BATCH_PACKETS {
@@ -124,7 +124,7 @@ impl Writer {
                     size += next.packet.size();
                     packets.push(next);
                 }
-                // No removal waits behind a packet.
+                // Removals do not wait behind a packet.
                 Some((of, Job::Remove { directory, bytes })) => {
                     let done = self.remove(&directory, bytes);
                     self.tell(of, done);
@@ -142,7 +142,7 @@ impl Writer {
             let (sequence, bytes) = (it.sequence, it.packet.size());
             let is_stored = are_stored || self.store(handle, bytes, |files| files.packets(from_ref(&it)));
             let stream_class = it.index.map(|index| index.stream_class);
-            // The share of the memory is free before the state machine knows, so that waiting packets come in.
+            // Release the memory before the state machine gets the result, so that waiting packets can be read.
             drop(it);
             self.tell(handle, Done::Packet { sequence, size: is_stored.then_some(bytes), stream_class });
         }
@@ -165,7 +165,7 @@ impl Writer {
         Done::Removed { bytes, is_gone, failed }
     }
 
-    /// Waits before another attempt to write to a full disk, until something is removed; whether it was. Other jobs are done later.
+    /// Waits before the next attempt to write to a full disk, at most until a directory is removed; returns whether one was. Postpones other jobs.
     fn wait_for_room(&mut self) -> bool {
         let until = Instant::now() + RETRY;
         loop {
@@ -186,7 +186,7 @@ impl Writer {
         }
     }
 
-    /// Waits as long as a disk of the rate takes for so many bytes more.
+    /// Waits as long as a disk with the simulated rate would take for `size` bytes.
     fn slow_down(&mut self, size: u64) {
         if let Some(rate) = self.rate {
             self.busy = self.busy.max(Instant::now()) + Duration::from_nanos(size * 1_000_000_000 / rate);
@@ -194,7 +194,7 @@ impl Writer {
         }
     }
 
-    /// Writes `size` bytes, if the quota allows; `None`: the stream has no files.
+    /// Writes `size` bytes if the quota allows it. `None` if the stream has no files.
     fn write(
         &mut self,
         handle: u64,
@@ -214,8 +214,8 @@ impl Writer {
         Some(result)
     }
 
-    /// The same; waits while the disk is full or the quota is used up, because that can change. Any other error loses the bytes. That the
-    /// disk is full is told once, and once more after each removal that has not made room enough.
+    /// Like [`write`](Self::write), but waits while the disk is full or the quota is used up. Any other error loses the bytes. Reports a full disk
+    /// once, and again after each removal that did not free enough space.
     fn store(&mut self, handle: u64, size: u64, write: impl Fn(&mut OpenFiles) -> io::Result<()>) -> bool {
         let (mut was_full, mut is_told) = (false, false);
         let is_stored = loop {

@@ -1,4 +1,4 @@
-//! What comes while a chunk ends or is removed: the test decides when the hub learns what the storage has done.
+//! Tests of input that arrives while a chunk ends or is removed. Each test decides when the hub receives the storage's results.
 
 use super::*;
 use crate::hub::Rotation;
@@ -49,7 +49,7 @@ impl OfOne {
         Self { hub, done, id, handle, now: Instant::now(), place }
     }
 
-    /// A packet without events comes.
+    /// Sends a packet without events.
     fn packet(&mut self, seq: u64) {
         let mut header = PacketHeader::parse(&[]);
         header.magic = 0xC1FC_1FC1;
@@ -62,7 +62,7 @@ impl OfOne {
         assert!(self.hub.wire_packet(self.id, wire, None, self.now));
     }
 
-    /// Tells the hub what the storage has done, up to this, which is returned.
+    /// Passes the storage's results to the hub until one fits, and returns that one.
     fn until(&mut self, fits: impl Fn(&Done) -> bool) -> (u64, Done) {
         loop {
             let (handle, done) = self.done.blocking_recv().expect("the storage goes on");
@@ -77,7 +77,7 @@ impl OfOne {
         self.hub.done(handle, done, self.now);
     }
 
-    /// The account of the sender comes.
+    /// Sends the sender's account.
     fn account(&mut self) {
         let mut account = Account::new([1; 16], "shop", 7);
         account.complete = true;
@@ -89,7 +89,7 @@ impl OfOne {
         self.place.path().join("host/shop/till-7-1").join(chunk_name(number))
     }
 
-    /// What the last chunk's account says of itself: its number, whether it is complete and the last one, and how many were removed.
+    /// Reads the account of the last chunk: its number, whether it is complete and the last one, and the number of removed chunks.
     fn last(&self, number: u64) -> (u64, bool, bool, u64) {
         assert!(!self.chunk(number + 1).exists(), "there is another chunk");
         let account = Account::open(&self.chunk(number)).expect("an account");
@@ -107,7 +107,7 @@ fn an_account_that_comes_while_its_chunk_ends_stays_that_of_the_last_chunk() {
     one.account();
     one.tell(marked);
     assert_eq!(one.last(1), (1, true, true, 0));
-    // The packet that has waited makes another rotation due, which does not begin.
+    // The packet that waited makes another rotation due, which does not begin.
     one.until(|done| matches!(done, Done::Packet { sequence: 1, size: Some(96), .. }));
     one.hub.rotate_if_due(one.id, one.now);
     assert!(!one.hub.is_rotating(one.id));
@@ -119,7 +119,7 @@ fn metadata_that_waits_for_a_chunk_is_stored_when_the_session_ends_before_it() {
     let mut one = OfOne::new(9);
     one.packet(0);
     let marked = one.until(|done| *done == Done::Marked);
-    // As if the storage waited for room: it comes to the mark behind the end of the session.
+    // As if the storage waited for space: it reaches the mark after the end of the session.
     let more = "/* more */\n";
     one.hub.streamed_metadata(one.id, METADATA.len() as u64, more.as_bytes(), None).expect("it follows");
     one.hub.close_session(one.id, one.now);
@@ -156,7 +156,7 @@ fn a_sender_that_waits_no_longer_leaves_nothing_behind() {
     one.hub.close_session(one.id, one.now);
     for _ in 0..2 {
         let closed = one.until(|done| *done == Done::Closed);
-        // It asks once more while the files are closed, of which the hub does not know.
+        // The sender gives up once more while the files are closed, which the hub has not heard of yet.
         assert!(one.hub.pass_gaps(one.id));
         one.tell(closed);
     }

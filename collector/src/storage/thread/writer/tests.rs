@@ -7,7 +7,7 @@ use tracepoint_wire::relay::{Index, IndexFile};
 fn packets_that_wait_together_are_stored_as_far_as_there_is_room() {
     let place = tempfile::TempDir::new_in("/dev/shm").expect("a directory");
     let (sender, mut done) = unbounded_channel();
-    // A packet holds the thread up until the others wait behind it.
+    // A packet occupies the thread until the others are queued behind it.
     let storage = Storage::start(0, Some(4500), Some(10_000), sender).expect("a thread");
     let index = |number: u8| Index { packet_number: number.into(), ..Index::default() };
     let packet = |number: u8| {
@@ -25,7 +25,7 @@ fn packets_that_wait_together_are_stored_as_far_as_there_is_room() {
     (3..6).for_each(|number| storage.give(7, packet(number)));
     assert_eq!(done.blocking_recv(), answer(3, Some(1000)));
     assert!(matches!(done.blocking_recv(), Some((7, Done::Full(Some(_))))));
-    // The sender of the stream waits no longer.
+    // The sender of the stream no longer waits.
     storage.drop_waiting(7);
     assert_eq!(done.blocking_recv(), Some((7, Done::Full(None))));
     assert_eq!(done.blocking_recv(), answer(4, None));
@@ -65,7 +65,7 @@ fn a_removal_does_not_wait_behind_the_packet_that_needs_its_room() {
         assert_eq!(done.blocking_recv(), Some((7, expected)));
     }
     assert_eq!((storage.used(), old.exists()), (51, false));
-    // There is nothing to remove; and metadata that cannot be, without which the rest stays.
+    // First nothing to remove; then metadata that cannot be removed, so that the rest stays.
     for is_gone in [true, false] {
         storage.give(1, Job::Remove { directory: old.clone(), bytes: 50 });
         let removed = done.blocking_recv().expect("an answer").1;
