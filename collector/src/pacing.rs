@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Queued disk work, as the time it takes, at which senders pause.
+/// Queued disk work, measured as the time it takes, at which senders pause.
 const HIGH: Duration = Duration::from_millis(500);
 /// Queued disk work below which senders resume.
 const LOW: Duration = Duration::from_millis(200);

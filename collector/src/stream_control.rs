@@ -76,7 +76,7 @@ pub(crate) struct StreamControl {
     synced: u64,
     /// The last acknowledgement: its time, and the bytes of metadata in it.
     told: Option<(Instant, u64)>,
-    /// Set while the sender is asked to pause.
+    /// Set while the sender has to pause.
     is_held: bool,
     told_ready: bool,
     /// The sender no longer waits for packets that are missing or cannot be written.
@@ -159,7 +159,7 @@ impl StreamControl {
         self.open.map(|opened| opened.session)
     }
 
-    /// Returns whether the sender is asked to pause.
+    /// Returns whether the sender has to pause.
     #[cfg(feature = "nats")]
     pub(crate) const fn is_held(&self) -> bool {
         self.is_held
@@ -171,7 +171,7 @@ impl StreamControl {
         self.way = Way::BrokerAtEnd;
     }
 
-    /// Returns the sender's location if a message needs room: with the session to which it adds a stream, or `None` if it opens a session.
+    /// Returns the sender's location if a message needs resources, with the session to which it adds a stream, or `None` if it opens a session.
     pub(crate) fn needs_room(&self, hub: &Hub, message: &ToCollector<'_>) -> Option<(Address, Option<u64>)> {
         let session = match (message, self.open) {
             (ToCollector::Announce(announce), Some(opened)) if !hub.has_stream(opened.session, announce) => {

@@ -270,7 +270,7 @@ pub(super) fn content(lines: &Lines, bytes: u64) -> Removed {
     content
 }
 
-/// Reads the chunks that an earlier collector left in a session's directory; the session continues in the last one. `None` if there are no chunks.
+/// Reads the chunks left by an earlier collector in a session's directory; the session continues in the last one. `None` if there are no chunks.
 pub(super) fn reopen(root: &Path, session: &str) -> io::Result<Option<Chunks>> {
     let (mut numbers, mut bare) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(root)? {

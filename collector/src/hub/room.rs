@@ -77,7 +77,7 @@ impl Hub {
         })
     }
 
-    /// Reserves `bytes` more bytes for a session's account. Returns `false` if there is no room.
+    /// Reserves `bytes` more bytes for a session's account. Returns `false` if they are not free.
     pub(super) fn account_room(&mut self, session: u64, bytes: usize) -> bool {
         let Some(holder) = self.holder(session) else { return false };
         let accounts = self.room.accounts.clone();

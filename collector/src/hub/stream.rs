@@ -19,7 +19,7 @@ use tracepoint_wire::stream::Delivered;
 /// time after its first event.
 const HOLD: Duration = Duration::from_millis(200);
 
-/// The files to which a stream rotates.
+/// The next files of a stream, for a rotation.
 #[derive(Debug)]
 struct Rotation {
     /// The tracer's number of the first packet for these files.
@@ -256,7 +256,7 @@ impl Stream {
         }
     }
 
-    /// Ends the stream with what has arrived.
+    /// Ends the stream with the packets that have arrived.
     pub(super) fn give_up(&mut self, mut give: impl FnMut(Job)) {
         if self.end == End::Closing {
             return;

@@ -232,7 +232,7 @@ impl Hub {
         }
     }
 
-    /// Gives up missing packets, and stored-to-be packets for which there is no space. Returns `false`, without effect, during a rotation.
+    /// Gives up missing packets, and packets that wait for space on the disk. Returns `false`, without effect, during a rotation.
     pub(crate) fn pass_gaps(&mut self, id: u64) -> bool {
         if self.is_rotating(id) {
             return false;

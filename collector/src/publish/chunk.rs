@@ -1,4 +1,4 @@
-//! The directory from which a trace is read: the session's, or one of its [chunks](crate::hub::Rotation).
+//! The directory that a trace is read from: the session's, or one of its [chunks](crate::hub::Rotation).
 
 use crate::storage::Segment;
 use std::collections::BTreeMap;

@@ -91,7 +91,7 @@ struct Session {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     Done,
-    /// There is no room.
+    /// There is not enough room.
     Blocked,
     Nothing,
 }

@@ -24,7 +24,7 @@ const NUMBER_BITS: u32 = 48;
 /// The state of one session at a viewer.
 #[derive(Debug, Default)]
 pub(super) struct Attached {
-    /// The number of published streams of which it knows all that can be announced.
+    /// The number of published streams covered by the last complete announcement.
     known: Option<usize>,
     /// Since when streams have waited to be announced while all others are idle.
     waits: Option<Instant>,

@@ -1,4 +1,4 @@
-//! What a collector tells of senders that it does not take, and of those that it takes with a note.
+//! Messages of the collector about senders that it refuses, or accepts with a warning.
 
 use super::hostile_stream::{hello, negotiated, say};
 use super::running::Running;
@@ -12,7 +12,7 @@ fn place() -> TempDir {
     TempDir::new_in("/dev/shm").expect("a directory")
 }
 
-/// How the collector answers a greeting: with an error.
+/// Sends a greeting and returns the error with which the collector answers.
 fn refusal(collector: &Running, message: &ToCollector<'_>) -> (ErrorCode, String) {
     let mut stream = negotiated(&collector.addresses);
     say(&mut stream, message);
@@ -95,7 +95,7 @@ fn a_clock_that_is_far_off_is_told_once() {
     }
 }
 
-/// The sender has lost the first connection before it read of the loss: it is told again, before that is acknowledged.
+/// The first connection is lost before the sender reads the report of the loss: the collector reports it again before it acknowledges the packet.
 #[test]
 fn losses_are_told_again_on_the_next_connection() {
     let place = place();
@@ -106,7 +106,7 @@ fn losses_are_told_again_on_the_next_connection() {
     let (handle, _) = first.announce(0);
     first.say_metadata(0, &[METADATA, EVENT].concat());
     first.send(handle, 0, packet(0, 0, 0));
-    // Nothing has this packet, though the next one names it.
+    // Nobody has this packet, although the next one refers to it.
     first.store.insert((handle, 1), (0, packet(0, 1, 0)));
     first.transmit(handle, 2, 1, &packet(0, 2, 0), None);
     first.until(|sender| sender.next.get(&handle) == Some(&3));

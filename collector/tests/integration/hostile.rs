@@ -1,4 +1,4 @@
-//! Hostile and broken peers do no harm: what follows each of them is an ordinary session, complete on the disk.
+//! Hostile and broken peers do no harm: after each of them, an ordinary session is stored completely.
 
 use super::running::Running;
 use super::sender::{METADATA, Sender, connect, connect_from, is_closed, packet, session, stream};
@@ -15,7 +15,7 @@ use tracepoint_wire::relay::{
     Version,
 };
 
-/// An ordinary session of one stream with these packets.
+/// Runs an ordinary session of one stream with these packets.
 fn ordinary(collector: &mut Running, output: &Path, name: &str) {
     let mut sender = Sender::connect(&collector.addresses);
     let path = sender.open(session(name));
@@ -34,7 +34,7 @@ fn ordinary(collector: &mut Running, output: &Path, name: &str) {
     assert_eq!(std::fs::read_to_string(directory.join("metadata")).expect("a file"), METADATA);
 }
 
-/// What a peer does wrong in a session with a stream.
+/// A violation by a peer whose session has a stream.
 type Wrong<'a> = (&'a str, Box<dyn Fn(&mut Sender, u64) + 'a>);
 
 fn place() -> (TempDir, Running) {
@@ -49,7 +49,7 @@ fn names_do_not_lead_out_of_the_output() {
     let long = "x".repeat(300);
     for name in ["../evil", "/evil", ".evil", "a/b", "", "a\u{1b}[2Jb", "..", &long] {
         for (name, host, base) in [(name, "host", ""), ("name", name, ""), ("name", "host", name)] {
-            // A base path may have several components, and an empty one is none.
+            // A base path may have several components, and an empty one is ignored.
             if ["/evil", "a/b", ""].contains(&base)
                 && !(name.is_empty() || host.is_empty())
                 && (name, host) == ("name", "host")
@@ -63,7 +63,7 @@ fn names_do_not_lead_out_of_the_output() {
             let reply = sender.command(&Command::CreateSession(create)).expect("a reply");
             let refused = Reply::Session { id: 0, code: ReturnCode::Fatal, path: String::new() };
             assert_eq!(reply, refused, "{name:?} {host:?} {base:?}");
-            // The connection stays usable, as with the stock daemon.
+            // The connection remains usable, as with the stock daemon.
             let create = Command::CreateSession(CreateSession { host: "other".into(), ..session("name") });
             assert!(matches!(sender.command(&create), Ok(Reply::Session { code: ReturnCode::Ok, .. })));
         }
@@ -196,7 +196,7 @@ fn packets_of_any_order_are_stored_in_the_order_of_indexes() {
     for (_, index) in &all[..10] {
         sender.done(&Command::SendIndex(*index));
     }
-    // Later ones first, over another connection, and some twice.
+    // In reverse order, over another connection, and some twice.
     for sequence in (0..20_u64).rev() {
         let data = if sequence % 2 == 0 { &mut sender } else { &mut other };
         data.data(handle, sequence, &all[sequence as usize].0).expect("the collector reads");
@@ -207,7 +207,7 @@ fn packets_of_any_order_are_stored_in_the_order_of_indexes() {
     }
     let pending = Command::DataPending { handle, last: 19 };
     while sender.command(&pending).expect("a reply") != Reply::Pending(tracepoint_wire::relay::Pending::No) {}
-    // A late one never reaches the file.
+    // A late packet never reaches the file.
     sender.data(handle, 3, &all[3].0).expect("the collector reads");
     sender.done(&Command::CloseStream { handle, last: 19 });
     drop(sender);
@@ -221,7 +221,7 @@ fn packets_of_any_order_are_stored_in_the_order_of_indexes() {
 fn half_open_connections_do_not_keep_others_out() {
     let place = TempDir::new_in("/dev/shm").expect("a directory");
     let output = place.path().join("out");
-    // 32 connections of each kind.
+    // At most 32 connections of each kind.
     let mut collector = Running::with(Options::new(&output).open_files(256));
     let addresses = collector.addresses;
     let mut known = Sender::connect(&addresses);
@@ -232,7 +232,7 @@ fn half_open_connections_do_not_keep_others_out() {
         let mut streams = [connect_from(from, addresses.control), connect_from(from, addresses.data)];
         if number % 2 == 0 {
             for stream in &mut streams {
-                // It may be closed for a newer one.
+                // It may be closed in favour of a newer one.
                 let _ = stream.write_all(&[0; 7]);
             }
         }
@@ -274,7 +274,7 @@ fn hostile_viewers_harm_nobody() {
     for _ in 0..3 {
         let mut viewer = connect(addresses.live);
         ask(&mut viewer, Request::Connect(Connect::viewer()), 20);
-        // Before anything is attached.
+        // Requests before anything is attached.
         let attach = |session| Request::Attach { session, offset: 0, seek: Seek::Beginning };
         assert_eq!(word(&ask(&mut viewer, attach(1), 8), 0), AttachStatus::NoSession.number());
         assert_eq!(word(&ask(&mut viewer, Request::CreateSession, 4), 0), 1);
@@ -292,7 +292,7 @@ fn hostile_viewers_harm_nobody() {
         let reply = ask(&mut viewer, attach(1), 8 + 2 * 4371);
         assert_eq!((word(&reply, 0), word(&reply, 4)), (AttachStatus::Ok.number(), 2));
         assert_eq!(word(&ask(&mut viewer, attach(1), 8), 4), 0);
-        // The packet, then absurd places.
+        // The packet, then impossible offsets.
         collector.until(|report| report.counts.stored == 1);
         assert_eq!(word(&ask(&mut viewer, Request::NextIndex { stream: handle }, 64), 56), IndexStatus::Ok.number());
         for offset in [4096, 1 << 40, 1 << 50, u64::MAX] {
@@ -302,7 +302,7 @@ fn hostile_viewers_harm_nobody() {
         let reply = ask(&mut viewer, Request::Packet { stream: handle, offset: 4000, length: u32::MAX }, 12 + 96);
         assert_eq!((word(&reply, 0), word(&reply, 4)), (PacketStatus::Ok.number(), 96));
         assert_eq!(word(&ask(&mut viewer, Request::NextIndex { stream: metadata }, 64), 56), error);
-        // It vanishes with a request half sent.
+        // The viewer vanishes in the middle of a request.
         viewer.write_all(&[0; 9]).expect("the collector reads");
     }
     collector.until(|report| report.viewers == 0);

@@ -1,4 +1,4 @@
-//! Senders of the stream protocol that do what they must not: their connection or their session ends, and the others go on.
+//! Senders that violate the stream protocol: their connection or session ends, and the others continue.
 
 use super::running::Running;
 use super::sender::{connect, is_closed};
@@ -20,7 +20,7 @@ fn place() -> (TempDir, Running) {
     (place, collector)
 }
 
-/// An ordinary session; all its packets are stored.
+/// Runs an ordinary session; all its packets are stored.
 fn ordinary(addresses: &Addresses, key: u8) {
     let mut sender = StreamSender::open(addresses.control, addresses.data, key, None);
     let (handle, next) = sender.announce(0);
@@ -32,7 +32,7 @@ fn ordinary(addresses: &Addresses, key: u8) {
     assert_eq!((closed[0].packets, closed[0].packets_lost), (5, 0));
 }
 
-/// A control connection on which the stream protocol is spoken.
+/// Opens a control connection and switches it to the stream protocol.
 pub(crate) fn negotiated(addresses: &Addresses) -> TcpStream {
     let mut stream = connect(addresses.control);
     let mut bytes = Vec::new();
@@ -68,13 +68,13 @@ pub(crate) fn say(stream: &mut TcpStream, message: &ToCollector<'_>) {
     let _ = stream.write_all(&bytes);
 }
 
-/// Whether the collector ends the connection, after whatever it says.
+/// Returns whether the collector closes the connection, possibly after further messages.
 fn ends(stream: &mut TcpStream) -> bool {
     std::io::copy(stream, &mut std::io::sink())
         .map_or_else(|error| error.kind() != std::io::ErrorKind::WouldBlock, |_| true)
 }
 
-/// All files and directories below one, by their paths.
+/// Lists all files and directories below one, by path.
 fn below(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path());
     let mut all = Vec::new();
@@ -122,7 +122,7 @@ fn wrong_orders_and_sizes_end_one_session_only() {
     let announce =
         |packet_size, names| ToCollector::Announce(Announce { request: 1, class: 3, instance: 0, packet_size, names });
     let names = ["host", "shop", "till", "c", "c_0"];
-    // Before HELLO, and after it; whether that ends the connection.
+    // Messages before HELLO, and after it, and whether they end the connection.
     let before = [ToCollector::GiveUp, announce(4096, names), sync(Vec::new()), ToCollector::Metadata(piece(0, b"x"))];
     for message in before {
         let mut stream = negotiated(&addresses);
@@ -180,7 +180,7 @@ fn data_of_one_sender_do_not_reach_another() {
     victim.say_metadata(0, METADATA);
     let mut evil = StreamSender::open(addresses.control, addresses.data, 2, None);
     let (_, _, token) = evil.welcome.expect("a welcome");
-    // A packet for the handle of the other session, a damaged one, absurd sizes.
+    // A packet for a handle of the other session, a damaged one, impossible sizes.
     for bytes in [
         {
             evil.transmit(handle, 0, NO_SEQ, &packet(0, 0, 160), None);
@@ -209,7 +209,7 @@ fn data_of_one_sender_do_not_reach_another() {
     collector.until(|report| report.sessions == 0);
 }
 
-/// Parts of packets that never become whole take a part of the memory only, and other senders have the rest.
+/// Packets that stay incomplete take only part of the memory, and leave the rest to other senders.
 #[test]
 fn parts_of_packets_do_not_take_all_memory() {
     let place = TempDir::new_in("/dev/shm").expect("a directory");

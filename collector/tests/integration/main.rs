@@ -1,4 +1,4 @@
-//! A collector with sockets: stock senders and viewers of LTTng, senders made from the tables of the protocol, and hostile peers.
+//! A collector with sockets: stock LTTng senders and viewers, senders made from the protocol's tables, and hostile peers.
 #![forbid(unsafe_code)]
 
 #[path = "../../../tests/support/lttng.rs"]

@@ -1,4 +1,4 @@
-//! The removal of old chunks.
+//! Removal of old chunks.
 
 use super::running::Running;
 use super::stream_sender::{EVENT, METADATA, StreamSender, packet};
@@ -7,8 +7,8 @@ use tempfile::TempDir;
 use tracepoint_collector::Options;
 use tracepoint_reader::account::Account;
 
-/// A collector that keeps two chunks, each of one packet, until it has begun the fifth one, of which the first may be kept from being removed: how
-/// many chunks the account of the fifth counts as removed, which of the first two are still there, and what the collector says.
+/// Runs a collector that keeps two chunks of one packet each, until it has begun the fifth; `blocks` prevents the removal of the first. Returns how
+/// many chunks the fifth one's account counts as removed, which of the first two still exist, and the collector's messages.
 fn removed(blocks: bool) -> (u64, [bool; 2], Vec<String>) {
     let place = TempDir::new_in("/dev/shm").expect("a directory");
     let collector = Running::with(Options::new(place.path()).rotate_size(1).keep(2));
@@ -22,12 +22,12 @@ fn removed(blocks: bool) -> (u64, [bool; 2], Vec<String>) {
         sender.until(|_| chunk(seq + 2).join("metadata").exists());
         let metadata = chunk(1).join("metadata");
         if blocks && seq == 0 {
-            // A directory is not removed like a file.
+            // `remove_file` fails for a directory.
             fs::remove_file(&metadata).and_then(|()| fs::create_dir(&metadata)).expect("a directory");
         }
     }
     let account = Account::open(&chunk(5)).expect("an account");
-    // The storage does its jobs in order; this packet is behind the removals.
+    // The storage runs its jobs in order; this packet is queued after the removals.
     sender.send(handle, 4, packet(0, 4, 0));
     sender.sync(1500);
     sender.until(|sender| sender.next.get(&handle) == Some(&5));
@@ -39,7 +39,7 @@ fn removed(blocks: bool) -> (u64, [bool; 2], Vec<String>) {
 #[test]
 fn a_chunk_that_cannot_be_removed_is_not_counted_as_removed() {
     let (count, there, messages) = removed(false);
-    // The third chunk is removed behind the beginning of the fifth.
+    // The third chunk is removed after the beginning of the fifth.
     assert_eq!((count, there), (2, [false; 2]), "{messages:#?}");
     let (count, there, messages) = removed(true);
     assert_eq!((count, there), (0, [true; 2]), "no later one is removed, either: {messages:#?}");

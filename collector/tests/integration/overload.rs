@@ -1,7 +1,7 @@
-//! Senders that are quicker than the disk: the memory of the collector is bounded, everything is counted, and viewers stay close behind.
+//! Senders that are faster than the disk: the collector's memory stays bounded, everything is counted, and viewers follow closely.
 //!
-//! The collector is a process of its own. Each sender has a small ring in the place of a traced program, and drops what does not fit. How far a
-//! viewer is behind is printed; no time is asserted.
+//! The collector runs in its own process. Each sender has a small ring in place of a traced program, and drops packets that do not fit. The viewer's
+//! delay is printed; no time is asserted.
 
 use super::restart::start_with;
 use super::sender::connect;
@@ -22,15 +22,15 @@ const SENDERS: u8 = 20;
 /// A packet of 1000 events of 16 bytes, 100 times a second.
 const PACKET: usize = 96 + 16_000;
 const PERIOD: Duration = Duration::from_millis(10);
-/// Packets in the ring of a sender.
+/// Packets in a sender's ring.
 const RING: usize = 128;
-/// What the disk takes, in bytes per second: a third of what is recorded.
+/// Speed of the disk in bytes per second: a third of the recorded amount.
 const DISK: u64 = 10_000_000;
-/// The limit of the collector.
+/// The collector's memory limit.
 const MEMORY: u64 = 64 << 20;
-/// Viewers are told of the times of idle streams with differences, because stock ones warn of equal ones.
+/// Tolerance for times of idle streams, which differ slightly because stock viewers warn of equal ones.
 const NEAR: u64 = 1000;
-/// How long is recorded.
+/// Duration of the recording.
 const TIME: Duration = Duration::from_secs(8);
 
 fn packet(seq: u64) -> Vec<u8> {
@@ -45,15 +45,15 @@ fn packet(seq: u64) -> Vec<u8> {
     sealed(bytes)
 }
 
-/// When a packet begins, and the promise of a synchronisation before it.
+/// Returns the time at which a packet begins; a synchronisation before it promises this time.
 const fn time_of(seq: u64) -> u64 {
     1000 + seq * 10_000_000
 }
 
-/// The synchronisations of each session that have not arrived at the viewer: the promise, and when it was sent.
+/// The synchronisations of each session that have not reached the viewer: the promised time, and when it was sent.
 type Underway = Arc<Mutex<HashMap<u64, VecDeque<(u64, Instant)>>>>;
 
-/// What became of the packets of a sender.
+/// Counts of a sender's packets.
 #[derive(Debug)]
 struct Sums {
     recorded: u64,
@@ -81,7 +81,7 @@ fn stream(mut sender: StreamSender, session: u64, underway: &Underway) -> Sums {
             }
             recorded += 1;
         }
-        // The numbers of what is not acknowledged.
+        // Only the numbers of unacknowledged packets remain.
         let stored = sender.next.get(&handle).copied().unwrap_or_default();
         sent.retain(|seq| *seq >= stored);
         while sender.hold.is_none() && (sent.len() as u64) < window {
@@ -92,7 +92,7 @@ fn stream(mut sender: StreamSender, session: u64, underway: &Underway) -> Sums {
         }
         assert!(sender.listen(), "the collector has closed the connection");
         if synced.elapsed() >= Duration::from_millis(200) {
-            // Nothing before the oldest packet in the ring follows.
+            // No event before the oldest packet in the ring follows.
             let time = time_of(ring.front().copied().unwrap_or(recorded));
             sender.sync(time);
             underway.lock().expect("no panic").entry(session).or_default().push_back((time, Instant::now()));
@@ -122,7 +122,7 @@ pub(crate) fn word(reply: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(reply[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// Views all sessions and discards what comes; how long each synchronisation took, and how many packets were seen.
+/// Views all sessions and discards their events. Returns the delay of each synchronisation, and the number of packets seen.
 fn view(live: SocketAddr, underway: &Underway) -> (Vec<Duration>, u64) {
     let mut viewer = connect(live);
     ask(&mut viewer, Request::Connect(Connect::viewer()), 20);
@@ -176,7 +176,7 @@ fn view(live: SocketAddr, underway: &Underway) -> (Vec<Duration>, u64) {
     (lags, seen)
 }
 
-/// A line of `/proc/PID/status`, in bytes.
+/// Reads a line of `/proc/PID/status`, in bytes.
 pub(crate) fn status(pid: u32, line: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
     let line = text.lines().find_map(|it| it.strip_prefix(line)).expect("a line");
@@ -229,7 +229,7 @@ fn a_slow_disk_bounds_memory_and_delay_and_loses_nothing_uncounted() {
     assert!(most <= MEMORY + MEMORY / 10, "{most} bytes more than without senders");
 }
 
-/// The bytes of all streams.
+/// Returns the bytes of all streams.
 fn stored(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry"));
     let size = |entry: std::fs::DirEntry| match entry.path() {

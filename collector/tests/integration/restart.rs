@@ -1,4 +1,4 @@
-//! A collector that is killed leaves files that the next one makes whole.
+//! The next collector repairs the files of a killed one.
 
 use super::running::{PATIENCE, Running};
 use super::sender::{Sender, packet, session, stream};
@@ -10,12 +10,12 @@ use std::time::Instant;
 use tracepoint_collector::{Addresses, Options};
 use tracepoint_wire::relay::{Command, IndexFile, Pending, Reply};
 
-/// In the environment of the process that is the collector: its output directory.
+/// Environment variable of the collector's process: its output directory.
 const OUTPUT: &str = "TRACEPOINT_COLLECTOR_OUTPUT";
-/// The bytes per second that its disk takes, where that is slow.
+/// Environment variable: the speed of a slow disk in bytes per second.
 const RATE: &str = "TRACEPOINT_COLLECTOR_RATE";
 
-/// The collector's process; an empty test where it is not.
+/// Runs the collector in its own process; an empty test elsewhere.
 #[test]
 fn collector_process() {
     let Some(output) = std::env::var_os(OUTPUT) else { return };
@@ -32,7 +32,7 @@ pub(crate) fn start(output: &Path) -> (Child, [SocketAddr; 2]) {
     (child, [control, data])
 }
 
-/// A collector whose disk takes so many bytes per second; where it listens: control, data, live.
+/// Starts a collector whose disk has this speed in bytes per second. Returns its addresses: control, data, live.
 pub(crate) fn start_with(output: &Path, rate: Option<u64>) -> (Child, [SocketAddr; 3]) {
     let mut process = Process::new(std::env::current_exe().expect("this program"));
     process.args(["restart::collector_process", "--exact", "--nocapture"]).env(OUTPUT, output);
@@ -41,7 +41,7 @@ pub(crate) fn start_with(output: &Path, rate: Option<u64>) -> (Child, [SocketAdd
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     let line = lines.find_map(|line| line.expect("text").strip_prefix("listening ").map(str::to_owned));
     let addresses: Vec<_> = line.expect("addresses").split(' ').map(|it| it.parse().expect("an address")).collect();
-    // The rest is read until the process ends.
+    // The rest of the output is read until the process ends.
     std::thread::spawn(move || lines.for_each(drop));
     (child, [addresses[0], addresses[1], addresses[2]])
 }
@@ -57,7 +57,7 @@ fn what_a_killed_collector_has_acknowledged_is_whole() {
         let mut acknowledged = [0_u64; 2];
         let mut sent = 0_u64;
         let deadline = Instant::now() + PATIENCE;
-        // Whether of each stream something has been acknowledged.
+        // Returns whether some packet of each stream has been acknowledged.
         let mut step = || -> Option<bool> {
             for (handle, acknowledged) in handles.iter().zip(&mut acknowledged) {
                 let (bytes, index) = packet(*handle, *handle, sent, 3000);
@@ -72,7 +72,7 @@ fn what_a_killed_collector_has_acknowledged_is_whole() {
             sent += 1;
             Some(!acknowledged.contains(&0))
         };
-        // At a moment that differs from round to round.
+        // The moment of the kill differs between rounds.
         for _ in 0..20 + round * 37 {
             step().expect("the collector answers");
         }
@@ -99,7 +99,7 @@ fn what_a_killed_collector_has_acknowledged_is_whole() {
     }
 }
 
-/// The file has whole packets from the first one on, all acknowledged ones at least, and an index that fits.
+/// Checks that the file has complete packets from the first one on, at least all acknowledged ones, and a matching index.
 fn check(directory: &Path, name: &str, handle: u64, acknowledged: u64) {
     let bytes = std::fs::read(directory.join(name)).expect("a file");
     assert!(acknowledged >= 1, "nothing was stored before the end");
@@ -114,7 +114,7 @@ fn check(directory: &Path, name: &str, handle: u64, acknowledged: u64) {
     assert_eq!(index.len() as u64, IndexFile::HEADER as u64 + 72 * count);
 }
 
-/// Senders wait while there is no room; when the collector ends, what is left is counted.
+/// Senders wait while the quota is used up; when the collector ends, unwritten packets are counted.
 #[test]
 fn a_used_up_quota_stops_senders_and_is_told() {
     let place = tempfile::TempDir::new_in("/dev/shm").expect("a directory");

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tracepoint_collector::{Addresses, Collector, Counts, Options, Report};
 
-/// A deadline that a working collector is far from.
+/// A deadline that a working collector does not come near.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Running {
@@ -20,7 +20,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// A collector on free ports.
+    /// Starts a collector on free ports.
     pub(crate) fn below(output: &Path) -> Self {
         Self::with(Options::new(output))
     }
@@ -34,7 +34,7 @@ impl Running {
         let (sender, reports) = channel();
         let run = move || {
             let report = |report: &Report| {
-                // The test may have seen enough.
+                // The test may have stopped listening.
                 let _ = sender.send(report.clone());
                 !stopped.load(Ordering::Relaxed)
             };
@@ -57,7 +57,7 @@ impl Running {
         }
     }
 
-    /// Ends it; the counts and all messages.
+    /// Ends the collector. Returns the counts and all messages.
     pub(crate) fn end(mut self) -> (Counts, Vec<String>) {
         self.stop.store(true, Ordering::Relaxed);
         let counts = self.thread.take().expect("a thread").join().expect("no panic");

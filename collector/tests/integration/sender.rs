@@ -1,4 +1,4 @@
-//! A sender that does what a test wants, with the codecs of the relay protocol and none of the collector's code.
+//! A sender under the test's control, which uses the codecs of the relay protocol and none of the collector's code.
 
 use super::running::PATIENCE;
 use socket2::{Domain, Socket, Type};
@@ -15,7 +15,7 @@ pub(crate) struct Sender {
     pub(crate) data: TcpStream,
 }
 
-/// The addresses of senders: that of the others, and another one.
+/// The address of most senders, and another one.
 pub(crate) const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 pub(crate) const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
@@ -23,7 +23,7 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     connect_from(HERE, address)
 }
 
-/// Connects from this address of this machine.
+/// Connects from this local address.
 pub(crate) fn connect_from(from: Ipv4Addr, address: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
     socket.bind(&SocketAddr::from((from, 0)).into()).expect("an address of this machine");
@@ -33,7 +33,7 @@ pub(crate) fn connect_from(from: Ipv4Addr, address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Whether the peer closes the connection without sending anything more.
+/// Returns whether the peer closes the connection without sending more.
 pub(crate) fn is_closed(stream: &mut TcpStream) -> bool {
     match stream.read(&mut [0; 64]) {
         Ok(count) => count == 0,
@@ -58,7 +58,7 @@ pub(crate) fn stream(channel: &str) -> AddStream {
     AddStream { channel: channel.into(), path: "trace".into(), ..AddStream::default() }
 }
 
-/// A CTF packet of this stream without events, and its index.
+/// Returns a CTF packet of this stream without events, and its index.
 pub(crate) fn packet(handle: u64, instance: u64, sequence: u64, size: usize) -> (Vec<u8>, Index) {
     let (begin, end) = (1000 + sequence * 10, 1005 + sequence * 10);
     let mut bytes = vec![0; size];
@@ -128,7 +128,7 @@ impl Sender {
         assert_eq!(reply, Reply::Code(ReturnCode::Ok), "{command:?}");
     }
 
-    /// Negotiates, and opens a session with a chunk; its path.
+    /// Negotiates, and opens a session with a chunk. Returns the session's path.
     pub(crate) fn open(&mut self, create: CreateSession) -> String {
         let reply = self.command(&Command::Version(Version { major: 2, minor: 13 })).expect("a version");
         assert_eq!(reply, Reply::Version(Version { major: 2, minor: MINOR }));
@@ -152,7 +152,7 @@ impl Sender {
         self.data.write_all(&[&header.encode(), bytes].concat())
     }
 
-    /// A packet and its index.
+    /// Sends a packet and its index.
     pub(crate) fn packet(&mut self, handle: u64, sequence: u64) {
         let (bytes, index) = packet(handle, handle, sequence, 4096);
         self.data(handle, sequence, &bytes).expect("the collector takes packets");

@@ -47,7 +47,7 @@ fn hello() -> ToCollector<'static> {
     })
 }
 
-/// What the collector says next: a nonce, the code of its welcome, or the code of an error.
+/// The collector's next message: a nonce, the code of its welcome, or the code of an error.
 #[derive(Debug, PartialEq, Eq)]
 enum Said {
     Challenge([u8; 32]),
@@ -69,7 +69,7 @@ fn hear(stream: &mut TcpStream) -> Said {
     }
 }
 
-/// Says HELLO; the connection and the nonce of the collector.
+/// Sends HELLO. Returns the connection and the collector's nonce.
 fn challenged(addresses: &Addresses) -> (TcpStream, [u8; 32]) {
     let mut stream = connect(addresses.control);
     let mut bytes = Vec::new();
@@ -96,7 +96,7 @@ fn only_who_has_the_key_gets_a_session() {
     let handshake = |collector| Handshake { session: [9; 16], sender: NONCE, collector };
     let (mut first, nonce) = challenged(&collector.addresses);
     let right = key.code(Side::Sender, &handshake(nonce));
-    // Another key, the code of the wrong side, that of an earlier connection, none, and a second HELLO.
+    // Another key, the code of the wrong side, the code of an earlier connection, no code, and a second HELLO.
     for number in 0..5 {
         let (mut stream, nonce) = challenged(&collector.addresses);
         let (message, error) = match number {
@@ -117,7 +117,7 @@ fn only_who_has_the_key_gets_a_session() {
     let refused = Reply::Session { id: 0, code: ReturnCode::Fatal, path: String::new() };
     assert_eq!(stock.command(&create).expect("a reply"), refused);
     assert_eq!(std::fs::read_dir(place.path()).expect("the output").count(), 0, "nothing is stored");
-    // The first one has the key, and so has the collector.
+    // The first sender has the key, and so has the collector.
     say(&mut first, &ToCollector::Auth(right));
     assert_eq!(hear(&mut first), Said::Welcome(key.code(Side::Collector, &handshake(nonce))));
     collector.until(|report| report.sessions == 1);
@@ -126,19 +126,19 @@ fn only_who_has_the_key_gets_a_session() {
     assert!(messages.iter().any(|message| message.contains("is not that of the collector")), "{messages:?}");
 }
 
-/// Any peer that can connect can send HELLO: it proves no key.
+/// Any peer that can connect can send HELLO, which proves no key.
 #[test]
 fn senders_without_the_key_do_not_keep_others_out() {
     let place = TempDir::new_in("/dev/shm").expect("a directory");
     let key = SharedKey::new(KEY).expect("a key");
-    // 16 connections for control of an address.
+    // One address gets 16 control connections.
     let collector = Running::with(Options::new(place.path()).key(key.clone()).open_files(256));
     let idle: Vec<_> = (0..20).map(|_| challenged(&collector.addresses)).collect();
     let (mut stream, nonce) = challenged(&collector.addresses);
     let handshake = Handshake { session: [9; 16], sender: NONCE, collector: nonce };
     say(&mut stream, &ToCollector::Auth(key.code(Side::Sender, &handshake)));
     assert_eq!(hear(&mut stream), Said::Welcome(key.code(Side::Collector, &handshake)));
-    // One with a session is closed for none without.
+    // A connection with a session is never closed for one without.
     drop((idle, (0..20).map(|_| challenged(&collector.addresses)).collect::<Vec<_>>()));
     say(&mut stream, &ToCollector::GiveUp);
     let mut rest = Vec::new();
@@ -155,7 +155,7 @@ fn stock_senders_are_taken_where_they_are_allowed() {
     assert_eq!(taken.open(session("stock")), "host/stock");
     let handle = taken.add(stream("c_0"));
     challenged(&collector.addresses);
-    // From elsewhere neither a session nor packets of another one.
+    // From another address, neither a session nor packets of an existing one are accepted.
     let mut refused = Sender::connect_from(ELSEWHERE, &collector.addresses);
     refused.command(&Command::Version(Version { major: 2, minor: 13 })).expect("a version");
     let reply = refused.command(&Command::CreateSession(session("stock"))).expect("a reply");

@@ -1,4 +1,4 @@
-//! An address that takes all that it can get keeps out no other address, and gives everything back when its senders are gone.
+//! An address that takes as much as it can keeps no other address out, and releases everything when its senders are gone.
 
 use super::running::Running;
 use super::sender::{ELSEWHERE, HERE, Sender, packet, session, stream};
@@ -9,7 +9,7 @@ use tracepoint_collector::{Addresses, Options};
 use tracepoint_wire::relay::{Command, Reply, ReturnCode};
 use tracepoint_wire::stream::ErrorCode;
 
-/// Files that are open for streams.
+/// Limit on open stream files.
 const FILES: usize = 256;
 
 fn collector(place: &TempDir) -> Running {
@@ -44,7 +44,7 @@ fn a_sender_that_announces_without_end_keeps_out_no_other() {
         let mut flooder = open(HERE, &addresses, key);
         let (count, (code, why)) = flooder.flood(0);
         assert_eq!(code, ErrorCode::Busy);
-        // The streams that it has go on.
+        // The sender's existing streams continue.
         let (handle, _) = flooder.announce(0);
         flooder.say_metadata(0, &[METADATA, EVENT].concat());
         flooder.send(handle, 0, wire_packet(0, 0, 0));
@@ -57,14 +57,14 @@ fn a_sender_that_announces_without_end_keeps_out_no_other() {
         flooders.push(flooder);
         record(ELSEWHERE, &addresses, 100 + key);
     }
-    // A quarter, with the metadata, and half of all together.
+    // A quarter, including metadata; and half for all together.
     assert_eq!(streams[0], FILES as u64 / 4 / 2 - 1, "{streams:?}");
     assert!(
         streams.is_sorted_by(|one, next| one > next) && streams.iter().sum::<u64>() < FILES as u64 / 4,
         "{streams:?}"
     );
     drop(flooders);
-    // None of the streams was closed by its sender.
+    // The streams' sender has closed none of them.
     for key in 10..20 {
         record(HERE, &addresses, key);
     }
@@ -89,7 +89,7 @@ fn a_stock_sender_that_adds_streams_without_end_keeps_out_no_other() {
     let refused = loop {
         match flooder.command(&Command::AddStream(stream(&format!("c_{streams}")))).expect("a reply") {
             Reply::Stream { handle, code: ReturnCode::Ok } => {
-                // It waits for its packet.
+                // The index waits for its packet.
                 flooder.done(&Command::SendIndex(packet(handle, handle, 0, 4096).1));
                 streams += 1;
             }
@@ -113,7 +113,7 @@ fn a_stock_sender_that_adds_streams_without_end_keeps_out_no_other() {
         }
     };
     record(ELSEWHERE);
-    // The rest of what this address may have.
+    // Takes the rest of this address's share.
     let mut others: Vec<_> = (0..40).map(|_| Sender::connect(&addresses)).collect();
     for other in &mut others {
         other.open(session("other"));
@@ -135,7 +135,7 @@ fn a_stock_sender_that_adds_streams_without_end_keeps_out_no_other() {
     assert!((1..20).contains(&told), "{told} messages: {messages:#?}");
 }
 
-/// Viewers may read old chunks while there are files for that.
+/// Viewers may read old chunks as long as enough files are free.
 #[test]
 fn chunks_of_one_address_take_no_files_from_others() {
     let place = TempDir::new_in("/dev/shm").expect("a directory");

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A place for LTTng, and a collector with its output there.
+/// Sets up LTTng, and a collector with its output in the same place.
 fn start() -> Option<(Lttng, PathBuf, Running)> {
     let place = Lttng::new(&[])?;
     let output = place.path().join("out");
@@ -20,20 +20,20 @@ fn end_with_all(collector: Running) {
     assert_eq!((counts.late, counts.missing, counts.unwritten), (0, 0, 0), "{messages:?}");
 }
 
-/// Runs a script; `$URLS` are the options of `lttng create`, `$LIVE` is where viewers connect.
+/// Runs a script; `$URLS` contains the options of `lttng create`, `$LIVE` the address for viewers.
 fn run(place: &Lttng, collector: &Running, script: &str) {
     let addresses = collector.addresses;
     let urls = format!("--ctrl-url=tcp://{} --data-url=tcp://{}", addresses.control, addresses.data);
     place.run(&[("URLS", urls), ("LIVE", format!("net://{}", addresses.live))], script);
 }
 
-/// The numbers in the text of babeltrace2.
+/// Extracts the numbers from babeltrace2's text.
 fn numbers(text: &str) -> Vec<u64> {
     let number = |line: &str| line.rsplit_once("\"n=")?.1.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok();
     text.lines().map(|line| number(line).unwrap_or_else(|| panic!("no event: {line}"))).collect()
 }
 
-/// What babeltrace2 reads in a directory, without a warning.
+/// Reads a directory with babeltrace2, which must not warn.
 fn stored(directory: &Path) -> Vec<u64> {
     let output = Command::new("babeltrace2").arg(directory).output().expect("babeltrace2 runs");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{}", directory.display());
@@ -41,7 +41,7 @@ fn stored(directory: &Path) -> Vec<u64> {
     numbers(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// Each number once, in any order: the programs run on several processors.
+/// Asserts that each number occurs once, in any order: the programs run on several processors.
 fn assert_each_once(numbers: &[u64], expected: impl Iterator<Item = u64>) {
     let (found, expected): (BTreeSet<u64>, BTreeSet<u64>) = (numbers.iter().copied().collect(), expected.collect());
     let missing: Vec<_> = expected.difference(&found).take(10).collect();
@@ -90,7 +90,7 @@ fn per_process_buffers_and_limited_files_are_stored() {
     assert!(files >= 1, "{:#?}", walk(&output));
 }
 
-/// All files below a directory.
+/// Lists all files below a directory.
 fn walk(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry")) {
@@ -106,7 +106,7 @@ fn walk(directory: &Path) -> Vec<PathBuf> {
 #[test]
 fn several_viewers_see_events_live() {
     let Some((place, output, collector)) = start() else { return };
-    // A viewer that is killed in between disturbs neither senders nor other viewers. The first events come before the viewers.
+    // Killing a viewer disturbs neither senders nor other viewers. The first events arrive before the viewers.
     run(
         &place,
         &collector,
@@ -144,7 +144,7 @@ fn several_viewers_see_events_live() {
     end_with_all(collector);
 }
 
-/// babeltrace2 looks for new streams only when a packet comes of one that it knows: here none does.
+/// babeltrace2 looks for new streams only when it gets a packet of a known one, which does not happen here.
 #[test]
 fn processes_that_come_while_the_known_ones_are_idle_are_seen_live() {
     let Some((place, _, collector)) = start() else { return };
@@ -171,13 +171,13 @@ fn processes_that_come_while_the_known_ones_are_idle_are_seen_live() {
          wait $viewer",
     );
     let seen = numbers(&place.file("viewer"));
-    // The first one may come before the viewer has attached.
+    // The first number may arrive before the viewer has attached.
     assert_each_once(seen.strip_prefix(&[0]).unwrap_or(&seen), 100..300);
     assert_eq!(place.file("errors"), "");
     end_with_all(collector);
 }
 
-/// What was recorded before is gone, while the session records and while it is stopped.
+/// Data recorded before a clear is gone, whether the session records or is stopped.
 #[test]
 fn cleared_sessions_go_on() {
     let Some((place, output, collector)) = start() else { return };
@@ -243,7 +243,7 @@ fn rotated_chunks_are_complete_traces() {
          lttng stop
          lttng destroy",
     );
-    // The mark of a session that is being received is removed when its last connection is closed, which `lttng destroy` does not wait for.
+    // The mark of a session being received is removed when its last connection closes; `lttng destroy` does not wait for that.
     end_with_all(collector);
     let chunks = walk(&output).into_iter().filter(|path| path.ends_with("metadata"));
     let chunks: Vec<Vec<u64>> = chunks.map(|path| stored(path.parent().expect("a directory"))).collect();

@@ -1,4 +1,4 @@
-//! A sender of the stream protocol, with the codecs and none of the code of ours; over TCP, or over UDP through a bad network.
+//! A sender of the stream protocol that shares only the codecs with the real one; over TCP, or over UDP through a bad network.
 
 use super::running::PATIENCE;
 use super::sender::{HERE, connect_from};
@@ -31,7 +31,7 @@ stream { id = 3; packet.context := struct { ts timestamp_begin; ts timestamp_end
 ";
 pub(crate) const EVENT: &str = "event { name = \"e\"; id = 0; stream_id = 3; fields := struct { u32 n; }; };\n";
 
-/// A packet with one event, whose field is its number, and padding.
+/// Returns a packet with one event, whose field is its number, and padding.
 pub(crate) fn packet(instance: u64, seq: u64, padding: usize) -> Vec<u8> {
     let mut header = PacketHeader::parse(&[]);
     header.magic = 0xC1FC_1FC1;
@@ -43,7 +43,7 @@ pub(crate) fn packet(instance: u64, seq: u64, padding: usize) -> Vec<u8> {
     bytes.extend_from_slice(&0_u32.to_le_bytes());
     bytes.extend_from_slice(&(header.begin + 1).to_le_bytes());
     bytes.extend_from_slice(&(seq as u32).to_le_bytes());
-    // More events would do; equal ones keep it short.
+    // The padding repeats equal events.
     while bytes.len() < 112 + padding {
         bytes.extend_from_slice(&0_u32.to_le_bytes());
         bytes.extend_from_slice(&(header.begin + 1).to_le_bytes());
@@ -52,13 +52,13 @@ pub(crate) fn packet(instance: u64, seq: u64, padding: usize) -> Vec<u8> {
     sealed(bytes)
 }
 
-/// What carries packets.
+/// The transport of packets.
 pub(crate) enum Data {
     Tcp(TcpStream),
     Udp { socket: UdpSocket, to: SocketAddr, token: [u8; 16], network: Network },
 }
 
-/// Loses, repeats and delays datagrams, by a seed.
+/// Loses, repeats and delays datagrams, at random from a seed.
 pub(crate) struct Network {
     pub(crate) random: u64,
     /// In percent.
@@ -78,7 +78,7 @@ impl Network {
         self.random % limit
     }
 
-    /// The datagrams that arrive now.
+    /// Returns the datagrams that arrive now.
     fn pass(&mut self, datagram: Vec<u8>) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
         if self.below(100) >= self.loss {
@@ -95,7 +95,7 @@ impl Network {
     }
 }
 
-/// What a sender does that is asked for packets.
+/// The sender's reaction to a request for packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     SendsAgain,
@@ -107,41 +107,41 @@ pub(crate) struct StreamSender {
     control: TcpStream,
     input: Vec<u8>,
     pub(crate) data: Data,
-    /// By handle and number: the number sent before, and the packet.
+    /// By handle and number: the number sent before it, and the packet.
     pub(crate) store: BTreeMap<(u64, u64), (u64, Vec<u8>)>,
     last: BTreeMap<u64, u64>,
     sent: BTreeMap<u64, u64>,
     syncs: u64,
-    /// What the next synchronisation says about the clock: offset and bound.
+    /// Clock offset and bound for the next synchronisation.
     pub(crate) alignment: (i64, u64),
     pub(crate) asked: Asked,
-    /// What the collector has acknowledged.
+    /// The acknowledged numbers, by handle.
     pub(crate) next: BTreeMap<u64, u64>,
     pub(crate) metadata: u64,
     pub(crate) synced: u64,
     pub(crate) closed: Vec<Delivered>,
     pub(crate) is_done: bool,
-    /// Why the collector has ended the connection.
+    /// The collector's reason for closing the connection.
     pub(crate) refused: Option<(ErrorCode, String)>,
     is_ready: bool,
     announced: Vec<(u64, u64)>,
     pub(crate) nacks: usize,
-    /// Packets that the collector says are lost: handle and number.
+    /// Packets reported as lost by the collector: handle and number.
     pub(crate) lost: Vec<(u64, u64)>,
-    /// Why nothing is to be sent, and how many bytes may be sent without acknowledgement.
+    /// The reason for which the sender must pause, and the number of bytes it may send without acknowledgement.
     pub(crate) hold: Option<String>,
     pub(crate) window: u64,
-    /// Whether the session is resumed, the bytes of metadata that the collector has, and the token.
+    /// Set by WELCOME: whether the session is resumed, the bytes of metadata that the collector has, and the token.
     pub(crate) welcome: Option<(bool, u64, [u8; 16])>,
 }
 
 impl StreamSender {
-    /// Opens a session; data go over TCP, or over UDP through this network.
+    /// Opens a session; data goes over TCP, or over UDP through this network.
     pub(crate) fn open(control: SocketAddr, data: SocketAddr, key: u8, network: Option<Network>) -> Self {
         Self::open_from(HERE, control, data, key, network)
     }
 
-    /// The same from this address of this machine.
+    /// Like [`open`](Self::open), from this local address.
     pub(crate) fn open_from(
         from: Ipv4Addr,
         control: SocketAddr,
@@ -228,7 +228,7 @@ impl StreamSender {
         self.control.write_all(&bytes).expect("the collector reads");
     }
 
-    /// Handles what comes until this is so.
+    /// Handles messages until the condition holds.
     pub(crate) fn until(&mut self, fits: impl Fn(&Self) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !fits(self) {
@@ -237,7 +237,7 @@ impl StreamSender {
         }
     }
 
-    /// Handles what has come. `false`: the connection has ended.
+    /// Handles the messages that have arrived. Returns `false` if the connection has ended.
     pub(crate) fn listen(&mut self) -> bool {
         let mut bytes = vec![0; 1 << 16];
         match self.control.read(&mut bytes) {
@@ -309,7 +309,7 @@ impl StreamSender {
         }
     }
 
-    /// A stream: its handle, and where it goes on.
+    /// Announces a stream. Returns its handle and the next number to send.
     pub(crate) fn announce(&mut self, instance: u64) -> (u64, u64) {
         let count = self.announced.len();
         self.say_announcement(instance);
@@ -317,7 +317,7 @@ impl StreamSender {
         self.announced[count]
     }
 
-    /// Announces streams until one is refused: how many there are, and the reason.
+    /// Announces streams until one is refused. Returns their number and the reason.
     pub(crate) fn flood(&mut self, first: u64) -> (u64, (ErrorCode, String)) {
         let mut instance = first;
         loop {
@@ -363,14 +363,14 @@ impl StreamSender {
         *self.sent.entry(handle).or_default() += 1;
     }
 
-    /// Sends a packet, or a part of it over UDP.
+    /// Sends a packet; over UDP, optionally a part of it.
     pub(crate) fn transmit(&mut self, handle: u64, seq: u64, prev_seq: u64, packet: &[u8], part: Option<(u32, u32)>) {
         let head = wire_head(packet, Route { handle, seq, prev_seq, circuit_id: 0 }).expect("a packet");
         let wire = [&head[..], &packet[32..]].concat();
         match &mut self.data {
             Data::Tcp(stream) => {
                 let header = RecordHeader { size: wire.len() as u32 }.encode();
-                // A collector that was killed is noticed elsewhere.
+                // A failure, for example because the collector was killed, is detected elsewhere.
                 let _ = stream.write_all(&[&header[..], &wire].concat());
             }
             Data::Udp { socket, to, token, network } => {
@@ -394,7 +394,7 @@ impl StreamSender {
         }
     }
 
-    /// Sends a synchronisation message; what comes later begins at or after `time`.
+    /// Sends a synchronisation message; later events begin at or after `time`.
     pub(crate) fn sync(&mut self, time: u64) {
         self.syncs += 1;
         let (offset, bound) = self.alignment;
@@ -407,12 +407,12 @@ impl StreamSender {
         self.say(&ToCollector::Sync(sync));
     }
 
-    /// Ends the session; the balances of its streams.
+    /// Ends the session. Returns the final counts of its streams.
     pub(crate) fn close(&mut self) -> Vec<Delivered> {
         self.end(false)
     }
 
-    /// Ends the session without what the collector does not have; what it says of the streams.
+    /// Ends the session without waiting for missing packets. Returns the collector's counts of the streams.
     pub(crate) fn give_up(&mut self) -> Vec<Delivered> {
         self.end(true)
     }

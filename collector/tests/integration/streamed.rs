@@ -21,7 +21,7 @@ fn directory(place: &TempDir) -> std::path::PathBuf {
     place.path().join("host/shop/till-7-1")
 }
 
-/// The numbers of the packets in a file.
+/// Returns the numbers of the packets in a file.
 fn stored(file: &Path, instance: u64, padding: usize) -> Vec<u64> {
     let bytes = std::fs::read(file).expect("a file");
     let size = packet(instance, 0, padding).len();
@@ -40,7 +40,7 @@ fn packets_over_tcp_are_stored_and_acknowledged() {
     let collector = Running::below(place.path());
     let mut sender = StreamSender::open(collector.addresses.control, collector.addresses.data, 1, None);
     assert_eq!(sender.welcome.map(|(resumed, metadata, _)| (resumed, metadata)), Some((false, 0)));
-    // babeltrace2 refuses to read a directory anywhere below which there is empty metadata.
+    // babeltrace2 rejects a directory that has an empty metadata file anywhere below it.
     let metadata = directory(&place).join("metadata");
     assert!(directory(&place).exists() && !metadata.exists());
     let handles = [sender.announce(0).0, sender.announce(1).0];
@@ -48,7 +48,7 @@ fn packets_over_tcp_are_stored_and_acknowledged() {
     sender.say_metadata(METADATA.len() as u64 - 7, &[&METADATA[METADATA.len() - 7..], EVENT].concat());
     for seq in 0..200 {
         for (instance, handle) in handles.into_iter().enumerate() {
-            // The second stream has gaps that are none.
+            // The second stream skips numbers that are never sent.
             let seq = seq * (1 + instance as u64);
             sender.send(handle, seq, packet(instance as u64, seq, 160));
         }
@@ -64,7 +64,7 @@ fn packets_over_tcp_are_stored_and_acknowledged() {
     let mut closed = sender.close();
     assert!(closed.iter().all(|closed| (closed.packets, closed.packets_lost) == (200, 0)), "{closed:?}");
     closed.sort_by_key(|closed| closed.handle);
-    // What the headers say, by which each packet has one event; and 11 in each packet before a gap, which are counted in the file.
+    // By their headers, each packet has one event; each packet before a gap has 11, counted in the file.
     assert_eq!((closed[0].events, closed[1].events), (200, 199 * 11 + 1));
     let (counts, messages) = collector.end();
     assert_eq!((counts.stored, counts.late + counts.missing + counts.damaged), (400, 0), "{messages:?}");
@@ -77,8 +77,8 @@ fn packets_over_tcp_are_stored_and_acknowledged() {
     assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 400 * 11);
 }
 
-/// Over TCP a synchronisation comes on a connection of its own, and can overtake packets. The sender keeps none here, so that one that is asked
-/// for would be gone.
+/// Over TCP, a synchronisation has its own connection and can overtake packets. The sender keeps no packets here, so a requested one would be
+/// reported as gone.
 #[test]
 fn packets_that_a_synchronisation_has_overtaken_are_not_lost() {
     let place = place();
@@ -87,7 +87,7 @@ fn packets_that_a_synchronisation_has_overtaken_are_not_lost() {
     let handle = sender.announce(0).0;
     sender.say_metadata(0, &(METADATA.to_owned() + EVENT));
     sender.send_once(handle, 0, &packet(0, 0, 0));
-    // The second packet is as if it waited in a buffer.
+    // The second packet is delayed, as if in a buffer.
     sender.count_sent(handle, 1);
     let begin = Instant::now();
     sender.sync(1200);
@@ -99,7 +99,7 @@ fn packets_that_a_synchronisation_has_overtaken_are_not_lost() {
     assert_eq!((closed[0].packets, closed[0].packets_lost, sender.nacks), (2, 0, 0));
 }
 
-/// A sender whose time is up is told what is there, and its account is stored: behind a gap, and where the quota is used up.
+/// A sender whose time is up gets a report of the stored packets, and its account is stored: after a gap, and when the quota is used up.
 #[test]
 fn a_sender_that_gives_up_is_told_what_is_stored() {
     let size = packet(0, 0, 160).len() as u64;
@@ -148,7 +148,7 @@ fn the_alignment_of_clocks_is_stored_when_it_changes_by_more_than_its_bound() {
     let (handle, _) = sender.announce(0);
     sender.say_metadata(0, &[METADATA, EVENT].concat());
     sender.send(handle, 0, packet(0, 0, 160));
-    // Not known; known; within the bound; better; a clock that was set.
+    // Unknown; known; within the bound; more precise; a clock that was set.
     let estimates = [(0, u64::MAX), (5_000, 100), (5_050, 120), (5_010, 40), (-9_000, 45)];
     for (index, estimate) in estimates.into_iter().enumerate() {
         sender.alignment = estimate;
@@ -214,7 +214,7 @@ fn a_killed_collector_loses_and_repeats_nothing() {
         sender.say_metadata(0, METADATA);
         let (handle, next) = sender.announce(0);
         assert!(next >= acknowledged, "{next} of {acknowledged} acknowledged packets");
-        // What was not acknowledged is sent again, unchanged: `prev_seq` of the first is that of the packet before.
+        // Unacknowledged packets are sent again, unchanged: the `prev_seq` of the first one names the packet before it.
         for seq in next..store {
             let prev = seq.checked_sub(1).unwrap_or(u64::MAX);
             sender.transmit(handle, seq, prev, &packet(0, seq, 1600), None);
@@ -242,7 +242,7 @@ fn a_killed_collector_loses_and_repeats_nothing() {
     }
 }
 
-/// What the next collector would find.
+/// Returns the packets that the next collector would find.
 fn stored_after_repair(place: &TempDir) -> Vec<u64> {
     Running::below(place.path()).end();
     stored(&directory(place).join("c_0"), 0, 1600)
@@ -264,14 +264,14 @@ fn what_is_not_of_a_sender_is_ignored() {
     let header = DatagramHeader { probe: false, ..header };
     stranger.send_to(&[&header.encode()[..], &[0; 44]].concat(), to).expect("a datagram");
     collector.until(|report| report.counts.ignored == 3);
-    // A stranger's data connection, and one that breaks the protocol.
+    // A data connection without a valid token, and one that violates the protocol.
     let mut data = connect(to);
     data.write_all(b"TPSTREAMxxxxxxxxxxxxxxxx\0\0\0\0\0\0\0\0").expect("the collector reads");
     assert!(super::sender::is_closed(&mut data));
     sender.send(handle, 0, packet(0, 0, 16));
     sender.sync(5000);
     sender.until(|sender| sender.next.get(&handle) == Some(&1));
-    // A second connection with the key of the session replaces the first.
+    // A second connection with the session's key replaces the first.
     let mut second = StreamSender::open(collector.addresses.control, to, 1, None);
     assert_eq!(second.welcome.map(|(resumed, ..)| resumed), Some(true));
     assert_eq!(second.announce(0), (handle, 1));
@@ -298,7 +298,7 @@ fn viewers_see_what_a_synchronisation_has_released() {
     collector.until(|report| report.viewers == 2);
     let mut lines: Vec<_> =
         viewers.iter_mut().map(|it| BufReader::new(it.stdout.take().expect("a pipe")).lines()).collect();
-    // The packets are there before the metadata that they need, and may not be seen before it.
+    // The packets arrive before the metadata that they need, and must not be visible before it.
     for seq in 0..5 {
         sender.send(handles[0], seq, packet(0, seq, 0));
     }
@@ -312,7 +312,7 @@ fn viewers_see_what_a_synchronisation_has_released() {
             assert!(line.ends_with(&format!("{{ n = {seq} }}")), "{line}");
         }
     }
-    // The second stream has been idle, and does not delay the view; then it has events, too.
+    // The idle second stream does not delay the view; then it has events as well.
     sender.send(handles[1], 15, packet(1, 15, 0));
     sender.send(handles[0], 16, packet(0, 16, 0));
     sender.sync(5000);

@@ -1,4 +1,4 @@
-//! Viewers that are slow or vanish: the collector's memory is bounded, and senders and other viewers go on.
+//! Viewers that are slow or vanish: the collector's memory stays bounded, and senders and other viewers continue.
 
 use super::overload::{ask, number, status, word};
 use super::restart::start_with;
@@ -15,13 +15,13 @@ use tracepoint_reader::{Item, Polled};
 use tracepoint_wire::live::{Connect, IndexStatus, Request, Seek, Status};
 
 const VIEWERS: usize = 16;
-/// Packets of half a MiB.
+/// Size of the packets: half a MiB.
 const PADDING: usize = 512 << 10;
 const PACKETS: u64 = 20;
-/// What the collector may take more than when it is idle: its limit on packets, and a tenth.
+/// Maximum growth of the collector's memory over its idle state: its packet limit plus a tenth.
 const MOST: u64 = (64 << 20) / 10 * 11;
 
-/// A viewer of the first session, and the streams of data that were announced to it.
+/// Attaches a viewer to the first session. Returns it with the announced data streams.
 fn attach(live: SocketAddr) -> (TcpStream, Vec<u64>) {
     let mut viewer = connect(live);
     ask(&mut viewer, Request::Connect(Connect::viewer()), 20);
@@ -38,7 +38,7 @@ fn attach(live: SocketAddr) -> (TcpStream, Vec<u64>) {
     (viewer, streams)
 }
 
-/// Reads packets of a stream until so many were seen.
+/// Reads packets of a stream until this many were seen.
 fn see(viewer: &mut TcpStream, stream: u64, packets: u64) {
     let mut seen = 0;
     while seen < packets {
@@ -77,7 +77,7 @@ fn slow_viewers_take_bounded_memory_and_hold_up_nobody() {
     let (mut child, [control, data, live]) = start_with(place.path(), None);
     let idle = status(child.id(), "VmRSS:");
     let (mut sender, handle) = record(control, data);
-    // Each asks for 500 MiB, and reads nothing of it.
+    // Each requests 500 MiB, and reads none of it.
     let slow = [(); VIEWERS].map(|()| {
         let (mut viewer, streams) = attach(live);
         let mut requests = Vec::new();
@@ -100,7 +100,7 @@ fn slow_viewers_take_bounded_memory_and_hold_up_nobody() {
     child.wait().expect("it ends");
 }
 
-/// The next event of a view: its time.
+/// Returns the time of a view's next event.
 fn next_time(view: &mut LiveView) -> i64 {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
@@ -113,7 +113,7 @@ fn next_time(view: &mut LiveView) -> i64 {
     panic!("no event comes");
 }
 
-/// A sender that has announced a stream, its handle, and where its session is viewed.
+/// Returns a sender that has announced a stream, the stream's handle, and the session's URL for viewers.
 fn live(collector: &Running) -> (StreamSender, u64, LiveUrl) {
     let mut sender = StreamSender::open(collector.addresses.control, collector.addresses.data, 1, None);
     let (handle, _) = sender.announce(0);
@@ -129,7 +129,7 @@ fn a_view_has_the_time_of_the_collector_from_its_first_event_on() {
     let (mut sender, handle, url) = live(&collector);
     let mut options = LiveOptions::default();
     options.from_beginning = true;
-    // It attaches before anything is known about the clock.
+    // The view attaches before anything is known about the clock.
     let open = || LiveView::open(&url, &options).expect("a view");
     let mut views = vec![open()];
     assert!(matches!(views[0].poll(), Ok(Polled::Wait)));
@@ -174,7 +174,7 @@ fn viewers_that_vanish_are_forgotten() {
     let (mut viewer, streams) = attach(addresses.live);
     let mut vanishing: Vec<_> = (0..VIEWERS).map(|_| attach(addresses.live).0).collect();
     collector.until(|report| report.viewers == VIEWERS + 1);
-    // Within a request, while answers are under way, and with nothing under way.
+    // In the middle of a request, with answers underway, and with nothing underway.
     let mut request = Vec::new();
     Request::Packet { stream: streams[0], offset: 0, length: PADDING as u32 }.encode(&mut request);
     let many = request.repeat(50);

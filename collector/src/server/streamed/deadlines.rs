@@ -4,7 +4,7 @@ use crate::connection::{GREETING_TIME, MESSAGE_TIME};
 use crate::stream_control::SILENCE;
 use std::time::Instant;
 
-/// The times from which deadlines are counted.
+/// Start times of the deadlines.
 #[derive(Debug)]
 pub(super) struct Deadlines {
     /// When the connection was accepted.
