@@ -1,6 +1,6 @@
-//! The callsites of `tracing` and their tracepoints: a table that is read without a lock.
+//! The callsites of `tracing` and their tracepoints, in a lock-free hash table.
 //!
-//! An entry is never removed, and the table does not grow: a callsite that finds it full stays off.
+//! Entries are never removed and the table does not grow; a callsite that finds it full stays off.
 
 use crate::describe::{self, Tracepoints};
 use std::hash::{Hash, Hasher};
@@ -14,12 +14,12 @@ use tracing_core::callsite::Identifier;
 pub(crate) struct Callsite {
     identifier: Identifier,
     pub(crate) tracepoints: Tracepoints,
-    /// Whether the last interest given to `tracing` is `never`. Relaxed: nothing else depends on it.
+    /// True if the last interest returned to `tracing` is `never`. Relaxed: it publishes no other data.
     is_off: AtomicBool,
 }
 
 impl Callsite {
-    /// Whether the last interest given to `tracing` is `never`.
+    /// Returns whether the last interest returned to `tracing` is `never`.
     pub(crate) fn is_known_as_off(&self) -> bool {
         self.is_off.load(Ordering::Relaxed)
     }
@@ -29,12 +29,12 @@ impl Callsite {
     }
 }
 
-/// Twice as many as there can be tracepoints, so that a search is short.
+/// Twice the maximum number of tracepoints, to keep probe sequences short.
 const SLOTS: usize = 2 * MAX_RUNTIME_MARKERS;
 
 static TABLE: [OnceLock<Callsite>; SLOTS] = [const { OnceLock::new() }; SLOTS];
 
-/// A hash of an identifier, which is an address, and one of a table of functions that is the same for nearly all.
+/// Hasher for an identifier, which consists of an address and a vtable pointer that nearly all share.
 #[derive(Default)]
 struct Address(u64);
 
@@ -54,7 +54,7 @@ impl Hasher for Address {
     }
 }
 
-/// The slot in which the callsite is, or the first free one behind where it would be; `None` if there is none.
+/// Returns the callsite's slot, or the free slot where it would be inserted; `None` if the table is full.
 #[inline]
 fn slot(identifier: &Identifier) -> Option<&'static OnceLock<Callsite>> {
     let mut address = Address::default();
@@ -65,26 +65,26 @@ fn slot(identifier: &Identifier) -> Option<&'static OnceLock<Callsite>> {
         .find(|slot| slot.get().is_none_or(|callsite| callsite.identifier == *identifier))
 }
 
-/// A callsite that was registered.
+/// Returns a registered callsite.
 #[inline]
 pub(crate) fn find(metadata: &Metadata<'_>) -> Option<&'static Callsite> {
     slot(&metadata.callsite())?.get()
 }
 
-/// A callsite; its tracepoints are registered if it is new. `None` if there are too many.
+/// Returns the callsite, and registers its tracepoints if it is new. `None` if there are too many.
 pub(crate) fn register(metadata: &'static Metadata<'static>) -> Option<&'static Callsite> {
     if let Some(found) = find(metadata) {
         return Some(found);
     }
     let identifier = metadata.callsite();
-    // The lock is held around a fork, so that no child finds an entry that is being added for ever.
+    // The lock is held around a fork, so that a child never finds an entry whose insertion was interrupted.
     let locked = update_lock();
     let callsite = slot(&identifier)?.get_or_init(|| {
         let tracepoints = describe::register(metadata, &locked);
         Callsite { identifier, tracepoints, is_off: AtomicBool::new(false) }
     });
     drop(locked);
-    // Without the lock: it may wait for the agent, which has `tracing` ask for callsites.
+    // After unlocking: this may wait for the agent, which makes `tracing` query callsites.
     announce(Registered::Markers);
     Some(callsite)
 }

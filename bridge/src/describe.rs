@@ -1,27 +1,27 @@
-//! The tracepoints of a callsite, and their descriptions: names, fields, level, place. They are leaked, as the tracepoints stay.
+//! The tracepoints of a callsite and their descriptions: names, fields, level, location. They live as long as the process.
 
 use tracepoint_core::field::{AnyFields, Base, ByteOrder, FieldDescriptor, FieldType, IntegerType, MAX_ANY_FIELDS};
 use tracepoint_core::private::{At, MarkerParts, RuntimeMarker, UpdateGuard, ValuesType};
 use tracepoint_core::{Level, Location};
 use tracing_core::Metadata;
 
-/// The part of the names before the colon.
+/// The provider, the part of each name before the colon.
 const PROVIDER: &str = "tracing";
 
 tracepoint_core::define_trace! {
     provider = "tracepoint";
 
-    /// Never fired: tells the agent of any program that links this crate that there will be further markers.
+    /// Never fired. Its presence shows the agent that this program will register further markers.
     registers_markers() {}
 }
 
-/// The longest name in bytes: what LTTng's tools accept, less the provider and the colon.
+/// Maximum length of a name in bytes: the limit of LTTng's tools, minus the provider and the colon.
 const MAX_NAME: usize = 255 - PROVIDER.len() - 1;
 
 const ID: FieldType =
     FieldType::Integer(IntegerType { bits: 64, signed: false, base: Base::Decimal, order: ByteOrder::Little });
 
-/// The values of an event, or of later values of a span: a span, then the fields.
+/// Values of an event, or of a span's later values: the id of a span, then the fields.
 #[derive(Debug)]
 pub(crate) enum InSpan {}
 
@@ -29,7 +29,7 @@ impl ValuesType for InSpan {
     type Values<'a> = (u64, AnyFields<'a>);
 }
 
-/// The values of the begin of a span: its id, its parent's, then the fields.
+/// Values of a span's begin: its id, its parent's id, then the fields.
 #[derive(Debug)]
 pub(crate) enum Begin {}
 
@@ -37,7 +37,7 @@ impl ValuesType for Begin {
     type Values<'a> = At<(u64, (u64, AnyFields<'a>))>;
 }
 
-/// The values of the end of a span: its id, and its duration in nanoseconds.
+/// Values of a span's end: its id, and its duration in nanoseconds.
 #[derive(Debug)]
 pub(crate) enum End {}
 
@@ -54,12 +54,12 @@ pub(crate) enum Tracepoints {
         record: RuntimeMarker<InSpan>,
         end: RuntimeMarker<End>,
     },
-    /// There are too many.
+    /// The maximum number of tracepoints is reached.
     None,
 }
 
 impl Tracepoints {
-    /// Whether one of them is on.
+    /// Returns whether any of them is on.
     pub(crate) fn is_on(&self) -> bool {
         match self {
             Self::Event(event) => event.is_on(),
@@ -73,7 +73,7 @@ impl Tracepoints {
 pub(crate) fn register(metadata: &'static Metadata<'static>, locked: &UpdateGuard<'_>) -> Tracepoints {
     let tracepoints = if metadata.is_span() {
         let name = format!("{}::{}", metadata.target(), metadata.name());
-        // By these names readers recognise the begin and the end of a span.
+        // Readers recognise the begin and the end of a span by these names.
         let begin = marker(locked, metadata, &name, "_begin", &["span_id", "parent_id"], true);
         let record = marker(locked, metadata, &name, "_record", &["span_id"], true);
         let end = marker(locked, metadata, &name, "_end", &["span_id", "duration_ns"], false);
@@ -84,11 +84,11 @@ pub(crate) fn register(metadata: &'static Metadata<'static>, locked: &UpdateGuar
     tracepoints.unwrap_or(Tracepoints::None)
 }
 
-/// `TARGET:LINE`, or `TARGET::NAME` for an event with a name of its own.
+/// Returns `TARGET:LINE`, or `TARGET::NAME` for an event with an explicit name.
 fn event_name(metadata: &Metadata<'_>) -> String {
     let (target, name) = (metadata.target(), metadata.name());
     match metadata.line() {
-        // The macros name events `event FILE:LINE`.
+        // By default, the macros name events `event FILE:LINE`.
         Some(line) if name.starts_with("event ") => format!("{target}:{line}"),
         _ => format!("{target}::{name}"),
     }
@@ -128,13 +128,13 @@ fn marker<V: ValuesType>(
     RuntimeMarker::register(parts, locked)
 }
 
-/// A name that CTF can carry, cut off where it is too long.
+/// Converts a name to characters that CTF supports, and truncates it.
 fn full_name(name: &str, ending: &str) -> String {
     let plain = |c: char| if c.is_ascii_graphic() { c } else { '_' };
     name.chars().map(plain).take(MAX_NAME - ending.len()).chain(ending.chars()).collect()
 }
 
-/// The name of a field as filters can write it, and different from those in front.
+/// Converts a field name to an identifier that filters accept, distinct from `ids`.
 fn identifier(name: &'static str, ids: &[&str]) -> &'static str {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.chars().all(plain) && !ids.contains(&name) {

@@ -1,4 +1,4 @@
-//! The values of an event: encoded on the stack in the order of the fields, then recorded.
+//! Encodes the values of an event on the stack, in the order of its fields, and records them.
 
 use std::fmt::{Debug, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,14 +9,14 @@ use tracing_core::field::Visit;
 
 struct Collector {
     values: AnyBuffer,
-    /// Whether fields in front of a value may still get theirs, so that they are not passed over.
+    /// Set for the second attempt: values are taken only in field order, one field at a time, and no field is skipped.
     is_strict: bool,
-    /// Whether a value came after that of a later field.
+    /// Set when a value arrived after that of a later field.
     is_disordered: bool,
 }
 
 impl Collector {
-    /// Whether the value of this field is to be added now. The fields in front of it have none then.
+    /// Returns whether the value of this field can be appended now. Earlier fields that have no value yet are then absent.
     #[inline(always)]
     fn takes(&mut self, field: &Field) -> bool {
         let index = field.index();
@@ -33,7 +33,7 @@ impl Collector {
         is_taken
     }
 
-    /// The fields in front of this one have no values.
+    /// Marks the fields before this one as absent.
     #[inline(always)]
     fn pass_over_to(&mut self, index: usize) {
         while self.values.values() < index.min(MAX_ANY_FIELDS) {
@@ -48,7 +48,7 @@ impl Collector {
         }
     }
 
-    /// Takes the values of so many fields, where they do not come in their order: at least one at each visit.
+    /// Collects `count` values that do not arrive in field order; each visit yields at least one.
     #[cold]
     fn take_again(&mut self, count: usize, visit: &impl Fn(&mut dyn Visit)) {
         self.values = AnyBuffer::new();
@@ -90,8 +90,8 @@ impl Visit for Collector {
     }
 }
 
-/// Collects the values of a callsite with `count` fields, which `visit` shows, and passes them to `record`. Where the code that formats a value
-/// panics, the event is counted as lost, reason `panicked`, and the program goes on.
+/// Collects the values of a callsite's `count` fields, by calling `visit`, and passes them to `record`. If formatting a value panics, the event
+/// counts as lost, reason `panicked`, and the program continues.
 #[inline]
 pub(crate) fn collect<V: ValuesType>(
     tracepoint: RuntimeMarker<V>,

@@ -1,4 +1,4 @@
-//! The layer, and the filter in front of it, by which callsites that are off cost nothing.
+//! The layer, and its filter, which makes disabled callsites free of cost.
 
 use crate::callsites;
 use crate::describe::Tracepoints;
@@ -16,8 +16,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, Filter};
 use tracing_subscriber::registry::LookupSpan;
 
-/// A layer whose callsites are tracepoints. It has a filter of its own, so that it neither sees what is off nor hides anything from other
-/// layers.
+/// Returns a layer that maps callsites to tracepoints. Its per-layer filter hides disabled callsites from this layer, and nothing from other layers.
 pub fn layer<S>() -> impl Layer<S> + Send + Sync
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -26,7 +25,7 @@ where
     TracepointLayer.with_filter(Switches)
 }
 
-/// Whether the tracepoints of a callsite are on.
+/// The filter: enables callsites whose tracepoints are on.
 struct Switches;
 
 impl<S> Filter<S> for Switches {
@@ -35,7 +34,7 @@ impl<S> Filter<S> for Switches {
         if callsite.tracepoints.is_on() {
             return Interest::always();
         }
-        // A thread that stores `never` after a switch would store what is no longer so.
+        // Only the thread that handles a switch may return `never`: another one could overwrite a newer interest with it.
         let is_final = switching::is_asking();
         callsite.set_known_as_off(is_final);
         if is_final { Interest::never() } else { Interest::sometimes() }
@@ -53,33 +52,33 @@ impl<S> Filter<S> for Switches {
 
 struct TracepointLayer;
 
-/// The tracepoints of a callsite that was registered.
+/// Returns the tracepoints of a registered callsite.
 #[inline]
 fn tracepoints(metadata: &Metadata<'_>) -> Option<&'static Tracepoints> {
     callsites::find(metadata).map(|callsite| &callsite.tracepoints)
 }
 
-/// The id and the time of the begin of a span; kept with the span. The id is of the same numbers as those of `span!`, because a trace can have
-/// both; those of `tracing` may be used again.
+/// Id and start time of a span, stored in its extensions. Ids come from the same sequence as `span!` ids, because a trace can contain both. Ids
+/// of `tracing` cannot be used: they are reused.
 #[derive(Clone, Copy)]
 struct Begun(Begin);
 
-/// What is kept with a span that this layer has seen.
+/// Returns the stored data of a span that this layer has seen.
 fn begun<S: Subscriber + for<'a> LookupSpan<'a>>(id: &Id, context: &Context<'_, S>) -> Option<Begin> {
     context.span(id)?.extensions().get::<Begun>().map(|begun| begun.0)
 }
 
 thread_local! {
-    /// The spans that are entered on this thread, innermost last: the id of `tracing`, and that in the trace.
+    /// The spans entered on this thread, innermost last: the id in `tracing`, and the id in the trace.
     static ENTERED: RefCell<Vec<(Id, u64)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The innermost span that is entered on this thread; 0: none, also while the thread ends.
+/// Returns the innermost span entered on this thread; 0 if there is none, or the thread is ending.
 fn current() -> u64 {
     ENTERED.try_with(|spans| spans.borrow().last().map(|(_, id)| *id)).ok().flatten().unwrap_or(0)
 }
 
-/// The span that is given, or the innermost one where that is wanted.
+/// Returns the id of the given span, or of the innermost one for a contextual parent.
 fn parent<S>(given: Option<&Id>, is_contextual: bool, context: &Context<'_, S>) -> u64
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -153,7 +152,7 @@ where
     fn on_exit(&self, id: &Id, _: Context<'_, S>) {
         let _ = ENTERED.try_with(|spans| {
             let mut spans = spans.borrow_mut();
-            // Mostly the last one; guards can be dropped in any order.
+            // Usually the last one; guards can be dropped in any order.
             if let Some(at) = spans.iter().rposition(|(span, _)| span == id) {
                 spans.remove(at);
             }
@@ -179,7 +178,7 @@ mod tests {
     use tracepoint_core::marker::{Aggregate, FieldView, Subscriber as MarkerSubscriber};
     use tracing_subscriber::prelude::*;
 
-    /// Adds up what the fields `n` of events with a text hold.
+    /// Sums the fields `n` of events with a text.
     struct Sum(AtomicU64);
 
     impl Aggregate for Sum {
@@ -271,7 +270,7 @@ mod tests {
                 let span = span(parent);
                 (span, ids.0.each_ref().map(|id| id.load(Ordering::Relaxed)))
             };
-            // Each takes the next number of this thread.
+            // Each span takes the thread's next number.
             let before = Begin::new(SpanId::NONE).id().get();
             let (outer, [outer_id, no_parent]) = of(None);
             let (_inner, [inner_id, parent]) = of(Some(&outer));
@@ -306,7 +305,7 @@ mod tests {
         })
     }
 
-    /// The values of the fields `a` and `b` of the last event.
+    /// The fields `a` and `b` of the last event.
     struct Pair([AtomicU64; 2]);
 
     impl Aggregate for Pair {
@@ -336,7 +335,7 @@ mod tests {
             span.record_all(&fields.value_set(&[(&b, Some(&2_u64 as &dyn tracing::Value)), (&a, Some(&1_u64))]));
             let seen = || pair.0.each_ref().map(|seen| seen.load(Ordering::Relaxed));
             assert_eq!(seen(), [1, 2]);
-            // That of the first field is absent.
+            // The first field is absent.
             span.record_all(&fields.value_set(&[(&b, Some(&3_u64 as &dyn tracing::Value))]));
             drop(subscription);
             assert_eq!(seen(), [1, 3]);
@@ -369,7 +368,7 @@ mod tests {
             wide();
             let marker = tracepoint_core::markers().find(|marker| marker.name().starts_with("bridge_wide:"));
             let marker = marker.ok_or("listed")?;
-            // The span's id stands in front.
+            // The first field is the span's id.
             assert_eq!(marker.fields().len(), 1 + 32);
             let width = Arc::new(Width(AtomicU64::new(0)));
             let subscription = marker.subscribe(MarkerSubscriber::aggregate(Arc::clone(&width) as _))?;

@@ -1,12 +1,12 @@
 //! Records of the `log` facade as events of the tracepoint `log:record`.
 //!
-//! `log` has no callsites: one tracepoint has all records. Select them by a filter:
-//! `tracectl record -e log:record --filter 'target == "hyper*" && level == "Warn"'`. While it is off, the level of `log` is that of the
-//! other logger, or `Off`, and a `log::info!` costs a load and a comparison.
+//! `log` has no callsites, so one tracepoint covers all records. Select them with a filter:
+//! `tracectl record -e log:record --filter 'target == "hyper*" && level == "Warn"'`. While it is off, the maximum level of `log` is the other
+//! logger's, or `Off`, and a `log::info!` costs a load and a comparison.
 //!
-//! Records come in one of two ways. With the feature `tracing-log` of `tracing-subscriber`, which is one of its default features, the `init` of a
-//! subscriber makes `tracing-log` the logger of the program, and the [layer](crate::layer()) gets the records. Without that feature, [`init`]
-//! makes the tracepoint the logger.
+//! Records arrive in one of two ways. With the feature `tracing-log` of `tracing-subscriber`, which is on by default, a subscriber's `init` installs
+//! `tracing-log` as the program's logger, and the [layer](crate::layer()) gets the records. Without that feature, [`init`] installs the tracepoint as
+//! the logger.
 
 pub(crate) mod through_tracing;
 
@@ -30,12 +30,12 @@ tracepoint_core::define_trace! {
     }
 }
 
-/// The logger that gets the records besides the tracepoint, and its level.
+/// The logger that gets the records in addition to the tracepoint, and its level.
 static OTHER: OnceLock<Option<(Box<dyn Log>, LevelFilter)>> = OnceLock::new();
 
 struct Tracepoints;
 
-/// The program has a logger by which records of `log` reach no tracepoint.
+/// The program has a logger that passes no records to the tracepoint.
 #[derive(Clone, Copy, Debug, Error)]
 #[error(
     "the program has another logger for `log`: give that one to `tracepoint_tracing::log::init_beside(logger, level)` \
@@ -43,23 +43,23 @@ struct Tracepoints;
 )]
 pub struct OtherLogger;
 
-/// Records what is said through `log`: makes the tracepoint the logger of the program, unless that is the one of `tracing-log`, whose records
-/// the [layer](crate::layer()) gets.
+/// Records `log`: installs the tracepoint as the program's logger, unless that is the logger of `tracing-log`, whose records the
+/// [layer](crate::layer()) gets.
 ///
-/// Call it after the `init` of the subscriber, which fails if there is a logger and `tracing-subscriber` has the feature `tracing-log`.
+/// Call it after the subscriber's `init`, which fails if a logger is installed and `tracing-subscriber` has the feature `tracing-log`.
 ///
 /// # Errors
 ///
-/// If the program has another logger: use [`init_beside`] in its place.
+/// If the program has another logger; use [`init_beside`] instead.
 pub fn init() -> Result<(), OtherLogger> {
     install(None).or_else(|other| if through_tracing::is_logger() { Ok(()) } else { Err(other) })
 }
 
-/// Makes the tracepoint the logger of the program, beside another one, which gets the records up to `level` as before.
+/// Installs the tracepoint as the program's logger, together with another logger, which gets the records up to `level` as before.
 ///
 /// # Errors
 ///
-/// If the program has a logger: do not install the other one by itself.
+/// If the program has a logger already; the other logger must not install itself.
 pub fn init_beside(other: Box<dyn Log>, level: LevelFilter) -> Result<(), OtherLogger> {
     install(Some((other, level)))
 }
@@ -75,7 +75,7 @@ fn other() -> Option<&'static (Box<dyn Log>, LevelFilter)> {
     OTHER.get()?.as_ref()
 }
 
-/// Sets the level of `log` to what is wanted now.
+/// Sets the maximum level of `log` to the one that is needed now.
 fn set_level() {
     let level = other().map_or(LevelFilter::Off, |(_, level)| *level);
     log::set_max_level(if trace_record_enabled() { LevelFilter::Trace } else { level });

@@ -1,9 +1,9 @@
-//! What happens when sessions switch tracepoints: `tracing` asks again which callsites are wanted, and `log` gets a level.
+//! Handles switches of tracepoints by sessions: makes `tracing` query interests again, and sets the level of `log`.
 //!
-//! `tracing` keeps what it was answered for each callsite, and asks again only when it is told to. Two threads that ask at the same time can
-//! store their answers in either order, so that an old one stays. An answer that a callsite is not wanted is therefore given only to the threads of this
-//! module, each of which asks once more if another one has begun meanwhile. Any other thread, such as one that has reached a new callsite, is answered
-//! `sometimes`: `tracing` then asks at each event, and when it has done so often enough, a thread asks about all callsites.
+//! `tracing` caches the interest of each callsite and queries it again only on request. Two threads that query at the same time can store the results
+//! in either order, so that an old one stays. The interest `never` is therefore returned only to threads of this module, each of which queries again
+//! if another one has begun meanwhile. Any other thread, such as one that has reached a new callsite, gets `sometimes`: `tracing` then asks at each
+//! event, and after enough of these queries, a thread queries all callsites.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -12,31 +12,31 @@ use std::thread;
 use tracepoint_core::private::{on_switch, update_lock};
 use tracing_core::dispatcher::{Dispatch, WeakDispatch, with_default};
 
-/// Sets the level of `log`, if its records are tracepoints.
+/// Sets the level of `log`, once its records are recorded.
 static SET_LEVEL: OnceLock<fn()> = OnceLock::new();
 
-/// How many switches have begun.
+/// Number of switches begun.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
-/// The dispatchers with the layer. Locked under the update lock, which is held around a fork, so that no child finds it locked.
+/// The dispatchers with the layer. Locked only under the update lock, which is held around a fork, so that no child finds it locked.
 static DISPATCHERS: Mutex<Vec<WeakDispatch>> = Mutex::new(Vec::new());
 
-/// So many questions at events cost about as much as a thread that ends them.
+/// Number of queries at events that cost about as much as a thread that ends them.
 const MANY: u32 = 4096;
 
-/// How many there were since the last such thread ended.
+/// Number of queries since the last such thread ended.
 static QUESTIONS: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
     static IS_ASKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Has `tracing` asked again after each switch from here on.
+/// Makes `tracing` query interests after each switch from here on.
 pub(crate) fn follow() {
     on_switch(switched);
 }
 
-/// Does what [`follow`] does, and sets the level of `log` now and after each switch.
+/// Like [`follow`], and also sets the level of `log` now and after each switch.
 pub(crate) fn follow_with(set_level: fn()) {
     let _ = SET_LEVEL.set(set_level);
     follow();
@@ -45,7 +45,7 @@ pub(crate) fn follow_with(set_level: fn()) {
 
 /// Adds a dispatcher that has the layer.
 pub(crate) fn serve(dispatch: &Dispatch) {
-    // Dropped without the locks: one of them may be the last reference by then, and dropping it runs code of the program.
+    // Dropped after unlocking: a reference may be the last one by then, and dropping it runs code of the program.
     let mut alive = Vec::new();
     let locked = update_lock();
     let mut dispatchers = DISPATCHERS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,17 +55,17 @@ pub(crate) fn serve(dispatch: &Dispatch) {
     drop(locked);
 }
 
-/// Whether this thread asks about all callsites because of a switch: it sees what is on, and no later answer is older than its own.
+/// Returns whether this thread is querying all callsites because of a switch. It sees the current state, and no older result is stored after its own.
 pub(crate) fn is_asking() -> bool {
     IS_ASKING.get()
 }
 
-/// `tracing` has asked at an event about a callsite that is off, since it was not told `never`.
+/// Counts a query at an event about a callsite that is off and has not been given `never`.
 #[cold]
 pub(crate) fn asked_at_event() {
     // Relaxed: only the number counts.
     if QUESTIONS.fetch_add(1, Ordering::Relaxed) + 1 == MANY {
-        // In a thread of its own, because this one may be inside other layers that hold locks, and they are asked, too.
+        // In a separate thread: this one may be inside other layers that hold locks, and those layers are queried as well.
         let ask = || {
             tracepoint_core::private::leave_inherited_scheduling();
             switched();
@@ -78,9 +78,9 @@ pub(crate) fn asked_at_event() {
 }
 
 fn switched() {
-    // SeqCst, here and in the load below: each pairs with the other one in another thread, around the SeqCst stores by which `tracing` keeps
-    // answers. Of two threads that switch, the one that begins later sees what both have switched. If the other one stores an answer after it,
-    // its load below comes after this increment in the total order, so that it asks again.
+    // SeqCst, here and in the load below: each pairs with the other one in another thread, around the SeqCst stores by which `tracing` keeps results.
+    // Of two threads that switch, the one that begins later sees both switches. If the other one stores a result after it, that thread's load below
+    // comes after this increment in the total order, so it queries again.
     let mut seen = BEGUN.fetch_add(1, Ordering::SeqCst) + 1;
     loop {
         if let Some(set_level) = SET_LEVEL.get() {
@@ -95,8 +95,8 @@ fn switched() {
     }
 }
 
-/// Has `tracing` ask all dispatchers again. As long as there has been one only, it asks that of the calling thread, which need not be the one
-/// that has it.
+/// Makes `tracing` query all dispatchers again. As long as there was only one, `tracing` queries the calling thread's, which need not be the one with
+/// the layer.
 fn ask_again() {
     let locked = update_lock();
     let dispatchers = DISPATCHERS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! A child that is forked while another thread reaches new callsites reaches one, too. A program of its own: it forks beside a thread.
+//! A child forked while another thread reaches new callsites can reach one as well. A separate program, because it forks while a thread runs.
 #![cfg(unix)]
 #![allow(unsafe_code, reason = "fork")]
 
@@ -21,16 +21,16 @@ macro_rules! ten {
     };
 }
 
-/// Each of the thousand is a callsite.
+/// Reaches a thousand callsites.
 #[allow(clippy::cognitive_complexity, reason = "a thousand times one event")]
 fn reach_many() {
     ten! { ten! { ten! { tracing::info!("new"); } } }
 }
 
-/// Reaches a callsite that no parent has reached; waits for the child.
+/// Forks a child that reaches a new callsite, and waits for it.
 fn child_ends() -> bool {
-    // SAFETY: the child runs code that takes locks of the allocator and of this library only, which are held around a fork, and ends
-    // without destructors.
+    // SAFETY: the child runs code that takes only locks of the allocator and of this library, which are held around a fork, and ends without running
+    // destructors.
     let child = unsafe { libc::fork() };
     if child == 0 {
         tracing::info!("in the child");

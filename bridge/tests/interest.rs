@@ -1,4 +1,4 @@
-//! What `tracing` knows of callsites that are off. A program of its own: its layer is the only one that is asked.
+//! The interest that `tracing` caches for callsites that are off. A separate program, because its layer must be the only one queried.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -23,18 +23,18 @@ impl Aggregate for Count {
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// `never`, `always`, or neither.
+/// Returns whether the interest is `never`, and whether it is `always`.
 fn interest(callsite: &'static DefaultCallsite) -> (bool, bool) {
     let interest = callsite.interest();
     (interest.is_never(), interest.is_always())
 }
 
-/// One test: the answers to one callsite depend on switches of all.
+/// One test, because the results for one callsite depend on all switches.
 #[test]
 fn a_callsite_that_is_off_is_never_wanted() -> Outcome {
     tracing_subscriber::registry().with(tracepoint_tracing::layer()).try_init()?;
     let callsite = callsite!(name: "asked", kind: Kind::EVENT, target: "asked", level: Level::INFO, fields: n);
-    // It may be switched on before `tracing` keeps the answer.
+    // It may be enabled before `tracing` stores the result.
     assert_eq!(interest(callsite), (false, false));
     let marker = tracepoint_core::markers().find(|marker| marker.name().starts_with("asked")).ok_or("listed")?;
     let subscribe = || marker.subscribe(Subscriber::aggregate(Arc::new(Count::default())));
@@ -43,7 +43,7 @@ fn a_callsite_that_is_off_is_never_wanted() -> Outcome {
     drop(subscription);
     assert_eq!(interest(callsite), (true, false));
 
-    // A new dispatcher has `tracing` ask in a thread that may be late.
+    // A new dispatcher makes `tracing` query in a thread that may be late.
     let scoped = tracing::Dispatch::new(tracing_subscriber::registry());
     drop(scoped);
     let subscription = subscribe()?;
@@ -51,7 +51,7 @@ fn a_callsite_that_is_off_is_never_wanted() -> Outcome {
     drop(subscription);
     assert_eq!(interest(callsite), (true, false));
 
-    // Nothing is switched, and events are reached all the same.
+    // Events are reached without any switch.
     let busy = callsite!(name: "busy", kind: Kind::EVENT, target: "busy", level: Level::INFO, fields: n);
     assert_eq!(interest(busy), (false, false));
     let end = Instant::now() + Duration::from_secs(60);

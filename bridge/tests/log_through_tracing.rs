@@ -1,4 +1,4 @@
-//! Records of `log` in a program that has `tracing-subscriber` with its default features. A program of its own: it has one logger.
+//! Records of `log` in a program with `tracing-subscriber` and its default features. A separate program, because a program has one logger.
 #![forbid(unsafe_code)]
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use tracepoint_core::field::Value;
 use tracepoint_core::marker::{Aggregate, FieldView, Subscriber};
 use tracing_subscriber::prelude::*;
 
-/// What the events hold.
+/// The field values of the events.
 #[derive(Default)]
 struct Seen(Mutex<Vec<String>>);
 
@@ -25,7 +25,7 @@ impl Aggregate for Seen {
 #[test]
 fn records_arrive_with_all_that_log_knows() -> Result<(), Box<dyn std::error::Error>> {
     tracing_subscriber::registry().with(tracepoint_tracing::layer()).init();
-    // Not needed here, and does no harm.
+    // Not needed here, and harmless.
     tracepoint_tracing::log::init()?;
     log::warn!("off");
     let seen = Arc::new(Seen::default());

@@ -1,6 +1,6 @@
-//! Records of `log` that come as events of `tracing`, because `tracing-log` is the logger of the program.
+//! Records of `log` that arrive as events of `tracing`, because `tracing-log` is the program's logger.
 //!
-//! `tracing-log` has one callsite for each level, which it never registers, and asks at each record.
+//! `tracing-log` has one callsite per level, which it never registers, and queries the filter at each record.
 
 use super::trace_record_enabled;
 use log::Level;
@@ -15,7 +15,7 @@ use tracing_core::subscriber::{Interest, Subscriber};
 use tracing_core::{Dispatch, Event, Metadata};
 use tracing_log::{AsLog, AsTrace, NormalizeEvent};
 
-/// Whether this is a callsite of `tracing-log`.
+/// Returns whether this is a callsite of `tracing-log`.
 fn is_of_log(metadata: &Metadata<'_>) -> bool {
     static CALLSITES: OnceLock<[Identifier; 5]> = OnceLock::new();
     let callsites = CALLSITES.get_or_init(|| {
@@ -25,7 +25,7 @@ fn is_of_log(metadata: &Metadata<'_>) -> bool {
     callsites.contains(&metadata.callsite())
 }
 
-/// Whether this is a record of `log`, and its tracepoint is on.
+/// Returns whether this is a record of `log` and its tracepoint is on.
 pub(crate) fn is_wanted(metadata: &Metadata<'_>) -> bool {
     trace_record_enabled() && is_of_log(metadata)
 }
@@ -37,7 +37,7 @@ pub(crate) fn record(event: &Event<'_>) {
     }
 }
 
-/// Records the message of an event, and what its metadata tells.
+/// Visitor that records an event's message with its metadata.
 struct Message<'a>(&'a Metadata<'a>);
 
 impl Visit for Message<'_> {
@@ -51,7 +51,7 @@ impl Visit for Message<'_> {
     }
 }
 
-/// Whether the logger of the program is `tracing-log`: whether it asks the dispatcher of this thread about a record.
+/// Returns whether `tracing-log` is the program's logger: whether it queries this thread's dispatcher about a record.
 pub(super) fn is_logger() -> bool {
     static WAS_ASKED: AtomicBool = AtomicBool::new(false);
 
@@ -63,7 +63,7 @@ pub(super) fn is_logger() -> bool {
         }
 
         fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-            // Relaxed: the thread that is asked is the one that looks.
+            // Relaxed: the same thread stores and loads.
             WAS_ASKED.fetch_or(is_of_log(metadata), Ordering::Relaxed);
             false
         }
