@@ -1,20 +1,20 @@
-//! The sender: streams the packets of a trace over a network while they are recorded, to `lttng-relayd` or to our collector.
+//! The sender: streams a trace's packets over a network while they are recorded, to `lttng-relayd` or to a collector of this project.
 //!
 //! ```text
 //!   drain ── packet, metadata, time ──▶ Queue ──▶ Worker, on a thread of its own ──▶ Session ── control, data ──▶ peer
 //!                                        bounded     connects, reconnects              Relay
 //! ```
 //!
-//! The drain puts packets into a queue that is bounded by bytes; a packet is copied there once, out of its ring, and sent from there
-//! behind a header of its own by gather I/O. The worker connects, and has a session with the peer: `relay` speaks the protocol of
-//! `lttng-relayd`. While the queue is full the drain leaves packets in the rings, whose policy then decides; no site waits for the network.
-//! What the peer has not acknowledged is not recorded: `delivery` counts what became of each packet.
-//! `throttle` paces packets below the caps on the bandwidth, each a [`Bucket`], and drops what cannot be sent in time.
-//! `promise` keeps the times that were promised to viewers: packets that begin earlier are mended, or dropped and counted.
+//! The drain copies each packet once, out of its ring into a queue whose size in bytes is bounded. The packet is sent from there with gather I/O,
+//! behind a separate header. The worker connects and runs a session with the peer; `relay` implements the protocol of `lttng-relayd`. While the queue
+//! is full, the drain leaves packets in the rings, whose policy then applies; no traced thread waits for the network. Packets count as recorded only
+//! once the peer has acknowledged them: `delivery` counts the outcome of each packet. `throttle` paces packets below the bandwidth caps, each a
+//! [`Bucket`], and drops packets that cannot be sent in time. `promise` keeps the times promised to viewers: it adjusts packets that begin earlier,
+//! or drops and counts them.
 //!
-//! With the feature `nats` it publishes to a broker instead: `nats`.
+//! With the feature `nats`, packets can be published to a broker instead: `nats`.
 //!
-//! The protocols and the states are in `docs/format-stream.md`; their bytes are in [`tracepoint_wire`].
+//! The protocols and states are described in `docs/format-stream.md`; [`tracepoint_wire`] encodes and decodes the messages.
 
 mod alignment;
 mod collector;

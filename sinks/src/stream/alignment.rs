@@ -1,16 +1,16 @@
 //! Estimates the offset between the trace's clock and the collector's, with an error bound.
 //!
-//! A probe that is sent at t1 is received at t2 and answered at t3 by the collector's clock, and the answer comes at t4. If neither way takes
-//! negative time, the offset is within ((t2 - t1) + (t3 - t4)) / 2 ± ((t4 - t1) - (t3 - t2)) / 2. The probe with the least bound is kept;
-//! its bound grows with the drift that the two clocks may have had since.
+//! A probe is sent at t1, received at t2 and answered at t3 by the collector's clock; the answer arrives at t4. If neither direction takes negative
+//! time, the offset is within ((t2 - t1) + (t3 - t4)) / 2 ± ((t4 - t1) - (t3 - t2)) / 2. The probe with the smallest bound is kept. Its bound grows
+//! with the drift that the two clocks may have had since.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 use tracepoint_wire::stream::{ClockReply, NO_BOUND};
 
-/// The largest drift between two clocks: parts in a million.
+/// Maximum drift between two clocks, in parts per million.
 const DRIFT_PPM: u64 = 50;
 
-/// The estimate.
+/// The estimate, once there is one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Alignment(Option<Estimate>);
 
@@ -18,7 +18,7 @@ pub(super) struct Alignment(Option<Estimate>);
 struct Estimate {
     offset: i64,
     bound: u64,
-    /// When the answer came.
+    /// When the answer arrived.
     at: u64,
 }
 
@@ -29,7 +29,7 @@ impl Estimate {
 }
 
 impl Alignment {
-    /// The answer to a probe has come at `now` of the trace's clock.
+    /// Evaluates the answer to a probe, which arrived at `now` by the trace's clock.
     pub(super) fn observe(&mut self, reply: &ClockReply, now: u64) {
         let [t1, t2, t3, t4] = [reply.sent, reply.received, reply.replied, now].map(i128::from);
         let (offset, width) = (i128::midpoint(t2 - t1, t3 - t4), (t4 - t1) - (t3 - t2));
@@ -43,12 +43,13 @@ impl Alignment {
         });
     }
 
-    /// What to add to a time of the trace, and the error bound at `now`.
+    /// Returns the offset to add to a time of the trace, and the error bound at `now`.
     pub(super) fn at(&self, now: u64) -> (i64, u64) {
         self.0.map_or((0, NO_BOUND), |estimate| (estimate.offset, estimate.bound_at(now)))
     }
 
-    /// How far the collector's clock is ahead of this host's, in nanoseconds, when the trace's clock has `now` and the host's `time`.
+    /// Returns how far the collector's clock is ahead of this host's, in nanoseconds; `now` and `time` are the present times of the trace's and the
+    /// host's clock.
     pub(super) fn ahead_of(&self, now: u64, time: SystemTime) -> Option<i64> {
         let time = i128::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()?;
         i64::try_from(i128::from(self.0?.offset) + i128::from(now) - time).ok()

@@ -1,4 +1,4 @@
-//! A session with our collector: packets are kept until they are acknowledged, so that nothing is lost with a connection.
+//! A session with a collector of this project. Packets are kept until they are acknowledged, so that a lost connection loses no packet.
 //!
 //! ```text
 //!   open: HELLO ─▶ WELCOME, data connection ─▶ READY; ANNOUNCE for all known streams
@@ -11,10 +11,10 @@
 //!   closing: CLOSE ─▶ CLOSED, ACCOUNT ─▶ DONE ─▶ over
 //! ```
 //!
-//! When the time to send the rest is up, no packet is sent any more, and the streams are closed with `GIVE_UP` behind `CLOSE`. Streams that wait for
-//! ANNOUNCED wait for that first: only the collector knows what it has of them.
+//! When the time for sending the rest is over, no more packets are sent, and the streams are closed by `CLOSE` and `GIVE_UP`. Streams that wait for
+//! ANNOUNCED wait for that first: only the collector knows which of their packets it has.
 //!
-//! [`Kept`] outlasts the connection; [`handshake`] has the beginning, [`outgoing`] what is sent, [`received`] what the collector says.
+//! [`Kept`] outlives the connection; [`handshake`] opens the session, [`outgoing`] sends packets, and [`received`] handles messages.
 
 mod data;
 mod handshake;
@@ -40,14 +40,14 @@ use tracepoint_wire::stream::{
     Announce, ClockProbe, Close, ClosedStream, LONGEST_PIECE, MOST_ENTRIES, NO_SEQ, Piece, Sync, SyncEntry, ToCollector,
 };
 
-/// How many packets are sent before messages are looked at.
+/// Number of packets sent before messages are read.
 const BATCH: usize = 64;
-/// After this time without a message the connection is lost.
+/// Time without a message after which the connection is considered lost.
 const SILENCE: Duration = Duration::from_secs(10);
-/// The longest pause between two clock probes, which keep the connection alive, and how many are sent at first.
+/// Maximum interval of clock probes, which keep the connection alive, and number of probes sent at first.
 const PROBE_INTERVAL: Duration = Duration::from_secs(3);
 const FIRST_PROBES: usize = 5;
-/// After this time a stream is announced again for which the collector had no room.
+/// Time after which a stream is announced again if the collector had no room for it.
 const REFUSED_TIME: Duration = Duration::from_secs(10);
 
 /// A session.
@@ -56,28 +56,28 @@ pub(super) struct Collector {
     control: Control,
     data: Data,
     throttle: Throttle,
-    /// The collector, for messages.
+    /// The collector's name, for messages.
     name: String,
     names: Names,
-    /// Bytes that may be sent and not acknowledged; 0: packets are not kept.
+    /// Maximum number of unacknowledged bytes; 0 if packets are not kept.
     window: u64,
     metadata_sent: u64,
-    /// The handles of streams, by their numbers, and back; `None` while they are not announced.
+    /// Handles of streams by number, and numbers by handle; `None` while the announcement is unanswered.
     handles: BTreeMap<usize, Option<u64>>,
     numbers: BTreeMap<u64, usize>,
-    /// The streams for which the collector had no room, and when.
+    /// The streams for which the collector had no room, and since when.
     refused: BTreeMap<usize, Instant>,
     /// Packets to send again.
     again: VecDeque<Again>,
     sending: Option<Sending>,
     /// The packet whose rest waits while another one is sent again.
     interrupted: Option<Sending>,
-    /// The collector cannot store.
+    /// Set while the collector cannot store.
     is_paused: bool,
-    /// The time to send the rest is up: no packet is sent any more.
+    /// Set when the time for sending the rest is over: no more packets are sent.
     gives_up: bool,
     phase: Phase,
-    /// When the collector was heard last, and when a probe is due.
+    /// When the collector last sent a message, and when the next probe is due.
     heard: Instant,
     probe_at: Instant,
     has_system_clock: bool,
@@ -91,7 +91,7 @@ struct Names {
     process: String,
 }
 
-/// A packet to send again: its stream and number, and the part that was asked for; `None`: the whole.
+/// A packet to send again: its stream and number, and the requested part; `None` means the whole packet.
 #[derive(Debug, PartialEq, Eq)]
 struct Again {
     stream: usize,
@@ -102,7 +102,7 @@ struct Again {
 #[derive(Debug, PartialEq, Eq)]
 enum Phase {
     Streaming,
-    /// CLOSE is sent: the streams that are not closed yet.
+    /// CLOSE is sent; the streams that are not closed yet.
     Closing(BTreeSet<u64>),
     /// The account is sent.
     Accounting,
@@ -114,7 +114,7 @@ impl Collector {
         &self.name
     }
 
-    /// Does what can be done now.
+    /// Does everything that is possible without waiting.
     pub(super) fn advance(
         &mut self,
         queue: &Queue,
@@ -130,7 +130,7 @@ impl Collector {
         if now.duration_since(self.heard) > SILENCE {
             return Err(io::Error::new(ErrorKind::TimedOut, "the collector is silent").into());
         }
-        // Until nothing can be done now, or messages are to be looked at.
+        // Until no progress is possible, or messages are to be read.
         let mut again = Some(now);
         for _ in 0..BATCH {
             if !self.finish_packet(queue, kept)? {
@@ -154,7 +154,7 @@ impl Collector {
         Ok(Next::At([again, self.data.keep_open(now)].into_iter().flatten().chain([until]).min()))
     }
 
-    /// The packets that are being sent.
+    /// Returns the packets that are being sent.
     fn present(&self) -> impl Iterator<Item = &Sending> {
         self.sending.iter().chain(&self.interrupted)
     }
@@ -185,7 +185,7 @@ impl Collector {
         }
     }
 
-    /// Promises that all that follows begins at `time` or later. A packet that is being sent, which a cap may hold up for seconds, is one that follows.
+    /// Promises that everything sent later begins at `time` or later. This includes a packet that is being sent, which a cap may delay for seconds.
     fn synchronise(&mut self, time: u64, streams: &mut Streams, kept: &mut Kept) {
         kept.sync += 1;
         let (offset, bound) = kept.alignment.at(time);
@@ -200,7 +200,7 @@ impl Collector {
             })
         });
         let entries: Vec<_> = promised.collect();
-        // Without streams there is one message all the same.
+        // Without streams, one message is still sent.
         for entries in entries.chunks(MOST_ENTRIES).chain(entries.is_empty().then_some(&entries[..])) {
             let sync = Sync { number: kept.sync, time, offset, bound, entries: entries.to_vec() };
             ToCollector::Sync(sync).encode(self.control.output());
@@ -210,12 +210,12 @@ impl Collector {
     fn probe(&mut self, kept: &mut Kept, now: Instant) {
         self.probe_at = now + PROBE_INTERVAL;
         kept.probe += 1;
-        // Without a common clock the answer is of no use, but it shows that the collector is there.
+        // Without a common clock the answer only shows that the collector is alive.
         let sent = if self.has_system_clock { clock::now() } else { 0 };
         ToCollector::ClockProbe(ClockProbe { number: kept.probe, sent }).encode(self.control.output());
     }
 
-    /// Closes the streams, once everything is sent.
+    /// Closes the streams once everything is sent.
     fn close_if_done(&mut self, queue: &Queue, streams: &mut Streams, kept: &mut Kept) {
         if self.gives_up {
             return self.close_given_up(queue, streams);
@@ -228,14 +228,14 @@ impl Collector {
         self.send_metadata(&state.metadata);
         drop(state);
         if self.has_system_clock {
-            // Nothing comes any more. A short session has not told the alignment of its clock before.
+            // Nothing more follows. In a short session, this is the first message with the clock's alignment.
             self.synchronise(clock::now(), streams, kept);
         }
         self.close(queue, streams);
     }
 
-    /// The time to send the rest is up: closes the streams with what has come. The collector says what that is, and gets the account. Returns whether its
-    /// answer is to be waited for.
+    /// Ends sending because the time is over: closes the streams with the packets that have arrived. The collector reports those, and gets the
+    /// account. Returns whether to wait for its answer.
     pub(super) fn give_up(&mut self, queue: &Queue, streams: &mut Streams) -> bool {
         queue.change(State::give_up);
         (self.sending, self.interrupted) = (None, None);
@@ -252,7 +252,7 @@ impl Collector {
         true
     }
 
-    /// Has the collector close the streams with what has come, once it has announced all. Without a stream the account follows CLOSE at once.
+    /// Closes the streams with the packets that have arrived, once all are announced. Without streams, the account follows CLOSE at once.
     fn close_given_up(&mut self, queue: &Queue, streams: &mut Streams) {
         if self.phase != Phase::Streaming || self.is_attaching() {
             return;
@@ -297,7 +297,7 @@ impl Collector {
         }
     }
 
-    /// What to wait for.
+    /// Returns the sockets to poll.
     pub(super) fn sources(&self) -> Vec<PollFd<'_>> {
         let flags = |is_blocked| if is_blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let control = self.control.fd().map(|fd| (fd, flags(self.control.is_blocked())));

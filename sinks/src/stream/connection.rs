@@ -1,4 +1,4 @@
-//! The connections to a peer, which never block: what cannot be sent now waits in memory, and what has come is kept until it is whole.
+//! Non-blocking connections to a peer: unsent bytes wait in memory, and received bytes are kept until a message is complete.
 
 use crate::destination::Destination;
 use fileguard::Kept;
@@ -8,12 +8,12 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-/// How many bytes are read at once.
+/// Number of bytes per read.
 const STEP: usize = 16 << 10;
-/// The most bytes of answers that are kept: a peer that sends more without an end is no peer.
+/// Maximum number of unhandled input bytes. A valid peer never sends a message that long.
 const MOST_INPUT: usize = 2 << 20;
 
-/// Connects to one of the addresses of a port, each with a part of the time.
+/// Connects to one of the host's addresses at `port`, trying each until the deadline.
 pub(super) fn connect(to: &Destination, port: u16, deadline: Instant) -> io::Result<Kept<TcpStream>> {
     let mut failed = io::Error::new(ErrorKind::NotFound, "the host has no address");
     for address in to.addresses(port)? {
@@ -35,10 +35,10 @@ pub(super) fn connect(to: &Destination, port: u16, deadline: Instant) -> io::Res
 pub(super) struct Control {
     pub(super) socket: Kept<TcpStream>,
     output: Vec<u8>,
-    /// How many bytes of the output are sent.
+    /// Number of output bytes that are sent.
     sent: usize,
     input: Vec<u8>,
-    /// How the connection has ended, if it has.
+    /// The error with which the connection ended, if it has.
     ended: Option<io::Error>,
 }
 
@@ -47,22 +47,22 @@ impl Control {
         Self { socket, output: Vec::new(), sent: 0, input: Vec::new(), ended: None }
     }
 
-    /// Its descriptor, to be polled at once; `None` if the program has closed it.
+    /// Returns the descriptor, for polling at once; `None` if the program has closed it.
     pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.socket.get().ok().map(AsFd::as_fd)
     }
 
-    /// Where messages are appended.
+    /// Returns the output buffer, for appending messages.
     pub(super) const fn output(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }
 
-    /// Whether bytes wait to be sent.
+    /// Returns whether bytes wait to be sent.
     pub(super) const fn is_blocked(&self) -> bool {
         self.sent < self.output.len()
     }
 
-    /// Sends what can be sent.
+    /// Sends as much as possible without waiting.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.is_blocked() {
             match self.socket.get()?.write(&self.output[self.sent..]) {
@@ -78,7 +78,8 @@ impl Control {
         Ok(())
     }
 
-    /// Receives what has come. The end of the connection is an error of [`check`](Self::check), so that what came before is handled first.
+    /// Receives the bytes that have arrived. The end of the connection is reported by [`check`](Self::check), so that earlier messages are handled
+    /// first.
     pub(super) fn receive(&mut self) -> io::Result<()> {
         if self.ended.is_some() {
             return Ok(());
@@ -108,7 +109,7 @@ impl Control {
         self.ended.take().map_or(Ok(()), Err)
     }
 
-    /// Sends and receives once, and waits for one of both until the deadline.
+    /// Sends and receives, and waits until the deadline for either to become possible.
     pub(super) fn exchange(&mut self, deadline: Instant) -> io::Result<()> {
         self.flush()?;
         let left = deadline.saturating_duration_since(Instant::now());
@@ -116,19 +117,19 @@ impl Control {
             return Err(io::Error::new(ErrorKind::TimedOut, "the peer does not answer"));
         }
         let flags = if self.is_blocked() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        // After EINTR or ENOMEM the socket is looked at as after a timeout.
+        // After EINTR or ENOMEM, check the socket as after a timeout.
         let _ = poll(&mut [PollFd::new(self.socket.get()?, flags)], Some(&timespec(left)));
-        // The end is an error when what came before it was not enough.
+        // The connection has ended and the bytes before were not enough: an error.
         self.check()?;
         self.receive()
     }
 
-    /// What has been received and not been consumed.
+    /// Returns the received bytes that are not consumed.
     pub(super) fn input(&self) -> &[u8] {
         &self.input
     }
 
-    /// The same, to be taken out while it is handled.
+    /// Returns the input buffer, to be taken out during handling.
     pub(super) const fn input_mut(&mut self) -> &mut Vec<u8> {
         &mut self.input
     }
@@ -139,7 +140,7 @@ impl Control {
     }
 }
 
-/// Sends parts that follow each other, from the byte `done` up to the byte `end`, and advances `done`; `false` if they are not all sent yet.
+/// Sends two consecutive parts, from byte `done` up to byte `end`, and advances `done`. Returns `false` if not everything is sent yet.
 pub(super) fn write_parts(
     socket: &Kept<TcpStream>,
     parts: [&[u8]; 2],

@@ -1,15 +1,15 @@
-//! What became of the packets that a sender was given.
+//! Counts the outcome of each packet that the drain gave to a sender.
 //!
-//! For each stream, given = stored by the peer + lost + underway, in packets and in events. The peer has what it has acknowledged, and nothing else:
-//! when nothing more comes of it, what is still underway is lost by the network. A count that would exceed what is underway is cut to it, so
-//! that nothing is counted twice, whatever a peer says.
+//! For each stream, given = stored by the peer + lost + underway, in packets and in events. The peer has only the packets that it has acknowledged:
+//! when nothing more of a stream arrives there, packets still underway count as lost by the network. A count that would exceed the packets underway
+//! is reduced to them, so that no packet is counted twice, whatever a peer reports.
 
 use crate::account::{Account, StreamAccount};
 use crate::stream_stats::LostPackets;
 use std::collections::{BTreeMap, HashMap};
 use tracepoint_ring::channel::StreamId;
 
-/// Packets, and the events in them.
+/// A number of packets, and of events in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) packets: u64,
@@ -17,7 +17,7 @@ pub(super) struct Count {
 }
 
 impl Count {
-    /// One packet.
+    /// Returns the count of one packet.
     pub(super) const fn packet(events: u64) -> Self {
         Self { packets: 1, events }
     }
@@ -34,7 +34,7 @@ impl Count {
         }
     }
 
-    /// As many of these packets, with an equal share of the events.
+    /// Returns the count of `packets` of these packets, with a proportional number of events.
     pub(super) const fn share(self, packets: u64) -> Self {
         if packets >= self.packets {
             return self;
@@ -48,7 +48,7 @@ impl Count {
     }
 }
 
-/// One stream.
+/// Counts of one stream.
 #[derive(Clone, Debug, Default)]
 struct Delivery {
     given: Count,
@@ -75,7 +75,7 @@ impl Delivery {
         }
     }
 
-    /// Nothing more of it comes to the peer, which has `stored`; the rest that was not lost for another reason is lost by the network.
+    /// Completes a stream at the peer, which has `stored`. All other packets that were not lost for another reason are lost by the network.
     fn complete(&mut self, stored: Count) {
         self.lost.remove(&LostPackets::Network);
         self.stored = Count::default();
@@ -84,32 +84,32 @@ impl Delivery {
     }
 }
 
-/// All streams.
+/// Counts of all streams.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Deliveries(HashMap<StreamId, Delivery>);
 
 impl Deliveries {
-    /// The drain has given a packet.
+    /// Counts a packet given by the drain.
     pub(super) fn give(&mut self, stream: StreamId, events: u64) {
         self.0.entry(stream).or_default().given.add(Count::packet(events));
     }
 
-    /// The peer has acknowledged packets.
+    /// Counts packets acknowledged by the peer.
     pub(super) fn store(&mut self, stream: StreamId, count: Count) {
         if let Some(delivery) = self.0.get_mut(&stream) {
             delivery.stored.add(count.min(delivery.underway()));
         }
     }
 
-    /// Packets are lost. Those of the sender itself, which the drain has not given, are not counted.
+    /// Counts lost packets. Packets that the sender created itself are ignored.
     pub(super) fn lose(&mut self, stream: StreamId, count: Count, reason: LostPackets) {
         if let Some(delivery) = self.0.get_mut(&stream) {
             delivery.lose(count, reason);
         }
     }
 
-    /// A stream is complete at the peer, which has so many packets of it, and so many events: `None` if it does not count them. Then it has those that it
-    /// has acknowledged, and those underway if none of these is missing.
+    /// Completes a stream. The peer has `packets` of its packets, and `events` events; `None` if the peer does not count events: then it has those
+    /// that it acknowledged, and those underway if no packet is missing.
     pub(super) fn complete(&mut self, stream: StreamId, packets: u64, events: Option<u64>) {
         let Some(delivery) = self.0.get_mut(&stream) else { return };
         let (stored, underway) = (delivery.stored, delivery.underway());
@@ -118,7 +118,7 @@ impl Deliveries {
         delivery.complete(Count { packets, events });
     }
 
-    /// Nothing more comes of the peer: what is underway is lost. The events.
+    /// Counts everything underway as lost, when nothing more reaches the peer. Returns the number of events.
     pub(super) fn lose_underway(&mut self) -> u64 {
         let mut events = 0;
         for delivery in self.0.values_mut() {
@@ -129,17 +129,17 @@ impl Deliveries {
         events
     }
 
-    /// Events that are neither stored nor lost.
+    /// Returns the number of events that are neither stored nor lost.
     pub(super) fn underway(&self) -> u64 {
         self.0.values().map(|delivery| delivery.underway().events).sum()
     }
 
-    /// Events of each stream that the peer has.
+    /// Returns the number of events that the peer has, by stream.
     pub(super) fn stored(&self) -> impl Iterator<Item = (StreamId, u64)> {
         self.0.iter().map(|(stream, delivery)| (*stream, delivery.stored.events)).filter(|(_, events)| *events > 0)
     }
 
-    /// Events that were lost, by reason.
+    /// Returns the number of lost events, by reason.
     pub(super) fn lost(&self) -> BTreeMap<&'static str, u64> {
         let mut all = BTreeMap::new();
         for (reason, count) in self.0.values().flat_map(|delivery| &delivery.lost).filter(|(_, count)| count.events > 0)
@@ -149,7 +149,7 @@ impl Deliveries {
         all
     }
 
-    /// Takes what was lost from the packets and events that an account counts as written. It has the losses of `counted` already.
+    /// Moves losses from an account's written packets and events to its lost ones. The account contains the losses of `counted` already.
     pub(super) fn add_lost(&self, account: &mut Account, counted: &Self) {
         for channel in &mut account.channels {
             for stream in &mut channel.streams {
@@ -202,7 +202,7 @@ mod tests {
         deliveries.lose(STREAM, Count::packet(3), LostPackets::Bandwidth);
         assert_eq!(events(&deliveries), (12, 3, 15));
         assert_eq!((deliveries.lose_underway(), events(&deliveries)), (15, (12, 18, 0)));
-        // What comes after that changes nothing.
+        // Later calls have no effect.
         deliveries.store(STREAM, Count::packet(3));
         deliveries.lose(STREAM, Count::packet(3), LostPackets::Late);
         assert_eq!((deliveries.lose_underway(), events(&deliveries)), (0, (12, 18, 0)));
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn the_sums_of_the_peer_decide_what_it_has() {
-        // Packets came, and their acknowledgements did not; or it has lost what it had acknowledged.
+        // Packets arrived without acknowledgement; or the peer has lost packets that it had acknowledged.
         for (acknowledged, packets, count) in [(0, 8, Some(24)), (9, 2, Some(6)), (0, 0, Some(0)), (3, 99, Some(999))] {
             let mut deliveries = given();
             deliveries.store(STREAM, Count { packets: acknowledged, events: 3 * acknowledged });

@@ -1,4 +1,4 @@
-//! For fuzzing: a sender whose collector says anything at any time, driven by bytes.
+//! For fuzzing: a sender whose collector sends any message at any time, driven by bytes.
 
 use super::collector::{Collector, Kept};
 use super::connection::Control;
@@ -19,23 +19,23 @@ use tracepoint_wire::stream::{
     Attach, Capabilities, Datagram, FRAME_HEADER, FrameHeader, RecordHeader, ToCollector, route_of,
 };
 
-/// The number of a WELCOME, and where the ports of the collector stand in it.
+/// The kind of a WELCOME message, and the offset of the collector's ports in it.
 const WELCOME: u32 = 0x5450_0082;
 const PORTS: std::ops::Range<usize> = 40..44;
-/// The size of a packet that the drain gives, at least.
+/// Minimum size of a packet from the drain, in bytes.
 const HEADER: usize = 96;
 
-/// The far ends of the connections, which are the collector's.
+/// The collector's ends of the connections.
 #[derive(Debug)]
 struct Far {
     control: TcpStream,
-    /// The data connection over TCP, when there is one.
+    /// The TCP data connection, if there is one.
     data: Option<TcpStream>,
     said: Vec<u8>,
     data_said: Vec<u8>,
 }
 
-/// The session of a sender without its thread, and the far ends of its connections.
+/// A sender's session without its thread, and the collector's ends of its connections.
 #[derive(Debug)]
 pub struct Driver {
     options: StreamOptions,
@@ -46,22 +46,22 @@ pub struct Driver {
     listeners: [TcpListener; 2],
     datagrams: UdpSocket,
     far: Far,
-    /// The near end before the session is opened; then the session.
+    /// The sender's end before the session is opened; then the session.
     near: Option<fileguard::Kept<TcpStream>>,
     session: Option<Collector>,
     now: Instant,
-    /// The time of the trace, the next number of each stream, and the events of all packets.
+    /// The time of the trace, the next number of each stream, and the total of events.
     time: u64,
     numbers: [u64; 4],
     events: u64,
 }
 
 impl Driver {
-    /// A sender over TCP or UDP that keeps so many bytes.
+    /// Creates a sender over TCP or UDP that keeps `resend_buffer` bytes.
     ///
     /// # Errors
     ///
-    /// If sockets cannot be made.
+    /// If sockets cannot be created.
     pub fn new(udp: bool, resend_buffer: usize) -> io::Result<Self> {
         let listener = || TcpListener::bind("127.0.0.1:0");
         let listeners = [listener()?, listener()?];
@@ -97,7 +97,7 @@ impl Driver {
         })
     }
 
-    /// The collector sends a frame. The ports that a WELCOME names become those of this driver.
+    /// Sends a frame from the collector. The ports in a WELCOME are replaced by this driver's.
     pub fn message(&mut self, kind: u32, payload: &[u8]) {
         let mut payload = payload.to_vec();
         let ports = [self.listeners[1].local_addr(), self.datagrams.local_addr()];
@@ -108,19 +108,19 @@ impl Driver {
         self.bytes(&[&[0; 8], &size[..], &kind.to_be_bytes(), &[0; 4], &payload].concat());
     }
 
-    /// The collector sends any bytes.
+    /// Sends arbitrary bytes from the collector.
     pub fn bytes(&mut self, bytes: &[u8]) {
-        // A sender that takes no more reads them in part.
+        // A sender that no longer reads may accept only part of it.
         let _ = self.far.control.write(bytes);
         self.advance();
     }
 
-    /// The sender opens its session with what the collector has sent so far.
+    /// Opens the sender's session with the bytes that the collector has sent so far.
     pub fn open(&mut self) {
         let Some(near) = self.near.take() else { return };
         let mut control = Control::new(near);
         let capabilities = Capabilities::new(true, false);
-        // What is not there yet is not waited for.
+        // Bytes that have not arrived yet are not waited for.
         let opened = control.receive().map_err(Into::into).and_then(|()| {
             let own = (&self.options, &self.identity);
             Collector::open(control, capabilities, own, (&mut self.kept, &self.queue), Instant::now())
@@ -129,7 +129,7 @@ impl Driver {
         if self.session.is_none() {
             return self.hang_up();
         }
-        // Those of attempts that have failed come first.
+        // Connections of failed attempts come first.
         self.far.data = std::iter::from_fn(|| self.listeners[1].accept().ok()).last().map(|(socket, _)| socket);
         if let Some(data) = &self.far.data {
             let _ = data.set_nonblocking(true).and_then(|()| Ok(set_socket_linger(data, Some(Duration::ZERO))?));
@@ -137,7 +137,7 @@ impl Driver {
         self.advance();
     }
 
-    /// The collector closes the control connection; the sender connects again.
+    /// Closes the control connection from the collector's side; the sender reconnects.
     pub fn hang_up(&mut self) {
         self.session = None;
         if let Ok((near, far)) = connect(&self.listeners[0]) {
@@ -145,7 +145,7 @@ impl Driver {
         }
     }
 
-    /// The drain gives a packet of one of four streams, behind so many that the ring has lost.
+    /// Gives the sender a packet of one of four streams, after `lost` packets that the ring has lost.
     pub fn packet(&mut self, stream: u8, lost: u64, size: usize) {
         if self.queue.lock().ended {
             return;
@@ -174,7 +174,7 @@ impl Driver {
         self.advance();
     }
 
-    /// A synchronisation point.
+    /// Queues a synchronisation point.
     pub fn synchronise(&mut self) {
         let time = self.time;
         self.queue.change(|state| {
@@ -185,13 +185,13 @@ impl Driver {
         self.advance();
     }
 
-    /// Time passes.
+    /// Advances the time.
     pub fn pass(&mut self, time: Duration) {
         self.now += time;
         self.advance();
     }
 
-    /// The recording ends.
+    /// Ends the recording.
     pub fn end(&mut self) {
         self.queue.change(|state| {
             state.ended = true;
@@ -200,7 +200,7 @@ impl Driver {
         self.advance();
     }
 
-    /// The time to send the rest is up.
+    /// Ends the time for sending the rest.
     pub fn give_up(&mut self) {
         self.end();
         if let Some(session) = &mut self.session {
@@ -209,11 +209,11 @@ impl Driver {
         self.advance();
     }
 
-    /// Has the sender do what it can, and takes what it says.
+    /// Lets the sender do everything possible, and checks its messages.
     ///
     /// # Panics
     ///
-    /// If the sender says what no sender says, or counts more events as lost than there were.
+    /// If the sender sends an invalid message, or counts more events as lost than there were.
     fn advance(&mut self) {
         if let Some(session) = &mut self.session {
             let next = session.advance(&self.queue, (&mut self.streams, &mut self.kept), self.now);
@@ -254,7 +254,7 @@ impl Driver {
     }
 }
 
-/// A connection without the pause that follows the end of one, so that many thousands of inputs find ports.
+/// Opens a connection without TIME_WAIT at its end, so that many thousands of inputs find free ports.
 fn connect(listener: &TcpListener) -> io::Result<(fileguard::Kept<TcpStream>, Far)> {
     let near = TcpStream::connect(listener.local_addr()?)?;
     let (control, _) = listener.accept()?;
@@ -265,7 +265,7 @@ fn connect(listener: &TcpListener) -> io::Result<(fileguard::Kept<TcpStream>, Fa
 }
 
 fn receive(socket: &mut TcpStream, into: &mut Vec<u8>) {
-    // It ends with an error when there is no more.
+    // It ends with an error when no more bytes are there.
     let _ = socket.read_to_end(into);
 }
 
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
     use tracepoint_wire::stream::{Announced, Nack, NackEntry, Ready, ToSender, Welcome};
 
-    /// The number of the first message of the stream protocol.
+    /// The kind of the first message of the stream protocol.
     const FIRST_MESSAGE: u32 = 0x5450_0000;
 
     fn say(driver: &mut Driver, message: &ToSender<'_>) {
@@ -327,7 +327,7 @@ mod tests {
         let before = sent(&mut driver);
         let entries = vec![NackEntry { handle: 2, first: 0, last: 0, offset: 0, length: 0 }];
         say(&mut driver, &ToSender::Nack(Nack { entries }));
-        // Longer than the next slice of the cap waits.
+        // Longer than the next slice waits for the cap.
         let began = Instant::now();
         while began.elapsed() < Duration::from_millis(50) {
             assert_eq!(sent(&mut driver), before);

@@ -1,4 +1,4 @@
-//! Questions of the relay protocol whose answers are waited for, at the beginning of a session.
+//! Commands of the relay protocol at the beginning of a session, whose answers are waited for.
 
 use super::connection::Control;
 use super::session::Trouble;

@@ -1,12 +1,12 @@
-//! The metadata of a trace in metadata packets of CTF, in which stock viewers need it when it comes in several parts.
+//! Wraps metadata in CTF metadata packets, which stock viewers require for metadata in several parts.
 
 use tracepoint_wire::stream::LONGEST_PIECE;
 
-/// The size of the header of a metadata packet.
+/// Size of a metadata packet's header in bytes.
 const HEADER: usize = 37;
 const MAGIC: u32 = 0x75D1_1D57;
 
-/// A piece of the text in packets without padding. The piece ends at the end of a declaration.
+/// Wraps a piece of the text in packets without padding. The piece ends at the end of a declaration.
 pub(super) fn packets(uuid: [u8; 16], text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + HEADER);
     for piece in text.chunks(LONGEST_PIECE) {

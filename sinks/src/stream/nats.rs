@@ -11,8 +11,8 @@
 //!   closing: CLOSE, ACCOUNT ─▶ stored ─▶ over
 //! ```
 //!
-//! What is stored of the trace outlasts the connection, in [`Published`] and [`Kept`]; all else is published again, under the same ids. The
-//! subjects and messages are in `docs/nats.md`. [`link`] is the connection.
+//! [`Published`] and [`Kept`] outlive the connection and record the stored part of the trace; everything else is published again, under the same ids.
+//! The subjects and messages are described in `docs/nats.md`. [`link`] is the connection.
 
 mod entries;
 mod link;
@@ -36,9 +36,9 @@ use std::time::Instant;
 use tracepoint_wire::nats::{Broker, OVERHEAD, Publication, Publish};
 use tracepoint_wire::stream::{NO_SEQ, Piece, Route};
 
-/// The most messages that are published and not stored.
+/// Maximum number of messages published and not yet stored.
 const MOST_UNDERWAY: usize = 1024;
-/// How many steps are taken before the queue is looked at again.
+/// Number of steps before messages are read again.
 const BATCH: usize = 64;
 
 /// A session.
@@ -49,27 +49,27 @@ pub(super) struct Nats {
     identity: Identity,
     publication: Publication,
     throttle: Throttle,
-    /// Bytes of packets that may be published and not stored.
+    /// Maximum number of bytes in packets published and not yet stored.
     window: u64,
-    /// What was published and is not stored, in order.
+    /// Messages published and not yet stored, in order.
     underway: VecDeque<Underway>,
-    /// Packets of an earlier connection, by stream and number.
+    /// Unconfirmed packets of an earlier connection, by stream and number.
     again: VecDeque<(usize, u64)>,
     sending: Option<Sending>,
-    /// What remains of the end, once that has begun.
+    /// The remaining messages of the end, once that has begun.
     closing: Option<VecDeque<Publish>>,
     has_stored: bool,
 }
 
 #[derive(Debug)]
 enum Underway {
-    /// What must be stored before anything behind it.
+    /// A message that must be stored before the next one is published.
     Step(Step),
     Packet(usize, u64),
     Other,
 }
 
-/// A packet that waits for the caps on the bandwidth.
+/// A packet that waits for the bandwidth caps.
 #[derive(Debug)]
 struct Sending {
     stream: usize,
@@ -120,17 +120,17 @@ impl Nats {
         &self.name
     }
 
-    /// Whether the broker has stored something on this connection.
+    /// Returns whether the broker has stored something on this connection.
     pub(super) const fn has_stored(&self) -> bool {
         self.has_stored
     }
 
-    /// What to wait for.
+    /// Returns the sources to poll.
     pub(super) fn sources(&mut self) -> Vec<PollFd<'_>> {
         self.link.woken().map(|source| PollFd::new(source, PollFlags::IN)).into_iter().collect()
     }
 
-    /// Does what can be done now.
+    /// Does everything that is possible without waiting.
     pub(super) fn advance(
         &mut self,
         queue: &Queue,
@@ -163,7 +163,7 @@ impl Nats {
         self.underway.push_back(underway);
     }
 
-    /// Publishes one message, or begins or pays for one; `false` if nothing can be done now.
+    /// Takes one step for a message: publishes it, begins it, or reserves bandwidth for it. Returns `false` if nothing is possible now.
     fn step(&mut self, queue: &Queue, streams: &mut Streams, kept: &mut Kept) -> bool {
         if self.sending.is_some() {
             return self.send(queue, streams);
@@ -195,7 +195,7 @@ impl Nats {
         self.begin_item(queue, streams, kept) || self.begin_close(queue, streams)
     }
 
-    /// Publishes a piece of the metadata, if there is more.
+    /// Publishes a piece of the metadata, if there is a new one.
     fn put_metadata(&mut self, queue: &Queue, kept: &Kept) -> bool {
         let state = queue.lock();
         let Some((piece, end)) = kept.published.metadata(state.metadata.as_bytes()) else { return false };
@@ -208,7 +208,7 @@ impl Nats {
     /// Begins the next item of the queue.
     fn begin_item(&mut self, queue: &Queue, streams: &mut Streams, kept: &mut Kept) -> bool {
         let mut state = queue.lock();
-        // What a packet needs is stored before it.
+        // The metadata for a packet must be stored first.
         if kept.published.metadata(state.metadata.as_bytes()).is_some() {
             return true;
         }
@@ -277,7 +277,7 @@ impl Nats {
         self.sending = Some(Sending { stream, packet, ticket });
     }
 
-    /// Publishes the present packet when its time has come, and all of it is paid.
+    /// Publishes the current packet once its time has come and bandwidth for all of it is reserved.
     fn send(&mut self, queue: &Queue, streams: &mut Streams) -> bool {
         let Some(sending) = self.sending.as_mut().filter(|sending| !sending.ticket.waits()) else { return false };
         let content = sending.packet.packet.content();
@@ -296,7 +296,7 @@ impl Nats {
         true
     }
 
-    /// Begins the end, once everything is stored.
+    /// Begins the end once everything is stored.
     fn begin_close(&mut self, queue: &Queue, streams: &mut Streams) -> bool {
         let state = queue.lock();
         if !state.ended || !state.items.is_empty() || !self.underway.is_empty() {

@@ -1,4 +1,4 @@
-//! The peer: finds out which protocol it speaks, and has the session with it.
+//! The peer: detects its protocol, and runs the session with it.
 
 use super::collector::{Collector, Kept};
 use super::connection::{Control, connect};
@@ -13,7 +13,7 @@ use std::time::Instant;
 use tracepoint_wire::relay::{Command, MAJOR, MINOR, MINOR_WITH_CHUNKS, Reply, ReturnCode, Version};
 use tracepoint_wire::stream::Capabilities;
 
-/// From this minor number on a relay answers `GET_CONFIGURATION`.
+/// Minimum minor version of a relay that answers `GET_CONFIGURATION`.
 const MINOR_WITH_CONFIGURATION: u32 = 12;
 
 /// A session with a peer.
@@ -26,7 +26,7 @@ pub(super) enum Peer {
 }
 
 impl Peer {
-    /// Connects, and opens the session: the `connection`-th of this trace.
+    /// Connects and opens a session, which is number `connection` of this trace.
     pub(super) fn connect(
         (options, identity): (&StreamOptions, &Identity),
         (kept, queue): (&mut Kept, &Queue),
@@ -77,7 +77,7 @@ impl Peer {
         Relay::open(control, minor, (options, identity), connection, deadline).map(|relay| Self::Relay(Box::new(relay)))
     }
 
-    /// How it names itself.
+    /// Returns the name that the peer gives itself.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Relay(_) => "relay",
@@ -87,7 +87,7 @@ impl Peer {
         }
     }
 
-    /// Whether it has shown that it takes packets: then another attempt follows a lost connection soon.
+    /// Returns whether the peer has proved to accept packets. If so, a lost connection is retried soon.
     pub(super) fn takes_packets(&self) -> bool {
         match self {
             Self::Relay(_) | Self::Collector(_) => true,
@@ -96,7 +96,7 @@ impl Peer {
         }
     }
 
-    /// Does what can be done now.
+    /// Does everything that is possible without waiting.
     pub(super) fn advance(
         &mut self,
         queue: &Queue,
@@ -111,7 +111,7 @@ impl Peer {
         }
     }
 
-    /// What to wait for.
+    /// Returns the sources to poll.
     pub(super) fn sources(&mut self) -> Vec<PollFd<'_>> {
         match self {
             Self::Relay(relay) => relay.sources(),
@@ -121,7 +121,7 @@ impl Peer {
         }
     }
 
-    /// The time to send the rest is up: asks the peer what it has. Returns whether it is worth waiting for the answer.
+    /// Ends sending because the time is over: asks the peer which packets it has. Returns whether to wait for the answer.
     pub(super) fn give_up(&mut self, queue: &Queue, streams: &mut Streams) -> bool {
         match self {
             Self::Collector(collector) => collector.give_up(queue, streams),
@@ -131,11 +131,11 @@ impl Peer {
         }
     }
 
-    /// The connection has ended: what cannot be sent again is lost.
+    /// Handles the end of the connection: packets that cannot be sent again are lost.
     pub(super) fn abandon(self, queue: &Queue, streams: &mut Streams) {
         match self {
             Self::Relay(relay) => relay.abandon(queue, streams),
-            // What is not acknowledged is kept.
+            // Unacknowledged packets are kept.
             Self::Collector(_) => {}
             #[cfg(feature = "nats")]
             Self::Nats(_) => {}

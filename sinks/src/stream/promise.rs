@@ -1,17 +1,17 @@
-//! Keeps what was promised to viewers: after a synchronisation point of time T, no packet of a stream begins before T.
+//! Keeps the promise to viewers: after a synchronisation point of time T, no packet of a stream begins before T.
 //!
-//! A packet is opened before its first event comes, possibly long before. A viewer that was told that the stream is inactive until T must not get
-//! a packet that begins before T: stock viewers end then. So the beginning of such a packet is raised to T, which is not after its first record; the
-//! checksum is made anew. If a record is from before T, the packet cannot be sent.
+//! A packet may be opened long before its first event. A viewer that was informed that the stream is inactive until T must not get a packet that
+//! begins before T, because stock viewers then abort. So the begin of such a packet is raised to T, which is not after its first record, and the
+//! checksum is computed again. If a record is older than T, the packet cannot be sent.
 
 use tracepoint_reader::internal::{extend_time, seal};
 use tracepoint_ring::channel::{HEADER_SIZE, PacketHeader};
 
-/// A packet with a record from before the promised time.
+/// Error: a packet contains a record from before the promised time.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Late;
 
-/// Has the packet begin at `promised` or later; `header` is its header.
+/// Makes the packet begin at `promised` or later; `header` is its header.
 pub(super) fn keep(packet: &mut [u8], header: &mut PacketHeader, promised: u64) -> Result<(), Late> {
     if header.begin >= promised {
         return Ok(());

@@ -1,8 +1,7 @@
-//! The queue between the drain and the sender's thread, of bounded size, with the metadata of the trace and the counts of both.
+//! The bounded queue between the drain and the sender's thread, with the trace's metadata and the counts of both.
 //!
-//! The step before is the drain, which never waits for the network but in one case: in a single round, or at the end of the recording, more than
-//! twice the limit comes at once. Then it waits for room, for as long as the rest may take to be sent, and what comes after that is lost and
-//! counted. The step after is the worker.
+//! The producer is the drain. It waits for the network only if more than twice the limit arrives in a single round, or at the end of the recording.
+//! Then it waits for room as long as sending the rest may take; packets that find no room by then are lost and counted. The consumer is the worker.
 
 use super::delivery::{Count, Deliveries};
 use super::rate::Rate;
@@ -16,13 +15,13 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tracepoint_ring::channel::{PacketHeader, StreamId};
 
-/// A packet on its way.
+/// A queued packet.
 #[derive(Debug)]
 pub(super) struct QueuedPacket {
     pub(super) stream: StreamInfo,
     pub(super) header: PacketHeader,
     pub(super) bytes: Vec<u8>,
-    /// Records of the stream before it, and up to its end.
+    /// Number of records of the stream before the packet, and up to its end.
     pub(super) events_before: u64,
     pub(super) events_after: u64,
     /// When it was queued, in ns of `CLOCK_MONOTONIC`.
@@ -34,28 +33,28 @@ impl QueuedPacket {
         self.events_after - self.events_before
     }
 
-    /// The bytes without padding.
+    /// Returns the bytes without padding.
     pub(super) fn content(&self) -> &[u8] {
         let size = usize::try_from(self.header.content_bits / 8).unwrap_or(usize::MAX);
         &self.bytes[..size.min(self.bytes.len())]
     }
 
-    /// Its stream and number.
+    /// Returns its stream and number.
     const fn key(&self) -> (StreamId, u64) {
         (self.stream.id, self.header.sequence)
     }
 
-    /// Its memory, in bytes.
+    /// Returns its memory in bytes.
     fn cost(&self) -> usize {
         self.bytes.len() + size_of::<Self>()
     }
 }
 
-/// What the worker does next.
+/// An item for the worker.
 #[derive(Debug)]
 pub(super) enum Item {
     Packet(QueuedPacket),
-    /// A synchronisation point: all events from before this time are in packets that are in front of it.
+    /// A synchronisation point: all events from before this time are in packets queued before it.
     Sync(u64),
 }
 
@@ -66,36 +65,36 @@ pub(super) struct State {
     pub(super) bytes: usize,
     /// The metadata so far.
     pub(super) metadata: String,
-    /// The recording has ended: nothing more is added.
+    /// Set once the recording has ended: nothing more is added.
     pub(super) ended: bool,
-    /// The worker shall end at once.
+    /// Set to make the worker end at once.
     pub(super) quit: bool,
-    /// The worker has ended.
+    /// Set once the worker has ended.
     pub(super) over: bool,
-    /// The error of the first attempts to connect, if there will be no other.
+    /// The error of the first connection attempts, if no more are made.
     pub(super) refused: Option<String>,
-    /// What became of all packets.
+    /// The outcome of all packets.
     pub(super) deliveries: Deliveries,
-    /// The size of the largest packet of each stream class.
+    /// Maximum packet size of each stream class.
     pub(super) packet_sizes: HashMap<u32, usize>,
-    /// The account, once the recording has ended, and the losses that it has.
+    /// The account, once the recording has ended, and the losses that it contains.
     pub(super) account: Option<Account>,
     pub(super) reported: Deliveries,
-    /// Events that had been lost when the time to send the rest was up, or the worker ended.
+    /// Number of events lost by the time that sending ended.
     lost_in_time: Option<u64>,
     pub(super) stats: StreamStats,
     pub(super) rate: Rate,
-    /// When the packets end that wait to be sent or to be acknowledged; `None` if they have not the times of this host's clock.
+    /// End times of the packets that wait to be sent or acknowledged; `None` if the trace does not use this host's clock.
     pub(super) waiting: Option<HashMap<(StreamId, u64), u64>>,
 }
 
-/// The queue, which the drain and the worker share.
+/// The queue, shared by the drain and the worker.
 #[derive(Debug)]
 pub(super) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
     limit: usize,
-    /// How long the drain waits for room at a time.
+    /// How long the drain waits for room without progress.
     patience: Duration,
     wake: Waker,
 }
@@ -110,7 +109,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes the worker when it has something to do.
+    /// Returns the waker of the worker.
     pub(super) const fn waker(&self) -> &Waker {
         &self.wake
     }
@@ -119,12 +118,12 @@ impl Queue {
         self.wake.wake();
     }
 
-    /// Whether the drain should leave packets in the rings.
+    /// Returns whether the drain should leave packets in the rings.
     pub(super) fn is_full(&self) -> bool {
         self.lock().bytes > self.limit
     }
 
-    /// Changes the state, and tells the other side.
+    /// Changes the state and notifies the other side.
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         let result = change(&mut self.lock());
         self.changed.notify_all();
@@ -132,7 +131,7 @@ impl Queue {
         result
     }
 
-    /// Adds a packet; `false` if there was no room for it in time, or the worker has ended: then it is counted as lost.
+    /// Adds a packet. Returns `false`, and counts the packet as lost, if no room became free in time or the worker has ended.
     pub(super) fn push(&self, packet: QueuedPacket) -> bool {
         let most = self.limit.saturating_mul(2);
         let mut state = self.lock();
@@ -164,13 +163,13 @@ impl Queue {
         has_room
     }
 
-    /// Waits until `is_done` of the state, or the time has passed: the last state.
+    /// Waits until `is_done` or the timeout. Returns the last state.
     pub(super) fn wait_until(&self, time: Duration, is_done: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
         let state = self.lock();
         self.changed.wait_timeout_while(state, time, |state| !is_done(state)).unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Releases the memory of a packet that was taken.
+    /// Releases the memory of a dequeued packet.
     pub(super) fn finished(&self, packet: &QueuedPacket) {
         let mut state = self.lock();
         state.bytes = state.bytes.saturating_sub(packet.cost());
@@ -178,12 +177,12 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// The peer has stored packets of a stream.
+    /// Counts packets of a stream as stored by the peer.
     pub(super) fn stored(&self, stream: StreamId, count: Count) {
         self.lock().deliveries.store(stream, count);
     }
 
-    /// Counts a packet that was taken as sent.
+    /// Counts a dequeued packet as sent.
     pub(super) fn count_sent(&self, packet: &QueuedPacket) {
         let mut state = self.lock();
         state.stats.packets += 1;
@@ -191,7 +190,7 @@ impl Queue {
         state.rate.add(packet.bytes.len() as u64, Instant::now());
     }
 
-    /// Counts a packet that was taken as lost, and releases its memory.
+    /// Counts a dequeued packet as lost, and releases its memory.
     pub(super) fn lost(&self, packet: &QueuedPacket, reason: LostPackets) {
         self.lock().lose(packet, reason);
         self.finished(packet);
@@ -203,39 +202,39 @@ impl State {
         self.deliveries.lose(packet.stream.id, Count::packet(packet.events()), reason);
     }
 
-    /// Adds a packet of the worker's own, as the next item.
+    /// Adds a packet of the worker as the next item.
     pub(super) fn put_first(&mut self, packet: QueuedPacket) {
         self.bytes += packet.cost();
         self.items.push_front(Item::Packet(packet));
     }
 
-    /// The account with all losses.
+    /// Returns the account with all losses.
     pub(super) fn whole_account(&self) -> Option<Account> {
         let mut account = self.account.clone()?;
         self.deliveries.add_lost(&mut account, &self.reported);
         Some(account)
     }
 
-    /// The time to send the rest is up: nothing more is sent.
+    /// Ends sending because the time is over.
     pub(super) fn give_up(&mut self) {
         let lost = self.deliveries.lost().values().sum();
         self.lost_in_time.get_or_insert(lost);
         self.abandon();
     }
 
-    /// Nothing more comes of the peer: what it has not acknowledged is lost.
+    /// Counts unacknowledged packets as lost, when nothing more reaches the peer.
     pub(super) fn end(&mut self) {
         self.give_up();
         self.deliveries.lose_underway();
     }
 
-    /// Events that are lost because they were not acknowledged in time.
+    /// Returns the number of events lost because they were not acknowledged in time.
     pub(super) fn lost_at_end(&self) -> u64 {
         let lost: u64 = self.deliveries.lost().values().sum();
         self.lost_in_time.map_or(0, |in_time| lost.saturating_sub(in_time))
     }
 
-    /// A packet does not wait any more.
+    /// Removes a packet from the waiting ones.
     fn forget(&mut self, packet: &QueuedPacket) {
         if let Some(waiting) = &mut self.waiting {
             waiting.remove(&packet.key());

@@ -1,4 +1,4 @@
-//! The rate at which bytes are sent: of the last whole second, or of the time since then if that is longer.
+//! The rate of sent bytes, over the last complete second or a longer time without packets.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// Counts bytes over time.
 #[derive(Debug, Default)]
 pub(super) struct Rate {
-    /// When the present window began, and the bytes in it.
+    /// Start of the current window, and the bytes in it.
     began: Option<Instant>,
     bytes: u64,
-    /// Bytes a second in the window before.
+    /// Bytes per second in the previous window.
     last: u64,
 }
 
@@ -20,7 +20,7 @@ impl Rate {
         self.bytes += bytes;
     }
 
-    /// Bytes a second.
+    /// Returns the rate in bytes per second.
     pub(super) fn at(&mut self, now: Instant) -> u64 {
         let elapsed = now.duration_since(*self.began.get_or_insert(now));
         if elapsed >= WINDOW {

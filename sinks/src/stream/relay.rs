@@ -1,4 +1,4 @@
-//! A session with `lttng-relayd`, or with a collector that is taken for one.
+//! A session with `lttng-relayd`, or with a collector by the same protocol.
 //!
 //! ```text
 //!   connect: VERSION, CREATE_SESSION, CREATE_TRACE_CHUNK
@@ -14,13 +14,13 @@
 //!   closing: CLOSE_STREAM …  ─▶ over
 //! ```
 //!
-//! Commands are not waited for: their answers come in order. A relay never reorders and never confirms packets, so packets are sent in the order of
-//! their streams, and are confirmed when it says that nothing up to them is pending. What is not confirmed when the connection ends is counted
-//! as lost. There is no resumption: another connection is another session of the relay.
+//! Commands are pipelined; their answers arrive in order. A relay neither reorders nor acknowledges packets. So packets are sent in stream order, and
+//! count as confirmed once the relay reports that nothing up to them is pending. Unconfirmed packets count as lost when the connection ends. Sessions
+//! cannot be resumed: a new connection is a new session of the relay.
 //!
-//! **The heartbeat.** Stock viewers end when an event comes that is older than what they have printed, and they look for new streams only when they
-//! get a packet of a stream that they know; a beacon does not make them look. So each session has a stream without events, the [`heartbeat`]. Its
-//! beacons hold viewers back at the promised time, and before a new beacon it sends an empty packet if streams were added since.
+//! **The heartbeat.** Stock viewers abort at an event older than those they have printed. They look for new streams only when they get a packet of a
+//! known stream; a beacon does not suffice. So each session has a stream without events, the [`heartbeat`]. Its beacons hold viewers back at the
+//! promised time, and before a new beacon it sends an empty packet if streams were added since.
 
 mod handshake;
 mod heartbeat;
@@ -48,11 +48,11 @@ use tracepoint_wire::stream::LONGEST_PIECE;
 
 /// The directory of all streams in the session.
 const PATH: &str = "tracepoint";
-/// The pause between two questions whether something is pending.
+/// Interval of queries for pending data.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
-/// How long streams stay open behind the last packets: what stock viewers, which ask every 100 ms, have not read of a closed stream is lost to them.
+/// Time that streams stay open after the last packets. Stock viewers, which poll every 100 ms, lose unread packets of a closed stream.
 const VIEWER_TIME: Duration = Duration::from_millis(300);
-/// How many packets are sent before answers are looked at.
+/// Number of packets sent before answers are read.
 const BATCH: usize = 64;
 
 /// A session.
@@ -63,16 +63,16 @@ pub(super) struct Relay {
     throttle: Throttle,
     minor: u32,
     uuid: [u8; 16],
-    /// The handle of the metadata stream, and how much of the text is sent.
+    /// The handle of the metadata stream, and the number of text bytes sent.
     metadata: Option<u64>,
     metadata_sent: usize,
-    /// The streams of this session, by their numbers.
+    /// The streams of this session, by number.
     streams: BTreeMap<usize, RelayStream>,
     heartbeat: Heartbeat,
     expected: VecDeque<Expected>,
     sending: Option<Sending>,
     phase: Phase,
-    /// When it is asked next what is stored, and the pause between two questions.
+    /// When the next query for stored packets is due, and the interval of queries.
     confirm_at: Instant,
     confirm_interval: Duration,
 }
@@ -82,9 +82,9 @@ pub(super) struct Relay {
 struct RelayStream {
     /// `None` until `ADD_STREAM` is answered.
     handle: Option<u64>,
-    /// The number of the last packet sent here.
+    /// The number of the last packet sent in this session.
     last: Option<u64>,
-    /// Packets that are not confirmed: their numbers and events.
+    /// Unconfirmed packets: numbers and events.
     unconfirmed: VecDeque<(u64, u64)>,
 }
 
@@ -94,17 +94,17 @@ struct Sending {
     stream: usize,
     head: [u8; DataHeader::SIZE],
     packet: QueuedPacket,
-    /// How many bytes of head and packet are sent, and how much of the packet may be sent by now.
+    /// Number of sent bytes of head and packet, and how much of the packet may be sent by now.
     done: usize,
     ticket: Ticket,
-    /// Whether the socket takes no more for now.
+    /// Set while the socket accepts no more bytes.
     is_blocked: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Phase {
     Streaming,
-    /// Waits until this time to ask whether something is pending, or for the answers.
+    /// Waits until this time to query pending data, or for the answers.
     Confirming(Option<Instant>),
     /// Everything is stored; waits until this time.
     Confirmed(Instant),
@@ -112,7 +112,7 @@ enum Phase {
 }
 
 impl Relay {
-    /// Does what can be done now.
+    /// Does everything that is possible without waiting.
     pub(super) fn advance(&mut self, queue: &Queue, streams: &mut Streams, now: Instant) -> Result<Next, Trouble> {
         self.control.receive()?;
         self.handle_replies(queue, streams)?;
@@ -125,7 +125,7 @@ impl Relay {
                 self.pass_by(queue, streams);
                 break;
             }
-            // Answers must be read before more questions are asked, or both sides wait.
+            // Read answers before sending more queries; otherwise both sides could block.
             self.control.flush()?;
             if self.control.is_blocked() || !self.begin_item(queue, streams)? {
                 break;
@@ -143,7 +143,7 @@ impl Relay {
         Ok(next)
     }
 
-    /// Asks what is stored, if that is due. Returns when it is due next.
+    /// Queries the stored packets if that is due. Returns when the next query is due.
     fn confirm(&mut self, now: Instant) -> Option<Instant> {
         let is_unconfirmed = |stream: &RelayStream| !stream.unconfirmed.is_empty();
         if self.phase != Phase::Streaming || !self.streams.values().any(is_unconfirmed) {
@@ -156,7 +156,7 @@ impl Relay {
         Some(self.confirm_at)
     }
 
-    /// Asks for the stream's handle, unless it was asked for.
+    /// Requests the stream's handle, unless that was done before.
     fn add_stream(&mut self, stream: usize, streams: &mut Streams) -> Result<(), Trouble> {
         if self.streams.contains_key(&stream) {
             return Ok(());
@@ -206,7 +206,7 @@ impl Relay {
         }
     }
 
-    /// Asks what is stored of these streams.
+    /// Queries the stored packets of these streams.
     fn ask_pending(&mut self, which: impl Fn(&RelayStream) -> bool) {
         let asked = self.streams.iter().filter(|(_, stream)| which(stream));
         let asked: Vec<_> =
@@ -216,7 +216,7 @@ impl Relay {
         }
     }
 
-    /// Goes through the end of the session, once everything is sent.
+    /// Advances the end of the session once everything is sent.
     fn end_if_done(&mut self, queue: &Queue, streams: &mut Streams, now: Instant) -> Next {
         let state = queue.lock();
         // The handles of all streams are known.
@@ -224,7 +224,7 @@ impl Relay {
         drop(state);
         match self.phase {
             Phase::Streaming if is_sent => {
-                // The last events may be described by metadata of which no packet has needed the rest.
+                // Metadata added after the last packet may describe the last events.
                 self.send_metadata(&queue.lock().metadata);
                 self.promise_end(streams);
                 self.phase = Phase::Confirming(Some(now));
@@ -233,7 +233,7 @@ impl Relay {
             Phase::Confirming(Some(time)) if time <= now => {
                 self.phase = Phase::Confirming(None);
                 self.ask_pending(|_| true);
-                // The relay answers when it has what came before, metadata included, which DATA_PENDING does not tell of.
+                // The relay answers once it has everything sent before, including metadata, which DATA_PENDING does not cover.
                 if let Some(handle) = self.metadata {
                     self.ask(&Command::QuiescentControl { handle }, Expected::Quiescent);
                     Next::At(None)
@@ -253,7 +253,7 @@ impl Relay {
         }
     }
 
-    /// Nothing comes any more: viewers need not wait for it before they show the last events.
+    /// Promises that nothing follows, so that viewers show the last events without waiting.
     fn promise_end(&mut self, streams: &mut Streams) {
         let ends = self.streams.keys().filter_map(|number| Some(streams.get(*number).last.as_ref()?.end));
         if let Some(end) = ends.max() {
@@ -265,7 +265,7 @@ impl Relay {
 
     fn close(&mut self) {
         self.phase = Phase::Closing;
-        // A stream may have no packet: all that it had were late, or did not fit below the cap.
+        // A stream may have no packet: all of them were late or exceeded the cap.
         let streams =
             self.streams.values().filter_map(|stream| Some((stream.handle?, stream.last.unwrap_or(u64::MAX))));
         let all: Vec<_> = streams.chain(self.metadata.map(|handle| (handle, u64::MAX))).collect();
@@ -279,7 +279,7 @@ impl Relay {
         self.expected.push_back(expected);
     }
 
-    /// What to wait for.
+    /// Returns the sockets to poll.
     pub(super) fn sources(&self) -> Vec<PollFd<'_>> {
         let flags = |is_blocked| if is_blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let control = self.control.fd().map(|fd| (fd, flags(self.control.is_blocked())));
@@ -288,7 +288,7 @@ impl Relay {
         control.into_iter().chain(data).map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect()
     }
 
-    /// The connection has ended: what is not confirmed is lost.
+    /// Handles the end of the connection: unconfirmed packets are lost.
     pub(super) fn abandon(self, queue: &Queue, streams: &mut Streams) {
         if let Some(sending) = &self.sending {
             queue.lost(&sending.packet, LostPackets::Network);
@@ -303,7 +303,7 @@ impl Relay {
     }
 }
 
-/// The names of a session: `SESSION-PROCESS`, and the number of the connection from the second one on.
+/// Returns the name of a session: `SESSION-PROCESS`, and from the second connection on its number.
 fn session_name(identity: &Identity, connection: u64) -> String {
     let name = format!("{}-{}", identity.session, identity.process);
     if connection > 1 { format!("{name}-{connection}") } else { name }

@@ -1,13 +1,13 @@
-//! What a session with a peer is given, and how it tells what it needs.
+//! The input of a session with a peer, and its results.
 
 use std::io;
 use std::time::Instant;
 
-/// Who streams.
+/// Identity of the sender.
 #[derive(Clone, Debug)]
 pub(super) struct Identity {
     pub(super) uuid: [u8; 16],
-    /// The uuid of the clock; zero if times of the trace cannot be compared with those of this process.
+    /// The uuid of the clock; zero if the trace does not use this host's clock.
     pub(super) clock: [u8; 16],
     pub(super) pid: u32,
     pub(super) host: String,
@@ -15,12 +15,12 @@ pub(super) struct Identity {
     pub(super) process: String,
 }
 
-/// What ends a connection.
+/// The reason why a connection ends.
 #[derive(Debug)]
 pub(super) enum Trouble {
     /// Another attempt may succeed.
     Temporary(io::Error),
-    /// None will.
+    /// No attempt will succeed.
     Final(String),
 }
 
@@ -30,11 +30,11 @@ impl From<io::Error> for Trouble {
     }
 }
 
-/// What a session needs next.
+/// The state of a session after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Everything was sent, and the peer has it.
+    /// Everything is sent, and the peer has it.
     Over,
-    /// To go on at this time, or when a socket or the queue has something.
+    /// Continue at this time, or when a socket or the queue is ready.
     At(Option<Instant>),
 }

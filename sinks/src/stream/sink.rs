@@ -23,18 +23,18 @@ use tracepoint_reader::time_namespace::is_own_clock;
 use tracepoint_ring::channel::{Packet, PacketHeader, Policy};
 use tracepoint_ring::clock;
 
-/// The thread's name, as `top -H` shows it.
+/// The thread's name, as shown by `top -H`.
 const NAME: &str = "tracepoint-send";
-/// How long a thread may be held up between the reading of its clock and the commit, where it is known which packets are closed.
+/// Maximum delay of a thread between reading the clock and the commit, where it is known which packets are closed.
 const LATE: Duration = Duration::from_millis(200);
-/// How much longer than its flush time the thread may take to end: the peer is asked then what it has.
+/// Additional time for the thread to end after its flush time, in which it asks the peer for its packets.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Streams the packets of a session over a network while they are recorded: see `docs/format-stream.md`.
 ///
 /// The recording starts when the peer has acknowledged the session. While the peer cannot be reached, packets wait in memory up to a limit and then
-/// in their rings, whose policy decides; the sink connects again by itself. When the session ends, the sink sends the rest, for as long as
-/// [`StreamOptions::flush`] allows. What did not reach the peer is in the account, by reason.
+/// in their rings, whose policy applies; the sink reconnects by itself. When the session ends, the sink sends the rest, for as long as
+/// [`StreamOptions::flush`] allows. The account has the losses by reason.
 ///
 /// ```no_run
 /// use tracepoint_sinks::stream::StreamOptions;
@@ -49,18 +49,18 @@ pub struct StreamSink {
     options: StreamOptions,
     queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
-    /// The longest time for which a packet stays in its ring; `None` if it is not known which events are still to come: a channel is a flight recorder.
+    /// Maximum time that a packet stays in its ring; `None` if later packets may contain older events, because a channel is a flight recorder.
     packet_delay: Option<Duration>,
-    /// From the first round on.
+    /// Set from the first round on.
     watermark: Option<Watermark>,
-    /// Whether times of the trace can be compared with those of this process.
+    /// Set if the trace uses this host's clock.
     has_system_clock: bool,
     /// When the last synchronisation point was queued, and its time.
     synchronised: Option<(Instant, u64)>,
 }
 
 impl StreamSink {
-    /// A sink that connects when the session starts.
+    /// Creates a sink that connects when the session starts.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl StreamSink {
         })
     }
 
-    /// Reads its statistics while a session has the sink.
+    /// Returns a handle that reads the statistics while a session uses the sink.
     pub fn watch(&self) -> StreamWatch {
         StreamWatch::new(self.queue.clone(), self.options.peer())
     }
@@ -91,7 +91,7 @@ impl StreamSink {
     fn look_at(&mut self, channels: &[ChannelDescription]) -> Result<(), SinkError> {
         let sizes = channels.iter().map(|channel| (channel.class, channel.packet_size));
         self.queue.change(|state| state.packet_sizes.extend(sizes));
-        // Flight recorders hand over nothing before the end.
+        // Flight recorders provide no packets before the end.
         if channels.iter().any(|channel| channel.policy == Policy::Overwrite) {
             self.packet_delay = None;
         }

@@ -1,36 +1,36 @@
-//! The streams that a sender has seen, and what was promised about them.
+//! The streams that a sender has seen, and the promises about them.
 
 use super::queue::QueuedPacket;
 use crate::sink::StreamInfo;
 use std::collections::HashMap;
 use tracepoint_ring::channel::{PacketHeader, StreamId};
 
-/// What was sent of a stream, over all connections.
+/// State of a stream over all connections.
 #[derive(Clone, Debug)]
 pub(super) struct SentStream {
     pub(super) info: StreamInfo,
-    /// The header of the last packet that was sent.
+    /// The header of the last packet sent.
     pub(super) last: Option<PacketHeader>,
-    /// The number of the last packet that was sent on an earlier connection.
+    /// The number of the last packet sent on an earlier connection.
     pub(super) last_before: Option<u64>,
-    /// Packets without repetitions, and the records of the stream up to the end of the last one.
+    /// Number of packets without repetitions, and of records in the stream up to the end of the last one.
     pub(super) packets: u64,
     pub(super) events_after: u64,
-    /// No packet begins before this time.
+    /// No later packet begins before this time.
     pub(super) promised: u64,
 }
 
-/// All streams of the trace, in the order in which they have appeared.
+/// All streams of the trace, in order of appearance.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     sent: Vec<SentStream>,
     numbers: HashMap<StreamId, usize>,
-    /// What was promised about streams that have not appeared yet.
+    /// The promised time for streams that have not appeared yet.
     promised: u64,
 }
 
 impl Streams {
-    /// The number of the stream of a packet.
+    /// Returns the number of a packet's stream.
     pub(super) fn number(&mut self, packet: &QueuedPacket) -> usize {
         let Self { sent, numbers, promised } = self;
         *numbers.entry(packet.stream.id).or_insert_with(|| {
@@ -48,12 +48,12 @@ impl Streams {
         &mut self.sent[number]
     }
 
-    /// The time that was promised last.
+    /// Returns the last promised time.
     pub(super) const fn promised(&self) -> u64 {
         self.promised
     }
 
-    /// Promises that no packet begins before `time`: all streams, with their numbers.
+    /// Promises that no later packet begins before `time`. Returns all streams with their numbers.
     pub(super) fn promise(&mut self, time: u64) -> impl Iterator<Item = (usize, &SentStream)> {
         self.promised = self.promised.max(time);
         for stream in &mut self.sent {

@@ -1,12 +1,12 @@
-//! Paces the packets of a session with a peer: below the caps on the bandwidth, and over UDP at a rate that the network takes.
+//! Paces the packets of a session: below the bandwidth caps, and over UDP at a rate that the network sustains.
 //!
-//! A packet has a [`Ticket`] that says how much of it may be sent, and when. It is paid slice by slice, of 10 ms at the rate of the cap, so that a
-//! large packet keeps to a small cap in every window, and a sender that is killed leaves one slice unused. A packet whose first slice would
-//! begin later than `patience` behind its turn is dropped; its turn is when it was queued, or when the session could send again after it had to
-//! wait for something else. Packets without an event, retransmissions and packets that have begun are not dropped.
+//! Each packet has a [`Ticket`] that says how much of it may be sent, and when. Bandwidth is reserved slice by slice, 10 ms each at the rate of the
+//! cap, so that a large packet respects a small cap in every window, and a killed sender leaves at most one slice unused. A packet is dropped if its
+//! first slice would be sent more than `patience` after its turn. Its turn is when it was queued, or when the session could send again after it
+//! waited for something other than the caps. Empty packets, retransmissions and packets already begun are never dropped.
 //!
-//! Over UDP nobody holds back a sender but itself. The datagrams leave at a rate that rises while the collector misses nothing, and falls when it
-//! asks for packets again, and never more than [`BURST`] at once, which the smallest usual socket buffer holds.
+//! UDP has no back-pressure, so the sender limits its own rate. The rate rises while the collector misses nothing, and falls when it requests packets
+//! again. At most [`BURST`] bytes are sent at once, which fits in the smallest usual socket buffer.
 
 use super::queue::QueuedPacket;
 use crate::bandwidth::Bandwidth;
@@ -14,22 +14,22 @@ use crate::bucket::{Bucket, DEPTH, now};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// The largest slice, and the part of a second that slices of a cap take otherwise.
+/// Limits of a slice in bytes, and the number of slices per second at a cap.
 const LARGEST_SLICE: u64 = 64 << 10;
 const SLICES_PER_SECOND: u64 = 100;
 const SMALLEST_SLICE: u64 = 64;
-/// How long a packet may wait for the cap, besides the pause between two synchronisation points: the events of that time come at once.
+/// Time that a packet may wait for the cap, in addition to the interval of synchronisation points, whose events arrive at once.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// The most bytes of datagrams that leave at once. The kernel counts datagrams of 1,400 bytes as 2,304, and a socket buffer has 208 KiB.
+/// Maximum number of datagram bytes sent at once. The kernel charges 2,304 bytes per datagram of 1,400, and a socket buffer has 208 KiB.
 const BURST: usize = 48 << 10;
-/// The rate of datagrams, in bytes per second: at first, and at least.
+/// The rate of datagrams in bytes per second: initial, minimum and maximum.
 const FIRST_RATE: u64 = 16 << 20;
 const LEAST_RATE: u64 = 2 << 20;
 const MOST_RATE: u64 = 4 << 30;
-/// The pause between two changes of that rate.
+/// Minimum time between two changes of that rate.
 const RATE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Up to where a packet may be sent, from its beginning on the wire, and from when on, in ns of `CLOCK_MONOTONIC`.
+/// Permission to send a packet up to byte `end` on the wire, from the time `at` in ns of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticket {
     pub(super) end: usize,
@@ -37,34 +37,34 @@ pub(super) struct Ticket {
 }
 
 impl Ticket {
-    /// Whether its time has not come.
+    /// Returns whether its time has not come yet.
     pub(super) fn waits(&self) -> bool {
         self.at > now()
     }
 
-    /// When its time comes.
+    /// Returns the instant of its time.
     pub(super) fn time(&self) -> Instant {
         Instant::now() + Duration::from_nanos(self.at.saturating_sub(now()))
     }
 }
 
-/// The units in which packets leave: datagrams, or one record for each packet.
+/// The units that packets are sent in: datagrams, or one record per packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Framing {
-    /// The bytes of a packet in each unit; `None`: all.
+    /// Number of packet bytes per unit; `None`: the whole packet.
     pub(super) unit: Option<usize>,
-    /// The header in front of each.
+    /// Size of the header of each unit in bytes.
     pub(super) header: usize,
 }
 
-/// The pace of a session with a peer.
+/// The pacing state of a session.
 #[derive(Debug)]
 pub(super) struct Throttle {
     bandwidth: Bandwidth,
     framing: Framing,
     datagrams: Option<DatagramRate>,
     patience: Duration,
-    /// When the session last waited for something else than the caps.
+    /// When the session last waited for something other than the caps.
     ready: u64,
 }
 
@@ -75,30 +75,30 @@ impl Throttle {
         Self { bandwidth, framing, datagrams, patience: PATIENCE + sync_interval, ready: now() }
     }
 
-    /// The session waits for something else than the caps: its packets' turn begins later.
+    /// Records that the session waits for something other than the caps, so that its packets' turn begins later.
     pub(super) fn not_ready(&mut self) {
         self.ready = now();
     }
 
-    /// Until when the first slice of a packet must be sent.
+    /// Returns the time by which the first slice of a packet must be sent.
     fn deadline(&self, packet: &QueuedPacket) -> u64 {
         packet.queued.max(self.ready).saturating_add(self.patience.as_nanos() as u64)
     }
 
-    /// Whether a packet behind one that waits for the caps has waited too long itself.
+    /// Returns whether a packet queued behind a waiting one has itself waited too long.
     pub(super) fn is_overdue(&self, packet: &QueuedPacket) -> bool {
         packet.events() > 0 && now() > self.deadline(packet)
     }
 
-    /// The ticket for the first slice of a packet, of which `part` is to be sent; `None` if it is to be dropped.
+    /// Returns the ticket for the first slice of `part` of a packet; `None` if the packet is to be dropped.
     pub(super) fn admit(&self, packet: &QueuedPacket, part: Range<usize>) -> Option<Ticket> {
         let now = now();
-        // At the deadline a packet is sent if it can be sent at once.
+        // At the deadline, a packet is still sent if that is possible at once.
         let latest = if packet.events() > 0 { self.deadline(packet).max(now) } else { u64::MAX };
         self.pay(part, now, latest)
     }
 
-    /// The ticket for the first slice of `part` of a packet that is sent in any case.
+    /// Returns the ticket for the first slice of `part` of a packet that is sent in any case.
     pub(super) fn ticket(&self, part: Range<usize>) -> Ticket {
         let end = part.end;
         self.pay(part, now(), u64::MAX).unwrap_or(Ticket { end, at: 0 })
@@ -126,7 +126,7 @@ impl Throttle {
         Some(Ticket { end, at })
     }
 
-    /// The bytes of a packet in one slice.
+    /// Returns the number of packet bytes per slice.
     fn slice(&self) -> usize {
         let rates = self.bandwidth.caps().filter_map(Bucket::rate);
         let of_cap = rates.min().map(|rate| (rate / SLICES_PER_SECOND).clamp(SMALLEST_SLICE, LARGEST_SLICE) as usize);
@@ -136,12 +136,12 @@ impl Throttle {
         }
     }
 
-    /// The collector has stored packets.
+    /// Raises the rate of datagrams after an acknowledgement.
     pub(super) fn stored(&mut self) {
         self.change_rate(|rate| rate + rate / 8);
     }
 
-    /// The collector misses datagrams.
+    /// Lowers the rate of datagrams when some are missing.
     pub(super) fn missed(&mut self) {
         self.change_rate(|rate| rate - rate / 4);
     }
@@ -155,7 +155,7 @@ impl Throttle {
     }
 }
 
-/// The rate of datagrams on the way to one collector.
+/// The rate of datagrams to one collector.
 #[derive(Debug)]
 struct DatagramRate {
     bucket: Bucket,
@@ -203,7 +203,7 @@ mod tests {
         }
         let expected = 50_000 + 50 * 8;
         assert_eq!((slices, throttle.bandwidth.session.as_ref().expect("a cap").charged()), (50, expected));
-        // The burst of the beginning takes 100 ms of half a second.
+        // The initial burst takes 100 ms of half a second.
         assert!(ticket.waits() && ticket.at - first.at >= 380_000_000, "{first:?} {ticket:?}");
     }
 
@@ -230,7 +230,7 @@ mod tests {
         let throttle = throttle(Some(10_000), RECORD);
         let (now, second) = (now(), 1_000_000_000);
         assert!(throttle.admit(&packet(now), 0..100).is_some());
-        // The next second is taken.
+        // The next second is reserved.
         for _ in 0..130 {
             let _ = throttle.ticket(0..100);
         }

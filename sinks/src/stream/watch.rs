@@ -1,4 +1,4 @@
-//! The statistics of a sender, out of its queue.
+//! Computes a sender's statistics from its queue.
 
 use super::queue::Queue;
 use crate::stream_stats::{Sender, StreamStats};

@@ -1,4 +1,4 @@
-//! The sender's thread: connects, has a session with the peer, and connects again when it is lost.
+//! The sender's thread: connects, runs a session with the peer, and reconnects when the connection is lost.
 //!
 //! ```text
 //!   connecting ──▶ serving ──the recording has ended, all is sent──▶ over
@@ -18,16 +18,16 @@ use rustix::event::{PollFd, PollFlags, poll};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest sleep.
+/// Maximum time of a sleep.
 const MAX_SLEEP: Duration = Duration::from_secs(1);
-/// The time in which a connection is to be ready.
+/// Timeout for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The shortest and the longest pause before another attempt.
+/// Minimum and maximum pause before another attempt.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
-/// How long a peer may take to say what it has, when the time to send the rest is up.
+/// Time for a peer to report its packets after the time for sending is over.
 const GIVE_UP_TIMEOUT: Duration = Duration::from_millis(1500);
-/// What to do about a peer that was not reached.
+/// Advice in the error for a peer that cannot be reached.
 const ADVICE: &str =
     "start `tracectl collect` or lttng-relayd there, or have the recording wait for it (`--retry TIME`, `--wait`)";
 #[cfg(feature = "nats")]
@@ -41,15 +41,15 @@ pub(super) struct Worker {
     pub(super) options: StreamOptions,
     pub(super) identity: Identity,
     streams: Streams,
-    /// What outlasts a connection to a collector.
+    /// State that outlives a connection to a collector.
     kept: Kept,
     connections: u64,
-    /// When the time to send the rest is up; after that, to ask the peer what it has.
+    /// When the time for sending the rest is over; after that, the time for asking the peer for its packets.
     deadline: Option<Instant>,
     gives_up: bool,
 }
 
-/// Tells the drain that the thread has ended, even by a panic: the drain must not wait for it.
+/// Notifies the drain when the thread has ended, even by a panic: the drain must not wait for it.
 struct OverGuard<'a>(&'a Queue);
 
 impl Drop for OverGuard<'_> {
@@ -77,7 +77,7 @@ impl Worker {
         self.connect_and_serve();
     }
 
-    /// Until everything is sent, or nothing can be.
+    /// Runs until everything is sent, or nothing can be.
     fn connect_and_serve(&mut self) {
         let queue = Arc::clone(&self.queue);
         let began = Instant::now();
@@ -115,7 +115,7 @@ impl Worker {
         });
     }
 
-    /// Notes why there is no connection. Returns whether there will be none.
+    /// Records why the connection failed. Returns whether no more attempts are made.
     fn lost(&self, trouble: &Trouble, gives_up: bool) -> bool {
         let (text, is_final) = match trouble {
             #[cfg(feature = "nats")]
@@ -133,7 +133,7 @@ impl Worker {
         is_final
     }
 
-    /// Has a session until everything is sent (`None`), or the connection is lost.
+    /// Runs a session until everything is sent (`None`) or the connection is lost.
     fn serve(&mut self, mut peer: Peer, pause: &mut Duration) -> Option<Trouble> {
         let queue = Arc::clone(&self.queue);
         loop {
@@ -163,7 +163,7 @@ impl Worker {
         }
     }
 
-    /// Whether the time to send the rest is up.
+    /// Returns whether the time for sending the rest is over.
     fn must_end(&mut self, now: Instant) -> bool {
         let state = self.queue.lock();
         let (ended, quit) = (state.ended, state.quit);
@@ -188,14 +188,14 @@ impl Worker {
         }
     }
 
-    /// Sleeps until one of the sources or the queue has something, or the time has passed.
+    /// Sleeps until a source or the queue is ready, or the time has passed.
     fn sleep(&self, time: Duration, sources: Vec<PollFd<'_>>) {
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let time = time.min(MAX_SLEEP).min(left.unwrap_or(MAX_SLEEP));
         let woken = self.queue.waker().source().ok();
         let woken = woken.iter().map(|woken| PollFd::new(woken, PollFlags::IN));
         let mut sources: Vec<_> = woken.chain(sources).collect();
-        // After EINTR or ENOMEM the sources are looked at as after a timeout.
+        // After EINTR or ENOMEM, check the sources as after a timeout.
         let _ = poll(&mut sources, Some(&timespec(time)));
         self.queue.waker().clear();
     }

@@ -1,4 +1,4 @@
-//! The way for packets: a connection over TCP, or datagrams over UDP. The payload of a packet is sent from where it is, by gather I/O.
+//! The transport of packets: a TCP connection, or UDP datagrams. A packet's payload is sent from its place in memory, with gather I/O.
 
 use super::kept::SentPacket;
 use crate::stream::connection::write_parts;
@@ -15,14 +15,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracepoint_wire::stream::{DatagramHeader, ROUTE_OFFSET, ROUTE_SIZE, RecordHeader, Route, WIRE_HEAD, wire_head};
 
-/// The number of datagrams in one call.
+/// Number of datagrams per call.
 const DATAGRAMS_PER_CALL: usize = 64;
-/// The pause without datagrams after which a probe keeps the way through NAT open.
+/// Time without datagrams after which a probe refreshes the NAT mapping.
 const KEEP_OPEN: Duration = Duration::from_secs(15);
-/// The bytes of IP and UDP headers that a datagram has besides.
+/// Lower bound for the size of a datagram in bytes.
 const LEAST_MTU: u32 = 576;
 
-/// The way for packets.
+/// The transport of packets.
 #[derive(Debug)]
 pub(super) enum Data {
     Tcp(Kept<TcpStream>),
@@ -34,9 +34,9 @@ pub(super) enum Data {
 pub(super) struct Datagrams {
     socket: Kept<UdpSocket>,
     token: [u8; 16],
-    /// The bytes of each fragment but the last.
+    /// Number of payload bytes in each fragment except the last.
     unit: usize,
-    /// When something was sent last.
+    /// When a datagram was last sent.
     sent_at: Instant,
 }
 
@@ -47,19 +47,19 @@ pub(super) struct Sending {
     route: Route,
     /// Its first bytes on the wire.
     head: [u8; WIRE_HEAD],
-    /// The part that is sent, in bytes on the wire, and how much may be sent by now.
+    /// The part to send, in bytes on the wire, and how much of it may be sent by now.
     part: Range<usize>,
     pub(super) ticket: Ticket,
-    /// Up to where it is sent, in bytes on the way: over TCP with the header of the record.
+    /// End of the bytes sent so far; over TCP this counts the record's header as well.
     done: usize,
-    /// Whether the socket takes no more for now.
+    /// Set while the socket accepts no more bytes.
     pub(super) is_blocked: bool,
-    /// Whether it was sent before.
+    /// Set for a retransmission.
     pub(super) is_again: bool,
 }
 
 impl Sending {
-    /// A part of a packet, as [`Data::part`] gives it.
+    /// Prepares a part of a packet, as computed by [`Data::part`].
     pub(super) fn new(
         packet: Arc<SentPacket>,
         handle: u64,
@@ -68,7 +68,7 @@ impl Sending {
     ) -> Self {
         let route = Route { handle, seq: packet.seq(), prev_seq: packet.prev_seq, circuit_id: 0 };
         let content = packet.packet.content();
-        // A packet has a header: the drain gives no other.
+        // A packet always has a header: the drain gives no other.
         let head = wire_head(content, route).unwrap_or([0; WIRE_HEAD]);
         let done = part.start;
         Self { packet, route, head, part, ticket, done, is_blocked: false, is_again }
@@ -82,7 +82,7 @@ impl Sending {
         self.packet.seq()
     }
 
-    /// What there is no ticket for; `None` if there is one for everything.
+    /// Returns the part without a ticket; `None` if there is a ticket for everything.
     pub(super) fn unpaid(&self) -> Option<Range<usize>> {
         (self.ticket.end < self.part.end).then_some(self.ticket.end..self.part.end)
     }
@@ -95,7 +95,7 @@ impl Sending {
         WIRE_HEAD + self.rest().len()
     }
 
-    /// These bytes of the packet on the wire.
+    /// Returns these bytes of the packet on the wire.
     fn bytes(&self, range: &Range<usize>) -> [&[u8]; 2] {
         let of_head = range.start.min(WIRE_HEAD)..range.end.min(WIRE_HEAD);
         let of_rest = range.start.saturating_sub(WIRE_HEAD)..range.end.saturating_sub(WIRE_HEAD);
@@ -108,7 +108,7 @@ impl Data {
         matches!(self, Self::Udp(_))
     }
 
-    /// The units in which packets leave.
+    /// Returns the units that packets are sent in.
     pub(super) const fn framing(&self) -> Framing {
         match self {
             Self::Tcp(_) => Framing { unit: None, header: RecordHeader::SIZE },
@@ -116,7 +116,7 @@ impl Data {
         }
     }
 
-    /// The part of a packet that is sent, in bytes on the wire: all of it, or in datagrams the offset and length that were asked for.
+    /// Returns the part of a packet to send, in bytes on the wire: all of it, or for datagrams the requested offset and length.
     pub(super) fn part(&self, packet: &QueuedPacket, asked: Option<(u32, u32)>) -> Range<usize> {
         let size = packet.content().len() + ROUTE_SIZE;
         match (self, asked) {
@@ -129,7 +129,7 @@ impl Data {
         }
     }
 
-    /// The highest number up to `last` that can be missing at the collector; `None` if none can.
+    /// Returns the highest number up to `last` that can be missing at the collector; `None` if none can.
     pub(super) fn last_to_send_again(&self, last: u64, stream: &SentStream) -> Option<u64> {
         match self {
             Self::Tcp(_) => stream.last_before.map(|before| before.min(last)),
@@ -137,7 +137,7 @@ impl Data {
         }
     }
 
-    /// Sends what can be sent of a packet within its ticket; `false` if that is not all.
+    /// Sends as much of a packet as its ticket and the socket allow. Returns `false` if not all of the ticket was sent.
     pub(super) fn send(&mut self, sending: &mut Sending) -> io::Result<bool> {
         let all = self.send_paid(sending)?;
         sending.is_blocked = !all;
@@ -160,7 +160,7 @@ impl Data {
         }
     }
 
-    /// Keeps the way through NAT open. Returns when that is due again.
+    /// Refreshes the NAT mapping if that is due. Returns when it is due next.
     pub(super) fn keep_open(&mut self, now: Instant) -> Option<Instant> {
         let Self::Udp(datagrams) = self else { return None };
         if now.duration_since(datagrams.sent_at) >= KEEP_OPEN {
@@ -169,7 +169,7 @@ impl Data {
         Some(datagrams.sent_at + KEEP_OPEN)
     }
 
-    /// Its descriptor, to be polled at once; `None` if the program has closed it.
+    /// Returns the descriptor, for polling at once; `None` if the program has closed it.
     pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Tcp(socket) => socket.get().ok().map(AsFd::as_fd),
@@ -179,7 +179,7 @@ impl Data {
 }
 
 impl Datagrams {
-    /// Datagrams of at most `mtu` bytes to this address.
+    /// Opens a socket for datagrams of at most `mtu` bytes to this address.
     pub(super) fn open(to: SocketAddr, token: [u8; 16], mtu: u32) -> io::Result<Self> {
         let socket = UdpSocket::bind(SocketAddr::new(unspecified(to), 0))?;
         socket.connect(to)?;
@@ -216,7 +216,7 @@ impl Datagrams {
                 Err(rustix::io::Errno::MSGSIZE) => {
                     return Err(io::Error::other("a datagram is too large for the network; give a smaller `--mtu`"));
                 }
-                // The datagram is lost, as it might be on its way: no route, no memory, nobody at the port for now.
+                // The datagram is lost, as it might be in transit: no route, no memory, or no listener at the port at present.
                 Err(_) => 1,
             };
             sending.done += sent * self.unit;

@@ -1,4 +1,4 @@
-//! The beginning of a session: the only part in which messages are waited for.
+//! The beginning of a session, the only part that waits for messages.
 
 use super::data::{Data, Datagrams};
 use super::kept::random;
@@ -17,11 +17,11 @@ use tracepoint_wire::stream::{
     ToSender, VERSION, Welcome,
 };
 
-/// The pause between two probes, and the time after which UDP does not come through.
+/// Interval of probes, and time after which UDP is considered blocked.
 const PROBE_PAUSE: Duration = Duration::from_millis(200);
 const UDP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the answer to HELLO says.
+/// The answer to HELLO.
 struct Greeting {
     version: u32,
     name: String,
@@ -36,7 +36,7 @@ struct Greeting {
 }
 
 impl Collector {
-    /// Opens the session, or resumes it, on a control connection whose peer speaks the stream protocol.
+    /// Opens or resumes the session, on a control connection whose peer uses the stream protocol.
     pub(in crate::stream) fn open(
         mut control: Control,
         capabilities: Capabilities,
@@ -121,7 +121,7 @@ impl Collector {
             throttle,
             name: welcome.name,
             names: Names { host: host.clone(), session: session.clone(), process: process.clone() },
-            // A packet is sent alone at least. 0 says that none is kept, which the collector cannot demand.
+            // At least one packet is sent at a time. 0 means that none is kept; a collector cannot cause that.
             window: if buffer == 0 { 0 } else { buffer.min(welcome.window).max(1) },
             metadata_sent: if welcome.resumed { welcome.metadata } else { 0 },
             handles: BTreeMap::new(),
@@ -162,7 +162,7 @@ fn check_names(names: [&String; 3]) -> Result<(), Trouble> {
 impl Greeting {
     fn of(welcome: &Welcome<'_>) -> Self {
         let Welcome { version, resumed, token, tcp_port, udp_port, mtu, metadata, window, name, code, .. } = *welcome;
-        // Terminals must not interpret what comes from the network.
+        // Terminals must not interpret text from the network.
         let name = name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect();
         Self { version, name, resumed, token, tcp_port, udp_port, mtu, metadata, window, code }
     }
@@ -184,7 +184,7 @@ fn open_tcp(
     Ok(data)
 }
 
-/// Sends probes until one has come through.
+/// Sends probes until one has arrived.
 fn open_udp(
     control: &mut Control,
     welcome: &Greeting,
@@ -213,7 +213,7 @@ fn open_udp(
     }
 }
 
-/// Waits for a message for which `find` has an answer; other messages are ignored.
+/// Waits for a message that `find` accepts; ignores other messages.
 fn await_message<T>(
     control: &mut Control,
     deadline: Instant,

@@ -1,4 +1,4 @@
-//! What outlasts a connection: the packets that are not acknowledged, by stream, and the counters of the session.
+//! State that outlives a connection: the unacknowledged packets by stream, and the counters of the session.
 
 use crate::stream::alignment::Alignment;
 use crate::stream::delivery::Count;
@@ -13,7 +13,7 @@ use tracepoint_ring::channel::StreamId;
 /// A packet that was sent at least once.
 #[derive(Debug)]
 pub(in crate::stream) struct SentPacket {
-    /// The number of the packet that was sent before it.
+    /// The number of the packet sent before it.
     pub(in crate::stream) prev_seq: u64,
     pub(in crate::stream) packet: QueuedPacket,
 }
@@ -33,29 +33,29 @@ pub(in crate::stream) struct Kept {
     pub(super) sync: u64,
     pub(super) probe: u64,
     pub(super) alignment: Alignment,
-    /// What a broker has stored.
+    /// Progress of publishing to a broker.
     #[cfg(feature = "nats")]
     pub(in crate::stream) published: crate::stream::nats::Published,
     streams: BTreeMap<usize, KeptStream>,
     bytes: u64,
-    /// Whether packets take room in the queue until they are acknowledged. Without a buffer, those that are kept for repetition do not: the drain would
-    /// wait for that room, while the collector waits for a synchronisation point of the drain.
+    /// Set if packets count against the queue's limit until they are acknowledged. Not so without a resend buffer: the drain would wait for that
+    /// room, while the collector waits for a synchronisation point of the drain.
     pub(super) takes_room: bool,
 }
 
-/// What of a stream is not acknowledged.
+/// The unacknowledged packets of a stream.
 #[derive(Debug)]
 struct KeptStream {
     id: StreamId,
     /// The packets that can be sent again.
     packets: VecDeque<Arc<SentPacket>>,
     unacknowledged: VecDeque<Unacknowledged>,
-    /// The number behind the last packet that was given up of those that are counted together: a collector gives packets up in the order of their
-    /// numbers, and a new connection may tell it again.
+    /// The number after that of the last packet given up from the combined entry. A collector gives packets up in order, and may report them again on
+    /// a new connection.
     given_up: u64,
 }
 
-/// A packet, or the oldest ones together.
+/// Counts of one packet, or of the oldest ones combined.
 #[derive(Debug)]
 struct Unacknowledged {
     first: u64,
@@ -63,15 +63,17 @@ struct Unacknowledged {
     count: Count,
 }
 
-/// The most entries for a stream. Beyond them the oldest ones are one, which is acknowledged as a whole.
+/// Maximum number of entries per stream. Beyond it, the oldest ones are combined into one, which is acknowledged as a whole.
 const MOST_UNACKNOWLEDGED: usize = 8192;
-/// The most packets without an event that are kept for a stream where no others are. A collector asks for the last one, mostly.
+/// Maximum number of empty packets kept for a stream without a resend buffer. A collector mostly requests the last one.
 const MOST_EMPTY: usize = 64;
 
 impl Kept {
+    /// Creates the state of a new session.
+    ///
     /// # Errors
     ///
-    /// If the system has no random numbers.
+    /// If the system provides no random numbers.
     pub(in crate::stream) fn new() -> io::Result<Self> {
         let key = random()?;
         Ok(Self {
@@ -87,12 +89,12 @@ impl Kept {
         })
     }
 
-    /// Bytes of packets that are not acknowledged.
+    /// Returns the size of the unacknowledged packets in bytes.
     pub(in crate::stream) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// A packet is sent. It is kept for a repetition if `keeps`.
+    /// Adds a packet that is sent. It is kept for retransmission if `keeps`.
     pub(in crate::stream) fn add(&mut self, stream: usize, packet: &Arc<SentPacket>, keeps: bool) {
         let stream = self.streams.entry(stream).or_insert_with(|| KeptStream {
             id: packet.packet.stream.id,
@@ -124,20 +126,20 @@ impl Kept {
         packets.get(index).cloned()
     }
 
-    /// The numbers of the packets of a stream that are kept, within these.
+    /// Returns the numbers of a stream's kept packets within this range.
     pub(in crate::stream) fn within(&self, stream: usize, first: u64, last: u64) -> Vec<u64> {
         let packets = self.streams.get(&stream).into_iter().flat_map(|stream| &stream.packets);
         packets.map(|packet| packet.seq()).filter(|seq| (first..=last).contains(seq)).collect()
     }
 
-    /// Everything of a stream below `next` is stored: what the collector has given up was removed.
+    /// Handles an acknowledgement of everything below `next`. Packets that the collector has given up were removed before.
     pub(in crate::stream) fn acknowledge(&mut self, stream: usize, next: u64, queue: &Queue) {
         if let Some((id, stored)) = next.checked_sub(1).and_then(|last| self.take(stream, 0, last, queue)) {
             queue.stored(id, stored);
         }
     }
 
-    /// The collector has given up these packets of a stream.
+    /// Handles packets of a stream that the collector has given up.
     pub(super) fn lose(&mut self, stream: usize, first: u64, last: u64, queue: &Queue) {
         let counted_together = self.take_of_oldest(stream, first, last);
         if let Some((id, mut lost)) = self.take(stream, first, last, queue) {
@@ -146,13 +148,13 @@ impl Kept {
         }
     }
 
-    /// A stream is complete: nothing of it is sent again.
+    /// Releases the packets of a complete stream.
     pub(super) fn release(&mut self, stream: usize, queue: &Queue) {
         self.take(stream, 0, u64::MAX, queue);
     }
 
-    /// Takes packets with these numbers from those that are counted together, unless they are all of them, which [`take`](Self::take) does. If they
-    /// are kept, their events are known; else they are an equal share of all, until the collector tells at the end how many it has.
+    /// Takes packets out of the combined entry, unless they are all of it, which [`take`](Self::take) handles. Returns their count: exact if they are
+    /// kept, otherwise a proportional share, until the collector reports at the end how many it has.
     fn take_of_oldest(&mut self, stream: usize, first: u64, last: u64) -> Count {
         let Some(KeptStream { packets, unacknowledged, given_up, .. }) = self.streams.get_mut(&stream) else {
             return Count::default();
@@ -176,10 +178,10 @@ impl Kept {
         count
     }
 
-    /// Removes packets with these numbers: their stream, and how many they were.
+    /// Removes packets with these numbers. Returns their stream and count.
     fn take(&mut self, stream: usize, first: u64, last: u64, queue: &Queue) -> Option<(StreamId, Count)> {
         let KeptStream { id, packets, unacknowledged, .. } = self.streams.get_mut(&stream)?;
-        // Packets that are counted together are taken when the last of them is.
+        // The combined entry is taken together with its last packet.
         let begin = unacknowledged.partition_point(|entry| entry.first < first);
         let end = unacknowledged.partition_point(|entry| entry.last <= last);
         let mut count = Count::default();
@@ -198,7 +200,7 @@ impl Kept {
     }
 }
 
-/// Random bytes that cannot be guessed.
+/// Returns unpredictable random bytes.
 pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     let mut filled = 0;
@@ -217,7 +219,7 @@ mod tests {
 
     const ID: StreamId = StreamId { class: 0, instance: 1 };
 
-    /// A packet of so many events.
+    /// Returns a packet with this many events.
     fn packet(seq: u64, events: u64) -> Arc<SentPacket> {
         let key = StreamKey { uuid: [1; 16], class: ID.class, instance: ID.instance };
         let packet = QueuedPacket {
@@ -250,7 +252,7 @@ mod tests {
         let stream = &kept.streams[&0];
         assert_eq!((stream.unacknowledged.len(), stream.packets.len()), (MOST_UNACKNOWLEDGED, MOST_EMPTY));
         assert_eq!(kept.bytes(), 96 * MOST_EMPTY as u64);
-        // Of the oldest packets it is not known which they are until all are there.
+        // The oldest packets cannot be told apart until all of them are acknowledged.
         kept.acknowledge(0, MOST_UNACKNOWLEDGED as u64, &queue);
         assert_eq!(stored_and_lost(&queue), (0, 0));
         kept.lose(0, packets - 3, packets - 2, &queue);
@@ -261,7 +263,7 @@ mod tests {
         Ok(())
     }
 
-    /// With packets that are kept, and with others, of which a part of the oldest is given up.
+    /// With and without kept packets, part of the combined entry is given up.
     #[test]
     fn what_is_given_up_of_the_oldest_packets_is_lost_once() -> io::Result<()> {
         for keeps in [true, false] {
@@ -277,10 +279,10 @@ mod tests {
             let last_of_oldest = packets - MOST_UNACKNOWLEDGED as u64;
             kept.lose(0, 100, 199, &queue);
             assert_eq!(stored_and_lost(&queue), (0, 150), "{keeps}");
-            // A new connection tells it again.
+            // A new connection reports it again.
             kept.lose(0, 100, 199, &queue);
             assert_eq!(stored_and_lost(&queue), (0, 150), "{keeps}");
-            // The last of the oldest ones, and some that are counted alone.
+            // The last of the oldest packets, and some that have entries of their own.
             kept.lose(0, last_of_oldest - 3, last_of_oldest + 4, &queue);
             assert_eq!(stored_and_lost(&queue), (0, 150 + 12), "{keeps}");
             kept.acknowledge(0, packets, &queue);

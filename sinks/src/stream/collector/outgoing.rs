@@ -1,4 +1,4 @@
-//! Packets and synchronisation points, in the order of the queue.
+//! Sends packets and synchronisation points, in the order of the queue.
 
 use super::data::Sending;
 use super::kept::SentPacket;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tracepoint_wire::stream::NO_SEQ;
 
 impl Collector {
-    /// Sends the rest of the present packet, and between its slices those that the collector asks for; `false` if it cannot all be sent now.
+    /// Sends the rest of the current packet, and between its slices requested packets. Returns `false` if not everything can be sent now.
     pub(super) fn finish_packet(&mut self, queue: &Queue, kept: &Kept) -> Result<bool, Trouble> {
         while let Some(sending) = &mut self.sending {
             if sending.ticket.waits() {
@@ -41,8 +41,8 @@ impl Collector {
         Ok(true)
     }
 
-    /// Sends what the collector asks for before the rest of the present packet, which may take seconds at a cap: the collector waits only for so
-    /// long. Over TCP packets cannot interrupt each other.
+    /// Sends requested packets before the rest of the current one, which may take seconds at a cap; the collector's patience is limited. Over TCP,
+    /// packets cannot interrupt each other.
     fn interrupt(&mut self, kept: &Kept) -> bool {
         let can_wait = self.sending.as_ref().is_some_and(|sending| !sending.is_again);
         let next = if can_wait && self.data.is_udp() && !self.is_paused { self.next_again(kept) } else { None };
@@ -53,7 +53,7 @@ impl Collector {
         interrupts
     }
 
-    /// The next packet that is to be sent again, and still kept.
+    /// Returns the next packet that is to be sent again and still kept.
     fn next_again(&mut self, kept: &Kept) -> Option<Sending> {
         loop {
             let Again { stream, seq, part } = self.again.pop_front()?;
@@ -65,18 +65,18 @@ impl Collector {
         }
     }
 
-    /// Whether a packet can be sent again: without a buffer only those without an event, of which each stream has one at its end.
+    /// Returns whether a packet is kept. Without a resend buffer, only empty packets are; each stream has one at its end.
     const fn keeps(&self, packet: &SentPacket) -> bool {
         self.window > 0 || packet.packet.events() == 0
     }
 
-    /// Whether a stream is not announced yet.
+    /// Returns whether a stream's announcement is unanswered.
     pub(super) fn is_attaching(&self) -> bool {
         self.handles.values().any(Option::is_none)
     }
 
-    /// While the present packet waits for the caps: sends the synchronisation points behind it, and drops the packets in front of them that have
-    /// waited too long. The caps do not hold up control.
+    /// While the current packet waits for the caps: sends synchronisation points queued behind it, and drops packets queued before those that have
+    /// waited too long. The caps do not delay control messages.
     pub(super) fn pass_by(&mut self, queue: &Queue, streams: &mut Streams, kept: &mut Kept) {
         let waits = self.sending.as_ref().is_some_and(|sending| !sending.is_blocked);
         while waits && !self.is_attaching() && self.phase == Phase::Streaming {
@@ -96,7 +96,7 @@ impl Collector {
         }
     }
 
-    /// Begins the next packet or item of the queue; `false` if there is none that can be begun now.
+    /// Begins the next packet or item of the queue. Returns `false` if none can be begun now.
     pub(super) fn begin_item(
         &mut self,
         queue: &Queue,

@@ -1,4 +1,4 @@
-//! What the collector says.
+//! Handles the collector's messages.
 
 use super::data::Sending;
 use super::{Again, Collector, Kept, Phase};
@@ -12,7 +12,7 @@ use tracepoint_wire::stream::{
     Announced, Delivered, ErrorCode, FRAME_HEADER, FrameHeader, Malformed, NackEntry, SeqRange, ToCollector, ToSender,
 };
 
-/// The collector has sent what is no message.
+/// Returns the error for a malformed message.
 pub(super) fn malformed(error: Malformed) -> Trouble {
     Trouble::Temporary(io::Error::new(
         ErrorKind::InvalidData,
@@ -20,19 +20,19 @@ pub(super) fn malformed(error: Malformed) -> Trouble {
     ))
 }
 
-/// Text of the collector for messages.
+/// Strips control characters from the collector's text.
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(1000).collect()
 }
 
-/// The collector has refused something.
+/// Returns the error for a refusal by the collector.
 pub(super) fn refused(code: ErrorCode, text: &str) -> Trouble {
     let text = format!("the collector refuses: {} (error {})", printable(text), code.number());
     if code.is_temporary() { Trouble::Temporary(io::Error::other(text)) } else { Trouble::Final(text) }
 }
 
 impl Collector {
-    /// Handles the messages that have come.
+    /// Handles the messages that have arrived.
     pub(super) fn handle_messages(
         &mut self,
         queue: &Queue,
@@ -112,7 +112,7 @@ impl Collector {
             ToSender::Lost(lost) => self.given_up(&lost, queue, kept),
             ToSender::Done => self.phase = Phase::Done,
             ToSender::Error(code, text) => return Err(refused(code, text)),
-            // What a later version may say.
+            // Messages of later versions.
             _ => {}
         }
         Ok(())
@@ -126,12 +126,12 @@ impl Collector {
         if self.gives_up {
             return;
         }
-        // Packets before `next` are kept until they are acknowledged: what the collector has given up of them, it says before.
+        // Packets before `next` are kept until they are acknowledged; the collector reports those that it has given up before that.
         let kept = kept.within(number, announced.next, u64::MAX).into_iter();
         self.again.extend(kept.map(|seq| Again { stream: number, seq, part: None }));
     }
 
-    /// The collector has no room for a stream. What is kept of it would take the room of other streams.
+    /// Handles the refusal of a stream. Its kept packets are dropped, because they would take room from other streams.
     fn refused(&mut self, number: usize, why: &str, queue: &Queue, kept: &mut Kept) {
         if self.handles.get(&number).is_none_or(Option::is_some) {
             return;
@@ -143,19 +143,19 @@ impl Collector {
         queue.change(|state| state.stats.trouble = Some(trouble));
     }
 
-    /// Sends packets again, or a part of one, and says which are gone. What was sent on this connection over TCP is underway.
+    /// Queues packets, or a part of one, to be sent again, and reports those that are gone. Packets sent on this TCP connection are underway.
     fn send_again(&mut self, entry: &NackEntry, (streams, kept): (&mut Streams, &Kept)) {
         let NackEntry { handle, first, last, offset, length } = *entry;
         let part = (length > 0).then_some((offset, length));
         let Some(number) = self.numbers.get(&handle).copied() else { return };
         let Some(last) = self.data.last_to_send_again(last, streams.get(number)) else { return };
-        // The collector asks again while the answer is being sent.
+        // The collector repeats its request while the answer is being sent.
         let present = self.present().find(|sending| sending.is_again && sending.handle() == handle).map(Sending::seq);
         let mut gone = |first: u64, last: u64| {
             ToCollector::Gone(SeqRange { handle, first, last }).encode(self.control.output());
         };
         let mut next = first;
-        // A record that was given up in the middle has left the connection for packets without an end.
+        // After giving up in the middle of a record, the data connection can carry no more packets.
         let kept = if self.gives_up { Vec::new() } else { kept.within(number, first, last) };
         for seq in kept {
             if seq > next {
@@ -172,20 +172,20 @@ impl Collector {
         }
     }
 
-    /// The collector has given up packets. They are kept no longer, so that they are counted once, though a new connection may tell this again.
+    /// Drops packets that the collector has given up, so that they are counted only once if a new connection reports them again.
     fn given_up(&self, lost: &SeqRange, queue: &Queue, kept: &mut Kept) {
         if let Some(number) = self.numbers.get(&lost.handle) {
             kept.lose(*number, lost.first, lost.last, queue);
         }
     }
 
-    /// Streams are complete: what was sent and not delivered is lost.
+    /// Handles the completion of streams: packets that were sent and not delivered are lost.
     fn closed(&mut self, closed: &[Delivered], queue: &Queue, (streams, kept): (&mut Streams, &mut Kept)) {
         let Phase::Closing(open) = &mut self.phase else { return };
         for delivered in closed.iter().filter(|delivered| open.remove(&delivered.handle)) {
             let Some(number) = self.numbers.get(&delivered.handle) else { continue };
             kept.release(*number, queue);
-            // A collector that does not count events says 0 twice.
+            // A collector that does not count events reports 0 twice.
             let counts = delivered.events > 0 || delivered.events_lost > 0 || delivered.packets == 0;
             let events = counts.then_some(delivered.events);
             let stream = streams.get(*number).info.id;

@@ -1,4 +1,4 @@
-//! What a sender says of its trace and of its streams.
+//! Messages about a sender's trace and streams.
 
 use crate::sink::StreamInfo;
 use crate::stream::session::Identity;
@@ -6,7 +6,7 @@ use crate::stream::streams::{SentStream, Streams};
 use tracepoint_wire::nats::{Publication, Publish};
 use tracepoint_wire::stream::{Announce, ClosedStream, Hello, NO_SEQ, SyncEntry, VERSION};
 
-/// The trace of a sender that keeps so many bytes until they are acknowledged.
+/// Describes the trace of a sender that keeps `resend_buffer` bytes until they are acknowledged.
 pub(super) fn publication(identity: &Identity, sync_interval: u32, resend_buffer: u64) -> Publication {
     let Identity { uuid, clock, host, session, process, .. } = identity;
     Publication::new(&Hello {
@@ -25,7 +25,7 @@ pub(super) fn publication(identity: &Identity, sync_interval: u32, resend_buffer
     })
 }
 
-/// The stream with this number.
+/// Announces the stream with this number.
 pub(super) fn announce(
     of: &Publication,
     identity: &Identity,
@@ -42,7 +42,7 @@ pub(super) fn announce(
     })
 }
 
-/// Promises that all that follows begins at `time` or later.
+/// Promises that everything sent later begins at `time` or later.
 pub(super) fn sync(time: u64, streams: &mut Streams) -> Vec<SyncEntry> {
     let entry = |(number, sent): (usize, &SentStream)| SyncEntry {
         handle: number as u64,
@@ -52,7 +52,7 @@ pub(super) fn sync(time: u64, streams: &mut Streams) -> Vec<SyncEntry> {
     streams.promise(time).map(entry).collect()
 }
 
-/// The end of all streams.
+/// Describes the end of all streams.
 pub(super) fn close(streams: &mut Streams) -> Vec<ClosedStream> {
     let count = streams.count();
     let entry = |number: usize| {

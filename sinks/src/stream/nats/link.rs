@@ -1,11 +1,11 @@
-//! The connection to the broker: a thread with the event loop that `async-nats` needs, and the way there and back.
+//! The connection to the broker: a thread with the event loop that `async-nats` requires, and the channels to and from it.
 //!
 //! ```text
 //!   session ── Publish ──▶ thread: publishes in this order, waits for the acknowledgements in this order
 //!   session ◀── Said ───── Stored, for each one; Lost: the broker refuses one or is away, and the thread ends
 //! ```
 //!
-//! A connection that is lost ends the thread, and the worker opens another one.
+//! A lost connection ends the thread, and the worker opens another one.
 
 use crate::stream::session::Trouble;
 use fileguard::{Source, Waker};
@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tracepoint_wire::nats::{Acknowledgement, Broker, JetStream, Publish};
 
-/// The thread's name, as `top -H` shows it.
+/// The thread's name, as shown by `top -H`.
 const NAME: &str = "tracepoint-nats";
 
-/// What the thread says.
+/// A message of the thread.
 #[derive(Debug)]
 enum Said {
     Ready(Server),
@@ -30,7 +30,7 @@ enum Said {
     Lost(String),
 }
 
-/// The server to which the connection is.
+/// The connected server.
 #[derive(Clone, Debug)]
 pub(super) struct Server {
     pub(super) name: String,
@@ -47,7 +47,7 @@ pub(super) struct Link {
     pub(super) server: Server,
 }
 
-/// The thread's way back.
+/// The thread's end of the channel.
 #[derive(Clone)]
 struct Back {
     said: Sender<Said>,
@@ -56,14 +56,14 @@ struct Back {
 
 impl Back {
     fn say(&self, said: Said) {
-        // A session that has ended needs nothing.
+        // Fails if the session has ended, which needs no messages.
         let _ = self.said.send(said);
         self.waker.wake();
     }
 }
 
 impl Link {
-    /// Connects, and finds or creates the stream of the broker.
+    /// Connects, and finds or creates the broker's stream.
     pub(super) fn open(broker: &Broker, deadline: Instant) -> Result<Self, Trouble> {
         let waker = Arc::new(Waker::new()?);
         let (sender, said) = channel();
@@ -72,7 +72,7 @@ impl Link {
         let broker = broker.clone();
         let time = deadline.saturating_duration_since(Instant::now());
         Builder::new().name(NAME.to_owned()).spawn(move || run(&broker, time, messages, &back))?;
-        // The thread answers in time.
+        // The thread answers before the deadline.
         match said.recv() {
             Ok(Said::Ready(server)) => Ok(Self { publish, said, waker, source: None, server }),
             Ok(Said::Lost(why)) => Err(Trouble::Temporary(io::Error::other(why))),
@@ -80,13 +80,13 @@ impl Link {
         }
     }
 
-    /// Publishes a message behind the others.
+    /// Queues a message for publishing.
     pub(super) fn publish(&self, message: Publish) {
-        // If the thread has ended, it has said why.
+        // If the thread has ended, it has reported the reason.
         let _ = self.publish.send(message);
     }
 
-    /// How many messages more are stored.
+    /// Returns how many more messages are stored.
     pub(super) fn stored(&self) -> Result<usize, Trouble> {
         self.waker.clear();
         let mut stored = 0;
@@ -102,14 +102,14 @@ impl Link {
         }
     }
 
-    /// What becomes readable when something was said, to be polled at once.
+    /// Returns the source that becomes readable when the thread has sent something, for polling at once.
     pub(super) fn woken(&mut self) -> Option<&Source> {
         self.source = self.waker.source().ok();
         self.source.as_ref()
     }
 }
 
-/// The thread.
+/// The thread's main function.
 fn run(broker: &Broker, time: Duration, messages: UnboundedReceiver<Publish>, back: &Back) {
     tracepoint_ring::thread::leave_inherited_scheduling();
     tracepoint_ring::thread::never_trace_this_thread();
@@ -137,7 +137,7 @@ async fn open(broker: &Broker, back: &Back) -> Result<JetStream, String> {
     Ok(stream)
 }
 
-/// Publishes, and tells what is stored, until the session ends (`Ok`) or a message is not stored.
+/// Publishes messages and reports stored ones, until the session ends (`Ok`) or a message is not stored.
 async fn serve(stream: &JetStream, mut messages: UnboundedReceiver<Publish>, back: &Back) -> Result<(), String> {
     let mut waiting: VecDeque<Acknowledgement> = VecDeque::new();
     loop {

@@ -1,9 +1,9 @@
-//! What the broker has stored of a trace, over all connections.
+//! Progress of publishing a trace, over all connections.
 
 use std::collections::BTreeSet;
 use tracepoint_wire::nats::LONGEST_PIECE;
 
-/// What must be stored before anything behind it is published.
+/// A message that must be stored before the next one is published.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     Hello,
@@ -13,7 +13,7 @@ pub(super) enum Step {
     Announce(usize),
 }
 
-/// The steps that are stored.
+/// The stored steps.
 #[derive(Debug, Default)]
 pub(in crate::stream) struct Published {
     hello: bool,
@@ -36,12 +36,12 @@ impl Published {
         self.hello
     }
 
-    /// Whether a stream is announced.
+    /// Returns whether a stream is announced.
     pub(super) fn knows(&self, stream: usize) -> bool {
         self.streams.contains(&stream)
     }
 
-    /// The next piece of the metadata, and where it ends.
+    /// Returns the next piece of the metadata, and its end offset.
     pub(super) fn metadata<'m>(&self, text: &'m [u8]) -> Option<(&'m [u8], usize)> {
         let end = text.len().min(self.metadata + LONGEST_PIECE);
         let piece = text.get(self.metadata..end).filter(|piece| !piece.is_empty())?;

@@ -1,4 +1,4 @@
-//! The beginning of a session: the only part in which answers are waited for.
+//! The beginning of a session, the only part that waits for answers.
 
 use super::heartbeat::Heartbeat;
 use super::{Phase, Relay, session_name};
@@ -13,11 +13,11 @@ use tracepoint_wire::relay::{
     Command, CreateChunk, CreateSession, DataHeader, LONGEST_HOST_NAME, LONGEST_SESSION_NAME, Reply, ReturnCode,
 };
 
-/// The longest pause between two questions what is stored.
+/// Maximum interval of queries for stored packets.
 const CONFIRM_INTERVAL: Duration = Duration::from_millis(200);
 
 impl Relay {
-    /// Creates a session, the `connection`-th of this trace.
+    /// Creates a session, which is number `connection` of this trace.
     pub(in crate::stream) fn open(
         mut control: Control,
         minor: u32,

@@ -1,4 +1,4 @@
-//! The stream without events that tells stock viewers of new streams.
+//! The stream without events, by which stock viewers find new streams.
 
 use crate::sink::StreamInfo;
 use crate::stream::queue::QueuedPacket;
@@ -6,7 +6,7 @@ use crate::stream::streams::Streams;
 use tracepoint_reader::internal::sealed;
 use tracepoint_ring::channel::{PacketHeader, StreamId, StreamKey};
 
-/// Its instance in its stream class, and the name of its channel.
+/// Its instance in its stream class, and its channel name.
 const INSTANCE: u64 = u32::MAX as u64 - 1;
 const CHANNEL: &str = "heartbeat";
 
@@ -15,20 +15,20 @@ const CHANNEL: &str = "heartbeat";
 pub(super) struct Heartbeat {
     /// Identifies its stream; `None` before its first packet.
     key: Option<StreamKey>,
-    /// The number of its next packet, and the end of the one before.
+    /// The number of its next packet, and the end of the previous one.
     next: u64,
     end: u64,
-    /// Whether streams were added since its last packet.
+    /// Set if streams were added since its last packet.
     is_due: bool,
 }
 
 impl Heartbeat {
-    /// A stream was added to the session.
+    /// Records that a stream was added to the session.
     pub(super) fn added(&mut self, stream: &StreamInfo) {
         self.is_due |= stream.id.instance != INSTANCE;
     }
 
-    /// The packet with which it begins, before `first`, the first packet of the session; `None` if it has begun.
+    /// Returns its first packet, to be sent before `first`, the session's first packet; `None` if it has begun.
     pub(super) fn begin(&mut self, first: &PacketHeader, streams: &Streams) -> Option<QueuedPacket> {
         if self.key.is_some() {
             return None;
@@ -37,14 +37,14 @@ impl Heartbeat {
         self.packet(first.begin.max(streams.promised()))
     }
 
-    /// Whether streams were added since the last packet.
+    /// Returns whether streams were added since the last packet.
     pub(super) const fn is_due(&self) -> bool {
         self.is_due
     }
 
-    /// The packet that comes before a synchronisation point; `None` if no streams were added.
+    /// Returns the packet to send before a synchronisation point; `None` if no streams were added.
     pub(super) fn before_sync(&mut self, streams: &Streams) -> Option<QueuedPacket> {
-        // Not later than what was promised before: new streams may begin there.
+        // At the last promised time: new streams may begin there.
         if std::mem::take(&mut self.is_due) { self.packet(streams.promised()) } else { None }
     }
 

@@ -1,4 +1,4 @@
-//! Packets and synchronisation points, in the order of the queue.
+//! Sends packets and synchronisation points, in the order of the queue.
 
 use super::replies::Expected;
 use super::{Phase, Relay, Sending};
@@ -11,7 +11,7 @@ use crate::stream_stats::LostPackets;
 use tracepoint_wire::relay::{Command, DataHeader, Index};
 
 impl Relay {
-    /// Sends the rest of the present packet; `false` if it cannot all be sent now.
+    /// Sends the rest of the current packet. Returns `false` if not everything can be sent now.
     pub(super) fn finish_packet(&mut self, queue: &Queue, streams: &mut Streams) -> Result<bool, Trouble> {
         let Some(sending) = &mut self.sending else { return Ok(true) };
         let parts = [&sending.head, sending.packet.content()];
@@ -57,7 +57,7 @@ impl Relay {
         Ok(true)
     }
 
-    /// While the present packet waits for the caps: sends the beacons of other streams, and drops packets that have waited too long.
+    /// While the current packet waits for the caps: sends beacons of other streams, and drops packets that have waited too long.
     pub(super) fn pass_by(&mut self, queue: &Queue, streams: &mut Streams) {
         let waits = self.sending.as_ref().is_some_and(|sending| !sending.is_blocked);
         while waits && self.phase == Phase::Streaming {
@@ -76,7 +76,7 @@ impl Relay {
         }
     }
 
-    /// Begins the next item of the queue; `false` if there is none that can be begun now.
+    /// Begins the next item of the queue. Returns `false` if none can be begun now.
     pub(super) fn begin_item(&mut self, queue: &Queue, streams: &mut Streams) -> Result<bool, Trouble> {
         if self.sending.is_some() || self.phase != Phase::Streaming {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! The answers of a relay, which come in the order of the commands.
+//! Handles the answers of a relay, which arrive in the order of the commands.
 
 use super::{ASK_AGAIN, Phase, Relay, VIEWER_TIME};
 use crate::stream::delivery::Count;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use tracepoint_wire::Decoded;
 use tracepoint_wire::relay::{AddStream, Command, Pending, Reply, ReturnCode};
 
-/// The answer that comes to a command.
+/// The expected answer to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
     /// The handle of a stream.
@@ -20,12 +20,12 @@ pub(super) enum Expected {
     Code(&'static str),
     /// Whether packets of a stream up to this one are pending.
     Pending(usize, u64),
-    /// That the relay has handled what came before, behind the answers whether packets are pending at the end.
+    /// The confirmation that the relay has handled everything before it. At the end it follows the answers about pending packets.
     Quiescent,
 }
 
 impl Expected {
-    /// A command with the same kind of answer.
+    /// Returns a command with the same kind of answer.
     fn command(self) -> Command<'static> {
         match self {
             Self::Stream(_) | Self::Metadata => Command::AddStream(AddStream::default()),
@@ -36,7 +36,7 @@ impl Expected {
 }
 
 impl Relay {
-    /// Handles the answers that have come.
+    /// Handles the answers that have arrived.
     pub(super) fn handle_replies(&mut self, queue: &Queue, streams: &mut Streams) -> Result<(), Trouble> {
         while let Some(expected) = self.expected.front().copied() {
             let reply = match Reply::decode(&expected.command(), self.control.input(), self.minor) {
