@@ -1,19 +1,29 @@
 //! Reads the traces that `tracepoint` programs record, and any other CTF 1.8 trace.
 //!
-//! [`Metadata`] describes the layout of a trace. [`StreamReader`] reads the packets of one stream file, and [`PacketDecoder`] one packet
-//! in memory; both yield [`Event`]s with [`Value`]s. [`Trace`] opens a directory and merges the events of all its streams by time, with
-//! each [`Loss`] that the tracer counted and each [`Damage`] that the reader found. [`text`] and [`json`] write these [`Item`]s. [`Trace::visit`] reads the
-//! same with all processors, where the order of streams does not matter, and [`Trace::visit_packets`] packet by packet.
-//! [`account`] is the tracer's own count of what happened to every event, and [`verify()`] balances it against the trace. [`recover()`]
-//! makes a trace of the rings that a process left behind. [`DtTrace`] is a trace in a circular dt file, which [`Trace`] opens too;
-//! [`convert`] converts between dt files and directories. [`udp`] is the client of the UDP trace server, and [`live`] a viewer of live
-//! sessions. [`kernel`] reads what Linux tells of its own tracepoints.
+//! The crate contains no tracer: nothing here fires, filters or records events, starts a session or controls a process. It depends on
+//! `tracepoint_wire` for the network protocols, on `datatrace` for dt files, and on `tracepoint_ring` for the layout of rings.
 //!
-//! All that is chosen by cargo features, which are on by default: `traces` (what opens files and directories), `stream` (live
-//! viewing), `udp` and `usdt`. A program that only records itself needs none of them.
+//! Main types, in the order of the data:
 //!
-//! Input is treated as hostile: lengths, depths and memory are bounded, no input causes a panic, and damage in one stream leaves the
-//! others readable. A trace is read through windows of bounded size, so it may be larger than memory.
+//! - [`Metadata`] describes the layout of a trace.
+//! - [`StreamReader`] reads the packets of one stream file, [`PacketDecoder`] one packet in memory. Both return [`Event`]s with [`Value`]s.
+//! - [`Trace`] opens a directory or a dt file, and merges the events of all its streams by time into [`Item`]s. These include each [`Loss`] that the
+//!   tracer counted and each [`Damage`] that the reader found. [`text`] and [`json`] write items.
+//! - [`Trace::visit`] reads the same on all processors, for work that does not depend on the order of streams. [`Trace::visit_packets`] visits
+//!   them packet by packet.
+//! - [`account`] is the tracer's own count of the outcome of every event, and [`verify()`] balances it against the trace.
+//! - [`recover()`] makes a trace from the rings that a process left behind.
+//! - [`DtTrace`] is a trace in a circular dt file, and [`convert`] converts between dt files and directories.
+//! - [`udp`] is the client of the UDP trace server, [`live`] a viewer of live sessions, and [`kernel`] decodes Linux tracepoint data.
+//!
+//! A packet's way to an event: `source` reads bytes through a window of bounded size, `checked_packet` verifies the checksum, `packet` decodes the
+//! header, and `record_values` decodes the tracer's own records; `decode` decodes all others. `merge` then orders the events by time.
+//!
+//! Cargo features select parts; all are on by default: `traces` (files and directories), `stream` (live viewing), `udp` and `usdt`. A program that
+//! only records itself needs none of them.
+//!
+//! Input is not trusted: lengths, depths and memory are bounded, no input causes a panic, and damage in one stream leaves the
+//! others readable. A trace may be larger than memory.
 //!
 //! ```no_run
 //! use std::io::{self, Write};
@@ -29,7 +39,7 @@
 //! ```
 
 #![forbid(unsafe_code)]
-// What only traces need of what packets need as well.
+// Items needed only by traces in modules that packets need as well.
 #![cfg_attr(not(feature = "traces"), allow(dead_code))]
 
 pub mod account;
@@ -123,7 +133,7 @@ pub use stream::{PacketEnd, Step, StreamReader};
 #[cfg(feature = "traces")]
 pub use verify::{Report, verify, verify_with};
 
-/// Parts that the other crates of this workspace share. They are not a public API, and may change in any release.
+/// Items shared with the other crates of this workspace. They are not a public API, and may change in any release.
 #[doc(hidden)]
 pub mod internal {
     pub use crate::boot_id::boot_id;

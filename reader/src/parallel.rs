@@ -197,7 +197,7 @@ where
 /// Reads parts until none is left.
 fn work<V: PacketVisitor>(plan: &Mutex<Plan>, visitor: &mut V, results: &SyncSender<Done<V::Packet>>) {
     let mut layouts = Layouts::default();
-    // A panic of another thread ends this one as well, but here there is nothing that it could have left half done.
+    // A panic of another thread ends this one as well, but the plan is never left half updated.
     while let Some(part) = { plan.lock().unwrap_or_else(PoisonError::into_inner).next() } {
         if results.send(read_part(part, visitor, &mut layouts)).is_err() {
             break;
@@ -232,7 +232,7 @@ fn read_part<V: PacketVisitor>(part: Part, visitor: &mut V, layouts: &mut Layout
     Done { place, is_certain, found, unchecked: reader.unchecked(), bytes }
 }
 
-/// The layouts of the stream classes that a thread has met, by their addresses.
+/// The layouts of the stream classes that a thread has seen, by their addresses.
 #[derive(Default)]
 struct Layouts {
     known: Vec<(Arc<StreamClass>, ClassLayouts)>,
@@ -249,7 +249,7 @@ impl Layouts {
     }
 }
 
-/// Gives the results of a stream's parts to its fold in their order.
+/// Passes the results of a stream's parts to its fold in order.
 struct Ordered<F: Fold> {
     fold: F,
     next: usize,
@@ -276,7 +276,7 @@ impl<F: Fold> Ordered<F> {
     }
 }
 
-/// Shows events only.
+/// Passes only the events to a visitor.
 struct Events<V>(V);
 
 impl<V: Visitor> PacketVisitor for Events<V> {
@@ -300,7 +300,7 @@ struct Findings {
 }
 
 impl Findings {
-    /// What was found, with the losses behind the last packet if it was read to its end.
+    /// The findings, including the losses after the last packet if the stream was read to its end.
     fn finish(mut self, is_whole: bool) -> Visited {
         if let Some(stream) = self.stream.filter(|_| is_whole) {
             self.found.losses.extend(self.finder.finish(&stream));

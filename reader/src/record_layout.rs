@@ -1,7 +1,7 @@
-//! Where the members of a record stand, so that its size and single members are found without decoding the others.
+//! The positions of the members of a record, from which its size and single members are found without decoding the others.
 //!
-//! This is possible for the records that the tracer writes: a header word, then the members of the contexts and the fields, byte by byte. A
-//! member is found at once if all before it are of fixed size, and otherwise by passing over the varying ones before it.
+//! This works for records written by the tracer: a header word, then the members of the contexts and the fields, byte-aligned. A
+//! member is found directly if all members before it have a fixed size, and otherwise by skipping the variable-size members before it.
 
 use crate::metadata::types::TRACER_OPTIONS;
 use crate::metadata::types::{
@@ -14,23 +14,23 @@ use tracepoint_ring::field::Value;
 
 /// The size of a record's header word: 16 bits of id, 48 bits of time.
 pub(crate) const WORD: usize = 8;
-/// The bits of the time in the header word.
+/// Number of bits of the time in the header word.
 pub(crate) const TIME_BITS: u8 = 48;
-/// Larger records are left to the general decoder, which limits the memory of an event.
+/// Maximum size of a record; larger ones are decoded by the general decoder, which limits the memory of an event.
 pub(crate) const MOST_RECORD: usize = 1 << 20;
-/// Records of more members are decoded in the general way.
+/// Maximum number of members; records with more are decoded by the general decoder.
 const MOST_MEMBERS: usize = 1000;
-/// Records of more varying members are not decoded one by one: the place of a member is looked up from the beginning.
+/// Maximum number of variable-size members for decoding one by one, because each member is located from the beginning of the record.
 const MOST_VARYING: usize = 8;
 
 /// The layout of the records of one event.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordLayout {
-    /// Each varying member, and the bytes of fixed size before it.
+    /// Each variable-size member, and the number of fixed-size bytes before it.
     varying: Box<[(usize, Varying)]>,
-    /// The bytes behind the last varying member, or behind the header word.
+    /// Number of bytes after the last variable-size member, or after the header word.
     tail: usize,
-    /// Those of the fields, of the event's context, and of its stream's.
+    /// The members of the fields, of the event's context, and of its stream's context.
     members: Box<[Member]>,
 }
 
@@ -39,27 +39,27 @@ enum Varying {
     Fixed(usize),
     /// Bytes up to and including a NUL.
     Text,
-    /// Elements of this size; their number is in the four bytes before.
+    /// Elements of this size; the four bytes before them hold their number.
     Sequence(usize),
-    /// What follows is chosen by the byte before: its index in this list.
+    /// One of these, selected by the index in the byte before.
     Variant(Box<[Self]>),
 }
 
 impl Varying {
-    /// The offset behind a member that begins at `at`.
+    /// The offset after a member that begins at `at`.
     #[inline]
     fn behind(&self, record: &[u8], at: usize) -> Option<usize> {
         match self {
             Self::Fixed(size) => at.checked_add(*size),
             Self::Text => Some(at + record.get(at..)?.iter().position(|byte| *byte == 0)? + 1),
             Self::Sequence(element) => at.checked_add(length_before(record, at)?.checked_mul(*element)?),
-            // An option is no variant: the depth is 1.
+            // An option is not itself a variant: the recursion depth is 1.
             Self::Variant(options) => options.get(tag_before(record, at)?)?.behind(record, at),
         }
     }
 }
 
-/// A member: behind so many varying ones and so many further bytes.
+/// A member: its position after a number of variable-size members and a number of further bytes.
 #[derive(Clone, Debug)]
 struct Member {
     behind: usize,
@@ -67,26 +67,26 @@ struct Member {
     kind: Kind,
 }
 
-/// How the bytes of a member are read.
+/// The representation of a member's bytes.
 #[derive(Clone, Debug)]
 enum Kind {
     Integer(Integer),
     Float(Float),
     Text,
-    /// So many bytes; as many as the four bytes before tell, without a number. `text`: a NUL ends it.
+    /// A fixed number of bytes; without a number, the four bytes before hold it. `text`: a NUL ends it.
     Bytes {
         length: Option<usize>,
         text: bool,
     },
     /// Without a value.
     Absent,
-    /// As the option whose index is in the byte before.
+    /// The option whose index is in the byte before.
     Variant(Box<[Self]>),
     Other,
 }
 
 impl RecordLayout {
-    /// The layout of records with these fields, and the contexts of the event and of its stream; `None` if it is another one than the tracer's.
+    /// The layout of records with these fields and these contexts of the event and of its stream; `None` if it is not a layout of the tracer.
     pub(crate) fn of(
         fields: Option<&StructType>,
         context: Option<&StructType>,
@@ -101,7 +101,7 @@ impl RecordLayout {
         (members.len() <= MOST_MEMBERS).then(|| Self { varying: layout.varying.into(), tail: layout.tail, members })
     }
 
-    /// The size of the record at the start of these bytes, which may be larger than the bytes; `None` if they end before that is known.
+    /// The size of the record at the start of these bytes, which may exceed the bytes; `None` if they are too short to determine it.
     #[inline]
     pub(crate) fn size(&self, record: &[u8]) -> Option<usize> {
         if self.varying.is_empty() {
@@ -110,7 +110,7 @@ impl RecordLayout {
         self.behind(record, self.varying.len())?.checked_add(self.tail)
     }
 
-    /// The offset behind the first `count` varying members.
+    /// The offset after the first `count` variable-size members.
     #[inline]
     fn behind(&self, record: &[u8], count: usize) -> Option<usize> {
         self.varying[..count]
@@ -123,13 +123,13 @@ impl RecordLayout {
         self.members.len()
     }
 
-    /// The value of the member with this number in a whole record; `None` for arrays that are not bytes.
+    /// The value of the member with this number in a complete record; `None` for arrays that are not bytes.
     #[inline]
     pub(crate) fn value<'a>(&self, record: &'a [u8], index: usize) -> Option<Value<'a>> {
         self.members.get(index)?.kind.value(record, self.place(record, index)?)
     }
 
-    /// Where the member with this number begins in a whole record.
+    /// The offset of the member with this number in a complete record.
     #[inline]
     pub(crate) fn place(&self, record: &[u8], index: usize) -> Option<usize> {
         let member = self.members.get(index)?;
@@ -138,12 +138,12 @@ impl RecordLayout {
 }
 
 impl Kind {
-    /// Whether it is a number, a text or bytes.
+    /// True for a number, a text or bytes.
     fn is_plain(&self) -> bool {
         matches!(self, Self::Integer(_) | Self::Float(_) | Self::Text | Self::Bytes { .. })
     }
 
-    /// Whether [`Kind::value`] gives the value and its type: not that of an array or of one of several types.
+    /// True if [`Kind::value`] returns the value and its type, which excludes arrays and members of several types.
     fn is_scalar(&self) -> bool {
         match self {
             Self::Other => false,
@@ -196,7 +196,7 @@ pub(crate) fn length_before(record: &[u8], at: usize) -> Option<usize> {
     Some(u32::from_le_bytes(*record.get(at - 4..)?.first_chunk()?) as usize)
 }
 
-/// The first bytes as a number of this size in bits.
+/// The first bytes as a number of `bits` bits.
 #[inline]
 pub(crate) fn number(bytes: &[u8], bits: u8, order: ByteOrder) -> Option<u64> {
     let size = usize::from(bits / 8);
@@ -278,7 +278,7 @@ fn kind(ty: &Type) -> Kind {
     }
 }
 
-/// That of an option: of those that the tracer writes, the value in it.
+/// The kind of an option; of an option that the tracer writes, the kind of the value in it.
 fn option_kind(option: &Field) -> Kind {
     match option.name() {
         "none" => Kind::Absent,
@@ -287,7 +287,7 @@ fn option_kind(option: &Field) -> Kind {
     }
 }
 
-/// A variant as the tracer writes it: the byte in front, `tag`, has the index of the option, which is of fixed size or a text.
+/// A variant in the tracer's form: the byte before it, `tag`, has the index of the option, which has a fixed size or is a text.
 fn variant(tag: &Field, ty: &VariantType) -> Option<Varying> {
     if !matches!(&tag.ty, Type::Enum(integer, _) if integer.bits == 8 && integer.slot.is_some() && integer.slot == ty.tag.slot)
         || ty.choices.len() != ty.options.len()
@@ -316,7 +316,7 @@ fn has_clock(ty: &Type) -> bool {
     }
 }
 
-/// The size in bytes of a type of fixed size; `None` for others, and for sizes that are not whole bytes.
+/// The size in bytes of a fixed-size type; `None` for others, and for sizes that are not whole bytes.
 pub(crate) fn fixed(ty: &Type) -> Option<usize> {
     let bits = match ty {
         Type::Integer(integer) | Type::Enum(integer, _) => usize::from(integer.bits),
@@ -333,7 +333,7 @@ pub(crate) fn fixed(ty: &Type) -> Option<usize> {
     (bits % 8 == 0).then_some(bits / 8)
 }
 
-/// Whether `field` is the four little-endian bytes that this refers to.
+/// True if `field` is the four little-endian bytes that `reference` refers to.
 fn is_length(field: &Field, reference: &Reference) -> bool {
     let Type::Integer(ty) = &field.ty else { return false };
     let is_word = ty.bits == 32 && ty.order == ByteOrder::Little && !ty.signed;
@@ -349,23 +349,23 @@ pub(crate) struct ClassLayouts {
 }
 
 impl ClassLayouts {
-    /// Those that are known: none, if the header of records is not the tracer's.
+    /// The layouts of all events with a known layout; none if the record header is not the tracer's.
     pub(crate) fn of(class: &StreamClass) -> Self {
         Self::of_which(class, |_, _| true)
     }
 
-    /// The same of the events whose values can all be told without decoding the others.
+    /// The same for events whose values can all be read without decoding the others.
     pub(crate) fn of_scalars(class: &StreamClass) -> Self {
         Self::of_wanted(class, |_| true)
     }
 
-    /// The same, and those of all events that are not wanted, by their ids: their values are not asked for.
+    /// The same, plus the events that are not wanted, by their ids, because their values are never read.
     pub(crate) fn of_wanted(class: &StreamClass, is_wanted: impl Fn(u64) -> bool) -> Self {
         let has_scalars = |layout: &RecordLayout| layout.members.iter().all(|member| member.kind.is_scalar());
         Self::of_which(class, |id, layout| !is_wanted(id) || has_scalars(layout))
     }
 
-    /// The same of the events whose values are all numbers, texts and bytes; computed once for all streams of the class.
+    /// The same for events whose values are all numbers, texts and bytes; computed once for all streams of the class.
     pub(crate) fn plain(class: &StreamClass) -> Option<&Self> {
         let is_plain = |layout: &RecordLayout| layout.members.iter().all(|member| member.kind.is_plain());
         let is_known = |_, layout: &RecordLayout| layout.varying.len() <= MOST_VARYING && is_plain(layout);
@@ -396,7 +396,7 @@ impl ClassLayouts {
     }
 }
 
-/// Whether this is a word of a 16-bit id and a 48-bit time.
+/// True if the header is a word with a 16-bit id and a 48-bit time.
 fn is_word(header: &StructType) -> bool {
     let is_part = |field: &Field, bits: u8| match &field.ty {
         Type::Integer(ty) => ty.bits == bits && !ty.signed && ty.order == ByteOrder::Little,

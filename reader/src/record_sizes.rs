@@ -1,4 +1,4 @@
-//! Sizes of records by event: enough to find the record boundaries of a packet without decoding values.
+//! Sizes of records by event: sufficient to find the record boundaries of a packet without decoding values.
 
 use crate::decode::extend;
 use crate::metadata::types::{ByteOrder, Field, StructType};
@@ -8,14 +8,14 @@ use std::collections::HashMap;
 use thiserror::Error;
 use tracepoint_ring::channel::HEADER_SIZE;
 
-/// The sizes of the records of a trace that has the layout that the tracer writes.
+/// The sizes of the records of a trace with the tracer's layout.
 #[derive(Clone, Debug, Default)]
 pub struct RecordSizes {
     classes: HashMap<u32, Vec<Option<RecordLayout>>>,
 }
 
 impl RecordSizes {
-    /// The sizes of the records that `metadata` describes; `None` if packets or records have another layout.
+    /// The sizes of the records described by `metadata`; `None` if packets or records have another layout.
     pub fn of(metadata: &Metadata) -> Option<Self> {
         let is_known = metadata.byte_order() == ByteOrder::Little && has_tracer_header(metadata);
         let mut classes = HashMap::new();
@@ -37,7 +37,7 @@ impl RecordSizes {
         Some(Self { classes })
     }
 
-    /// The records of `packet` from offset `at` on. `time` is the time of the record before, or of the packet's begin.
+    /// The records of `packet` from offset `at` on. `time` is the time of the previous record, or of the packet's begin.
     pub fn records<'a>(&'a self, class: u32, packet: &'a [u8], at: usize, time: u64) -> Records<'a> {
         let sizes = self.classes.get(&class).map_or(&[][..], Vec::as_slice);
         Records { sizes, packet, at: at.max(HEADER_SIZE), time }
@@ -61,13 +61,13 @@ pub struct Record {
     pub id: u16,
     /// Offset of its first byte in the packet.
     pub start: usize,
-    /// Offset behind its last byte.
+    /// Offset after its last byte.
     pub end: usize,
     /// Its time, in cycles of the trace's clock.
     pub time: u64,
 }
 
-/// The next bytes of the packet are not a record that the metadata describes.
+/// The next bytes of the packet are not a record described by the metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the packet has bytes that are not a record of the metadata")]
 pub struct Unreadable;
@@ -105,13 +105,13 @@ fn has_tracer_layout(class: &StreamClass) -> bool {
         && header.is_some_and(|shape| shape == ["id 16", "timestamp 48"])
 }
 
-/// Whether the header of a packet has the members that the tracer writes.
+/// True if the header of a packet has the members written by the tracer.
 pub(crate) fn has_tracer_header(metadata: &Metadata) -> bool {
     let header = metadata.packet_header().map(|ty| shape(ty));
     header.is_some_and(|shape| shape == ["magic 32", "uuid 128", "stream_id 32", "stream_instance_id 64"])
 }
 
-/// The same for the context of a packet, of a stream for each thread or for each CPU.
+/// The same for the context of a packet, of a stream per thread or per CPU.
 pub(crate) fn has_tracer_context(class: &StreamClass) -> bool {
     let context = class.packet_context.as_ref().map(|ty| shape(ty));
     let context_is = |owner| {

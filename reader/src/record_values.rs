@@ -1,7 +1,7 @@
-//! Decodes whole records whose layout is known: the tracer's own, of members that are numbers, texts and bytes.
+//! Decodes complete records with a known layout: the tracer's own, with members that are numbers, texts and bytes.
 //!
-//! The values are those of the general [decoder](crate::decode), without its bookkeeping for each value: a member is read at its place in the
-//! record. All other records are left to the decoder. So are those that are not whole: it reports what is wrong.
+//! The values equal those of the general [decoder](crate::decode), without its bookkeeping for each value: a member is read at its position in the
+//! record. All other records are left to that decoder, including incomplete ones: it reports the fault.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ pub(crate) struct Record<'a> {
     pub(crate) fields: Option<StructValue>,
 }
 
-/// The record at byte `at` of the packet that starts at `base` in the source, and whose content ends at byte `end`. Moves the clock to its time. `None`, with nothing changed, if the
-/// general decoder is to read it.
+/// Decodes the record at byte `at` of the packet that starts at `base` in the source, and whose content ends at byte `end`. Advances the clock to
+/// its time. `None`, with nothing changed, if the general decoder must read it.
 pub(crate) fn next<'a>(
     source: &mut impl Source,
     base: u64,
@@ -39,7 +39,7 @@ pub(crate) fn next<'a>(
     let (class, layout) = ClassLayouts::plain(stream)?.get(word as u16)?;
     let size = layout.size(bytes).filter(|size| *size <= bytes.len().min(MOST_RECORD))?;
     let mut members = Members { record: &bytes[..size], layout, index: 0 };
-    // In the order in which a layout numbers them.
+    // The order in which a layout numbers the members.
     let fields = members.of(class.fields.as_ref()).ok()?;
     let context = members.of(class.context.as_ref()).ok()?;
     let stream_context = members.of(stream.event_context.as_ref()).ok()?;
@@ -47,7 +47,7 @@ pub(crate) fn next<'a>(
     Some(Record { class, size, stream_context, context, fields })
 }
 
-/// The members of a record that are not decoded yet.
+/// The undecoded members of a record.
 struct Members<'a> {
     record: &'a [u8],
     layout: &'a RecordLayout,
@@ -55,7 +55,7 @@ struct Members<'a> {
 }
 
 impl Members<'_> {
-    /// Those of a structure, if there is one; an error if the general decoder is to read them.
+    /// The members of a structure, if there is one; an error if the general decoder must read them.
     fn of(&mut self, ty: Option<&Arc<StructType>>) -> Result<Option<StructValue>, ()> {
         ty.map(|ty| self.structure(ty).ok_or(())).transpose()
     }
@@ -138,7 +138,7 @@ event { name = "lists"; id = 2; stream_id = 0; fields := struct { u32 n; u32 a[n
 event { name = "nothing"; id = 3; stream_id = 0; };
 "#;
 
-    /// What the general decoder makes of a record: its size, its time and its values.
+    /// The general decoder's result for the record: its size, its time and its values.
     fn general(bytes: &[u8], metadata: &Metadata, state: &mut State) -> Result<(usize, u64, String), Fault> {
         let stream = metadata.stream(0).expect("declared");
         let (mut source, mut id) = (bytes, None);
@@ -154,7 +154,7 @@ event { name = "nothing"; id = 3; stream_id = 0; };
         [&id.to_le_bytes()[..], &[7, 0, 0, 0, 0, 1], body].concat()
     }
 
-    /// Whether the record was decoded here, and then in the same way as by the general decoder; otherwise nothing has changed.
+    /// Checks that both decoders agree if the record was decoded here, and that otherwise nothing has changed. Returns true in the first case.
     fn is_decoded_alike(bytes: &[u8]) -> bool {
         let metadata = Metadata::parse(METADATA.as_bytes()).expect("is valid");
         let stream = metadata.stream(0).expect("declared");

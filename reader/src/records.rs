@@ -1,4 +1,4 @@
-//! Passes over the records of a packet without decoding their values.
+//! Skips over the records of a packet without decoding their values.
 
 use std::sync::Arc;
 
@@ -9,12 +9,11 @@ use crate::record_layout::{ClassLayouts, MOST_RECORD, TIME_BITS, WORD};
 use crate::source::Source;
 use crate::view::{EventView, Values};
 
-/// The largest packet that is held in memory.
+/// Maximum size of a packet held in memory.
 pub(crate) const MOST_HELD: u64 = 16 << 20;
 
-/// Visits the records of a packet from its position on, up to the first that has no known layout, is not whole, or has a time beyond 64 bits of
-/// nanoseconds, and returns how many. The
-/// decoder goes on there: it finds the end of the packet, or what is wrong.
+/// Visits the records of a packet from its position on, up to the first that has no known layout, is incomplete, or has a time beyond 64 bits of
+/// nanoseconds; returns their number. The decoder continues there: it finds the end of the packet, or the fault.
 pub(crate) fn visit(
     source: &mut impl Source,
     (packet, body): (&Packet, &mut Body),
@@ -52,7 +51,7 @@ pub(crate) fn visit(
     visited
 }
 
-/// Converts the times of a packet: those of a clock that counts nanoseconds without a multiplication.
+/// Converts the times of a packet; a clock that counts nanoseconds needs no multiplication.
 struct Times<'a> {
     stream: &'a Stream,
     begin: u64,

@@ -1,14 +1,14 @@
-//! Completes the session of a process that died: makes a CTF trace, with its account, of its rings and of what its sinks had kept.
+//! Completes the session of a process that died: makes a CTF trace, with its account, from its rings and the outputs of its sinks.
 //!
 //! ```text
 //!   metadata ───────────────────────────────▶ metadata
-//!   outputs ──▶ packets that a sink had kept ─┐
+//!   outputs ──▶ packets kept by a sink ───────┐
 //!                                             ├─▶ each once, by stream and number ─▶ CHANNEL_INSTANCE
-//!   *.ring ───▶ packets that are there still ─┘   (open ones mended)
+//!   *.ring ───▶ packets still in the ring ────┘   (open ones completed)
 //!        └────▶ counters ───────────────────────▶ reconciled with the packets ────▶ .account/account.json
 //! ```
 //!
-//! The account is written last, so that an interrupted recovery is never taken for a complete one. A running process can be recovered in
+//! The account is written last, so that an interrupted recovery is never mistaken for a complete one. The traces of a running process can be made in
 //! the same way; its account is not complete.
 
 mod acknowledged;
@@ -44,11 +44,11 @@ pub use error::RecoverError;
 pub use process_source::MemoryRings;
 pub use summary::{FailedProcess, Progress, Recovered, RecoveredProcess};
 
-/// How often a snapshot is read until nothing in it is damaged.
+/// How often a snapshot is read if something in it is damaged.
 const MAX_READINGS: u32 = 3;
 
-/// Writes a trace to `out` from the rings of a process in `dir`. If there are several processes below `dir`, each gets a directory in
-/// `out` with the name of its own.
+/// Writes a trace to `out` from the rings of a process in `dir`. If there are several processes below `dir`, each gets its own directory in
+/// `out`.
 ///
 /// ```no_run
 /// let recovered = tracepoint_reader::recover("/run/user/1000/tracepoint/sessions/shop".as_ref(), "/tmp/shop".as_ref())?;
@@ -59,13 +59,14 @@ const MAX_READINGS: u32 = 3;
 /// ```
 ///
 /// # Errors
-/// [`RecoverError::NoRings`] if there is nothing to recover, [`RecoverError::NotBegun`] if no process had begun, [`RecoverError::NotEmpty`] if `out` is not empty,
-/// [`RecoverError::Write`] if it cannot be written, [`RecoverError::Read`] if nothing can be read. Damage in a part is not an error.
+/// [`RecoverError::NoRings`] if there is nothing to recover, [`RecoverError::NotBegun`] if no process had begun, [`RecoverError::NotEmpty`] if
+/// `out` is not empty, [`RecoverError::Write`] if it cannot be written, [`RecoverError::Read`] if nothing can be read. Damage in a part is not an
+/// error.
 pub fn recover(dir: &Path, out: &Path) -> Result<Recovered, RecoverError> {
     recover_with(dir, out, |_| {})
 }
 
-/// The same, and calls `report` repeatedly with the progress.
+/// Like [`recover`], and calls `report` repeatedly with the progress.
 ///
 /// # Errors
 /// As [`recover`].
@@ -81,7 +82,7 @@ fn recover_since(
 ) -> Result<Recovered, RecoverError> {
     let processes = find::processes(dir)?;
     let targets = find::targets(&processes, out);
-    // Before anything else: a directory that is not empty is left alone.
+    // First: a directory that is not empty must not be changed.
     Target::create(out)?;
     let mut recovered = Recovered::default();
     let mut first_error = None;
@@ -108,16 +109,16 @@ fn recover_since(
     }
 }
 
-/// Takes a snapshot: writes the same traces to `out` while the processes record. `out` gets its contents when they are complete: an error,
-/// or the end of the calling process, leaves no part of a trace.
+/// Takes a snapshot: writes the same traces to `out` while the processes record. The contents appear in `out` only when they are complete: an error,
+/// or the end of the calling process, leaves no partial trace.
 ///
 /// # Errors
-/// As [`recover`]; [`RecoverError::NotEmpty`] also if another snapshot was written to `out` meanwhile.
+/// As [`recover`]; [`RecoverError::NotEmpty`] also if another snapshot was written to `out` in the meantime.
 pub fn snapshot(dir: &Path, out: &Path) -> Result<Recovered, RecoverError> {
     snapshot_with(dir, out, |_| {})
 }
 
-/// The same, and calls `report` repeatedly with the progress.
+/// Like [`snapshot`], and calls `report` repeatedly with the progress.
 ///
 /// # Errors
 /// As [`snapshot`].
@@ -125,8 +126,8 @@ pub fn snapshot_with(dir: &Path, out: &Path, mut report: impl FnMut(Progress)) -
     staged(out, |temporary| recover_with(dir, temporary, &mut report))
 }
 
-/// Takes a snapshot without the events before `since`, in cycles of the traces' clock: ns of `CLOCK_MONOTONIC`. They count as events that
-/// were overwritten, or that a sink did not take.
+/// Takes a snapshot without the events before `since`, in cycles of the traces' clock: ns of `CLOCK_MONOTONIC`. These count as
+/// overwritten, or as not taken by a sink.
 ///
 /// # Errors
 /// As [`snapshot`].
@@ -134,7 +135,7 @@ pub fn snapshot_since(dir: &Path, out: &Path, since: u64) -> Result<Recovered, R
     staged(out, |temporary| recover_since(dir, temporary, since, |_| {}))
 }
 
-/// Takes a snapshot of rings of this process that are in no file; `rings` are those that there are now.
+/// Takes a snapshot of rings in the memory of this process; `rings` returns the current ones.
 ///
 /// # Errors
 /// As [`snapshot`].
@@ -148,10 +149,10 @@ pub fn snapshot_memory(rings: impl Fn() -> MemoryRings, out: &Path) -> Result<Re
     })
 }
 
-/// Has traces written under a temporary name, and publishes them as `out`.
+/// Writes traces under a temporary name, and then publishes them as `out`.
 ///
-/// A session that enables further events extends its metadata first. If that happens between the reading of the metadata and that of a ring,
-/// its records cannot be read: they are when all is read again.
+/// A session that enables further events extends its metadata first. If that happens after the metadata was read and before a ring is,
+/// the new records cannot be decoded. They can when everything is read again.
 fn staged(
     out: &Path,
     mut write: impl FnMut(&Path) -> Result<Recovered, RecoverError>,

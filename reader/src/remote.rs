@@ -1,16 +1,16 @@
-//! Takes the packets of a running process from outside: from its ring files, while it writes them.
+//! Takes the packets of a running process from another process, through its ring files, while it writes them.
 //!
 //! ```text
-//!   look ─▶ how many packets are closed ┐
+//!   look ─▶ number of closed packets    ┐
 //!   describe ─▶ metadata, if it grew    ├─▶ take ─▶ each packet once ─▶ its sub-buffer is released
 //!                                       ┘
-//!   end: the process is gone, or has ended the recording ─▶ the rest, committed records of open packets included ─▶ the account
+//!   end: the process has died, or has ended the recording ─▶ the rest, including committed records of open packets ─▶ the account
 //! ```
 //!
-//! The process takes no part in this, and need not run. In this order no packet is taken before its events are described: events are
-//! described before they are switched on, so a packet that was closed before the metadata was read has described events only.
+//! The process takes no part in this, and need not be scheduled. The order ensures that no packet is taken before its events are described: events
+//! are described before they are switched on, so a packet that was closed before the metadata was read only has described events.
 //!
-//! The files are hostile: a packet is handed on if its records are as the metadata says and it fits behind the previous one. Other
+//! The files are not trusted: a packet is passed on only if its records match the metadata and it fits after the previous one. Other
 //! packets are dropped.
 
 mod end;
@@ -44,18 +44,18 @@ pub struct RemoteConsumer {
     buffer: Vec<u8>,
 }
 
-/// One ring, and how far it was taken.
+/// One ring, and the position up to which it was taken.
 #[derive(Debug)]
 struct RingTaker {
     remote: RemoteRing,
-    /// Of each side.
+    /// The position of each side.
     positions: [Position; 2],
-    /// The packets that the last look has found, of each side.
+    /// The packets found by the last look, of each side.
     waiting: [Range<u64>; 2],
     is_readable: bool,
 }
 
-/// A packet that was taken.
+/// A packet taken from a ring.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct TakenPacket<'a> {
@@ -67,22 +67,22 @@ pub struct TakenPacket<'a> {
     pub channel: &'a str,
     /// Its bytes.
     pub bytes: &'a [u8],
-    /// Records in the stream before it.
+    /// Number of records in the stream before it.
     pub events_before: u64,
-    /// Records in the stream up to its end.
+    /// Number of records in the stream up to its end.
     pub events_after: u64,
     ring: &'a Ring,
     side: Side,
 }
 
 impl TakenPacket<'_> {
-    /// The empty packet with which its stream begins.
+    /// The empty packet at the beginning of its stream.
     pub fn first_packet(&self) -> Vec<u8> {
         sealed(self.ring.empty_packet(self.side, self.ring.opened()).bytes()).to_vec()
     }
 }
 
-/// A channel, as its rings describe it.
+/// A channel, as described by its rings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChannelInfo {
@@ -90,17 +90,17 @@ pub struct ChannelInfo {
     pub class: u32,
     /// Its name.
     pub name: String,
-    /// What it does when a ring is full.
+    /// Its behaviour when a ring is full.
     pub policy: Policy,
     /// The size of its largest packet, in bytes.
     pub packet_size: u64,
 }
 
-/// What one round has taken.
+/// The result of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Round {
-    /// Packets that were handed on.
+    /// Number of packets passed on.
     pub packets: u64,
     /// Their size in bytes.
     pub bytes: u64,
@@ -110,7 +110,7 @@ impl RemoteConsumer {
     /// A process with the metadata `text`. It has no rings yet.
     ///
     /// # Errors
-    /// As [`Metadata::parse`]; [`ReadError::Metadata`] if it is not as the tracer writes it.
+    /// As [`Metadata::parse`]; [`ReadError::Metadata`] if it does not have the form written by the tracer.
     pub fn new(text: Vec<u8>) -> Result<Self, ReadError> {
         let metadata = Metadata::parse(&text)?;
         let uuid =
@@ -147,10 +147,10 @@ impl RemoteConsumer {
         self.uuid
     }
 
-    /// Replaces the metadata by `text`, which continues it. Returns the part that is new.
+    /// Replaces the metadata by `text`, which must continue it. Returns the new part.
     ///
     /// # Errors
-    /// As [`RemoteConsumer::new`]; [`ReadError::Metadata`] if it does not begin with the former text.
+    /// As [`RemoteConsumer::new`]; [`ReadError::Metadata`] if it does not begin with the previous text.
     pub fn describe(&mut self, text: Vec<u8>) -> Result<Vec<u8>, ReadError> {
         let Some(more) = text.strip_prefix(&self.text[..]).map(<[u8]>::to_vec) else {
             return Err(wrong("it changed, but it may only grow"));
@@ -161,13 +161,13 @@ impl RemoteConsumer {
         Ok(more)
     }
 
-    /// Whether the ring file of this name was added.
+    /// True if the ring file of this name was added.
     pub fn has(&self, name: &str) -> bool {
         self.names.contains(name)
     }
 
-    /// Adds a ring file, open for reading and writing. `false` if the process has not completed it yet: the caller may try again. A file
-    /// that cannot be used is reported in the account, which is not complete then.
+    /// Adds a ring file, which must be open for reading and writing. `false` if the process has not completed it yet: the caller may try again. An
+    /// unusable file is reported in the account, which is then not complete.
     pub fn add(&mut self, name: &str, path: &Path, file: Checked<File>) -> bool {
         let remote = match RemoteRing::open(path, file) {
             Ok(Some(remote)) => remote,
@@ -223,7 +223,7 @@ impl RemoteConsumer {
         channels
     }
 
-    /// Finds the closed packets for [`take`](Self::take). Returns how full the fullest ring is, in percent.
+    /// Finds the closed packets for [`take`](Self::take). Returns the fill level of the fullest ring, in percent.
     pub fn look(&mut self) -> u32 {
         let mut fullness = 0;
         for taker in self.rings.iter_mut().filter(|taker| taker.is_readable) {
@@ -241,7 +241,7 @@ impl RemoteConsumer {
         fullness
     }
 
-    /// Hands the packets that [`look`](Self::look) has found to `take`, oldest first in each stream, and releases their sub-buffers.
+    /// Passes the packets found by [`look`](Self::look) to `take`, oldest first in each stream, and releases their sub-buffers.
     pub fn take(&mut self, mut take: impl FnMut(TakenPacket<'_>)) -> Round {
         let mut round = Round::default();
         let Self { metadata, walker, rings, journal, buffer, .. } = self;
@@ -265,7 +265,7 @@ impl RingTaker {
         self.remote.ring()
     }
 
-    /// Takes the packets that are waiting.
+    /// Takes the waiting packets.
     fn take(
         &mut self,
         metadata: &Metadata,

@@ -1,8 +1,8 @@
-//! Ring files: the memory of a traced process, which outlives it. `docs/format-ring.md` is the format.
+//! Ring files: the memory of a traced process, which outlives it. `docs/format-ring.md` specifies the format.
 //!
-//! A file is hostile: it may be cut short, and written while it is read. It is read piece by piece at checked offsets, and a packet is
-//! taken only if it was the same before and after it was copied. A reader holds one packet at a time, or, of a ring that is being
-//! overwritten, all of one stream.
+//! A file is not trusted: it may be truncated, and written while it is read. It is read piece by piece at checked offsets, and a packet is
+//! taken only if its header was the same before and after it was copied. A reader holds one packet at a time; for a ring that is being
+//! overwritten, it holds all packets of one stream.
 
 mod bytes;
 mod counters;
@@ -36,9 +36,9 @@ pub use sub_buffers::{RingPacket, SubBuffer, SubBuffers};
 /// The extension of ring files.
 pub const RING_EXTENSION: &str = "ring";
 
-/// A longer file without a magic is not searched for what a ring may have held: no ring is so long.
+/// Maximum size of a ring. A longer file without a magic is not searched for remains of a ring.
 const MOST_SEARCHED: u64 = 4 << 30;
-/// How often a packet is read again that was taken meanwhile.
+/// Maximum number of attempts to read a packet that is taken in the meantime.
 const OLDEST_TRIES: u32 = 8;
 /// More packets than any ring closes.
 const MAX_CLOSED: u64 = u64::MAX / 2;
@@ -56,7 +56,7 @@ impl Side {
     /// Both streams.
     pub const ALL: [Self; 2] = [Self::Main, Self::Nested];
 
-    /// The offset of the number of packets that the consumer has taken.
+    /// The offset of the number of packets taken by the consumer.
     pub(crate) const fn released_at(self) -> u64 {
         (at::RELEASED + 8 * self.index()) as u64
     }
@@ -156,7 +156,7 @@ impl Ring {
         self.header.stream.class
     }
 
-    /// What the channel does when the ring is full.
+    /// The behaviour of the channel when the ring is full.
     pub fn policy(&self) -> Policy {
         self.header.policy
     }
@@ -187,7 +187,7 @@ impl Ring {
         PacketHeader::empty(self.stream(side), time)
     }
 
-    /// The account of one of its streams, without what became of the packets.
+    /// The account of one of its streams, without the outcome of its packets.
     pub(crate) fn stream_account(&self, side: Side, recorded: u64, discarded: u64) -> StreamAccount {
         StreamAccount { instance: self.instance(side), recorded, discarded, ..StreamAccount::default() }
     }
@@ -197,19 +197,19 @@ impl Ring {
         self.header.area(side).slots
     }
 
-    /// Whether it has counters only: those of threads without a ring.
+    /// True if it has only counters: those of threads without a ring.
     pub fn is_ringless(&self) -> bool {
         Side::ALL.iter().all(|side| self.slots(*side).count == 0)
     }
 
-    /// How many rings its channel has made by now, if it is the file of threads without a ring; 0 if it does not say so.
+    /// The number of rings made by its channel so far, if this is the file of threads without a ring; 0 if it is not recorded.
     pub(crate) fn rings_made(&self) -> Result<u64, ReadError> {
         let mut made = [0; 8];
         self.fill(&mut made, 152)?;
         Ok(u64::from_le_bytes(made))
     }
 
-    /// The counters of one of its streams, as they are now.
+    /// The current counters of one of its streams.
     ///
     /// # Errors
     /// [`ReadError::Io`] and [`ReadError::Ring`] if it cannot be read, or the counters are out of range.
@@ -225,7 +225,7 @@ impl Ring {
         Ok(counters)
     }
 
-    /// How many packets of one of its streams the consumer has taken, as it is now. The number comes from a file that may be damaged.
+    /// The number of packets of one of its streams taken by the consumer so far. The number comes from a file that may be damaged.
     ///
     /// # Errors
     /// [`ReadError::Io`] and [`ReadError::Ring`] if it cannot be read.
@@ -235,11 +235,11 @@ impl Ring {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// When the oldest packet begins that one of its streams holds and its consumer has not taken, on the trace's clock; `None` if there is
-    /// none with a record. Not of a ring whose packets are overwritten.
+    /// The begin time of the oldest packet that one of its streams holds and its consumer has not taken, on the trace's clock; `None` if no
+    /// such packet has a record. Not applicable to a ring whose packets are overwritten.
     ///
     /// # Errors
-    /// [`ReadError::Io`] and [`ReadError::Ring`] if it cannot be read, or has changed each time.
+    /// [`ReadError::Io`] and [`ReadError::Ring`] if it cannot be read, or changed during each attempt.
     pub(crate) fn oldest(&self, side: Side) -> Result<Option<u64>, ReadError> {
         let area = self.header.area(side);
         if area.slots.count == 0 {
@@ -251,7 +251,7 @@ impl Ring {
             self.fill(&mut bytes, area.offset_of(released))?;
             let packet = PacketHeader::parse(&bytes);
             let is_there = packet.magic == PACKET_MAGIC && packet.sequence == sequence_of(released);
-            // The sub-buffer is used again only after `released` has moved on.
+            // The sub-buffer is reused only after `released` has increased.
             if self.released(side)? != released || released > closed || (released < closed && !is_there) {
                 continue;
             }
@@ -262,14 +262,14 @@ impl Ring {
         Err(ReadError::Ring { path: self.path.clone(), offset: side.released_at(), reason })
     }
 
-    /// Whether no event has fired for it.
+    /// True if no event has fired for it.
     pub(crate) fn is_unused(&self) -> Result<bool, ReadError> {
         let is_unwritten = |side| Ok::<_, ReadError>(self.counters(side)? == StreamCounters::default());
         let has_no_counts = self.account()?.iter().all(|counters| *counters == EventCounters::default());
         Ok(has_no_counts && is_unwritten(Side::Main)? && is_unwritten(Side::Nested)?)
     }
 
-    /// The counters of each event, by its id, as they are now.
+    /// The current counters of each event, indexed by its id.
     ///
     /// # Errors
     /// [`ReadError::Io`] and [`ReadError::Ring`] if it cannot be read.
@@ -279,14 +279,14 @@ impl Ring {
         Ok(bytes.chunks_exact(ENTRY_SIZE).map(|entry| EventCounters::parse(Fields(entry))).collect())
     }
 
-    /// The sub-buffers of one of its streams in the order of their packets, each as it is when it is reached. `counters` are those of
+    /// The sub-buffers of one of its streams in the order of their packets, each in its state when the iterator reaches it. `counters` are those of
     /// the stream, read before.
     pub fn sub_buffers(&self, side: Side, counters: &StreamCounters) -> SubBuffers<'_> {
         SubBuffers::new(self, side, counters.closed.min(MAX_CLOSED))
     }
 }
 
-/// Whether a file without a magic was a ring: its owner sets its length and allocates it first, and writes to the part behind the identity
+/// True if a file without a magic was a ring: its owner sets its length and allocates it first, and writes to the part after the identity
 /// only when the header is complete.
 fn was_used(bytes: &dyn Bytes, length: u64) -> io::Result<bool> {
     if length > MOST_SEARCHED {

@@ -1,17 +1,17 @@
-//! Detects secure execution mode: processes that have gained rights when they were started (set-user-ID, set-group-ID, file capabilities). They do
+//! Detects secure execution mode: processes that gained rights when they were executed (set-user-ID, set-group-ID, file capabilities). These must
 //! not trust their environment.
 
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Whether this process runs in secure execution mode; `true` if that cannot be found out.
+/// True if this process runs in secure execution mode, or if that cannot be determined.
 pub fn secure() -> bool {
-    // Cached: the answer does not change, and a thread that acts as another user could not read it again.
+    // Cached: the answer never changes, and a thread that acts as another user could not read it again.
     static SECURE: OnceLock<bool> = OnceLock::new();
     *SECURE.get_or_init(|| is_secure(Path::new("/proc/self")))
 }
 
-/// Whether the process with this directory in `/proc` runs in secure execution mode.
+/// True if the process with this directory in `/proc` runs in secure execution mode.
 pub fn is_secure(process: &Path) -> bool {
     /// The key of the entry in the auxiliary vector, from `linux/auxvec.h`.
     const AT_SECURE: u64 = 23;

@@ -1,6 +1,6 @@
-//! Sources of bytes: a file, read through a window of bounded size, or memory, which may receive more.
+//! Sources of bytes: a file, read through a window of bounded size, or memory, to which more may be added.
 //!
-//! A file is not mapped: another process may cut it short at any time, which must cause an error and no signal.
+//! A file is not mapped: another process may truncate it at any time, which must cause an error and no signal.
 
 use fileguard::Kept;
 use rustix::fs::{Mode, OFlags};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::error::ReadError;
 
-/// How much of a file is kept in memory, unless a single value needs more.
+/// Size of the part of a file kept in memory, unless a single value needs more.
 const WINDOW: usize = 64 << 10;
 
 /// Bytes at offsets.
@@ -29,7 +29,7 @@ pub(crate) trait Source {
         0
     }
 
-    /// Offset of the packet behind the one at `offset` with `size` bytes; the length of the source, or more, if there is none.
+    /// Offset of the packet after the one at `offset` with `size` bytes; the length of the source, or more, if there is none.
     fn following(&mut self, offset: u64, size: u64) -> u64 {
         offset.saturating_add(size)
     }
@@ -51,7 +51,7 @@ impl Source for &[u8] {
 pub(crate) struct FileWindow {
     file: Arc<Kept<File>>,
     length: u64,
-    /// How much is kept in memory, unless a single value needs more.
+    /// Size of the part kept in memory, unless a single value needs more.
     size: usize,
     start: u64,
     held: Vec<u8>,
@@ -64,7 +64,7 @@ impl FileWindow {
         Ok(Self { file: Arc::new(Kept::new(file)?), length, size: WINDOW, start: 0, held: Vec::new() })
     }
 
-    /// The same window, which keeps this much in memory from now on.
+    /// The same window, with this size from now on.
     pub(crate) fn resized(self, size: usize) -> Self {
         Self { size: size.max(WINDOW), ..self }
     }
@@ -92,7 +92,7 @@ impl Source for FileWindow {
             let mut filled = 0;
             while filled < wanted {
                 match self.file.get()?.read_at(&mut self.held[filled..], offset + filled as u64) {
-                    // The file was cut short since its length was read.
+                    // The file was truncated since its length was read.
                     Ok(0) => break,
                     Ok(count) => filled += count,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -109,7 +109,7 @@ impl Source for FileWindow {
     }
 }
 
-/// Packets that arrive over time. Only those of the last arrival are in memory.
+/// Packets that arrive over time. Only the most recent ones are in memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FedWindow {
     /// Offset of the bytes in memory: the number of all bytes before them.
@@ -118,7 +118,7 @@ pub(crate) struct FedWindow {
 }
 
 impl FedWindow {
-    /// Replaces the bytes in memory by those that follow them.
+    /// Replaces the bytes in memory by the following ones.
     pub(crate) fn feed(&mut self, bytes: Vec<u8>) {
         self.start = self.length();
         self.held = bytes;
@@ -144,7 +144,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Opens a regular file of another user's directory, which root may be reading: a link in its place could lead to any file.
+/// Opens a regular file in another user's directory, possibly as root: following a symbolic link could open any file.
 pub(crate) fn open_unlinked(path: &Path) -> io::Result<File> {
     // A FIFO must not block.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -158,12 +158,12 @@ pub(crate) fn open_unlinked(path: &Path) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
 }
 
-/// Reads a whole file, up to `most + 1` bytes, so that the caller can refuse a longer one.
+/// Reads a whole file, up to `most + 1` bytes, so that the caller can refuse one that is too long.
 pub(crate) fn read_bounded(path: &Path, most: usize) -> Result<Vec<u8>, ReadError> {
     open(path).and_then(|file| read(file, most)).map_err(|error| ReadError::io(path, error))
 }
 
-/// The same, of a file that [`open_unlinked`] opens.
+/// The same for a file opened with [`open_unlinked`].
 pub(crate) fn read_unlinked(path: &Path, most: usize) -> Result<Vec<u8>, ReadError> {
     open_unlinked(path).and_then(|file| read(file, most)).map_err(|error| ReadError::io(path, error))
 }

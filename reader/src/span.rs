@@ -1,8 +1,8 @@
-//! Spans: pairs of events that begin and end something. They are recognised by their names and fields, so that each format carries them.
+//! Spans: pairs of events that begin and end something. They are recognised by their names and fields, so that every format can represent them.
 
 use crate::metadata::EventClass;
 
-/// What an event is for a span.
+/// The role of an event in a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SpanPart {
@@ -16,10 +16,10 @@ pub enum SpanPart {
 pub(crate) const DURATION: &str = "duration_ns";
 
 impl EventClass {
-    /// The name of the span that events of this class begin or end, `provider:span`, and which of both they do; `None` if they are not of a
+    /// The name of the span that events of this class begin or end, `provider:span`, and the role of these events; `None` if they do not belong to a
     /// span.
     pub fn span(&self) -> Option<(&str, SpanPart)> {
-        // Of events that share a name and differ in their fields, all but the first are recorded with a number.
+        // If events share a name and differ in their fields, all except the first are recorded with a number.
         let numbered =
             self.name.rsplit_once('#').filter(|(_, number)| number.bytes().all(|digit| digit.is_ascii_digit()));
         let name = numbered.map_or(&*self.name, |(name, _)| name);

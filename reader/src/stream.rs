@@ -1,4 +1,4 @@
-//! Reads a stream packet by packet: its files, or what arrives.
+//! Reads a stream packet by packet, from its files or from packets that arrive.
 
 mod split;
 mod units;
@@ -46,7 +46,7 @@ pub struct PacketEnd {
 
 /// Reads the packets and events of one stream. Memory is bounded by one packet header, one event and a window.
 ///
-/// Iterating yields [`Step`]s.
+/// Iterating returns [`Step`]s.
 #[derive(Clone, Debug)]
 pub struct StreamReader {
     metadata: Metadata,
@@ -54,17 +54,17 @@ pub struct StreamReader {
     state: State,
     stream: Option<Arc<Stream>>,
     phase: Phase,
-    /// How many packets of the file came before.
+    /// Number of packets before this position in the file.
     number: u64,
     unchecked: u64,
-    /// What it reads of the stream.
+    /// The part of the stream to read.
     extent: Extent,
 }
 
 /// A part of a stream.
 #[derive(Clone, Debug)]
 enum Input {
-    /// A file, which is opened when it is reached.
+    /// A file, which is opened when reading reaches it.
     File(PathBuf),
     /// Slots of a dt file, and a name for messages.
     Slots(PathBuf, SlotsWindow),
@@ -98,22 +98,22 @@ impl StreamReader {
         Self::of_inputs(metadata, VecDeque::from([Input::Slots(name, slots)]))
     }
 
-    /// Reads packets that are [fed](Self::feed) to it, of a stream which messages call `name`. Between them there is no step. A packet that
-    /// is damaged ends nothing: the next one is read.
+    /// Reads packets that are [fed](Self::feed) to it; messages call the stream `name`. Between them there is no step. A
+    /// damaged packet does not end the reading: the next one is read.
     pub(crate) fn fed(metadata: &Metadata, name: PathBuf) -> Self {
         let phase = Phase::Packet(name, Window::Fed(FedWindow::default()), 0);
         Self { phase, ..Self::of_inputs(metadata, VecDeque::new()) }
     }
 
-    /// The next packets of a stream that has no step left, in whole.
+    /// Adds the next packets, complete, to a stream that has no step left.
     pub(crate) fn feed(&mut self, bytes: Vec<u8>) {
         if let Phase::Packet(_, Window::Fed(window), _) = &mut self.phase {
             window.feed(bytes);
         }
     }
 
-    /// Passes over the packets that end before `since`, in nanoseconds since the epoch, by their headers. Called before the first step.
-    /// Returns the last of them. Packets of dt files are not passed over.
+    /// Skips the packets that end before `since`, in nanoseconds since the epoch, by their headers. Called before the first step.
+    /// Returns the last of them. Packets of dt files are not skipped.
     pub(crate) fn pass_before(&mut self, since: i64) -> Option<Packet> {
         let mut last = None;
         while let Some(Input::File(file)) = self.inputs.front() {
@@ -139,7 +139,7 @@ impl StreamReader {
         last
     }
 
-    /// Grown metadata, for the packets that are fed from now on.
+    /// Sets extended metadata for the packets fed from now on.
     pub(crate) fn set_metadata(&mut self, metadata: &Metadata) {
         if self.metadata.is_same(metadata) {
             return;
@@ -171,7 +171,7 @@ impl StreamReader {
         self.stream.as_ref()
     }
 
-    /// How many packets so far have no checksum, although the tracer's packets have a place for it.
+    /// Number of packets so far without a checksum, although the tracer's packets have a place for it.
     pub fn unchecked(&self) -> u64 {
         self.unchecked
     }
@@ -218,10 +218,10 @@ impl StreamReader {
         Some(Step::Begin(packet))
     }
 
-    /// The next event of the packet, where it is: what a phase holds is not moved for each event. Otherwise the phase that ended, and how.
+    /// The next event of the packet, read in place: the contents of a phase are not moved for each event. Otherwise the phase that ended, and how.
     fn event(&mut self) -> Result<Event, Option<EventsEnd>> {
         let Phase::Events(_, window, packet, body, events) = &mut self.phase else { return Err(None) };
-        // A packet was begun, so that the stream is known.
+        // A packet has begun, so the stream is known.
         let Some(stream) = &self.stream else { return Err(None) };
         match body.event(window, &mut self.state, packet, stream) {
             Ok(Some(event)) => {
@@ -233,7 +233,7 @@ impl StreamReader {
         }
     }
 
-    /// Goes on behind the events of a packet.
+    /// Continues after the events of a packet.
     fn end_events(
         &mut self,
         file: PathBuf,
@@ -249,7 +249,7 @@ impl StreamReader {
                 let end = packet.end.map_or(last, |end| end.max(last));
                 self.state.clock = end;
                 let next = window.following(packet.offset, packet.size());
-                // Beyond the end of the file if a part of the packet is missing: the next step reports that as damage.
+                // Beyond the end of the file if a part of the packet is missing, which the next step reports as damage.
                 self.phase = Phase::Packet(file, window, next);
                 if self.extent.ends_with(self.stream.as_ref()?, packet) {
                     self.phase = Phase::Done;
@@ -265,13 +265,13 @@ impl StreamReader {
     }
 }
 
-/// How the events of a packet end.
+/// The end of a packet's events.
 enum EventsEnd {
     Content,
     Fault(Fault),
 }
 
-/// What follows damage behind which no packet can be found: packets that are yet to be fed.
+/// The phase after damage that hides all further packets: waits for packets that are still to be fed.
 fn after_damage(file: PathBuf, window: Window) -> Option<Phase> {
     let is_fed = matches!(window, Window::Fed(_));
     let end = window.length();
@@ -306,7 +306,7 @@ impl Iterator for StreamReader {
                         Err((file, error)) => Some(self.damage(file, 0, format!("cannot be opened: {error}"))),
                     }
                 }
-                // The padding of the last packet may have been left out.
+                // The padding of the last packet may have been omitted.
                 Phase::Packet(file, window @ Window::Fed(_), offset) if offset >= window.length() => {
                     let end = window.length();
                     self.phase = Phase::Packet(file, window, end);

@@ -1,12 +1,12 @@
-//! Takes the packets of rings: in order, each once, and only if it fits behind the previous one. Two callers share it.
+//! Takes the packets of rings: in order, each once, and only if it fits after the previous one. It has two callers.
 //!
 //! ```text
-//!   remote   a process that runs: packets that it closed, until it ends ─┐
+//!   remote   a running process: packets that it closed, until it ends ───┐
 //!                                                                        ├─▶ Position ─▶ RingEnd ─▶ account
-//!   recover  a process that died: what its sinks kept, then its rings ───┘
+//!   recover  a dead process: packets kept by its sinks, then its rings ──┘
 //! ```
 //!
-//! [`Position`] says how far a stream was taken, and checks the next packet against that; [`Walker`] counts the records in it.
+//! [`Position`] records how far a stream was taken, and checks the next packet against that; [`Walker`] counts the records in it.
 //! [`RingEnd`] reconciles the counters of a ring with the packets, and [`AccountBuilder`] adds the rings up.
 
 mod account_builder;

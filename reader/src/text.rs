@@ -6,7 +6,7 @@
 //! 16:24:31.821593164 app[19270] shop:answered path="/" status=200
 //! ```
 //!
-//! [`Style::Babeltrace`] is what `babeltrace2` writes by default.
+//! [`Style::Babeltrace`] is the default format of `babeltrace2`.
 
 mod babeltrace;
 mod compact;
@@ -36,13 +36,13 @@ pub(crate) const PACKET_MEMBERS: [&str; 6] =
 pub enum Style {
     /// `16:24:31.821593164 app[19270] shop:answered path="/" status=200`.
     ///
-    /// The name in front of the process id is that of the thread if the channel records it, else that of the program; behind the process
-    /// id is the thread id, if it differs: `app[19270/19275]`. An array of bytes is a number in base 16, in the order of the bytes; if it has
-    /// 4 or 16 bytes and a name like `saddr` or `peer_ip`, it is an IP address, as is an integer of 32 bits of such a name that is in
-    /// network order. A duration has a unit: `took=2.637ms`. Members that only describe the packet, or count the elements of the next, are left out.
+    /// The name before the process id is that of the thread if the channel records it, otherwise that of the program. The thread id follows the
+    /// process id if it differs: `app[19270/19275]`. An array of bytes is a number in base 16, in the order of the bytes; with
+    /// 4 or 16 bytes and a name like `saddr` or `peer_ip` it is an IP address, as is a 32-bit integer in network byte order with such a
+    /// name. A duration has a unit: `took=2.637ms`. Members that only describe the packet, or count the elements of the next one, are left out.
     #[default]
     Compact,
-    /// As `babeltrace2` writes events by default.
+    /// The default format of `babeltrace2`.
     Babeltrace,
 }
 
@@ -57,13 +57,13 @@ pub enum TimeFormat {
     Utc,
     /// Seconds since [`TextOptions::origin_ns`].
     Relative,
-    /// Seconds since the event before.
+    /// Seconds since the previous event.
     Delta,
     /// Nanoseconds since 1970.
     Epoch,
 }
 
-/// How items are written.
+/// Options for writing items.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct TextOptions {
@@ -75,7 +75,7 @@ pub struct TextOptions {
     pub date: bool,
     /// The zero of relative times, in nanoseconds since the epoch; by default the time of the first event.
     pub origin_ns: Option<i64>,
-    /// Show the name of the host on each line. The style of babeltrace2 always does.
+    /// Show the name of the host on each line. The style of babeltrace2 always does so.
     pub host: bool,
     /// Show only the fields with these names; by default all. Only in the compact style.
     pub fields: Option<Vec<String>>,
@@ -114,7 +114,7 @@ impl TextWriter {
         Self { clock, lines, line: Vec::new() }
     }
 
-    /// Writes one item and a line feed, in one piece.
+    /// Writes one item and a line feed, with one call.
     ///
     /// # Errors
     /// Those of `out`.
@@ -194,7 +194,7 @@ impl TextWriter {
     }
 }
 
-/// Appends the text of an event alone, in the style of babeltrace2: its name and its values, without time, origin and packet, and without a
+/// Appends the text of a single event in the style of babeltrace2: its name and its values, without time, origin and packet, and without a
 /// line feed.
 pub fn write_event(out: &mut Vec<u8>, event: &Event) {
     // Writing to memory cannot fail.
@@ -205,7 +205,7 @@ fn counted(line: &mut Vec<u8>, count: u64, noun: &str) -> io::Result<()> {
     write!(line, "{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Text from the metadata without quotes. Control characters are shown as `\u{1b}`: a hostile trace must not control the terminal.
+/// Text from the metadata without quotes. Control characters are shown as `\u{1b}`: a malicious trace must not control the terminal.
 fn plain(line: &mut Vec<u8>, text: &str) {
     line.extend_from_slice(escape_controls(text, &[]).as_bytes());
 }

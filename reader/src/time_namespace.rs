@@ -1,7 +1,7 @@
 //! The time namespace of this process (`time_namespaces(7)`).
 //!
-//! In a time namespace `CLOCK_MONOTONIC`, `CLOCK_BOOTTIME`, and the start times in `/proc` are shifted by constant offsets, for the process that
-//! reads them. Processes that share a directory may be in several. What they share is therefore written as the initial namespace has it.
+//! In a time namespace, `CLOCK_MONOTONIC`, `CLOCK_BOOTTIME`, and the start times in `/proc` are shifted by constant offsets, for the process that
+//! reads them. Processes that share a directory may be in different ones. Shared times are therefore converted to the initial namespace.
 
 use crate::boot_id::boot_id;
 use std::cell::Cell;
@@ -13,14 +13,14 @@ use std::sync::RwLock;
 const TICK: i64 = 10_000_000;
 
 thread_local! {
-    /// The inode of the namespace, and its offsets. A thread's own: a forked child finds no lock held.
+    /// The inode of the namespace, and its offsets. Thread-local, so that a forked child finds no lock held.
     static KNOWN: Cell<Option<(u64, TimeNamespace)>> = const { Cell::new(None) };
 }
 
-/// What some thread has found first. Never waited for: a child that was forked while another thread wrote finds it locked for ever.
+/// The first offsets found by any thread. Only tried, never waited for: a child forked while another thread wrote finds it locked for ever.
 static FIRST: RwLock<Option<TimeNamespace>> = RwLock::new(None);
 
-/// How far the clocks of a time namespace are ahead of those of the initial one, in nanoseconds.
+/// How far the clocks of a time namespace are ahead of the initial namespace's, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeNamespace {
@@ -31,12 +31,12 @@ pub struct TimeNamespace {
 }
 
 impl TimeNamespace {
-    /// That of this process; `None` if it is unknown: there never was a `/proc`, or the process has prepared another one for its children
-    /// (`unshare(CLONE_NEWTIME)`), whose offsets are all that the kernel tells.
+    /// The time namespace of this process; `None` if it is unknown: there never was a `/proc`, or the process has prepared another namespace for its
+    /// children (`unshare(CLONE_NEWTIME)`), and the kernel then only reports the offsets of that one.
     pub fn of_this_process() -> Option<Self> {
         let inode = |name: &str| fs::metadata(format!("/proc/self/ns/{name}")).map(|link| link.ino());
         let Ok(own) = inode("time") else {
-            // A process without `/proc`, such as one that has called `chroot`, or a kernel without time namespaces.
+            // A process without `/proc`, for example after `chroot`, or a kernel without time namespaces.
             return if fs::exists("/proc/self/ns").unwrap_or(false) {
                 Some(Self::default())
             } else {
@@ -55,7 +55,7 @@ impl TimeNamespace {
         Some(found)
     }
 
-    /// Parses lines of a clock's name, seconds, and nanoseconds.
+    /// Parses lines with a clock's name, seconds, and nanoseconds.
     fn parse(text: &str) -> Option<Self> {
         let offset = |clock: &str| -> Option<i64> {
             let mut words = text.lines().find_map(|line| line.strip_prefix(clock))?.split_ascii_whitespace();
@@ -65,19 +65,20 @@ impl TimeNamespace {
         Some(Self { monotonic: offset("monotonic")?, boottime: offset("boottime")? })
     }
 
-    /// Identifies `CLOCK_MONOTONIC` of this namespace: in the initial one by the boot id, whose last eight bytes are XOR the shift.
+    /// Identifies `CLOCK_MONOTONIC` of this namespace: the boot id, with its last eight bytes XORed with the shift, which is 0 in the initial
+    /// namespace.
     pub fn clock(self) -> Option<[u8; 16]> {
         let boot = u128::from_be_bytes(boot_id()?);
         Some((boot ^ u128::from(self.monotonic.cast_unsigned())).to_be_bytes())
     }
 
-    /// A start time in clock ticks after boot that was read in this namespace, as in the initial one.
+    /// Converts a start time in clock ticks after boot, read in this namespace, to the initial one.
     pub fn initial_start(self, ticks: u64) -> u64 {
         ticks.saturating_add_signed(-self.boottime.div_euclid(TICK))
     }
 }
 
-/// Whether times of the clock with this identity can be compared with those of this process: not if it is `CLOCK_MONOTONIC` of another time
+/// True if times of the clock with this identity are comparable with those of this process. False if it is `CLOCK_MONOTONIC` of another time
 /// namespace of this boot.
 pub fn is_own_clock(identity: [u8; 16]) -> bool {
     let own = TimeNamespace::of_this_process().and_then(TimeNamespace::clock);
@@ -85,12 +86,12 @@ pub fn is_own_clock(identity: [u8; 16]) -> bool {
     !is_of_boot || own == Some(identity)
 }
 
-/// A start time that this process has read from `/proc`, as in the initial time namespace.
+/// Converts a start time that this process has read from `/proc` to the initial time namespace.
 pub fn initial_start(ticks: u64) -> u64 {
     TimeNamespace::of_this_process().unwrap_or_default().initial_start(ticks)
 }
 
-/// Whether two such times are of the same process, provided that its id is the same: an offset that is not a multiple of a tick may round one up.
+/// True if two such times belong to the same process, provided that its id is the same: an offset that is not a multiple of a tick may round one up.
 pub const fn is_same_start(one: u64, other: u64) -> bool {
     one.abs_diff(other) <= 1
 }

@@ -1,4 +1,4 @@
-//! The UDP trace server's protocol (`docs/format-udp.md`), and the client that reads from such a server.
+//! The client of the UDP trace server (`docs/format-udp.md`).
 //!
 //! A [`Connection`] receives datagrams from a socket, and [`tracepoint_wire::udp`] decodes them. The [`Client`], which has neither socket nor clock,
 //! restores the order of messages and reports losses. A [`BatchDecoder`] decodes events, and a [`Directory`] writes a CTF trace.

@@ -1,6 +1,6 @@
-//! The notes by which other tools find tracepoints (USDT): `.note.stapsdt`, with the names and types of the fields in `.note.tracepoint`.
+//! The notes with which other tools find tracepoints (USDT): `.note.stapsdt`, with the names and types of the fields in `.note.tracepoint`.
 //!
-//! The notes of programs that were built without this library, such as C programs with `sys/sdt.h`, are read as well; they have no fields.
+//! The notes of programs built without this library, such as C programs with `sys/sdt.h`, are read as well; they have no fields.
 //! `docs/usdt.md` describes both sections.
 
 use object::read::elf::{ElfFile64, NoteIterator};
@@ -12,12 +12,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// The most notes that are read from a file.
+/// Maximum number of notes read from a file.
 const MAX_NOTES: usize = 1 << 20;
-/// The most words that have arguments of their own; of more, the first argument is the address of the first word.
+/// Maximum number of words that are passed as separate arguments; with more, the first argument is the address of the first word.
 const MAX_ARGUMENTS: usize = 12;
 
-/// A note, of a file.
+/// A note of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Note {
@@ -25,13 +25,13 @@ pub struct Note {
     pub provider: String,
     /// The part of the event's name after the colon.
     pub name: String,
-    /// The address of the `nop` as in the file, before the file is loaded.
+    /// The address of the `nop` in the file, before relocation.
     pub location: u64,
-    /// The address of the semaphore as in the file; 0 if there is none.
+    /// The address of the semaphore in the file; 0 if there is none.
     pub semaphore: u64,
     /// The arguments as in the note: `-4@8(%rax)`.
     pub arguments: Vec<String>,
-    /// The fields, in order; `None` if the note is not of this library.
+    /// The fields, in order; `None` if the note is not from this library.
     pub fields: Option<Vec<NoteField>>,
 }
 
@@ -41,7 +41,7 @@ impl Note {
         format!("{}:{}", self.provider, self.name)
     }
 
-    /// Whether a tool gets the address of the event's words, and not each as an argument.
+    /// True if a tool gets the address of the event's words, and not each word as an argument.
     pub fn is_by_address(&self) -> bool {
         let words: usize = self.fields.iter().flatten().map(NoteField::words).sum();
         words > MAX_ARGUMENTS
@@ -54,17 +54,17 @@ impl Note {
 pub struct NoteField {
     /// The name.
     pub name: String,
-    /// The type as in a field block, `hex u32`; that of an array is without its length: `[u16]`.
+    /// The type in the notation of a field block, `hex u32`; an array has no length: `[u16]`.
     pub ty: String,
 }
 
 impl NoteField {
-    /// The type inside `Option<…>`, if it is one.
+    /// The type inside `Option<…>`, if the type is an `Option`.
     pub fn optional(&self) -> Option<&str> {
         self.ty.strip_prefix("Option<")?.strip_suffix('>')
     }
 
-    /// The number of words of 8 bytes that its value takes.
+    /// The number of 8-byte words of its value.
     pub fn words(&self) -> usize {
         let ty = self.optional().unwrap_or(&self.ty);
         let is_in_memory = matches!(ty, "str" | "path") || ty.starts_with('[');
@@ -82,7 +82,7 @@ pub enum NotesError {
     Open {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
     /// The file is not a 64-bit ELF file, or is damaged.
@@ -91,16 +91,16 @@ pub enum NotesError {
     NotElf {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// The notes of a program or a shared object, in the order of the file; of other formats than 64-bit ELF there are none to read.
+/// The notes of a program or a shared object, in the order of the file. Only 64-bit ELF files are supported.
 ///
 /// # Errors
 ///
-/// If the file cannot be opened, is no 64-bit ELF file, or its notes are damaged.
+/// If the file cannot be opened, is not a 64-bit ELF file, or its notes are damaged.
 pub fn notes_of_file(path: &Path) -> Result<Vec<Note>, NotesError> {
     let file = File::open(path).map_err(|error| NotesError::Open { path: path.to_owned(), error })?;
     notes(&ReadCache::new(file))
@@ -163,7 +163,7 @@ fn descriptions<'d, R: ReadRef<'d>>(
     Ok(found)
 }
 
-/// `N` words of 8 bytes, and three texts behind them, those that are not there empty. `None` if a word is missing.
+/// Reads `N` words of 8 bytes, followed by three texts; missing texts are empty. `None` if a word is missing.
 fn words_and_texts<'d, const N: usize>(
     description: &[u8],
     file: &ElfFile64<'d, Endianness, impl ReadRef<'d>>,
@@ -183,7 +183,7 @@ fn field(text: &str) -> Option<NoteField> {
     Some(NoteField { name: name.to_owned(), ty: ty.to_owned() })
 }
 
-/// Splits at the spaces before a size and `@`: an operand of aarch64 has spaces of its own, `8@[x0, 16]`.
+/// Splits at the spaces before a size and `@`: an operand of aarch64 contains spaces, `8@[x0, 16]`.
 fn split_arguments(text: &str) -> Vec<String> {
     let mut arguments: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

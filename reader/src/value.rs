@@ -11,11 +11,11 @@ pub struct Int {
     pub value: i128,
     /// Its size in bits, 1 to 64.
     pub bits: u8,
-    /// Whether its type is signed.
+    /// True if its type is signed.
     pub signed: bool,
-    /// The base in which it asks to be shown.
+    /// The preferred base for display.
     pub base: Base,
-    /// Whether it is a `bool`: 0 is false, other values are true.
+    /// True for a `bool`: 0 is false, other values are true.
     pub truth: bool,
 }
 
@@ -41,13 +41,13 @@ pub enum Value {
     F64(f64),
     /// Text, without its terminator. Any bytes but NUL.
     String(Box<[u8]>),
-    /// An array or a sequence of unsigned 8-bit integers, which ask to be shown in this base.
+    /// An array or a sequence of unsigned 8-bit integers, with their preferred base for display.
     Bytes(Box<[u8]>, Base),
     /// Any other array or sequence.
     Array(Vec<Value>),
     /// A structure.
     Struct(StructValue),
-    /// The chosen option of a variant: its name, without a leading underscore, and its value.
+    /// The selected option of a variant: its name, without a leading underscore, and its value.
     Variant(Arc<str>, Box<Value>),
 }
 
@@ -68,7 +68,7 @@ impl Value {
         }
     }
 
-    /// The value itself; of a variant that the tracer writes for an `Option` or for a value of any type, the value in it, or `None` if it
+    /// The value itself. For a variant that the tracer writes for an `Option`, or for a value of any type, the value in it, or `None` if it
     /// is absent.
     pub fn present(&self) -> Option<&Self> {
         match self {
@@ -87,7 +87,7 @@ impl Value {
     }
 }
 
-/// The values of a structure's members, with the type that names them.
+/// The values of a structure's members, with the type that contains their names.
 #[derive(Clone, Debug)]
 pub struct StructValue {
     pub(crate) ty: Arc<StructType>,
@@ -115,7 +115,7 @@ impl StructValue {
         self.values.len()
     }
 
-    /// Whether there are no members.
+    /// True if there are no members.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }

@@ -1,8 +1,8 @@
-//! Balances a trace against its account, hop by hop: from the events that fired to those that can be decoded.
+//! Balances a trace against its account, step by step: from the events that fired to those that can be decoded.
 //!
-//! The rules, by the letters that [`Check::rule`] cites:
+//! The rules, by the letters in [`Check::rule`]:
 //!
-//! - **A** the account is there and complete, or that of a snapshot.
+//! - **A** the account exists and is complete, or is that of a snapshot.
 //! - **B** the UUID is the same in account, metadata and every packet.
 //! - **C** the process is that of the metadata (`vpid` in its environment), if it has one.
 //! - **D** account and metadata have the same channels and events.
@@ -15,21 +15,21 @@
 //! - **K** per stream: `events_discarded` of its last packet = discarded.
 //! - **L** per stream: `events_before` of its last packet + that packet's events = recorded.
 //! - **M** per stream: the sum of the jumps of `events_before`, before and between packets = overwritten + sink.
-//! - **N** per stream: packet numbers rise.
+//! - **N** per stream: packet numbers increase.
 //! - **O** per event: decoded = recorded if the channel lost nothing after its rings; otherwise decoded is not more, and
 //!   the differences of the channel's events add up to overwritten + sink.
 //! - **P** per stream: each packet is consistent with itself and the previous one: times are in order, counters do not
-//!   go back.
-//! - **Q** the stream files are those that the account names, belong to the streams that it names, and can be read to
+//!   decrease.
+//! - **Q** the stream files are those named in the account, belong to the streams that it names, and can be read to
 //!   their ends.
 //! - **R** the chunks of a trace are consecutive: only chunks that the account lists as removed are missing, each begins where
 //!   the previous one ended, and all together hold the recorded events.
-//! - **S** the metadata is what was written, if it has checksums.
+//! - **S** the metadata matches its checksums, if it has any.
 //!
-//! For chunks, E, F and G apply to the last one, whose account is that of the whole trace; I, J and M to each chunk's own part; O to all
+//! For chunks, E, F and G apply to the last one, whose account covers the whole trace; I, J and M to each chunk's own part; O to all
 //! together.
 //!
-//! Files are read packet by packet, with all processors. Only counters are kept.
+//! Files are read packet by packet, on all processors. Only counters are kept.
 
 mod balance;
 mod chunks;
@@ -50,13 +50,13 @@ use crate::stream::StreamReader;
 use balance::{Balance, StreamFile};
 use chunks::{Part, check_chunks};
 
-/// One rule, applied to one thing.
+/// One rule, applied to one subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Check {
     /// The rule's letter.
     pub rule: char,
-    /// What it was applied to.
+    /// The subject of the check.
     pub subject: String,
     /// A description of the comparison.
     pub compares: &'static str,
@@ -64,7 +64,7 @@ pub struct Check {
     pub left: String,
     /// The right side.
     pub right: String,
-    /// Whether the sides agree.
+    /// True if the sides agree.
     pub pass: bool,
 }
 
@@ -74,24 +74,24 @@ pub struct Check {
 pub struct Report {
     /// The path that was verified.
     pub path: PathBuf,
-    /// Everything that was compared.
+    /// All comparisons.
     pub checks: Vec<Check>,
-    /// Packets without a checksum, whose bytes cannot be compared with those that left the ring: the trace is older than checksums.
+    /// Number of packets without a checksum, whose bytes cannot be verified: the trace is from a version without checksums.
     pub unchecked: u64,
 }
 
 impl Report {
-    /// Whether every check passed.
+    /// True if every check passed.
     pub fn passed(&self) -> bool {
         self.checks.iter().all(|check| check.pass)
     }
 
-    /// How many of the traces are snapshots of sessions that went on.
+    /// Number of traces that are snapshots of sessions that continued.
     pub fn snapshots(&self) -> usize {
         self.checks.iter().filter(|check| check.rule == 'A' && check.left == SNAPSHOT).count()
     }
 
-    /// Whether all that is missing are the accounts of traces of other tracers, which write none.
+    /// True if the only failures are missing accounts of traces from other tracers, which write none.
     pub fn has_no_account(&self) -> bool {
         !self.passed() && self.failures().all(|check| check.rule == 'A' && check.left.starts_with(OF_ANOTHER_TRACER))
     }
@@ -102,7 +102,7 @@ impl Report {
     }
 }
 
-/// How the files are read.
+/// Options and progress of reading the files.
 struct Reading<'a> {
     parallelism: Parallelism,
     progress: &'a mut dyn FnMut(u64, u64),
@@ -110,15 +110,15 @@ struct Reading<'a> {
 
 /// Balances the trace in a directory, all traces in the tree below it, or the trace in a dt file, against their accounts. Uses all processors.
 ///
-/// The report has what does not balance, and damage of streams. An error means that there was nothing to balance.
+/// The report contains all imbalances, and damage of streams. An error means that there was nothing to balance.
 ///
 /// # Errors
-/// As [`Trace::open`]; [`ReadError::Account`] or [`ReadError::Io`] if there is an account and it cannot be read.
+/// As [`Trace::open`]; [`ReadError::Account`] or [`ReadError::Io`] if there is an account that cannot be read.
 pub fn verify(path: &Path) -> Result<Report, ReadError> {
     verify_with(path, Parallelism::default(), &mut |_, _| {})
 }
 
-/// The same with so many threads; `progress` is called with the bytes of each directory or dt file that were read, of how many.
+/// Like [`verify()`], with this many threads; `progress` is called with the bytes of each directory or dt file read so far, and the total.
 ///
 /// # Errors
 /// As [`verify()`].
@@ -166,7 +166,7 @@ fn verify_directory(
     Ok(Some(Part { directory: directory.to_owned(), account, found }))
 }
 
-/// A dt file has an account from the beginning. An incomplete one has another state than the slots, so that only the packets themselves
+/// A dt file has an account from the beginning. The state of an incomplete one differs from that of the slots, so only the packets themselves
 /// can be checked.
 fn verify_dt(trace: &DtTrace, report: &mut Report, reading: &mut Reading<'_>) -> Result<(), ReadError> {
     let account = trace.account()?;
@@ -197,7 +197,7 @@ fn verify_dt(trace: &DtTrace, report: &mut Report, reading: &mut Reading<'_>) ->
     Ok(())
 }
 
-/// Checks packets that no account describes.
+/// Checks packets that are not covered by an account.
 fn packets_alone(
     subject: &Path,
     metadata: &Metadata,
@@ -209,10 +209,10 @@ fn packets_alone(
     Balance::new(subject, metadata, &nothing, (report, reading)).packets_alone(files);
 }
 
-/// What rule S demands of metadata.
+/// The expected result of rule S.
 const AS_WRITTEN: &str = "as it was written";
 
-/// Rule S, if there are checksums.
+/// Rule S, if the metadata has checksums.
 fn unchanged(subject: &Path, metadata: &Metadata) -> Option<Check> {
     metadata.is_checked().then(|| Check {
         rule: 'S',
@@ -224,10 +224,10 @@ fn unchanged(subject: &Path, metadata: &Metadata) -> Option<Check> {
     })
 }
 
-/// What rule A says of a snapshot.
+/// The text of rule A for a snapshot.
 const SNAPSHOT: &str = "snapshot, the session goes on";
 
-/// What rule A says of the trace of another tracer.
+/// The text of rule A for the trace of another tracer.
 const OF_ANOTHER_TRACER: &str = "none: the trace is of another tracer";
 
 /// The name of the tracer, if it is not this one.
@@ -235,7 +235,7 @@ fn other_tracer(metadata: &Metadata) -> Option<String> {
     match metadata.env_value("tracer_name") {
         Some(EnvValue::String(name)) if name == "tracepoint" => None,
         Some(EnvValue::String(name)) => Some(name.clone()),
-        // Not known.
+        // Unknown.
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! An event of which only those values are decoded that are asked for.
+//! An event whose values are decoded on demand.
 
 use std::sync::Arc;
 
@@ -44,17 +44,17 @@ impl<'a> From<&'a Event> for EventView<'a> {
 }
 
 impl<'a> EventView<'a> {
-    /// When it was recorded, in nanoseconds since the epoch; 0 where the stream has no clock.
+    /// The time of recording, in nanoseconds since the epoch; 0 if the stream has no clock.
     pub fn time_ns(&self) -> i64 {
         self.time_ns
     }
 
-    /// The same as the clock counted it.
+    /// The same time in cycles of the clock.
     pub fn cycles(&self) -> u64 {
         self.cycles
     }
 
-    /// The stream it is in.
+    /// Its stream.
     pub fn stream(&self) -> &'a Arc<Stream> {
         self.stream
     }
@@ -72,8 +72,9 @@ impl<'a> EventView<'a> {
         }
     }
 
-    /// The value with this number; `None` if there is none, or if it is a structure, a variant, or an array of other elements than bytes. Texts
-    /// and bytes are [`field::Value::Path`], and a `bool` is [`field::Value::Bool`]. An `Option` of a traced program is its value, or [`field::Value::Absent`]. Costs passing over the texts and sequences before it, if the event is not decoded.
+    /// The value with this number; `None` if there is none, or if it is a structure, a variant, or an array with elements other than bytes. Texts
+    /// and bytes are [`field::Value::Path`], and a `bool` is [`field::Value::Bool`]. An `Option` of a traced program is its value, or
+    /// [`field::Value::Absent`]. If the event is not decoded, this skips over the texts and sequences before the value.
     #[inline]
     pub fn value(&self, mut index: usize) -> Option<field::Value<'a>> {
         match self.values {
@@ -91,7 +92,7 @@ impl<'a> EventView<'a> {
         self.packet_context?.at(index).and_then(convert)
     }
 
-    /// The id of its thread, if a context has it. Costs a search by name in the contexts.
+    /// The id of its thread, if a context has it. Searches the contexts by name.
     pub fn tid(&self) -> Option<u64> {
         let fields = self.class.fields.as_ref().map_or(0, |ty| ty.fields.len());
         let contexts = [&self.class.context, &self.stream.class.event_context, &self.stream.class.packet_context];

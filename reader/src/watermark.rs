@@ -1,40 +1,40 @@
-//! The watermark: the time up to which no event is still to come.
+//! The watermark: the time up to which no further event will arrive.
 //!
-//! A ring hands over its packets when they are full, or when they have been open for half a second. So what was in the rings when a round
-//! of the drain ended has come when a later round ends that began long enough after it: the newest event seen at the end of the earlier
-//! round is the watermark then. No clock of the trace is compared with a clock of this process.
+//! A ring hands over its packets when they are full, or when they have been open for half a second. Everything in the rings at the end of a round
+//! of the drain has therefore arrived at the end of a later round that began long enough after it. The watermark is then the newest event seen at the
+//! end of the earlier round. No clock of the trace is compared with a clock of this process.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The pause between two marks.
+/// The minimum interval between two marks.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Computes the watermark from the events that have come and the rounds in which they came.
+/// Computes the watermark from the events that arrived and the rounds in which they arrived.
 #[derive(Debug)]
 pub struct Watermark {
-    /// The longest time for which a packet stays in its ring.
+    /// Maximum time that a packet stays in its ring.
     packet_delay: Duration,
-    /// When a round ended, and the newest event by then.
+    /// The ends of rounds, each with the newest event at that time.
     marks: VecDeque<(Instant, i64)>,
     newest: i64,
-    /// When the last round ended, and the next began.
+    /// The end of the last round, which is the beginning of the next.
     last_round: Option<Instant>,
     time: i64,
 }
 
 impl Watermark {
-    /// No event has come. A packet stays in its ring for at most `packet_delay`.
+    /// Starts without events. A packet stays in its ring for at most `packet_delay`.
     pub const fn new(packet_delay: Duration) -> Self {
         Self { packet_delay, marks: VecDeque::new(), newest: i64::MIN, last_round: None, time: i64::MIN }
     }
 
-    /// An event of this time has come.
+    /// Notes the arrival of an event with this time.
     pub fn observe(&mut self, time: i64) {
         self.newest = self.newest.max(time);
     }
 
-    /// A round has ended: the watermark.
+    /// Notes the end of a round; returns the watermark.
     pub fn advance(&mut self, now: Instant) -> i64 {
         let began = self.last_round.replace(now).unwrap_or(now);
         let is_old = |marked: Instant| began.duration_since(marked) >= self.packet_delay;
@@ -68,7 +68,7 @@ mod tests {
         // This round ended late enough, and began too early.
         assert_eq!(watermark.advance(at(2000)), i64::MIN);
         assert_eq!(watermark.advance(at(2001)), 9);
-        // The watermark rises although nothing comes.
+        // The watermark advances although nothing arrives.
         watermark.observe(11);
         for ms in (2100..3000).step_by(100) {
             assert_eq!(watermark.advance(at(ms)), 9, "{ms}");

@@ -1,4 +1,4 @@
-//! The bytes of a stream: a stream file, slots of a dt file, or packets that arrive one after the other.
+//! The bytes of a stream: a stream file, slots of a dt file, or packets that arrive one after another.
 
 use crate::dt::SlotsWindow;
 use crate::source::{FedWindow, FileWindow, Source};
@@ -7,11 +7,11 @@ use std::io;
 /// The packets of a stream.
 #[derive(Clone, Debug)]
 pub(crate) enum Window {
-    /// In a stream file, one after the other.
+    /// In a stream file, one after another.
     File(FileWindow),
     /// In slots of a dt file.
     Slots(SlotsWindow),
-    /// In memory: those that arrived last.
+    /// In memory: the most recently arrived ones.
     Fed(FedWindow),
 }
 
@@ -29,7 +29,7 @@ impl Window {
         }
     }
 
-    /// The offset of the packet behind a damaged one at `offset`, where packets have places of their own.
+    /// The offset of the packet after a damaged one at `offset`, if packets have fixed places.
     pub(crate) fn behind_damage(&mut self, offset: u64) -> Option<u64> {
         match self {
             Self::Slots(slots) if slots.is_readable() => Some(slots.following(offset, 0)),

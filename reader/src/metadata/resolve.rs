@@ -275,7 +275,7 @@ impl Resolver {
     }
 }
 
-/// Whether a component of a path names a field, by its exact or by its displayed name.
+/// True if a component of a path names a field, by its exact or by its displayed name.
 fn matches(field: &str, component: &str) -> bool {
     field == component || field.strip_prefix('_') == Some(component)
 }

@@ -1,4 +1,4 @@
-//! Which parts of which streams are read next.
+//! The order in which the parts of streams are read.
 
 use crate::stream::StreamReader;
 use std::collections::VecDeque;
@@ -8,13 +8,13 @@ pub(super) struct Part {
     /// The stream, and the number of the part in it.
     pub(super) place: (usize, usize),
     pub(super) reader: StreamReader,
-    /// Whether it is the rest of the stream.
+    /// True for the rest of the stream.
     pub(super) is_last: bool,
 }
 
-/// The streams that are yet to be read, from the first one's next part on. Iterates over the parts, which are found when they are taken.
+/// The unread streams, starting with the next part of the first one. Iterates over the parts, which are located when they are taken.
 pub(super) struct Plan {
-    /// Each with the number of its parts that may be read apart from the rest.
+    /// Each with the number of its parts that may be read separately from the rest.
     streams: VecDeque<(usize, StreamReader, usize)>,
     /// The number of the next part in the first stream.
     part: usize,

@@ -1,7 +1,7 @@
-//! What the peers of streams have stored: a recorder that streams keeps a list beside the rings (`streams.json`).
+//! Events that the peers of streams have stored: a streaming recorder keeps a list next to the rings (`streams.json`).
 //!
-//! The packets of a stream are copied out of their ring, and sent. Those that no ring has any more are at the peer, if that has acknowledged them. The
-//! list is some time old when its writer is killed, so that it never says too much.
+//! Packets are copied out of their ring and sent. A packet that is in no ring any more is at the peer if the peer has acknowledged it. When the
+//! writer of the list is killed, the list is slightly out of date, so it never claims too much.
 
 use super::process_source::ProcessSource;
 use crate::account::Account;
@@ -9,15 +9,15 @@ use crate::take::Journal;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The events that peers have acknowledged.
+/// The events acknowledged by peers.
 #[derive(Debug, Default)]
 pub(super) struct Acknowledged {
-    /// The number of each stream, by class and instance.
+    /// The number of acknowledged events of each stream, by class and instance.
     events: BTreeMap<(u32, u64), u64>,
     pub(super) peers: Vec<String>,
 }
 
-/// A sink that streams.
+/// A streaming sink.
 #[derive(Deserialize)]
 struct Entry {
     to: String,
@@ -26,7 +26,7 @@ struct Entry {
 }
 
 impl Acknowledged {
-    /// Reads the list of a process. Without one nothing was streamed.
+    /// Reads the list of a process. Without a list, nothing was streamed.
     pub(super) fn read(source: ProcessSource<'_>, journal: &mut Journal) -> Self {
         let mut all = Self::default();
         let entries = match source.streams() {
@@ -49,7 +49,7 @@ impl Acknowledged {
         all
     }
 
-    /// How many of the events that are missing by this account the peers have: the first ones of each stream.
+    /// The number of events missing in this account that peers have: the first ones of each stream.
     pub(super) fn of_missing(&self, account: &Account) -> u64 {
         let mut sum = 0_u64;
         for channel in &account.channels {

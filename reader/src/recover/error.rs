@@ -21,15 +21,15 @@ pub enum RecoverError {
         path.display()
     )]
     NoRings {
-        /// The path as it was given.
+        /// The path given by the caller.
         path: PathBuf,
-        /// What was found instead.
+        /// The reason, such as what was found instead.
         reason: String,
     },
-    /// No process had begun to record, so that there is nothing to make a trace of.
+    /// No process had begun to record, so there is nothing to recover.
     #[error("{}: no event of the process was switched on yet: nothing is lost, and there is no trace to make", path.display())]
     NotBegun {
-        /// The path as it was given.
+        /// The path given by the caller.
         path: PathBuf,
     },
     /// The output is not empty.

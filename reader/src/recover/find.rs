@@ -9,9 +9,9 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The most rings of a channel that are reported as missing one by one.
+/// Maximum number of rings of a channel that are reported as missing one by one.
 const MOST_MISSING: usize = 100;
-/// How deep below the given directory rings are searched: `sessions/NAME/rings/PID-START` in the run directory.
+/// Maximum depth of the search below the given directory: `sessions/NAME/rings/PID-START` in the run directory.
 const MAX_DEPTH: usize = 4;
 
 /// The directories of processes at and below `root`, sorted by name.
@@ -20,7 +20,7 @@ pub(super) fn processes(root: &Path) -> Result<Vec<PathBuf>, RecoverError> {
     let found = directories::find(root, MAX_DEPTH, no_rings, |_, entries| {
         let has = |name: &str| entries.iter().any(|(entry, kind)| kind.is_file() && entry.file_name() == name);
         let has_rings = entries.iter().any(|(entry, kind)| kind.is_file() && is_ring(&entry.path()));
-        // Where all rings are gone, the outputs may still have packets.
+        // If all rings are gone, the outputs may still have packets.
         Ok(if has_rings || (has("metadata") && has("outputs")) { Visited::FoundWhole } else { Visited::Other })
     })?;
     if found.is_empty() {
@@ -46,8 +46,8 @@ pub(super) fn rings(directory: &Path) -> Result<Vec<PathBuf>, ReadError> {
     Ok(found)
 }
 
-/// The rings that are gone, by class and number: a process makes the rings of a channel one after the other, and removes none, so that each
-/// number below the highest has one, and below the number of those that it has `made`, where it says so. Files that were not begun are no
+/// The missing rings, by class and number. A process makes the rings of a channel one after the other and removes none, so each
+/// number below the highest existing one has a ring, and so has each number below the count it has `made`, where known. Incomplete files are not
 /// rings.
 pub(super) fn missing(
     paths: &[PathBuf],
@@ -83,7 +83,7 @@ fn is_ring(path: &Path) -> bool {
     path.extension() == Some(OsStr::new(RING_EXTENSION))
 }
 
-/// The output directory of each process: `out` itself for a single one, directories below it for several.
+/// The output directory of each process: `out` itself for a single process, directories below it for several.
 pub(super) fn targets(processes: &[PathBuf], out: &Path) -> Vec<PathBuf> {
     if processes.len() == 1 {
         return vec![out.to_owned()];

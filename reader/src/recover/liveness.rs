@@ -1,4 +1,4 @@
-//! Whether a process is still running and recording.
+//! Detects if a process is still running and recording.
 
 use crate::boot_id::boot_id;
 use crate::ring::Identity;
@@ -8,23 +8,23 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The file in the directory of a process that a remote consumer locks.
+/// The file in a process's directory that a remote consumer locks.
 const CONSUMER: &str = "consumer";
 
-/// Whether the process may still record into `directory`. A process with a remote consumer unlocks the directory and leaves it behind
-/// when the recording ends, and may go on running.
+/// True if the process may still record into `directory`. A process with a remote consumer unlocks the directory and leaves it behind
+/// when the recording ends, and may continue to run.
 pub(crate) fn is_recording(identity: &Identity, directory: &Path) -> bool {
     is_running(identity) && !(directory.join(CONSUMER).exists() && is_unlocked(directory))
 }
 
-/// Whether no process has the directory locked. It has metadata, so its process has locked it before.
+/// True if no process has the directory locked. It has metadata, so its process must have locked it earlier.
 fn is_unlocked(directory: &Path) -> bool {
     let Ok(directory) = File::open(directory) else { return false };
     let is_free = flock(&directory, FlockOperation::NonBlockingLockShared).is_ok();
     is_free && flock(&directory, FlockOperation::Unlock).is_ok()
 }
 
-/// Whether the process runs. This cannot be known of a process of another boot or pid namespace.
+/// True if the process is running. This cannot be determined for a process of another boot or PID namespace.
 fn is_running(identity: &Identity) -> bool {
     let namespace = fs::metadata("/proc/self/ns/pid").map(|link| link.ino()).ok();
     boot_id() == Some(identity.boot)
@@ -32,7 +32,7 @@ fn is_running(identity: &Identity) -> bool {
         && running_since(identity.pid).is_some_and(|start| is_same_start(start, identity.start))
 }
 
-/// The start time of a process in clock ticks after boot, as in the initial time namespace; `None` if it does not exist, or has ended and was not yet reaped.
+/// The start time of a process in clock ticks after boot, in the initial time namespace; `None` if it does not exist, or is a zombie.
 fn running_since(pid: u32) -> Option<u64> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);

@@ -1,4 +1,4 @@
-//! Streams whose ring is gone or cannot be read: what an output has of them is all that is left.
+//! Streams whose ring is gone or unreadable: only the packets in outputs are left.
 
 use super::RecoverError;
 use super::outputs::Kept;
@@ -12,16 +12,16 @@ use crate::take::{AccountBuilder, Position, RingAccounting, Walker, check_layout
 use std::path::Path;
 use tracepoint_ring::channel::{PacketHeader, StreamKey};
 
-/// A stream that outputs have, and no ring.
+/// A stream that is in outputs but has no ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LostRing {
     pub(super) stream: StreamKey,
-    /// The name of its file, which begins with that of its channel.
+    /// The name of its file, which begins with the name of its channel.
     pub(super) file: String,
 }
 
 impl LostRing {
-    /// Writes the packets that `kept` has. What the stream had after them, and which events were lost before them, only its ring knew.
+    /// Writes the packets in `kept`. Only the ring would have shown what followed them, and which events were lost before them.
     pub(super) fn recover(
         self,
         metadata: &Metadata,
@@ -47,7 +47,7 @@ impl LostRing {
             {
                 progress.journal.wrong(format!("{name}: packet {} of its output: {reason}", head.sequence));
             }
-            // The file begins with the first packet that is taken, which may be earlier than one that is not.
+            // The file begins with the first packet that is taken, which may be earlier than a rejected one.
             if position.sequence == 0 {
                 file = None;
             }

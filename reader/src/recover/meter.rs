@@ -15,20 +15,20 @@ impl<'a> Meter<'a> {
         Self { report, now: Progress { process, processes, done: 0, total: 0 }, part: 0 }
     }
 
-    /// Sets the number of bytes in all.
+    /// Sets the total number of bytes.
     pub(super) fn expect(&mut self, total: u64) {
         self.now.total = total;
         (self.report)(self.now);
     }
 
-    /// Begins a part of so many bytes.
+    /// Begins a part of `bytes` bytes.
     pub(super) fn part(&mut self, bytes: u64) {
         self.now.done = self.part;
         self.part = self.part.saturating_add(bytes).min(self.now.total);
         (self.report)(self.now);
     }
 
-    /// Adds bytes of the part that were read.
+    /// Adds bytes read from the part.
     pub(super) fn pass(&mut self, bytes: usize) {
         self.now.done = self.now.done.saturating_add(bytes as u64).min(self.part);
         (self.report)(self.now);

@@ -1,4 +1,4 @@
-//! The outputs of a process: the CTF directories and dt files of its sinks, which the file `outputs` names.
+//! The outputs of a process: the CTF directories and dt files of its sinks, which are listed in the file `outputs`.
 
 #[cfg_attr(not(feature = "traces"), path = "outputs/no_dt_files.rs")]
 mod dt_files;
@@ -22,7 +22,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use tracepoint_ring::channel::StreamKey;
 
-/// The largest packet that is read, which is the largest of any channel.
+/// Maximum size of a packet, which is that of the largest packet of any channel.
 const MAX_PACKET: u64 = 1 << 30;
 
 /// The outputs that exist.
@@ -34,7 +34,7 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    /// Reads the list of a process. Without a list there were no such sinks.
+    /// Reads the list of a process. Without a list, there were no such sinks.
     pub(super) fn read(source: ProcessSource<'_>, journal: &mut Journal) -> Self {
         let mut outputs = Self::default();
         let text = match source.outputs() {
@@ -69,12 +69,12 @@ impl Outputs {
         self.directories.is_empty() && self.dt_files.is_empty()
     }
 
-    /// Each directory with the chunks in it as they are now: a running session may begin further ones.
+    /// Each directory with its current chunks: a running session may begin further ones.
     fn directories(&self) -> impl Iterator<Item = Vec<PathBuf>> {
         self.directories.iter().map(|directory| chunks::of(directory))
     }
 
-    /// The file of a stream in the first directory that has it.
+    /// The file of a stream in the first directory that contains it.
     pub(super) fn stream(
         &self,
         metadata: &Metadata,
@@ -100,12 +100,12 @@ impl Outputs {
         self.dt_files.stream(stream).map(|(path, window)| Kept::new(path.to_owned(), window, metadata, stream))
     }
 
-    /// The chunks of the first output of which some were removed.
+    /// The chunks of the first output from which some were removed.
     pub(super) fn removed_chunks(&self) -> Option<RemovedChunks> {
         self.directories().find_map(|directories| RemovedChunks::of(&directories))
     }
 
-    /// The streams of the trace `uuid` that the outputs have, by class and instance, with the names of their files.
+    /// The streams of the trace `uuid` in the outputs, by class and instance, with the names of their files.
     pub(super) fn streams(&self, metadata: &Metadata, uuid: [u8; 16]) -> BTreeMap<(u32, u64), String> {
         let mut streams = BTreeMap::new();
         let mut add = |found: Option<[u8; 16]>, class: u64, instance: Option<u64>, name: String| {
@@ -132,19 +132,19 @@ impl Outputs {
     }
 }
 
-/// A stream that a sink has kept, read packet by packet.
+/// A stream kept by a sink, read packet by packet.
 #[derive(Debug)]
 pub(super) struct Kept {
     path: PathBuf,
     window: Window,
     state: State,
     offset: u64,
-    /// How many packets of the file came before.
+    /// Number of packets before this position in the file.
     number: u64,
     stream: StreamKey,
     /// The files that continue it.
     files: VecDeque<PathBuf>,
-    /// The chunks before it that are gone.
+    /// The removed chunks before it.
     pub(super) removed: Option<RemovedChunks>,
 }
 
@@ -155,7 +155,7 @@ impl Kept {
         Self { path, window, state, offset, number: 0, stream, files: VecDeque::new(), removed: None }
     }
 
-    /// The next whole packet. A packet that is damaged is reported and left out; so is one that is only partly there.
+    /// The next complete packet. A packet that is damaged or incomplete is reported and left out.
     pub(super) fn next(&mut self, metadata: &Metadata, journal: &mut Journal) -> Option<Vec<u8>> {
         loop {
             if let Some(packet) = self.next_in_file(metadata, journal) {
@@ -187,7 +187,7 @@ impl Kept {
         None
     }
 
-    /// Finds the next whole packet: its size. It begins at the offset.
+    /// Finds the next complete packet, which begins at the offset; returns its size.
     fn find(&mut self, metadata: &Metadata, journal: &mut Journal) -> Option<usize> {
         let (length, file) = (self.window.length(), self.path.display().to_string());
         while self.offset < length {
@@ -214,7 +214,7 @@ impl Kept {
     }
 }
 
-/// Whether the packet is of this stream.
+/// True if the packet belongs to this stream.
 fn is_of(stream: StreamKey, packet: &Packet) -> bool {
     (packet.uuid, packet.instance) == (Some(stream.uuid), Some(stream.instance))
         && packet.class.id == u64::from(stream.class)

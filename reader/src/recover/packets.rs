@@ -1,4 +1,4 @@
-//! Takes the packets of one stream in order, each once: those that a sink has kept, and those that are still in the ring.
+//! Takes the packets of one stream in order, each once: those kept by a sink, and those still in the ring.
 
 use super::RecoverError;
 use super::meter::Meter;
@@ -13,7 +13,7 @@ use crate::ring::{Ring, RingPacket, Side, StreamCounters, SubBuffer};
 use crate::take::{Journal, Next, Position, StreamEnd, Walker};
 use tracepoint_ring::channel::PacketHeader;
 
-/// Where the progress and the findings of a recovery are reported.
+/// The progress and the findings of a recovery.
 pub(super) struct Progress<'t, 'm> {
     pub(super) journal: &'t mut Journal,
     pub(super) meter: &'t mut Meter<'m>,
@@ -25,17 +25,17 @@ pub(super) struct Progress<'t, 'm> {
 /// The part of a stream that is in its ring.
 pub(super) struct RingPart<'r> {
     pub(super) counters: StreamCounters,
-    /// Whether its owner may overwrite packets while they are read.
+    /// True if its owner may overwrite packets while they are read.
     pub(super) runs: bool,
     /// The sub-buffers, in the order of their packets.
     pub(super) sub_buffers: Box<dyn Iterator<Item = Result<SubBuffer, ReadError>> + 'r>,
 }
 
-/// Where a packet was found.
+/// The place where a packet was found.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Origin {
     Output,
-    /// In the ring, not closed if there is the stream's counter of discarded events.
+    /// In the ring. With the stream's counter of discarded events, the packet was not closed.
     Ring {
         open: Option<u64>,
     },
@@ -77,13 +77,13 @@ impl<'a> StreamTaker<'a, '_, '_, '_> {
         Ok((self.file, StreamEnd::new(side, self.position, self.in_ring.counters, self.open)))
     }
 
-    /// The next packet that is in the ring.
+    /// The next packet in the ring.
     fn next_in_ring(&mut self) -> Result<Option<RingPacket>, RecoverError> {
         while let Some(found) = self.in_ring.sub_buffers.next() {
             match found? {
                 SubBuffer::Packet(packet) => return Ok(Some(packet)),
                 SubBuffer::Unused => self.progress.summary.unused_places += 1,
-                // What was overwritten is missing between the counters, and is counted by them.
+                // Overwritten packets show as a gap between the counters, which count their events.
                 SubBuffer::Torn(reason) if self.in_ring.runs => {
                     self.progress.summary.torn_places += 1;
                     self.progress.journal.note(format!("{}: {reason}", self.ring.path().display()));
@@ -133,7 +133,7 @@ impl<'a> StreamTaker<'a, '_, '_, '_> {
     }
 }
 
-/// Writes a packet that has records and fits behind the previous one; the reason if it does not fit. `None` if the stream is past it.
+/// Writes a packet that has records and fits after the previous one; returns the reason if it does not fit. `None` if the stream is past it.
 pub(super) fn take(
     bytes: &mut [u8],
     origin: Origin,
@@ -152,7 +152,7 @@ pub(super) fn take(
     if let Ok(next) = &checked
         && !next.is_empty()
     {
-        // A packet of an output without a checksum is of an older tracer, and stays as it is.
+        // A packet of an output without a checksum is from an older tracer, and is kept unchanged.
         match origin {
             Origin::Output => progress.summary.packets_from_outputs += 1,
             Origin::Ring { .. } => seal(bytes),

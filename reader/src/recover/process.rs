@@ -22,14 +22,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tracepoint_ring::channel::StreamKey;
 
-/// The reason of losses of records that left their ring and are in no output.
+/// The loss reason of records that left their ring and are in no output.
 const SINK: &str = "sink";
 
 /// The recovery of one process.
 struct Recovery<'a, 'm> {
     metadata: &'a Metadata,
     target: &'a Target,
-    /// The chunks of its output that were removed.
+    /// The removed chunks of its output.
     removed: Option<RemovedChunks>,
     outputs: Outputs,
     acknowledged: Acknowledged,
@@ -38,7 +38,7 @@ struct Recovery<'a, 'm> {
     walker: Walker,
     summary: RecoveredProcess,
     meter: Meter<'m>,
-    /// Whether the process runs and writes to its rings while they are read.
+    /// True if the process is running and writes to its rings while they are read.
     is_running: bool,
     /// The end of the latest packet so far.
     end: u64,
@@ -46,7 +46,7 @@ struct Recovery<'a, 'm> {
     since: u64,
 }
 
-/// Writes a trace to `out` from what the process has left, or has now, without the events before `since`.
+/// Writes a trace to `out` from the remains of the process, or from its current state, without the events before `since`.
 pub(super) fn recover(
     source: ProcessSource<'_>,
     out: &Path,
@@ -187,7 +187,7 @@ impl<'a> Recovery<'a, '_> {
         }
     }
 
-    /// If the process runs, the packets are copied at once; otherwise one after another.
+    /// If the process is running, copies all packets at once; otherwise they are read one after another.
     fn look_closely<'r>(&self, ring: &'r Ring, side: Side) -> Result<RingPart<'r>, RecoverError> {
         if self.is_running && ring.fits_in_memory(side) {
             let StreamSnapshot { counters, sub_buffers, .. } = ring.snapshot(side)?;
@@ -209,7 +209,7 @@ impl<'a> Recovery<'a, '_> {
         let name = file_name(ring, side);
         let stream = ring.stream(side);
         let kept = self.outputs.stream(self.metadata, stream, &name, &mut self.journal);
-        // Those of the output that has the stream, or else of any.
+        // The chunks of the output with the stream, or else of any output.
         let removed = kept.as_ref().map_or(self.removed.as_ref(), |kept| kept.removed.as_ref());
         let removed = removed.and_then(|removed| removed.of_stream(stream));
         let taker = StreamTaker {
@@ -254,7 +254,7 @@ impl<'a> Recovery<'a, '_> {
     }
 }
 
-/// The entry of what was recovered in the chunks of its trace.
+/// The account entry for the recovered part of a trace in chunks.
 fn last_chunk(account: &Account, removed: &RemovedChunks) -> Chunk {
     let mut chunk = Chunk::default();
     (chunk.number, chunk.last, chunk.removed.chunks) = (removed.count.saturating_add(1), true, removed.count);

@@ -1,4 +1,4 @@
-//! Where the metadata, the list of outputs and the rings of a process are: in its directory, or in the memory of this process.
+//! The location of the metadata, the list of outputs and the rings of a process: its directory, or the memory of this process.
 
 use super::{find, liveness};
 use crate::error::ReadError;
@@ -10,13 +10,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The longest list of outputs that is read.
+/// Maximum size of a list of outputs, in bytes.
 const MAX_OUTPUTS: usize = 1 << 20;
 
-/// The recording of this process whose rings are in no file.
+/// A recording of this process whose rings are in no file.
 #[derive(Debug)]
 pub struct MemoryRings {
-    /// What messages call the place.
+    /// The name of the place in messages.
     pub name: PathBuf,
     /// The metadata of the trace. Read before the rings: each event in them is described.
     pub metadata: Vec<u8>,
@@ -35,7 +35,7 @@ pub(super) enum ProcessSource<'a> {
     Memory(&'a MemoryRings),
 }
 
-/// Where a ring is.
+/// The location of a ring.
 #[derive(Clone, Debug)]
 pub(super) enum RingPlace {
     File(PathBuf),
@@ -43,7 +43,7 @@ pub(super) enum RingPlace {
 }
 
 impl<'a> ProcessSource<'a> {
-    /// What messages call it.
+    /// Its name in messages.
     pub(super) fn path(self) -> &'a Path {
         match self {
             Self::Directory(path) => path,
@@ -58,7 +58,7 @@ impl<'a> ProcessSource<'a> {
         }
     }
 
-    /// The list of streams, if there is one; the reason if it cannot be read.
+    /// The list of streams, if there is one; otherwise the reason if it cannot be read.
     pub(super) fn streams(self) -> Result<Option<Vec<u8>>, String> {
         let Self::Directory(path) = self else { return Ok(None) };
         match read_unlinked(&path.join("streams.json"), MAX_OUTPUTS) {
@@ -68,7 +68,7 @@ impl<'a> ProcessSource<'a> {
         }
     }
 
-    /// The list of outputs; the reason if it cannot be read. Without the file there were no sinks with an output.
+    /// The list of outputs, or the reason if it cannot be read. Without the file, no sink had an output.
     pub(super) fn outputs(self) -> Result<Vec<u8>, String> {
         let directory = match self {
             Self::Directory(path) => path,
@@ -83,8 +83,8 @@ impl<'a> ProcessSource<'a> {
         }
     }
 
-    /// The rings, sorted. Those that are gone of the number that each class has `made` are `reported`, by class and number; in memory none can
-    /// be gone.
+    /// The rings, sorted. Rings that are missing, given the number that each class has `made`, are passed to `reported` by class and number; in
+    /// memory none can be missing.
     pub(super) fn rings(
         self,
         made: BTreeMap<u32, u64>,
@@ -105,7 +105,7 @@ impl<'a> ProcessSource<'a> {
         }
     }
 
-    /// Whether the process has not begun to record: it writes its metadata before any event is switched on. Nothing of it is lost.
+    /// True if the process has not begun to record: it writes its metadata before any event is switched on. Nothing of it is lost.
     pub(super) fn has_not_begun(self) -> bool {
         let Self::Directory(path) = self else { return false };
         let is_described = match read_unlinked(&path.join("metadata"), 1) {
@@ -113,7 +113,7 @@ impl<'a> ProcessSource<'a> {
             Err(ReadError::Io { source, .. }) => source.kind() != io::ErrorKind::NotFound,
             Err(_) => true,
         };
-        // Metadata that was removed later is no such case.
+        // Metadata that was removed later does not count.
         let is_unused = |ring: &PathBuf| match Ring::open(ring) {
             Ok(Some(ring)) => ring.is_unused().unwrap_or(false),
             Ok(None) => true,
@@ -122,7 +122,7 @@ impl<'a> ProcessSource<'a> {
         !is_described && find::rings(path).is_ok_and(|rings| rings.iter().all(is_unused))
     }
 
-    /// Whether the process of this identity may still record.
+    /// True if the process of this identity may still record.
     pub(super) fn is_recording(self, identity: &Identity) -> bool {
         match self {
             Self::Directory(path) => liveness::is_recording(identity, path),

@@ -1,18 +1,18 @@
-//! Leaves out the events of a packet that are earlier than a snapshot is to begin.
+//! Leaves out the events of a packet that are earlier than the begin of a snapshot.
 //!
-//! Of a stream at most one packet is cut: those before it are left out as a whole, and those behind it stay as they are. The events that are
-//! left out are missing between the packet's `events_before` and the packet before it, as those of packets that were overwritten are.
+//! At most one packet of a stream is cut: the packets before it are left out entirely, and the packets after it are unchanged. The events that are
+//! left out show as a gap between the packet's `events_before` and the packet before it, like those of overwritten packets.
 
 use crate::metadata::Metadata;
 use crate::packet::PacketDecoder;
 use tracepoint_ring::channel::{HEADER_SIZE, PacketHeader};
 
-/// What is left of a packet.
+/// The remainder of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
     /// All of it.
     Whole,
-    /// The first so many bytes, after so many events were left out.
+    /// The first `bytes` bytes, after `left_out` events were left out.
     Cut { bytes: usize, left_out: u64 },
     /// Nothing.
     Nothing,
@@ -41,7 +41,7 @@ pub(super) fn leave_out_before(since: u64, metadata: &Metadata, bytes: &mut [u8]
     Rest::Cut { bytes: size, left_out }
 }
 
-/// Where the first event from `since` on begins, its time, and how many events are before it.
+/// The offset of the first event at or after `since`, its time, and the number of events before it.
 fn first_from(since: u64, metadata: &Metadata, bytes: &[u8]) -> Option<(usize, u64, u64)> {
     let mut events = PacketDecoder::new(metadata, bytes).ok()?;
     let mut before = 0;

@@ -1,8 +1,8 @@
-//! An output directory that gets its contents as a whole: they are written under another name first.
+//! An output directory whose contents appear atomically: they are written under another name first.
 //!
-//! A directory that does not exist appears by one rename. In a directory that exists, and is empty, a temporary directory is filled, and
-//! its entries are moved up, the `metadata` last: without it nothing is a trace. A process that dies leaves at most the temporary directory,
-//! whose name begins with a dot; any error removes it.
+//! A directory that does not exist appears by one rename. In an existing, empty directory, a temporary directory is filled, and
+//! its entries are moved up, the `metadata` last: without it, the directory is not a trace. A process that dies leaves at most the temporary
+//! directory, whose name begins with a dot; any error removes it.
 
 use super::RecoverError;
 use std::ffi::{OsStr, OsString};
@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Staged {
     out: PathBuf,
     temporary: PathBuf,
-    /// Whether `out` existed, and the temporary directory is in it.
+    /// True if `out` existed, and contains the temporary directory.
     inside: bool,
 }
 
 impl Staged {
-    /// A temporary directory for `out`, which must be empty if it exists. Makes its missing parents.
+    /// A temporary directory for `out`, which must be empty if it exists. Creates missing parents.
     pub(super) fn begin(out: &Path) -> Result<Self, RecoverError> {
         let inside = match fs::symlink_metadata(out) {
             Ok(_) => true,
@@ -39,13 +39,13 @@ impl Staged {
         let temporary = make(parent)?;
         let staged = Self { out: out.to_owned(), temporary, inside };
         if inside {
-            // Of two that began at the same moment, none goes on.
+            // If two begin at the same moment, neither continues.
             check_empty(out, staged.temporary.file_name())?;
         }
         Ok(staged)
     }
 
-    /// Where the contents are written.
+    /// The directory for the contents.
     pub(super) fn path(&self) -> &Path {
         &self.temporary
     }
@@ -56,7 +56,7 @@ impl Staged {
         emptied.map_err(RecoverError::write(&self.temporary))
     }
 
-    /// Gives the contents their final place.
+    /// Moves the contents to their final place.
     pub(super) fn publish(mut self) -> Result<(), RecoverError> {
         let published = if self.inside { self.move_entries() } else { fs::rename(&self.temporary, &self.out) };
         match published {
@@ -65,7 +65,7 @@ impl Staged {
                 Ok(())
             }
             Err(error) => {
-                // Another one was published there meanwhile.
+                // Another process may have published there in the meantime.
                 check_empty(&self.out, self.temporary.file_name())?;
                 Err(RecoverError::write(&self.out)(error))
             }
@@ -86,7 +86,7 @@ impl Staged {
 impl Drop for Staged {
     fn drop(&mut self) {
         if !self.temporary.as_os_str().is_empty() {
-            // What cannot be removed has no effect: it is no trace.
+            // A failure is harmless: the remaining directory is not a trace.
             let _ = fs::remove_dir_all(&self.temporary);
         }
     }
@@ -106,7 +106,7 @@ fn make(parent: &Path) -> Result<PathBuf, RecoverError> {
     }
 }
 
-/// An error if `out` exists, and has another entry than `own`.
+/// An error if `out` exists and has an entry other than `own`.
 fn check_empty(out: &Path, own: Option<&OsStr>) -> Result<(), RecoverError> {
     let entries = match fs::read_dir(out) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -1,4 +1,4 @@
-//! The stream file that recovery writes.
+//! The stream file written by recovery.
 
 use super::RecoverError;
 use super::target::Target;
@@ -15,23 +15,23 @@ pub(super) struct StreamFile<'a> {
     target: &'a Target,
     name: String,
     file: Option<Kept<File>>,
-    /// The empty packet with which the stream begins.
+    /// The empty packet at the beginning of the stream.
     first: PacketHeader,
-    /// What removed chunks had of it at most, and what is not in this file.
+    /// An upper bound for the part of the stream in removed chunks, which is not in this file.
     removed: Option<Before>,
     before: Before,
     packets: u64,
-    /// Records that were written.
+    /// Number of records written.
     records: u64,
 }
 
 impl<'a> StreamFile<'a> {
-    /// `removed` is what removed chunks had of the stream, at most.
+    /// `removed` is an upper bound for the part of the stream in removed chunks.
     pub(super) fn new(target: &'a Target, name: String, first: PacketHeader, removed: Option<Before>) -> Self {
         Self { target, name, file: None, first, removed, before: Before::default(), packets: 0, records: 0 }
     }
 
-    /// Has it begin behind the removed chunks, with this packet: a ring may still have packets that were in them.
+    /// Makes the file begin with this packet, after the removed chunks: a ring may still have packets that were in them.
     fn begin_behind(&mut self, removed: Before, next: &PacketHeader) {
         self.before.recorded = removed.recorded.min(next.events_before);
         self.before.written = removed.written.min(self.before.recorded);
@@ -47,7 +47,7 @@ impl<'a> StreamFile<'a> {
         };
     }
 
-    /// Appends a packet with so many records.
+    /// Appends a packet with `records` records.
     pub(super) fn write(&mut self, packet: &[u8], records: u64) -> Result<(), RecoverError> {
         let path = self.target.path().join(&self.name);
         if let Some(removed) = self.removed.take() {

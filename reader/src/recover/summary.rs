@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What was recovered.
+/// The result of a recovery.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Recovered {
@@ -12,18 +12,18 @@ pub struct Recovered {
     pub processes: Vec<RecoveredProcess>,
     /// Each process that could not be recovered, if others could.
     pub failed: Vec<FailedProcess>,
-    /// The directory of each process of which no event was switched on yet, if others could be recovered. Nothing of it is lost.
+    /// The directory of each process without any event switched on yet, if others could be recovered. Nothing of these is lost.
     #[serde(serialize_with = "all_lossy")]
     pub not_begun: Vec<PathBuf>,
 }
 
 impl Recovered {
-    /// Whether everything could be read.
+    /// True if everything could be read.
     pub fn is_complete(&self) -> bool {
         self.failed.is_empty() && self.processes.iter().all(|process| process.complete)
     }
 
-    /// Events that were committed, and that neither a ring nor an output has.
+    /// Number of committed events that are in no ring and in no output.
     pub fn missing(&self) -> u64 {
         self.processes.iter().fold(0, |sum, process| sum.saturating_add(process.missing))
     }
@@ -47,48 +47,48 @@ pub struct RecoveredProcess {
     /// Its directory.
     #[serde(serialize_with = "lossy")]
     pub directory: PathBuf,
-    /// The trace that was written.
+    /// The written trace.
     #[serde(serialize_with = "lossy")]
     pub output: PathBuf,
     /// The process.
     pub pid: u32,
     /// The session.
     pub session: String,
-    /// Whether everything could be read and the process has ended, as in the account.
+    /// True if everything could be read and the process has ended, as in the account.
     pub complete: bool,
-    /// Whether everything could be read while the process runs, as in the account: what is there balances, and the session goes on.
+    /// True if everything could be read while the process is running, as in the account: the trace balances, and the session continues.
     pub snapshot: bool,
-    /// Ring files.
+    /// Number of ring files.
     pub rings: u64,
-    /// Streams that were used.
+    /// Number of streams in use.
     pub streams: u64,
-    /// Events that are in the trace.
+    /// Number of events in the trace.
     pub records: u64,
-    /// Packets from the outputs of sinks.
+    /// Number of packets from the outputs of sinks.
     pub packets_from_outputs: u64,
-    /// Packets from rings.
+    /// Number of packets from rings.
     pub packets_from_rings: u64,
-    /// Packets among them that had not been closed.
+    /// Number of packets among these that had not been closed.
     pub mended: u64,
-    /// Packets among those from rings that had no checksum, because nothing had taken them: damage to them shows only where it
+    /// Number of packets from rings without a checksum, because nothing had taken them: damage to them shows only where it
     /// contradicts the format.
     pub unchecked: u64,
-    /// Sub-buffers of rings without a packet.
+    /// Number of sub-buffers of rings without a packet.
     pub unused_places: u64,
-    /// Sub-buffers of rings that could not be read.
+    /// Number of sub-buffers of rings that could not be read.
     pub torn_places: u64,
-    /// Events that were committed and not yet counted.
+    /// Number of events that were committed but not yet counted.
     pub uncounted: u64,
-    /// Events that were committed, and that neither a ring nor an output has, nor the peer of a stream as far as is known; without those that
-    /// the policy of a channel overwrites.
+    /// Number of committed events that are in no ring and in no output, and not at the peer of a stream as far as known; excludes events overwritten
+    /// by the policy of a channel.
     pub missing: u64,
-    /// Events that were in chunks of an output that newer chunks have replaced: they are neither kept nor missing.
+    /// Number of events in chunks of an output that newer chunks have replaced: they are neither kept nor missing.
     pub removed: u64,
-    /// Events that are not in the trace, and that the peer of a stream has acknowledged.
+    /// Number of events that are not in the trace but were acknowledged by the peer of a stream.
     pub acknowledged: u64,
-    /// The peers to which the process was streamed.
+    /// The peers to which the process streamed.
     pub peers: Vec<String>,
-    /// Events that were lost, by reason: those of the account, and `overwritten` and `sink`.
+    /// Lost events by reason: the reasons in the account, and `overwritten` and `sink`.
     pub lost: BTreeMap<String, u64>,
     /// Notes on damage and contradictions.
     pub notes: Vec<String>,
@@ -102,9 +102,9 @@ pub struct Progress {
     pub process: usize,
     /// The number of processes.
     pub processes: usize,
-    /// Bytes of the process's rings and outputs that were read.
+    /// Number of bytes of the process's rings and outputs read so far.
     pub done: u64,
-    /// The number of these bytes.
+    /// The total number of these bytes.
     pub total: u64,
 }
 
@@ -112,7 +112,7 @@ fn all_lossy<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S
     serializer.collect_seq(paths.iter().map(|path| path.to_string_lossy()))
 }
 
-/// A path as text; other bytes are replaced.
+/// A path as text; bytes that are not UTF-8 are replaced.
 fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }

@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 pub(super) struct Survey {
     pub(super) uuid: [u8; 16],
     pub(super) pid: u32,
-    /// The process that the metadata names.
+    /// The process named in the metadata.
     described: Option<i128>,
     pub(super) session: String,
-    /// Whether the process runs and writes to its rings while they are read.
+    /// True if the process is running and writes to its rings while they are read.
     pub(super) is_running: bool,
     /// The readable rings, with the number of bytes in each and in its outputs.
     pub(super) rings: Vec<(RingPlace, u64)>,
@@ -24,7 +24,7 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Reads the headers of all rings. Unreadable ones are reported; it is an error if all are unreadable.
+    /// Reads the headers of all rings. Unreadable ones are reported; fails if all are unreadable.
     pub(super) fn of(
         source: ProcessSource<'_>,
         metadata: &Metadata,
@@ -55,7 +55,7 @@ impl Survey {
         })?;
         for place in places {
             match place.open() {
-                // Its process was killed before it was a ring: nothing was in it.
+                // Its process was killed before it completed the ring: nothing was in it.
                 Ok(None) => {}
                 Ok(Some(ring)) => match survey.check(metadata, &ring) {
                     Ok(()) => survey.add(source, place, &ring, outputs, journal),
@@ -137,8 +137,8 @@ impl Survey {
     }
 }
 
-/// How many rings each channel has made, by stream class: the files of threads without a ring, which are made first, say so. Read before the
-/// rings are looked for, so that a running process has made all of them by then (H2, with the Release store of the number).
+/// The number of rings that each channel has made, by stream class. The files of threads without a ring, which are made first, contain it. It is read
+/// before the rings are looked for, so that a running process has already made all of them (H2, with the Release store of the number).
 fn rings_made(source: ProcessSource<'_>, metadata: &Metadata, journal: &mut Journal) -> BTreeMap<u32, u64> {
     let mut made = BTreeMap::new();
     let ProcessSource::Directory(directory) = source else { return made };
@@ -150,14 +150,14 @@ fn rings_made(source: ProcessSource<'_>, metadata: &Metadata, journal: &mut Jour
                 "{}: empty, though its channel has begun: what threads without a ring lost, and how many rings there were, is missing",
                 path.display()
             )),
-            // What else is wrong with it is found when it is read.
+            // Other faults of the file are found when it is read.
             _ => {}
         }
     }
     made
 }
 
-/// The name of the file of a stream, as the CTF sink names it.
+/// The file name of a stream, in the form of the CTF sink.
 pub(super) fn file_name(ring: &Ring, side: Side) -> String {
     format!("{}_{}", ring.identity().channel, ring.instance(side))
 }

@@ -1,4 +1,4 @@
-//! The output directory. It is not a trace before it has metadata, and the account is written last.
+//! The output directory. It becomes a trace when it has metadata; the account is written last.
 
 use super::RecoverError;
 use crate::account::{ACCOUNT_PATH, Account};

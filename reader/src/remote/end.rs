@@ -1,4 +1,4 @@
-//! The end of a recording: the rest of the packets, and the account.
+//! The end of a recording: the remaining packets, and the account.
 
 use super::{RemoteConsumer, RingTaker, TakenPacket};
 use crate::account::Account;
@@ -8,19 +8,19 @@ use crate::metadata::EnvValue;
 use crate::ring::{Side, StreamCounters};
 use crate::take::{AccountBuilder, Journal, RingAccounting, RingEnd, StreamEnd};
 
-/// How a recording ended.
+/// The result of a recording's end.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct End {
-    /// The account. For streams it has the counts of recorded and discarded events; the caller knows which packets reached a sink.
+    /// The account. Its streams have the counts of recorded and discarded events; the caller knows which packets reached a sink.
     pub account: Account,
-    /// What could not be read, or contradicts the rest.
+    /// Parts that could not be read, and contradictions.
     pub notes: Vec<String>,
 }
 
 impl RemoteConsumer {
-    /// Takes the rest, what is committed in open packets included, and hands on the last packet of every stream that was used: an empty
-    /// one with the final counts. The process or its recording has ended; if the process `runs`, this is what it has committed by now,
+    /// Takes the rest, including committed records of open packets, and passes on the last packet of every stream in use: an empty
+    /// packet with the final counts. The process or its recording has ended; if the process `runs`, this is the state committed so far,
     /// and the account is not complete.
     pub fn end(mut self, runs: bool, mut take: impl FnMut(TakenPacket<'_>)) -> End {
         if runs {
@@ -29,7 +29,7 @@ impl RemoteConsumer {
         let mut account = self.account_builder();
         let mut end = 0;
         let mut rings = std::mem::take(&mut self.rings);
-        // Threads without a ring lose events until the very end: their account comes last.
+        // Threads without a ring can lose events until the very end, so their account comes last.
         rings.sort_by_key(|taker| taker.ring().is_ringless());
         for taker in &mut rings {
             if let Err(reason) = account.introduce(taker.ring()) {
@@ -45,8 +45,8 @@ impl RemoteConsumer {
         End { account: account.close(complete), notes: self.journal.into_notes() }
     }
 
-    /// Compares the rings of each channel with the number of those that the process has made: a file that was cut off before it was looked at
-    /// cannot be told from one that is being made.
+    /// Compares the rings of each channel with the number that the process has made: a file that was truncated before it was looked at
+    /// is indistinguishable from one that is being made.
     fn count_rings(&mut self, rings: &[RingTaker]) {
         for ringless in rings.iter().map(RingTaker::ring).filter(|ring| ring.is_ringless()) {
             let of_class = rings.iter().map(RingTaker::ring).filter(|ring| ring.class() == ringless.class());
@@ -61,7 +61,7 @@ impl RemoteConsumer {
         }
     }
 
-    /// The account so far. The counters run on while they are read, so that they agree only nearly.
+    /// The account so far. The counters change while they are read, so they match only approximately.
     pub fn account(&self) -> Account {
         let mut builder = self.account_builder();
         let mut journal = Journal::default();
@@ -80,7 +80,7 @@ impl RemoteConsumer {
             }
         }
         let mut account = builder.close(false);
-        // Records that are not written yet are not lost.
+        // Records that are not written yet do not count as lost.
         account.channels.iter_mut().flat_map(|channel| &mut channel.streams).for_each(|stream| stream.sink = 0);
         account
     }
@@ -140,7 +140,7 @@ impl RemoteConsumer {
         let mut position = taker.positions[side.index()].clone();
         let mut open = None;
         if position.sequence > counters.closed {
-            // The process runs, and has closed the packet in the meantime.
+            // The process is running, and has closed the packet in the meantime.
             open = Some(position.records);
         } else if let Some(mut packet) = taker.remote.open_packet(side, &counters)? {
             match position.check(&mut self.walker, &self.metadata, &mut packet.bytes, Some(counters.discarded)) {

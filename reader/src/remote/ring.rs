@@ -1,14 +1,14 @@
-//! The consumer side of a ring that another process writes.
+//! The consumer side of a ring written by another process.
 //!
 //! ```text
-//!   read `closed` ─▶ copy packets ─▶ hand them on ─▶ write `released` ─▶ the owner may reuse their sub-buffers
+//!   read `closed` ─▶ copy packets ─▶ pass them on ─▶ write `released` ─▶ the owner may reuse their sub-buffers
 //! ```
 //!
-//! The file is read and written by system calls and not mapped, so that cutting it short causes an error here and no signal.
+//! The file is accessed by system calls and not mapped, so that truncating it causes an error here and no signal.
 //!
-//! `released` is written byte by byte, from the lowest byte on: if one call wrote several bytes, the owner could see some of them and not
-//! others. Between two bytes the owner sees the low bytes of the new number under the high bytes of the old one. As the number only grows,
-//! that is never more than the new number. If it is less, the owner finds the ring fuller than it is for a moment.
+//! `released` is written byte by byte, from the lowest byte on: if one call wrote several bytes, the owner could see some of them without the
+//! others. Between two bytes, the owner sees the low bytes of the new number under the high bytes of the old one. As the number only grows,
+//! this value never exceeds the new number. If it is less, the ring seems fuller to the owner than it is, for a moment.
 
 use crate::error::ReadError;
 use crate::fields::Fields;
@@ -22,17 +22,17 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use tracepoint_ring::channel::ring_offsets::{COUNTERS_SIZE, header as at};
 
-/// A ring, and how many of its packets were released.
+/// A ring, and the number of its released packets.
 #[derive(Debug)]
 pub(super) struct RemoteRing {
     ring: Ring,
     file: Arc<RingFile>,
-    /// Of each side.
+    /// For each side.
     released: [u64; 2],
 }
 
 impl RemoteRing {
-    /// Opens a ring at the position of its last consumer. `file` is open for reading and writing; messages call it `path`. `None` if the
+    /// Opens a ring at the position of its last consumer. `file` must be open for reading and writing; messages call it `path`. `None` if the
     /// process has not completed the ring yet.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl RemoteRing {
         Ok(Some(Self { ring, file, released }))
     }
 
-    /// Closes the file until it is accessed again.
+    /// Closes the file until its next access.
     pub(super) fn close_file(&self) {
         self.file.close();
     }
@@ -62,7 +62,7 @@ impl RemoteRing {
         let begins = [0, at::NESTED_COUNTERS - at::MAIN_COUNTERS];
         let mut bytes = [0; at::NESTED_COUNTERS - at::MAIN_COUNTERS + COUNTERS_SIZE];
         self.ring.fill(&mut bytes, at::MAIN_COUNTERS as u64)?;
-        // Pairs with the fence of `release`, in the next round: what is copied after this is as it was when the packet was closed.
+        // Pairs with the fence of `release`, in the next round: data copied after this is as it was when the packet was closed.
         fence(Ordering::SeqCst);
         Ok(Side::ALL.map(|side| {
             let closed = StreamCounters::parse(Fields(&bytes[begins[side.index()]..])).closed;
@@ -70,14 +70,14 @@ impl RemoteRing {
         }))
     }
 
-    /// Releases the sub-buffers of all packets before `end` to the owner. They were copied before.
+    /// Releases the sub-buffers of all packets before `end`, which must have been copied, to the owner.
     ///
     /// # Errors
     /// The error of the system call.
     pub(super) fn release(&mut self, side: Side, end: u64) -> io::Result<()> {
         let released = &mut self.released[side.index()];
-        // R3: the loads of the copy come before the stores of the owner that reuse the sub-buffers, which come after its load of the
-        // position that is written here.
+        // R3: the loads of the copy come before the stores with which the owner reuses the sub-buffers; these come after its load of the
+        // position written here.
         fence(Ordering::SeqCst);
         for (index, (new, old)) in end.to_le_bytes().into_iter().zip(released.to_le_bytes()).enumerate() {
             if new != old {
@@ -127,7 +127,7 @@ mod tests {
         u64::from_le_bytes(position)
     }
 
-    /// While the number is written, the owner never sees more than the new number.
+    /// While the number is being written, the owner never sees more than the new number.
     #[test]
     fn a_position_never_runs_ahead() {
         let mut remote = remote(&ring(3, &[3; 8]));
@@ -137,7 +137,7 @@ mod tests {
             let (from, to): (u64, u64) = (from, to);
             remote.file.write_all_at(&from.to_le_bytes(), Side::Main.released_at()).expect("written");
             remote.released[0] = from;
-            // The number after each byte.
+            // The number after each byte was written.
             let mut seen = from.to_le_bytes();
             for (place, byte) in to.to_le_bytes().into_iter().enumerate() {
                 seen[place] = byte;

@@ -6,20 +6,20 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Bytes at offsets, as they are at the time of the call. A file is not mapped: if it is cut short, this process must not get a signal.
+/// Bytes at offsets, in their state at the time of the call. A file is not mapped, because truncating it would send this process a signal.
 ///
-/// An implementation loads the bytes of one call in their order, and before those of the next call (C3 in `docs/ordering.md`).
+/// An implementation must load the bytes of one call in their order, and before those of the next call (C3 in `docs/ordering.md`).
 pub trait Bytes: fmt::Debug + Send {
-    /// How many there are.
+    /// The number of bytes.
     ///
     /// # Errors
-    /// That of the system.
+    /// The system's error.
     fn length(&self) -> io::Result<u64>;
 
     /// Fills all of `buffer` with the bytes from `offset` on.
     ///
     /// # Errors
-    /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if there are fewer; that of the system.
+    /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if there are fewer; or the system's error.
     fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 }
 

@@ -1,4 +1,4 @@
-//! The counters that the owner of a ring keeps.
+//! The counters kept by the owner of a ring.
 
 use crate::fields::Fields;
 use tracepoint_ring::channel::Loss;
@@ -8,19 +8,19 @@ use tracepoint_ring::channel::ring_offsets::{counters, entry};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamCounters {
-    /// Records written. While a record is written, it is counted and not yet committed.
+    /// Number of records. A record that is being written is counted before it is committed.
     pub records: u64,
-    /// Packets that were closed.
+    /// Number of closed packets.
     pub closed: u64,
-    /// Events lost on their way to the stream.
+    /// Number of events lost on their way to the stream.
     pub discarded: u64,
-    /// Times that were raised to that of the previous record.
+    /// Number of times that were raised to the previous record's time.
     pub clamped: u64,
-    /// Texts in which a NUL was replaced.
+    /// Number of texts in which a NUL was replaced.
     pub altered: u64,
-    /// Events that waited for space.
+    /// Number of events that waited for space.
     pub waited: u64,
-    /// The time that they waited, in nanoseconds.
+    /// Total time that events waited, in nanoseconds.
     pub waited_ns: u64,
 }
 
@@ -55,11 +55,11 @@ pub struct EventCounters {
 }
 
 impl EventCounters {
-    /// The counters of a ring whose owner records meanwhile, to go with packets that were taken between `before` and `after`; `latest` was
-    /// read behind `after`.
+    /// The counters of a ring whose owner is recording, consistent with packets that were taken between `before` and `after`; `latest` was
+    /// read after `after`.
     ///
-    /// An event is counted as fired, then committed or lost, then counted as such. What was recorded `before` is thus in the
-    /// packets; a loss that the packets report is counted in `after`; and each of these has fired in `latest`.
+    /// An event is counted as fired, then committed or lost, then counted as such. Events counted as recorded in `before` are thus in the
+    /// packets; a loss reported by the packets is counted in `after`; and each of these is counted as fired in `latest`.
     pub(crate) fn around(before: Vec<Self>, after: &[Self], latest: &[Self]) -> Vec<Self> {
         let readings = before.into_iter().zip(after).zip(latest);
         readings

@@ -1,4 +1,4 @@
-//! A ring file that can be closed while nothing reads it: who reads the rings of a thousand processes may not open that many files.
+//! A ring file that can be closed while it is not accessed. A reader of the rings of a thousand processes cannot keep that many files open.
 
 use super::bytes::Bytes;
 use fileguard::{Checked, Reopened};
@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// A FIFO that was put in the place of a ring must not block.
+/// A FIFO in the place of a ring must not block.
 const FLAGS: OFlags = OFlags::RDWR.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
 
 /// A ring file, open for reading and writing, or closed until it is accessed.

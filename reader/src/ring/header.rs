@@ -1,4 +1,4 @@
-//! The header of a ring file, its first kilobyte: where its parts are.
+//! The header of a ring file, its first kilobyte, which contains the offsets of its parts.
 
 use super::Side;
 use crate::account::Policy;
@@ -6,9 +6,9 @@ use crate::fields::Fields;
 use tracepoint_ring::channel::ring_offsets::{ENTRY_SIZE, HEADER_AND_IDENTITY, VERSION, header as at, stream};
 use tracepoint_ring::channel::{HEADER_SIZE, MAX_EVENTS, PacketSlots, RINGLESS_INSTANCE, StreamKey};
 
-/// Size of the largest sub-buffer.
+/// Maximum size of a sub-buffer.
 const MAX_SUB_BUFFER: u64 = 1 << 30;
-/// Size of the smallest sub-buffer: a packet's header.
+/// Minimum size of a sub-buffer: a packet's header.
 const MIN_SUB_BUFFER: u64 = HEADER_SIZE as u64;
 
 /// The sub-buffers of one stream.
@@ -31,7 +31,7 @@ pub(super) struct Header {
     nested: Area,
 }
 
-/// The offset of a field that is wrong, and the reason.
+/// The offset of an invalid field, and the reason.
 pub(super) type InvalidField = (u64, String);
 
 impl Area {
@@ -42,7 +42,7 @@ impl Area {
 }
 
 impl Header {
-    /// Reads the header; `length` is that of the file.
+    /// Reads the header; `length` is the length of the file.
     pub(super) fn parse(fields: Fields<'_>, length: u64) -> Result<Self, InvalidField> {
         let version = fields.u32(at::VERSION);
         if version != VERSION {
@@ -84,7 +84,7 @@ impl Header {
             }
         };
         let instance = fields.u64(at::INSTANCE);
-        // The nested stream has the next number, and the largest number means none to viewers.
+        // The nested stream has the next number, and viewers interpret the largest number as no number.
         if instance >= u64::MAX - 1 {
             return Err((at::INSTANCE as u64, format!("{instance} is not a stream instance id")));
         }

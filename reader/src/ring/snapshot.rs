@@ -2,19 +2,19 @@
 //!
 //! The owner overwrites the oldest sub-buffer next, so the copy begins there: a reader that copies faster than the owner writes is never
 //! overtaken. It does nothing else between two sub-buffers. If it is preempted for longer than the owner needs for the whole ring, it
-//! starts again. What the best copy has behind the last packet that was overtaken is the newest part of the stream, without a gap.
+//! starts again. In the best copy, the packets after the last overtaken one are the newest part of the stream, without a gap.
 
 use super::counters::StreamCounters;
 use super::sub_buffers::SubBuffer;
 use super::{Ring, Side};
 use crate::error::ReadError;
 
-/// The largest stream, in bytes, that is copied as a whole: the size in a hostile file is not limited.
+/// Maximum size of a stream that is copied as a whole, in bytes: the size in an untrusted file is otherwise unlimited.
 const MAX_SIZE: u64 = 1 << 30;
-/// The most copies that are made.
+/// Maximum number of attempts.
 const MAX_COPIES: u32 = 24;
 
-/// A copy of one stream of a ring, nearly at one moment.
+/// A copy of one stream of a ring, close to a single moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamSnapshot {
@@ -22,13 +22,13 @@ pub struct StreamSnapshot {
     pub counters: StreamCounters,
     /// Its sub-buffers, in the order of their packets.
     pub sub_buffers: Vec<SubBuffer>,
-    /// How many older ones were left out, because their owner was faster.
+    /// Number of older packets left out because the owner was faster.
     overtaken: usize,
 }
 
 impl Ring {
-    /// Copies all packets of one of its streams while the owner writes and overwrites them. If the owner was faster, the copy is repeated,
-    /// up to 24 times, and the best one is returned, from the first packet on behind which none was overwritten meanwhile. Needs twice the
+    /// Copies all packets of one of its streams while the owner writes and overwrites them. If the owner was faster, the copy is repeated
+    /// up to 24 times, and the best one is returned, starting with the first packet after which none was overwritten in the meantime. Needs twice the
     /// memory of the ring.
     ///
     /// # Errors
@@ -47,7 +47,7 @@ impl Ring {
         Ok(best)
     }
 
-    /// Whether a stream is small enough for two copies in memory: at most 1 GiB.
+    /// True if a stream is small enough for two copies in memory: at most 1 GiB.
     pub(crate) fn fits_in_memory(&self, side: Side) -> bool {
         let slots = self.slots(side);
         slots.size.saturating_mul(slots.count) <= MAX_SIZE
@@ -60,7 +60,7 @@ impl Ring {
         while let Some(next) = sub_buffers.next_numbered() {
             found.push(next?);
         }
-        // The slots of all packets before this one may have been reused by now.
+        // The slots of all packets before this one may already be reused.
         let reused = self.slots(side).released_for(self.counters(side)?.closed);
         let overtaken = |(number, found): &(u64, SubBuffer)| *number < reused && matches!(found, SubBuffer::Torn(_));
         let first = found.iter().rposition(overtaken).map_or(0, |last| last + 1);
@@ -70,12 +70,12 @@ impl Ring {
 }
 
 impl StreamSnapshot {
-    /// The number of packets that another copy may have.
+    /// The number of packets that another copy may contain in addition.
     fn missed(&self) -> usize {
         self.overtaken + self.sub_buffers.iter().filter(|found| matches!(found, SubBuffer::Torn(_))).count()
     }
 
-    /// The bytes of all packets.
+    /// The total size of all packets in bytes.
     fn bytes(&self) -> usize {
         let bytes = |found: &SubBuffer| if let SubBuffer::Packet(packet) = found { packet.bytes.len() } else { 0 };
         self.sub_buffers.iter().map(bytes).sum()
@@ -90,14 +90,14 @@ mod tests {
     use std::path::Path;
     use tracepoint_ring::channel::HEADER_SIZE;
 
-    /// Whenever the owner overwrites the packet, the copy has one packet in the end: the old one or the new one.
+    /// Whenever the owner overwrites the packet, the copy ends up with one packet: the old one or the new one.
     #[test]
     fn an_overtaken_copy_is_repeated() {
         let (before, after) = (ring(3, &[3; 8]), ring(4, &[4; 64]));
         let mut found = Vec::new();
         for reads in 0..12 {
             let bytes = Changing { before: before.clone(), after: after.clone(), reads: Cell::new(reads) };
-            // A header that was read partly from each is not valid.
+            // A header read partly from each is invalid.
             let Ok(Some(ring)) = Ring::of(Path::new("ring"), Box::new(bytes)) else { continue };
             let snapshot = ring.snapshot(Side::Main).expect("it can be read");
             let [SubBuffer::Packet(packet)] = &snapshot.sub_buffers[..] else {
@@ -109,7 +109,7 @@ mod tests {
         assert!(found.contains(&3) && found.contains(&4), "{found:?}");
     }
 
-    /// In its first round through the ring the owner closes the packet that was just copied in part, and goes on to the next place.
+    /// In its first round through the ring, the owner closes the packet of which a part was just copied, and continues with the next place.
     #[test]
     fn a_packet_behind_the_open_one_is_of_a_later_moment() {
         let two_places = |records: &[u8]| {

@@ -5,34 +5,34 @@ use crate::error::ReadError;
 use std::ops::RangeInclusive;
 use tracepoint_ring::channel::{CONTENT_SIZE, HEADER_SIZE, PACKET_MAGIC, PacketHeader, sequence_of};
 
-/// How many bytes of a leased packet are read at first: most packets that are closed for their age alone are smaller.
+/// Number of bytes of a leased packet read at first: most packets that were closed only because of their age are smaller.
 const FIRST_READ: u64 = 4096;
 
-/// What is in a sub-buffer.
+/// The contents of a sub-buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SubBuffer {
     /// No packet: it was never used, or its owner was preparing the next packet.
     Unused,
-    /// A packet of another stream, or one that was overwritten while it was read; and the reason.
+    /// A packet of another stream, or one that was overwritten while it was read; with the reason.
     Torn(String),
     /// A packet.
     Packet(RingPacket),
 }
 
-/// A copy of the part of a packet that was committed when the copy was made.
+/// A copy of the part of a packet that was committed at the time of the copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RingPacket {
     /// Its number in the stream, from 0; its `packet_seq_num` is one more.
     pub number: u64,
-    /// Whether it had not been closed: its `timestamp_end`, `packet_size` and `events_discarded` are not valid then.
+    /// True if it had not been closed: its `timestamp_end`, `packet_size` and `events_discarded` are then invalid.
     pub open: bool,
     /// Its bytes, up to the end of its content.
     pub bytes: Vec<u8>,
 }
 
-/// Iterates over the sub-buffers of a stream in the order of their packets. One that holds no packet comes where its packet would.
+/// Iterates over the sub-buffers of a stream in the order of their packets. A sub-buffer without a packet takes the place of its packet.
 #[derive(Debug)]
 pub struct SubBuffers<'a> {
     ring: &'a Ring,
@@ -41,21 +41,21 @@ pub struct SubBuffers<'a> {
     numbers: RangeInclusive<u64>,
 }
 
-/// Whether the owner of the ring may overwrite a packet while it is copied.
+/// Says if the owner of the ring may overwrite a packet while it is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// No: the packet is closed and was not released.
+    /// It may not: the packet is closed and was not released.
     Leased,
-    /// Yes. So many packets of the stream are closed.
+    /// It may. `closed` is the number of closed packets of the stream.
     Racing { closed: u64 },
 }
 
-/// What was found where a packet should be.
+/// The contents found in the place of a packet.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
-    /// Zeros: the place was never used, or its memory was given back when all packets had been taken.
+    /// Zeros: the place was never used, or its memory was returned after all packets had been taken.
     Nothing,
-    /// A place that its owner was preparing for the next packet.
+    /// A place that the owner was preparing for the next packet.
     Prepared,
     /// Other bytes.
     Garbage,
@@ -63,13 +63,13 @@ enum Found {
     /// The packet with this `packet_seq_num`.
     OtherPacket(u64),
     Malformed(String),
-    /// The packet, with so many bytes.
+    /// The packet, with its size in bytes.
     Packet(usize),
 }
 
 impl Ring {
-    /// Copies a closed packet that was not released to the begin of `bytes`, which grows as needed. Its length, or the reason if the
-    /// sub-buffer holds something else.
+    /// Copies a closed packet that was not released to the start of `bytes`, which grows as needed. Returns its length, or the reason if the
+    /// sub-buffer contains something else.
     ///
     /// # Errors
     /// [`ReadError::Io`] and [`ReadError::Ring`] if the file cannot be read.
@@ -89,7 +89,7 @@ impl Ring {
         })
     }
 
-    /// Copies packet `number` to the begin of `bytes`.
+    /// Copies packet `number` to the start of `bytes`.
     fn copy_packet(&self, side: Side, number: u64, access: Access, bytes: &mut Vec<u8>) -> Result<Found, ReadError> {
         let slots = self.slots(side);
         let at = self.header.area(side).offset_of(number);
@@ -100,7 +100,7 @@ impl Ring {
         if head.magic != PACKET_MAGIC {
             return Ok(match (head.magic, head.stream.uuid) {
                 (0, uuid) if uuid == [0; 16] => Found::Nothing,
-                // The owner clears the magic first when it prepares a place, and leaves the uuid.
+                // When the owner prepares a place, it clears the magic first and keeps the uuid.
                 (0, uuid) if is_partly(&uuid, &self.uuid()) => Found::Prepared,
                 _ => Found::Garbage,
             });
@@ -149,14 +149,14 @@ impl Ring {
                 "its packet is closed, and has {content} bits of content in {packet_bits} bits"
             )));
         }
-        // The copy of the header may be younger than the size that was read first.
+        // The header copy may be newer than the size that was read first.
         bytes[CONTENT_SIZE..CONTENT_SIZE + 8].copy_from_slice(&content.to_le_bytes());
         Ok(Found::Packet(length))
     }
 }
 
-/// Whether a place that was never used has the uuid up to some word: the owner may be killed between two stores. The first word has the magic
-/// and four bytes of it.
+/// True if a place that was never used has the uuid up to some word: the owner may be killed between two stores. The first word contains the
+/// magic and four bytes of the uuid.
 fn is_partly(found: &[u8; 16], uuid: &[u8; 16]) -> bool {
     [4, 12, 16].into_iter().any(|end| found[..end] == uuid[..end] && found[end..].iter().all(|byte| *byte == 0))
 }
@@ -175,14 +175,14 @@ impl<'a> SubBuffers<'a> {
         Self { ring, side, closed, numbers }
     }
 
-    /// What is in the sub-buffer of packet `number`; `None` if it is reported under another number.
+    /// The sub-buffer of packet `number`; `None` if it is reported under another number.
     fn look(&self, number: u64) -> Result<Option<SubBuffer>, ReadError> {
         let at = self.ring.header.area(self.side).offset_of(number);
         let count = self.ring.slots(self.side).count;
         let mut bytes = Vec::new();
         let found = self.ring.copy_packet(self.side, number, Access::Racing { closed: self.closed }, &mut bytes)?;
         let torn = |reason: String| Ok(Some(SubBuffer::Torn(format!("the sub-buffer at byte {at}: {reason}"))));
-        // The oldest packet and the open one share a sub-buffer: anything but the oldest packet is reported under the open one's number.
+        // The oldest packet and the open one share a sub-buffer: unless it contains the oldest packet, it is reported under the open one's number.
         let is_shared = number + count == self.closed;
         match found {
             Found::Malformed(reason) => torn(reason),
@@ -209,8 +209,8 @@ impl<'a> SubBuffers<'a> {
 }
 
 impl SubBuffers<'_> {
-    /// Without the places behind the open packet. The owner may have gone on to packets there, in its first round through the ring, after a
-    /// part of what was the open one was copied: there would be a gap between the two.
+    /// Leaves out the places after the open packet. In its first round through the ring, the owner may have filled packets there after a
+    /// part of the then open one was copied: there would be a gap between the two.
     pub(crate) fn until_open_packet(mut self) -> Self {
         if self.closed < *self.numbers.end() {
             self.numbers = *self.numbers.start()..=self.closed;
@@ -286,7 +286,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// What is read of a ring that changes after each number of reads.
+    /// The sub-buffers read from a ring that changes after each possible number of reads.
     fn looks(before: &[u8], after: &[u8]) -> Vec<Option<SubBuffer>> {
         let look = |reads: u32| {
             // The first three reads are of the header and the counters.

@@ -1,8 +1,8 @@
-//! Divides a stream among several readers, at the borders of packets.
+//! Divides a stream among several readers, at packet boundaries.
 //!
-//! A packet can be read without those before it if its header has the time of its begin in full, which all later times refer to. Where packets
-//! begin is told by their headers alone. They may be wrong: whether a reader came to the end that was planned for it is known afterwards
-//! ([`StreamReader::has_met_its_end`]), and only then may what follows be read by another one.
+//! A packet can be read without its predecessors if its header has the full time of its begin, to which all later times refer. Packet boundaries are
+//! known only from headers, which may be wrong. After reading, [`StreamReader::has_met_its_end`] says if a reader arrived at its planned
+//! end; only then may another reader's results for the following part be used.
 
 use super::{Input, Phase, StreamReader};
 use crate::event::Stream;
@@ -16,38 +16,38 @@ use crate::source::{FileWindow, Source};
 use crate::view::EventView;
 use crate::window::Window;
 
-/// How much of a file is read for one header.
+/// Number of bytes of a file read for one header.
 pub(super) const HEAD: usize = 1 << 10;
 
-/// What a reader reads of a stream.
+/// The part of a stream that a reader reads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extent {
-    /// The offset behind its last packet in a file; `None`: up to the end.
+    /// The offset after its last packet in a file; `None`: up to the end.
     stop: Option<u64>,
-    /// No packet is read behind the first that begins after this time, in nanoseconds since the epoch.
+    /// Reading ends after the first packet that begins after this time, in nanoseconds since the epoch.
     until: Option<i64>,
-    /// Whether it came to its end, and not to damage of all that follows.
+    /// True if it arrived at its end, and not at damage that hides the rest.
     met: bool,
 }
 
 impl Extent {
-    /// Up to this offset of a file.
+    /// Ends at this offset of a file.
     pub(super) fn up_to(stop: Option<u64>) -> Self {
         Self { stop, ..Self::default() }
     }
 
-    /// The end of a file, or of a dt file's packets.
+    /// Notes the end of a file, or of a dt file's packets.
     pub(super) fn reach_end(&mut self) {
         self.met = self.stop.is_none();
     }
 
-    /// Whether nothing is read at this offset of a file.
+    /// True if reading ends at this offset of a file.
     pub(super) fn ends_at(&mut self, offset: u64) -> bool {
         self.met |= self.stop == Some(offset);
         self.stop.is_some_and(|stop| offset >= stop)
     }
 
-    /// Whether nothing is read behind this packet.
+    /// True if reading ends after this packet.
     pub(super) fn ends_with(&mut self, stream: &Stream, packet: &Packet) -> bool {
         let ends = self.is_behind(stream, packet);
         self.met |= ends;
@@ -59,34 +59,34 @@ impl Extent {
     }
 }
 
-/// Whether packets of this class have the time of their begin in full.
+/// True if packets of this class have the full time of their begin.
 pub(super) fn has_own_times(class: &StreamClass) -> bool {
     let mut members = class.packet_context.iter().flat_map(|ty| &ty.fields);
     let begin = members.find(|field| field.name() == "timestamp_begin");
     matches!(begin.map(|field| &field.ty), Some(Type::Integer(ty)) if ty.bits == 64)
 }
 
-/// Packets of a file, by their headers.
+/// Packets of a file, from their headers.
 struct Walk {
-    /// The offset behind them.
+    /// The offset after them.
     end: u64,
     packets: u64,
-    /// Whether no further ones are wanted.
+    /// True if no further ones are wanted.
     is_last: bool,
 }
 
 impl StreamReader {
-    /// Reads no packet behind the first one that begins after this time, in nanoseconds since the epoch.
+    /// Ends reading after the first packet that begins after this time, in nanoseconds since the epoch.
     pub(crate) fn set_until(&mut self, until: Option<i64>) {
         self.extent.until = until;
     }
 
-    /// Whether it came to its end, and not to damage that hides what follows.
+    /// True if it arrived at its end, and not at damage that hides the rest.
     pub(crate) fn has_met_its_end(&self) -> bool {
         self.extent.met
     }
 
-    /// The bytes of its files or slots.
+    /// The size of its files or slots in bytes.
     pub(crate) fn size(&self) -> u64 {
         let input = |input: &Input| match input {
             Input::File(file) => file.metadata().map_or(0, |metadata| metadata.len()),
@@ -99,14 +99,14 @@ impl StreamReader {
         self.inputs.iter().map(input).sum::<u64>().saturating_add(open)
     }
 
-    /// A reader of the next packets, of about `bytes` bytes; this one goes on behind them. Called between packets. `None` if there are no
-    /// packets, or it cannot be told where further ones begin.
+    /// Splits off a reader of the next packets, about `bytes` bytes; this one continues after them. Called between packets. `None` if there are no
+    /// packets, or if the boundary is uncertain.
     pub(crate) fn split(&mut self, bytes: u64) -> Option<Self> {
         if !self.metadata.streams().all(|class| has_own_times(class)) {
             return None;
         }
         if self.stream.is_none() {
-            // The header alone may be wrong.
+            // A header alone is not reliable.
             let mut first = self.clone();
             while first.stream.is_none() {
                 first.next()?;
@@ -164,7 +164,7 @@ impl StreamReader {
         walk
     }
 
-    /// Visits the records of the packet that was begun, as far as their layouts are known. The next step is what follows them.
+    /// Visits the records of the current packet, as long as their layouts are known. The next step is whatever follows them.
     pub(crate) fn visit(&mut self, layouts: &ClassLayouts, each: impl FnMut(&EventView<'_>)) {
         if let (Phase::Events(_, window, packet, body, events), Some(stream)) = (&mut self.phase, &self.stream) {
             *events += records::visit(window, (packet, body), &mut self.state, stream, layouts, each);

@@ -1,8 +1,8 @@
-//! The parts of a stream that are read apart from the others, found by the headers of packets.
+//! The parts of a stream that are read separately, found by the headers of packets.
 //!
-//! A packet is a unit if the time of its begin is in its header in full, and its size leads to another packet of the stream or to the end of the
-//! file. From the last packet of which that is so, all that is left of a file is one unit, which is read from the front as everywhere else. So a
-//! header that damage has changed hides nothing: whatever is found behind it is in the same unit.
+//! A packet is a unit if its header has the full time of its begin, and its size leads to another packet of the stream or to the end of the
+//! file. After the last such packet, the rest of a file is one unit, which is read sequentially. A damaged
+//! header therefore hides nothing: everything that can be found after it is in the same unit.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::records::MOST_HELD;
 use crate::source::{FileWindow, Source};
 use crate::window::Window;
 
-/// A part of a stream that is read apart. Times are in cycles of the stream's clock; `None`: not known.
+/// A part of a stream that is read separately. Times are in cycles of the stream's clock; `None` if unknown.
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
     pub(crate) begin: Option<u64>,
     pub(crate) end: Option<u64>,
-    /// In bytes.
+    /// Size in bytes.
     pub(crate) size: u64,
     place: Place,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Unit {
 enum Place {
     /// A packet of a file: the number of the file, the offset, and the number of packets before it.
     Packet { file: usize, offset: u64, before: u64 },
-    /// All that is left of a file.
+    /// The rest of a file.
     Rest { file: usize, offset: u64, before: u64 },
     /// A packet of a dt file.
     Slot(usize),
@@ -40,14 +40,14 @@ enum Place {
 }
 
 impl Unit {
-    /// Whether it is a packet whose header was read.
+    /// True for a packet whose header was read.
     pub(crate) fn is_packet(&self) -> bool {
         matches!(self.place, Place::Packet { .. } | Place::Slot(_))
     }
 }
 
 impl StreamReader {
-    /// The stream, by its first packet that is not damaged. Called before the first step, which remains the first.
+    /// The stream, from its first undamaged packet. Called before the first step, which remains the first.
     pub(crate) fn identify(&self) -> Option<Arc<Stream>> {
         let mut first = self.clone();
         while first.stream.is_none() {
@@ -106,7 +106,7 @@ impl StreamReader {
         }
     }
 
-    /// Makes `reader` read this unit next, and nothing behind it. It keeps its window, if that is of the same file.
+    /// Makes `reader` read this unit next, and nothing after it. It keeps its window if the unit is in the same file.
     pub(crate) fn go_to(&self, reader: &mut Self, stream: &Arc<Stream>, unit: &Unit) {
         let window = match std::mem::replace(&mut reader.phase, Phase::Done) {
             Phase::Packet(path, Window::File(window), _) => Some((path, window)),
@@ -127,7 +127,7 @@ impl StreamReader {
         (reader.stream, reader.unchecked) = (Some(Arc::clone(stream)), unchecked);
     }
 
-    /// A reader of no input, with a clock that has not begun.
+    /// A reader without input, with a clock that has not started.
     fn of_nothing(&self) -> Self {
         Self { state: State::new(self.metadata.slots()), ..Self::of_inputs(&self.metadata, [].into()) }
     }
@@ -157,7 +157,7 @@ impl StreamReader {
     }
 }
 
-/// When a packet ended; `None` if it was never closed.
+/// The end time of a packet; `None` if it was never closed.
 fn closed(begin: Option<u64>, end: Option<u64>) -> Option<u64> {
     end.filter(|end| *end > 0 && Some(*end) >= begin)
 }

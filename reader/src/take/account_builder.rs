@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tracepoint_ring::channel::Loss;
 
-/// The reason of losses that the process could not count: it was killed before it committed the event.
+/// The loss reason of events that the process could not count: it was killed before it committed them.
 const KILLED: &str = "killed";
 
-/// An account that is being added up.
+/// An account under construction.
 #[derive(Debug)]
 pub(crate) struct AccountBuilder {
     account: Account,
     /// The index of the channel of each stream class.
     indices: BTreeMap<u64, usize>,
-    /// Whether a ring has named the channel.
+    /// True if a ring has named the channel.
     named: Vec<bool>,
 }
 
@@ -42,7 +42,7 @@ impl AccountBuilder {
         Self { account, indices, named }
     }
 
-    /// Takes the name and policy of a channel from a ring. All rings of a channel have to agree.
+    /// Takes the name and policy of a channel from a ring. All rings of a channel must agree.
     pub(crate) fn introduce(&mut self, ring: &Ring) -> Result<(), String> {
         let class = u64::from(ring.class());
         let Some(&of_ring) = self.indices.get(&class) else {
@@ -112,7 +112,7 @@ impl AccountBuilder {
         }
     }
 
-    /// Adds one stream. Records that were not written were lost: overwritten in the ring, or by the sink.
+    /// Adds one stream. Records that were not written were overwritten in the ring, or lost by the sink.
     pub(crate) fn stream(&mut self, class: u32, mut stream: StreamAccount, counters: &StreamCounters) {
         let gone = stream.recorded.saturating_sub(stream.written);
         let notes = &mut self.account.notes;

@@ -1,19 +1,19 @@
-//! Notes about faults that were found while packets were taken.
+//! Notes about faults found while packets were taken.
 
-/// The number of notes that are kept.
+/// Maximum number of notes.
 const MAX_NOTES: usize = 100;
 
-/// Notes, and whether the account is complete in spite of them.
+/// Notes, and a flag if they make the account incomplete.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     notes: Vec<String>,
-    /// Notes that were not kept.
+    /// Number of notes that were dropped.
     more: u64,
     is_incomplete: bool,
 }
 
 impl Journal {
-    /// Adds a note that leaves the account complete.
+    /// Adds a note that does not affect the completeness of the account.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         if self.notes.len() < MAX_NOTES {
             self.notes.push(note.into());
@@ -22,13 +22,13 @@ impl Journal {
         }
     }
 
-    /// Adds a note about something that could not be read, or contradicts the rest: the account is incomplete.
+    /// Adds a note about an unreadable part or a contradiction: the account is incomplete.
     pub(crate) fn wrong(&mut self, note: impl Into<String>) {
         self.is_incomplete = true;
         self.note(note);
     }
 
-    /// Whether everything could be read.
+    /// True if everything could be read.
     pub(crate) fn is_complete(&self) -> bool {
         !self.is_incomplete
     }

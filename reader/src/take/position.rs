@@ -1,4 +1,4 @@
-//! How far a stream was taken, and which packet may come next.
+//! The position up to which a stream was taken, and the check of the next packet.
 
 use super::walker::{EventCount, Walker};
 use crate::checksum;
@@ -6,13 +6,13 @@ use crate::metadata::Metadata;
 use std::collections::BTreeMap;
 use tracepoint_ring::channel::PacketHeader;
 
-/// No packet of a sound ring has a higher sequence number.
+/// Maximum sequence number of a packet of a valid ring.
 const MAX_SEQUENCE: u64 = u64::MAX / 2;
 
-/// How far a stream was taken.
+/// The position up to which a stream was taken.
 #[derive(Clone, Debug)]
 pub(crate) struct Position {
-    /// Records up to here, lost ones included.
+    /// Number of records up to here, including lost ones.
     pub(crate) records: u64,
     /// The `packet_seq_num` of the last packet.
     pub(crate) sequence: u64,
@@ -20,16 +20,16 @@ pub(crate) struct Position {
     pub(crate) end: u64,
     /// The `events_discarded` of the last packet.
     pub(crate) discarded: u64,
-    /// What was in the packets, by event id.
+    /// Counts of events in the packets, by event id.
     pub(crate) events: BTreeMap<u64, EventCount>,
 }
 
-/// A packet that fits behind a position.
+/// A packet that fits after a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
-    /// Records in the stream before the packet.
+    /// Number of records in the stream before the packet.
     pub(crate) before: u64,
-    /// Records in the stream up to its end.
+    /// Number of records in the stream up to its end.
     pub(crate) after: u64,
     sequence: u64,
     end: u64,
@@ -48,7 +48,7 @@ impl Position {
         Self { records: 0, sequence: 0, end: opened, discarded: 0, events: BTreeMap::new() }
     }
 
-    /// Checks the next packet: its records, which `walker` counts, and that it fits behind this position. The reason if it does not.
+    /// Checks the next packet: `walker` counts its records, and it must fit after this position. Returns the reason if it does not.
     ///
     /// A packet that was not closed is completed first; `open` is then the stream's counter of discarded events.
     pub(crate) fn check(
@@ -95,7 +95,7 @@ impl Position {
         Err(reason.to_owned())
     }
 
-    /// Moves behind the packet that was checked last.
+    /// Moves past the packet that was checked last.
     pub(crate) fn advance(&mut self, next: &Next, walker: &Walker) {
         (self.records, self.sequence, self.end, self.discarded) = (next.after, next.sequence, next.end, next.discarded);
         for (id, found) in walker.counts() {

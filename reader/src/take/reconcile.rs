@@ -1,7 +1,7 @@
 //! Reconciles the counters of one ring with its committed records.
 //!
-//! A thread that is killed leaves, for each level of nested signal handlers, at most one event between two of its counters. An event is
-//! counted as fired first, so such an event fired and has no outcome yet. If it was committed, it counts as recorded; otherwise as killed.
+//! A killed thread leaves, for each level of nested signal handlers, at most one event between two of its counters. An event is
+//! counted as fired first, so such an event has fired and has no outcome yet. If it was committed, it counts as recorded; otherwise as killed.
 
 use super::walker::EventCount;
 use crate::ring::EventCounters;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Outcome {
     /// Firings that were committed.
     pub(crate) recorded: u64,
-    /// Firings without any other outcome.
+    /// Firings without another outcome.
     pub(crate) killed: u64,
 }
 
@@ -24,24 +24,24 @@ pub(crate) struct RingAccounting {
     pub(crate) counted: Vec<EventCounters>,
     /// The outcome of each event, by its id.
     pub(crate) outcomes: Vec<Outcome>,
-    /// Events that were committed and not yet counted as recorded.
+    /// Number of events that were committed but not yet counted as recorded.
     pub(crate) uncounted: u64,
-    /// Events that fired and have no other outcome.
+    /// Number of events that fired and have no other outcome.
     pub(crate) killed: u64,
-    /// All losses before the ring, killed events included.
+    /// All losses before the ring, including killed events.
     pub(crate) lost: u64,
     /// Contradictions between the counters.
     pub(crate) contradictions: Vec<String>,
 }
 
 impl RingAccounting {
-    /// The accounting of a ring that is being written, by its counters alone.
+    /// The accounting of a ring that is being written, from its counters alone.
     pub(crate) fn running(counted: Vec<EventCounters>) -> Self {
         let outcomes = counted.iter().map(|event| Outcome { recorded: event.recorded, killed: 0 }).collect();
         Self { counted, outcomes, ..Self::default() }
     }
 
-    /// The same for a ring whose owner runs: an event without an outcome will get one, and is counted from then on.
+    /// The same for a ring with a running owner: an event without an outcome will get one, and is counted then.
     pub(crate) fn without_killed(mut self) -> Self {
         for (counted, outcome) in self.counted.iter_mut().zip(&mut self.outcomes) {
             counted.fired = counted.fired.saturating_sub(std::mem::take(&mut outcome.killed));
@@ -56,7 +56,7 @@ impl RingAccounting {
         let found_of = |id: usize| found.get(&(id as u64)).copied().unwrap_or_default();
         // Firings without an outcome; negative where the counters contradict each other.
         let mut pending: Vec<i128> = counted.iter().map(pending).collect();
-        // A record that is in a packet was committed, whether it is counted or not.
+        // A record in a packet was committed, even if it is not counted.
         for (id, counters) in counted.iter().enumerate() {
             let recorded = counters.recorded.max(found_of(id).count);
             pending[id] -= i128::from(recorded - counters.recorded);
@@ -65,7 +65,7 @@ impl RingAccounting {
         }
         let mut missing =
             i128::from(committed) - accounting.outcomes.iter().map(|event| i128::from(event.recorded)).sum::<i128>();
-        // Records of lost packets do not say which event they were: take events without an outcome, the most recently recorded first.
+        // Records of lost packets do not identify their events: use events without an outcome, the most recently recorded first.
         let mut candidates: Vec<usize> = (0..counted.len()).filter(|id| pending[*id] > 0).collect();
         candidates.sort_by_key(|id| Reverse(found_of(*id).last));
         for id in candidates {
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!((accounting.uncounted, accounting.killed, accounting.lost), (0, 1, 1));
     }
 
-    /// Of two events that were in between one was committed, and the packets that would tell are gone.
+    /// One of two events in progress was committed, and the packets that would show which are gone.
     #[test]
     fn the_latest_counts_are_used_without_packets() {
         let accounting = RingAccounting::reconcile(

@@ -1,4 +1,4 @@
-//! The end of a ring: its counters are reconciled with the packets that were taken, and each stream gets a last packet.
+//! The end of a ring: reconciles its counters with the taken packets, and makes a last packet for each stream.
 
 use super::account_builder::AccountBuilder;
 use super::journal::Journal;
@@ -16,14 +16,14 @@ pub(crate) struct StreamEnd {
     side: Side,
     pub(crate) position: Position,
     pub(crate) counters: StreamCounters,
-    /// Records that were committed.
+    /// Number of committed records.
     committed: u64,
     discarded: u64,
 }
 
 impl StreamEnd {
-    /// A stream that was taken up to `position`. `open` is the number of records up to the end of its open packet, if there was one: the
-    /// counter is ahead of that while a record is written, which happens in an open packet only.
+    /// A stream taken up to `position`. `open` is the number of records up to the end of its open packet, if there was one: the
+    /// counter is ahead of it while a record is being written, which happens only in an open packet.
     pub(crate) fn new(side: Side, position: Position, counters: StreamCounters, open: Option<u64>) -> Self {
         let committed = open.unwrap_or(counters.records).max(position.records);
         let discarded = counters.discarded.max(position.discarded);
@@ -66,12 +66,12 @@ impl StreamEnd {
 #[derive(Debug)]
 pub(crate) struct RingEnd {
     pub(crate) streams: [StreamEnd; 2],
-    /// Events that were committed and not yet counted as recorded.
+    /// Number of events that were committed but not yet counted as recorded.
     pub(crate) uncounted: u64,
 }
 
 impl RingEnd {
-    /// Reconciles the counters of events, read before the packets, with what was taken of the `streams`, and adds them to the account.
+    /// Reconciles the counters of events, read before the packets, with the taken parts of the `streams`, and adds them to the account.
     /// While the owner `runs`, an event without an outcome is not lost; see [`EventCounters::around`] for the counters.
     pub(crate) fn new(
         ring: &Ring,
@@ -101,7 +101,7 @@ impl RingEnd {
         for contradiction in &accounting.contradictions {
             journal.wrong(format!("{}: {contradiction}", ring.path().display()));
         }
-        // Losses that were counted by their reason and not yet on their stream, and events that were killed.
+        // Losses that were counted by reason but not yet on their stream, and events that were killed.
         main.discarded = main.discarded.saturating_add(accounting.lost.saturating_sub(discarded));
         account.events(ring.class(), ring.path(), &accounting, journal);
         Self { streams, uncounted: accounting.uncounted }

@@ -5,7 +5,7 @@ use crate::packet::PacketDecoder;
 use crate::record_sizes::RecordSizes;
 use tracepoint_ring::channel::{PacketHeader, StreamKey};
 
-/// What was found of one event.
+/// Counts of one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EventCount {
     pub(crate) count: u64,
@@ -24,18 +24,18 @@ impl EventCount {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Content {
     pub(crate) records: u64,
-    /// The time of the last one; the packet's begin if there is none.
+    /// The time of the last record; the packet's begin if there is none.
     pub(crate) last: u64,
 }
 
-/// Walks from record to record by their sizes. A packet that cannot be walked so is decoded value by value, which also finds the reason.
+/// Steps from record to record by their sizes. A packet that does not permit this is decoded value by value, which also finds the reason.
 #[derive(Debug)]
 pub(crate) struct Walker {
     sizes: Option<RecordSizes>,
     counts: Counts,
 }
 
-/// What was found in the last packet.
+/// Counts in the last packet.
 #[derive(Debug, Default)]
 struct Counts {
     /// By event id.
@@ -50,12 +50,12 @@ impl Walker {
         Self { sizes, counts: Counts::default() }
     }
 
-    /// Replaces the sizes: the metadata has grown.
+    /// Replaces the sizes after the metadata has grown.
     pub(crate) fn set_sizes(&mut self, sizes: Option<RecordSizes>) {
         self.sizes = sizes;
     }
 
-    /// Counts the records in a packet. The reason if it has anything else in it.
+    /// Counts the records in a packet. Returns the reason if it contains anything else.
     pub(crate) fn walk(&mut self, metadata: &Metadata, head: &PacketHeader, bytes: &[u8]) -> Result<Content, String> {
         let Self { sizes, counts } = self;
         counts.clear();
@@ -76,7 +76,7 @@ impl Walker {
         Ok(content)
     }
 
-    /// What was found in the last packet, by event id.
+    /// Counts in the last packet, by event id.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (u64, EventCount)> + '_ {
         self.counts.touched.iter().map(|id| (u64::from(*id), self.counts.found[usize::from(*id)]))
     }
@@ -114,7 +114,7 @@ fn walk_by_size(sizes: &RecordSizes, counts: &mut Counts, head: &PacketHeader, b
     Some(content)
 }
 
-/// A decoder of a packet, which has to be what `head` says.
+/// A decoder of a packet, which must match `head`.
 fn decoder<'a>(metadata: &Metadata, head: &PacketHeader, bytes: &'a [u8]) -> Result<PacketDecoder<'a>, String> {
     let decoder = PacketDecoder::new(metadata, bytes).map_err(|damage| damage.reason)?;
     let packet = decoder.packet();
@@ -134,9 +134,9 @@ fn decoder<'a>(metadata: &Metadata, head: &PacketHeader, bytes: &'a [u8]) -> Res
     }
 }
 
-/// Checks that the metadata describes the packets that a tracer writes.
+/// Checks that the metadata describes the layout written by the tracer.
 pub(crate) fn check_layout(metadata: &Metadata, uuid: [u8; 16], class: u32) -> Result<(), String> {
-    // Each field has a value of its own that needs all of its bits; the packet has 8 bytes of padding.
+    // Each field has a distinct value that needs all of its bits; the packet has 8 bytes of padding.
     let value = |last: u8| u64::from_le_bytes([last, 0xe1, 0xd2, 0xc3, 0xb4, 0xa5, 0x96, 0xf7]);
     let nothing = PacketHeader::empty(StreamKey { uuid, class, instance: value(5) }, value(1));
     let head = PacketHeader {

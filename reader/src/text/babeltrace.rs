@@ -1,4 +1,4 @@
-//! Events as `babeltrace2` writes them by default.
+//! Events in the default format of `babeltrace2`.
 
 use std::io;
 
@@ -7,11 +7,11 @@ use crate::event::Event;
 use crate::metadata::{EnvValue, Metadata};
 use crate::value::StructValue;
 
-/// What the writer keeps from one event to the next.
+/// State kept from one event to the next.
 #[derive(Debug, Default)]
 pub(super) struct Babeltrace {
     last_ns: Option<i64>,
-    /// The origin of the last event, and the metadata that it is from.
+    /// The origin of the last event, and its metadata.
     origin: Option<(Metadata, Vec<u8>)>,
 }
 
@@ -32,7 +32,7 @@ impl Babeltrace {
         line.extend_from_slice(b") ");
     }
 
-    /// Appends what stands behind the time.
+    /// Appends the part after the time.
     pub(super) fn event(&mut self, line: &mut Vec<u8>, event: &Event) -> io::Result<()> {
         let metadata = &event.stream.metadata;
         if !self.origin.as_ref().is_some_and(|(of, _)| of.is_same(metadata)) {
@@ -70,7 +70,7 @@ pub(super) fn values(line: &mut Vec<u8>, event: &Event, packet: Option<&StructVa
     part(line, event.fields.as_ref(), &[])
 }
 
-/// The origin of the trace, `host:process:(pid) `, as far as its environment has it.
+/// The origin of the trace, `host:process:(pid) `, as far as its environment contains it.
 fn origin(metadata: &Metadata) -> Vec<u8> {
     let mut line = Vec::new();
     for name in ["hostname", "procname", "vpid"] {

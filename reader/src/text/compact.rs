@@ -1,7 +1,7 @@
 //! The compact style.
 //!
-//! What is the same in many events is formatted once: the origin for each packet, the names of the event and its fields for each kind of
-//! event. Both are found again by the address of what they belong to, which is kept alive with them.
+//! Text that is the same for many events is formatted once: the origin for each packet, the names of the event and its fields for each kind of
+//! event. Both are cached by the address of the packet context or class, which is kept alive with them.
 
 mod pointer_cache;
 mod value;
@@ -24,11 +24,11 @@ const YELLOW: &[u8] = b"\x1b[33m";
 const CYAN: &[u8] = b"\x1b[36m";
 pub(super) const PLAIN: &[u8] = b"\x1b[0m";
 
-/// The least important level that is shown as an error, and as a warning.
+/// The least important levels shown as an error, and as a warning.
 const ERR: i64 = 3;
 const WARNING: i64 = 4;
 
-/// Further members of a packet's context that are not shown: the thread is part of the origin.
+/// Additional members of a packet's context that are not shown: the thread is part of the origin.
 const HIDDEN: [&str; 3] = ["tid", "events_before", "checksum"];
 
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(super) struct Compact {
     events: PointerCache<EventClass, Layout>,
 }
 
-/// What is the same in all events of a packet.
+/// Text that is the same for all events of a packet.
 #[derive(Debug)]
 struct Packet {
     context: Option<Arc<StructValue>>,
@@ -48,11 +48,11 @@ struct Packet {
     members: Vec<u8>,
 }
 
-/// How events of a kind are written.
+/// The format of events of a kind.
 #[derive(Debug)]
 struct Layout {
     name: Vec<u8>,
-    /// Whether its contexts say where it is from.
+    /// True if its contexts contain its origin.
     has_origin: bool,
     stream_context: Vec<Member>,
     context: Vec<Member>,
@@ -84,7 +84,7 @@ impl Compact {
         self.options.color
     }
 
-    /// Appends a time, and a blank.
+    /// Appends a time and a space.
     pub(super) fn time(&self, line: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
         if self.options.color {
             line.extend_from_slice(DIM);
@@ -96,7 +96,7 @@ impl Compact {
         line.push(b' ');
     }
 
-    /// Appends what stands behind the time.
+    /// Appends the part after the time.
     pub(super) fn event(&mut self, line: &mut Vec<u8>, event: &Event) -> io::Result<()> {
         let options = &self.options;
         let layout = self.events.get(&event.class, |_| true, || Layout::new(event, options));
@@ -187,7 +187,7 @@ impl Layout {
     }
 }
 
-/// The members of a structure that are shown: those that were asked for; by default all but those that are called as in `hidden`, and the
+/// The members of a structure that are shown: the requested ones; by default all except those named in `hidden` and the
 /// lengths of sequences.
 fn members(ty: Option<&StructType>, hidden: &[&str], options: &TextOptions) -> Vec<Member> {
     let Some(ty) = ty else { return Vec::new() };
@@ -210,7 +210,7 @@ fn members(ty: Option<&StructType>, hidden: &[&str], options: &TextOptions) -> V
     (0..ty.fields.len()).filter(is_shown).map(member).collect()
 }
 
-/// Whether a field has the size of an IP address, and is called so.
+/// True if a field has the size and the name of an IP address.
 fn is_address(field: &Field) -> bool {
     const WORDS: [&str; 11] =
         ["ip", "ip4", "ip6", "ipv4", "ipv6", "addr", "address", "saddr", "daddr", "v4addr", "v6addr"];
@@ -236,7 +236,7 @@ fn prefix(name: &str, options: &TextOptions) -> Vec<u8> {
     prefix
 }
 
-/// `host app[pid/tid] `, as far as it is known.
+/// `host app[pid/tid] `, as far as known.
 fn write_origin(line: &mut Vec<u8>, event: &Event, options: &TextOptions) {
     let origin = event.origin();
     let begin = line.len();

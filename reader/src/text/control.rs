@@ -1,17 +1,17 @@
-//! Characters that a terminal acts on: text of a trace must not control it.
+//! Terminal control characters: the text of a trace must not control the terminal.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a terminal acts on this character instead of showing it: control characters (C0, DEL and C1), line and paragraph separators, and
-/// those that change the direction of text, by which a line can be made to read as another one.
+/// True if a terminal acts on this character instead of showing it: control characters (C0, DEL and C1), line and paragraph separators, and
+/// characters that change the direction of text, which can make a line look like another one.
 pub fn is_control(c: char) -> bool {
     let is_directional =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control() || is_directional
 }
 
-/// The text with these characters as `\u{1b}`, but for those that are `kept`.
+/// The text with these characters as `\u{1b}`, except those in `kept`.
 ///
 /// ```
 /// use tracepoint_reader::text::escape_controls;

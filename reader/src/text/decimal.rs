@@ -1,4 +1,4 @@
-//! Numbers in decimal digits, two at a time: most of a line is numbers.
+//! Writes decimal numbers, two digits at a time: most of a line is numbers.
 
 /// All numbers of two digits.
 const PAIRS: [[u8; 2]; 100] = {
@@ -37,7 +37,7 @@ pub(super) fn write_fraction(line: &mut Vec<u8>, mut nanoseconds: u64) {
     line.extend_from_slice(&digits);
 }
 
-/// Appends nanoseconds as seconds with nine digits behind the point.
+/// Appends nanoseconds as seconds with nine decimal places.
 pub(super) fn write_seconds(line: &mut Vec<u8>, nanoseconds: u64) {
     write(line, nanoseconds / 1_000_000_000);
     write_fraction(line, nanoseconds % 1_000_000_000);

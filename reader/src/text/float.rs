@@ -1,4 +1,4 @@
-//! Floating-point numbers with six significant digits, as C's `%g` writes them.
+//! Floating-point numbers with six significant digits, in the format of C's `%g`.
 
 use std::io::Write;
 
@@ -31,7 +31,7 @@ pub(super) fn write(line: &mut Vec<u8>, number: f64) {
     }
 }
 
-/// Without zeros at the end of a fraction.
+/// Removes trailing zeros of a fraction.
 fn trim(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }

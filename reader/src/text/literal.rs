@@ -6,10 +6,10 @@ use super::{decimal, float, is_control};
 use crate::metadata::types::{Base, EnumType};
 use crate::value::{Int, StructValue, Value};
 
-/// Characters that C escapes in texts, besides control characters.
+/// Characters that C escapes in texts, in addition to control characters.
 const QUOTED: &[u8] = b"\\'\"?";
 
-/// Appends the members of a structure in braces, without those whose names are in `hide`.
+/// Appends the members of a structure in braces, except those whose names are in `hide`.
 pub(super) fn members(line: &mut Vec<u8>, structure: &StructValue, hide: &[&str]) -> io::Result<()> {
     line.extend_from_slice(b"{");
     let mut separator: &[u8] = b" ";
@@ -86,7 +86,7 @@ fn integer(line: &mut Vec<u8>, int: &Int) -> io::Result<()> {
     }
 }
 
-/// The bits of an integer, in whole digits of so many bits each.
+/// The bits of an integer, padded to whole digits of `per_digit` bits each.
 pub(super) fn digits(int: &Int, per_digit: u32) -> u64 {
     let width = (u32::from(int.bits).div_ceil(per_digit) * per_digit).min(64);
     int.pattern() & (u64::MAX >> (64 - width))
@@ -111,8 +111,8 @@ fn enumeration(line: &mut Vec<u8>, int: &Int, ty: &EnumType) -> io::Result<()> {
     Ok(())
 }
 
-/// Text in quotes, with C's escapes of control characters and of the `quoted` ones. Beyond ASCII, what a terminal would act on is escaped,
-/// which babeltrace2 does not do: the rest is unchanged.
+/// Text in quotes, with C's escapes for control characters and the `quoted` ones. Beyond ASCII, terminal control characters are escaped,
+/// which babeltrace2 does not do; the rest is unchanged.
 pub(super) fn string(line: &mut Vec<u8>, bytes: &[u8], quoted: &[u8]) {
     line.push(b'"');
     if bytes.is_ascii() {
@@ -128,7 +128,7 @@ pub(super) fn string(line: &mut Vec<u8>, bytes: &[u8], quoted: &[u8]) {
                 }
             }
             for &byte in chunk.invalid() {
-                // Control characters of a terminal that is not in the mode of UTF-8.
+                // Control characters for a terminal that is not in UTF-8 mode.
                 if byte < 0xA0 { escaped(line, byte) } else { line.push(byte) }
             }
         }
@@ -136,7 +136,7 @@ pub(super) fn string(line: &mut Vec<u8>, bytes: &[u8], quoted: &[u8]) {
     line.push(b'"');
 }
 
-/// Characters of ASCII.
+/// ASCII characters.
 fn ascii(line: &mut Vec<u8>, mut text: &[u8], quoted: &[u8]) {
     let is_special = |byte: &u8| matches!(byte, 0..0x20 | 0x7F) || quoted.contains(byte);
     while let Some(at) = text.iter().position(is_special) {

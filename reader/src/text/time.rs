@@ -14,7 +14,7 @@ pub(super) struct Clock {
     date: bool,
     second: Option<i64>,
     text: String,
-    /// The time to which times are relative.
+    /// The zero of relative times.
     origin_ns: Option<i64>,
 }
 
@@ -33,7 +33,7 @@ impl Clock {
         }
     }
 
-    /// Appends a time between events.
+    /// Appends a time in the chosen format.
     pub(super) fn write(&mut self, line: &mut Vec<u8>, time_ns: i64) {
         match self.format {
             TimeFormat::Local | TimeFormat::Utc => self.of_day(line, time_ns),
@@ -55,7 +55,7 @@ impl Clock {
         let second = time_ns.div_euclid(1_000_000_000);
         if self.second != Some(second) {
             let offset = self.zone.find_local_time_type(second).map_or(0, |zone| i64::from(zone.ut_offset()));
-            // All times that 64 bits of nanoseconds reach are within the calendar's range.
+            // All times within 64 bits of nanoseconds are within the calendar's range.
             let time = UtcDateTime::from_timespec(second + offset, 0).unwrap_or(UtcDateTime::UNIX_EPOCH);
             self.text = format!("{:02}:{:02}:{:02}", time.hour(), time.minute(), time.second());
             if self.date {
@@ -69,7 +69,7 @@ impl Clock {
     }
 }
 
-/// The time zone of this process: that which `TZ` names, or that of the machine. UTC where there is none of that name.
+/// The time zone of this process: the one named by `TZ`, otherwise that of the machine. UTC if there is no such zone.
 fn local_zone() -> TimeZone {
     let zone = match env::var("TZ") {
         Ok(name) if name.is_empty() => Ok(TimeZone::utc()),

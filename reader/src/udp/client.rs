@@ -1,14 +1,14 @@
 //! The client's side of a session: datagrams and times go in, outgoing datagrams and [`Report`]s come out.
 //!
 //! ```text
-//!   Handshake ──▶ Legacy ──▶ over        SESSION_BEGIN without an offer, or the offer is not wanted
+//!   Handshake ──▶ Legacy ──▶ over        SESSION_BEGIN without an offer, or with an unwanted offer
 //!       │           │
 //!       └───────────┴─────▶ Batch ──▶ over
 //!                              WELCOME
 //! ```
 //!
-//! There is no socket and no clock here: the caller passes the time, counted from any moment, and calls [`Client::wake`] at
-//! [`Client::deadline`]. Every wait is bounded, so that a session ends whatever is lost.
+//! The client has no socket and no clock: the caller passes the time, counted from any moment, and calls [`Client::wake`] at
+//! [`Client::deadline`]. Every wait is bounded, so a session ends regardless of which messages are lost.
 
 mod batch;
 mod handshake;
@@ -32,26 +32,26 @@ use std::time::Duration;
 use tracepoint_wire::udp::client::DEFAULT_MTU;
 use tracepoint_wire::udp::{FromServer, Malformed, Welcome};
 
-/// The number of consecutive `connection refused` errors after which the server is taken for gone.
+/// The number of consecutive `connection refused` errors after which the server is considered gone.
 const REFUSALS: u32 = 3;
 
 /// The options of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Whether to stay in the legacy layout if the server offers the batch layout.
+    /// True to stay in the legacy layout even if the server offers the batch layout.
     pub legacy: bool,
-    /// The number of events after which the server is asked to stop. In the batch layout the server sends no more of them; in the legacy
-    /// layout, which cannot say this, events that are under way by then are delivered too.
+    /// The number of events after which the server is asked to stop. In the batch layout the server sends no more than these; in the legacy
+    /// layout, which cannot express a limit, events already under way are delivered as well.
     pub events_limit: Option<NonZeroU64>,
     /// The longest datagram with several events, in bytes: 512 to 65507.
     pub mtu: u16,
-    /// How many unacknowledged messages a server may send; 0: no limit.
+    /// Maximum number of unacknowledged messages of a server; 0: no limit.
     pub window: u16,
     /// How long a message waits for a missing one before it.
     pub gap_timeout: Duration,
-    /// The largest number of messages that wait for an earlier one.
+    /// Maximum number of messages that wait for an earlier one.
     pub max_held: usize,
-    /// The silence after which a session in the legacy layout is given up. In this layout an idle server sends nothing.
+    /// The silence after which a session in the legacy layout times out. In this layout an idle server sends nothing.
     pub idle: Duration,
 }
 
@@ -87,7 +87,7 @@ enum Phase {
     Over,
 }
 
-/// What follows a phase.
+/// The successor of a phase.
 #[derive(Debug)]
 enum Next {
     Legacy(LegacyOrder),
@@ -134,7 +134,7 @@ impl Client {
     }
 
     /// Processes a datagram from another `port` of the server's address. The original server sends from a second socket. Its messages are
-    /// taken if the server's own port has sent none; others are counted as foreign.
+    /// accepted if the server's own port has sent none; others are counted as foreign.
     pub fn receive_aside(&mut self, port: u16, datagram: &[u8], now: Duration) {
         let message = FromServer::decode(datagram).ok().filter(|message| self.second_socket.takes(port, message));
         let Some(message) = message else {
@@ -194,7 +194,7 @@ impl Client {
         }
     }
 
-    /// When to call [`Client::wake`], unless a datagram comes before; `None` when the session is over.
+    /// When to call [`Client::wake`], unless a datagram arrives earlier; `None` when the session is over.
     pub fn deadline(&self) -> Option<Duration> {
         match &self.phase {
             Phase::Handshake(beginning) => Some(beginning.deadline()),
@@ -224,7 +224,7 @@ impl Client {
         self.core.counts
     }
 
-    /// How the session ended; `None` while it has not.
+    /// The way the session ended; `None` until then.
     pub fn ending(&self) -> Option<Ending> {
         self.ending
     }

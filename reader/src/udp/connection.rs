@@ -7,21 +7,21 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// The receive buffer that is requested, in bytes. The system may grant less.
+/// The requested receive buffer, in bytes. The system may grant less.
 const RECEIVE_BUFFER: usize = 8 << 20;
-/// The largest window, whatever the receive buffer is.
+/// Maximum window, regardless of the receive buffer.
 const MAX_WINDOW: u16 = 256;
-/// The overhead of the system for a datagram, in the same allocation and beside it, in bytes.
+/// The system's overhead for a datagram, within the same allocation and outside it, in bytes.
 const DATAGRAM_COST: usize = 512;
-/// How many datagrams are received before acknowledgements are sent and events are handed on.
+/// Maximum number of datagrams received before acknowledgements are sent and events are passed on.
 const RECEIVE_BATCH: usize = 32;
 
-/// What the system charges to the receive buffer for a datagram of this size: allocations are powers of two.
+/// The amount charged to the receive buffer for a datagram of this size: allocations are powers of two.
 fn cost(mtu: u16) -> usize {
     (usize::from(mtu) + DATAGRAM_COST).next_power_of_two() + DATAGRAM_COST
 }
 
-/// A socket with the port of this one that is connected to the server.
+/// A socket with the same port as this one that is connected to the server.
 fn connect_beside(other: &UdpSocket, server: SocketAddr) -> io::Result<UdpSocket> {
     let family = if server.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
@@ -39,9 +39,9 @@ fn connect_beside(other: &UdpSocket, server: SocketAddr) -> io::Result<UdpSocket
 /// A client with its sockets and clock.
 #[derive(Debug)]
 pub struct Connection {
-    /// Connected to the server's port: it receives from there only, and `connection refused`.
+    /// Connected to the server's port: it receives datagrams only from there, and `connection refused`.
     socket: UdpSocket,
-    /// On the same local port, not connected: it receives what the original server sends from a second socket.
+    /// On the same local port, not connected: it receives datagrams from the second socket of the original server.
     other_ports: UdpSocket,
     server: SocketAddr,
     client: Client,
@@ -50,12 +50,12 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Opens a socket on the local `port` (0 for any) to the server at this address. [`Options::window`] is lowered to a part of the
+    /// Opens a socket on the local `port` (0 for any) to the server at this address. [`Options::window`] is reduced to a part of the
     /// receive buffer. Nothing is sent yet.
     ///
     /// # Errors
     ///
-    /// The error of the system if there can be no socket with these addresses.
+    /// The system's error if there can be no socket with these addresses.
     pub fn open(server: SocketAddr, port: u16, mut options: Options) -> io::Result<Self> {
         let local: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let other_ports = UdpSocket::bind((local, port))?;
@@ -66,7 +66,7 @@ impl Connection {
             let _ = sockopt::set_socket_recv_buffer_size(socket, RECEIVE_BUFFER);
         }
         let kept = sockopt::socket_recv_buffer_size(&socket)? / cost(options.mtu);
-        // Messages in one segment may be charged more, and few events shall be under way at a stop.
+        // Messages in one segment may be charged more, and only few events should be under way at a stop.
         let kept = u16::try_from(kept / 4).unwrap_or(u16::MAX).clamp(4, MAX_WINDOW);
         options.window = if options.window == 0 { kept } else { options.window.min(kept) };
         let (client, began, buffer) = (Client::new(options, Duration::ZERO), Instant::now(), vec![0; 1 << 16]);
@@ -78,12 +78,12 @@ impl Connection {
         &mut self.client
     }
 
-    /// Sends the messages that are due, waits for a datagram or the next deadline, at most `at_most`, and receives.
+    /// Sends the messages that are due, waits at most `at_most` for a datagram or the next deadline, and receives.
     ///
     /// # Errors
     ///
-    /// Errors of the system before the first datagram from the server. `connection refused` and full buffers are no errors: the
-    /// datagram is sent again. After the first datagram an error counts as a loss, and the session ends by its timeouts.
+    /// System errors before the first datagram from the server. `connection refused` and full buffers are not errors: the
+    /// datagram is sent again. After the first datagram, an error counts as a loss, and the session ends by its timeouts.
     pub fn step(&mut self, at_most: Duration) -> io::Result<()> {
         self.client.wake(self.began.elapsed());
         self.send()?;

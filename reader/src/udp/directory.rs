@@ -1,13 +1,13 @@
-//! Writes what a client received to a CTF directory, losses included.
+//! Writes the data received by a client to a CTF directory, including losses.
 //!
 //! ```text
 //!   DIR/metadata                  as received
 //!   DIR/stream_CLASS_INSTANCE     the packets of one stream, as received
-//!   DIR/.account/account.json      the server's account, plus what did not arrive; only if the account came
+//!   DIR/.account/account.json      the server's account, plus the events that did not arrive; only if the account arrived
 //! ```
 //!
-//! Losses show as in any trace: `events_before` and `packet_seq_num` jump between two packets. If the end of a stream is missing according
-//! to the account, an empty packet stands for it.
+//! Losses appear as in any trace: `events_before` and `packet_seq_num` jump between two packets. If the end of a stream is missing according
+//! to the account, an empty packet represents it.
 
 mod error;
 mod stream;
@@ -25,21 +25,21 @@ use std::path::Path;
 use stream::StreamFile;
 use tracepoint_wire::udp::INGEST_CHANNEL;
 
-/// The most streams that are written.
+/// Maximum number of streams that are written.
 const MAX_STREAMS: usize = 10_000;
-/// The reason of losses between server and client.
+/// The reason for losses between server and client.
 const NETWORK: &str = "udp_network";
-/// The reason if other clients may have read some of them, or the server may have lost some after it wrote its account.
+/// The reason if other clients may have read some of them, or if the server may have lost some after it wrote its account.
 const ABSENT: &str = "udp_not_here";
-/// The most stream files that are open.
+/// Maximum number of open stream files.
 const MAX_OPEN: usize = 64;
 
-/// Events of the trace that are not in this session, as the server reports them: without their streams.
+/// Events of the trace that are not in this session, as reported by the server, without their streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AbsentEvents {
-    /// Events sent in earlier sessions, or in the legacy layout.
+    /// Number of events sent in earlier sessions, or in the legacy layout.
     pub sent_elsewhere: u64,
-    /// Events lost by the server since the trace began.
+    /// Number of events lost by the server since the trace began.
     pub unsent: u64,
 }
 
@@ -49,12 +49,12 @@ pub struct Directory {
     target: Target,
     metadata: Option<File>,
     decoder: BatchDecoder,
-    /// Bytes of metadata that were written, and how many of the next bytes repeat them.
+    /// Number of metadata bytes written, and how many of the next bytes repeat them.
     described: u64,
     known: u64,
     /// By class and instance.
     streams: BTreeMap<(u32, u64), StreamFile>,
-    /// How many of their files are open.
+    /// Number of open files.
     open: usize,
 }
 
@@ -74,7 +74,7 @@ impl Directory {
         self.target.path()
     }
 
-    /// A session begins. The metadata comes from its beginning again if this is another session of the same trace.
+    /// Begins a session. The metadata is sent from its beginning again if this is another session of the same trace.
     pub fn begin(&mut self) {
         self.known = self.described;
     }
@@ -156,7 +156,7 @@ impl Directory {
         Ok(written)
     }
 
-    /// Ends the streams, and writes the account, if there is one, with the events that did not arrive. They count as lost by the network
+    /// Ends the streams, and writes the account, if there is one, including the events that did not arrive. They count as lost by the network
     /// unless some events may be `absent` for other reasons.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl Directory {
     }
 }
 
-/// The events that the server lost, as its account reports them. Messages that were too long are lost before they become events of a
+/// The events lost by the server according to its account. Messages that were too long are lost before they become events of a
 /// stream.
 fn reported(account: &Account) -> u64 {
     let lines = account.channels.iter().flat_map(|channel| &channel.streams);
@@ -201,7 +201,7 @@ fn reported(account: &Account) -> u64 {
     streams.chain(messages).fold(0, u64::saturating_add)
 }
 
-/// The losses of a stream in the server's sink whose reason is known.
+/// The losses of a stream in the server's sink with a known reason.
 fn known_losses(line: &StreamAccount) -> u64 {
     line.sink_lost.values().fold(0, |sum, count| sum.saturating_add(*count))
 }

@@ -1,4 +1,4 @@
-//! Decodes the packets in batches by the metadata that came before them.
+//! Decodes the packets in batches with the metadata that preceded them.
 
 use super::report::EventBatch;
 use crate::error::ReadError;
@@ -74,7 +74,7 @@ impl BatchDecoder {
         }))
     }
 
-    /// Calls `each` with each event of a batch, and returns their number. Messages of other programs that are text are text in the event, as they are in the
+    /// Calls `each` with each event of a batch, and returns their number. Ingested messages that are UTF-8 are text in the event, as in the
     /// legacy layout.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl BatchDecoder {
     }
 }
 
-/// A message of another program that is text, with its bytes as text.
+/// An ingested message that is UTF-8, with its bytes as text.
 fn with_text(mut event: Event) -> Event {
     if event.name() == INGEST_EVENT {
         for value in event.fields.iter_mut().flat_map(|fields| &mut fields.values) {

@@ -1,8 +1,8 @@
 //! Restores the order of numbered messages, and reports the missing ones.
 //!
-//! A message whose number is not the next one is held until those before it have come, have timed out, or too many are held. The missing
-//! ones are then reported as a gap. A message of a reported gap is late when it comes; one that came before is a duplicate. A delivered
-//! message is never taken back.
+//! A message whose number is not the next one is held until its predecessors have arrived or timed out, or too many messages are held. The missing
+//! ones are then reported as a gap. A message of a reported gap is late when it arrives; one that arrived before is a duplicate. A delivered
+//! message is never retracted.
 
 mod missing;
 
@@ -10,20 +10,20 @@ use missing::Missing;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long messages are held, and how many.
+/// Limits on held messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// The most messages that wait for a missing one.
+    /// Maximum number of messages that wait for a missing one.
     pub(super) messages: usize,
-    /// The most bytes of these messages.
+    /// Maximum size of these messages in bytes.
     pub(super) bytes: usize,
     /// How long a message waits for a missing one.
     pub(super) gap_timeout: Duration,
-    /// The largest jump of a number that is accepted without a second number near it.
+    /// Maximum jump of a number that is accepted without a second number near it.
     pub(super) max_jump: u64,
 }
 
-/// What is delivered, in the order of the numbers.
+/// The next delivery, in the order of the numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Delivery<T> {
     /// The message with this number.
@@ -32,14 +32,14 @@ pub(super) enum Delivery<T> {
     Gap { first: u64, count: u64 },
 }
 
-/// What became of a message that arrived.
+/// The result of a message's arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     /// It will be delivered. `overtaken`: a message with a higher number came before it.
     Taken { overtaken: bool },
-    /// It had come before.
+    /// It had arrived before.
     Duplicate,
-    /// It was reported as missing before it came.
+    /// It was reported as missing before it arrived.
     Late,
     /// Its number is too far from the others.
     Implausible,
@@ -58,9 +58,9 @@ struct Held<T> {
 #[derive(Debug)]
 pub(super) struct Order<T> {
     limits: Limits,
-    /// The number that is delivered next.
+    /// The number to deliver next.
     next: u64,
-    /// Whether `next` is certain. Until then lower numbers may come, and nothing is delivered.
+    /// True if `next` is certain. Until then lower numbers may arrive, and nothing is delivered.
     open: bool,
     held: BTreeMap<u64, Held<T>>,
     held_bytes: usize,
@@ -68,7 +68,7 @@ pub(super) struct Order<T> {
     missing: Missing,
     /// The last implausible number: a second one near it makes both plausible.
     implausible: Option<u32>,
-    /// Whether held messages are delivered without waiting for missing ones.
+    /// True if held messages are delivered without waiting for missing ones.
     closing: bool,
 }
 
@@ -90,7 +90,7 @@ impl<T> Order<T> {
         self.next = self.held.first_key_value().map_or(self.next, |(first, _)| *first);
     }
 
-    /// The number that is delivered next.
+    /// The number to deliver next.
     pub(super) fn next_number(&self) -> u64 {
         self.next
     }
@@ -103,7 +103,7 @@ impl<T> Order<T> {
             let late = number.is_some_and(|number| self.missing.take(number));
             return if late { Arrival::Late } else { Arrival::Duplicate };
         }
-        // Before the first number is known `next` is beyond 32 bits, and stays so.
+        // Before the first number is known, `next` is beyond 32 bits, and stays so.
         let number = self.next.wrapping_add_signed(i64::from(ahead));
         // After a large loss the numbers jump, and the next message confirms that. No message confirms a damaged number.
         if number.abs_diff(self.next) > self.limits.max_jump && !self.near_held(number) {
@@ -129,7 +129,7 @@ impl<T> Order<T> {
         self.held.len() > self.limits.messages || self.held_bytes > self.limits.bytes
     }
 
-    /// Whether a message with a number like this one is held.
+    /// True if a message with a similar number is held.
     fn near_held(&self, number: u64) -> bool {
         self.held.last_key_value().is_some_and(|(last, _)| number.abs_diff(*last) <= self.limits.max_jump)
     }
@@ -160,7 +160,7 @@ impl<T> Order<T> {
         self.closing = true;
     }
 
-    /// Whether nothing is held.
+    /// True if nothing is held.
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What a client reports.
+//! The reports of a client.
 
 use serde::Serialize;
 
@@ -8,13 +8,13 @@ use tracepoint_wire::udp::{Batch, CtfPackets, Losses, Welcome};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Layout {
-    /// One event per message, as old clients and servers have it.
+    /// One event per message, for old clients and servers.
     Legacy,
     /// Many events per message.
     Batch(Welcome),
 }
 
-/// What happened, in order.
+/// An event of the session, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Report {
@@ -30,13 +30,13 @@ pub enum Report {
     Batch(EventBatch),
     /// Events or messages are missing here.
     Lost(Lost),
-    /// A message with so many events came after it was reported as missing. Its events are not delivered, as later ones were.
+    /// A message with this many events arrived after it was reported as missing. Its events are not delivered, because later ones were.
     Late(u64),
     /// The server was asked to stop.
     StopSent,
     /// The trace's account.
     Account(Vec<u8>),
-    /// The trace has ended: there will be no further events.
+    /// The trace has ended: no further events follow.
     TraceEnd,
     /// The session has ended.
     SessionEnd,
@@ -84,13 +84,13 @@ pub enum Lost {
         /// The number of messages.
         count: u64,
     },
-    /// Legacy layout: the first message of the session was lost, and perhaps others behind it.
+    /// Legacy layout: the first message of the session was lost, and perhaps others after it.
     Beginning,
-    /// Batch layout: so many events were lost by the network.
+    /// Batch layout: number of events lost by the network.
     Events(u64),
-    /// So many events were sent in the legacy layout before the server received ACCEPT. They are not delivered.
+    /// Number of events sent in the legacy layout before the server received ACCEPT. They are not delivered.
     BeforeOffer(u64),
-    /// Batch layout: so many bytes at the end of the metadata. Events that they describe cannot be decoded.
+    /// Batch layout: number of bytes missing at the end of the metadata. Events that they describe cannot be decoded.
     Metadata(u32),
     /// Events that the server could not send since the trace began.
     Unsent(Losses),
@@ -100,44 +100,44 @@ pub enum Lost {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Datagrams that came from the server.
+    /// Number of datagrams from the server.
     pub datagrams: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Events that were delivered.
+    /// Number of delivered events.
     pub events: u64,
-    /// Events that were reported as lost by the network (batch layout), late ones included.
+    /// Number of events reported as lost by the network (batch layout), including late ones.
     pub lost_events: u64,
-    /// Messages that were reported as lost (legacy layout), late ones included.
+    /// Number of messages reported as lost (legacy layout), including late ones.
     pub lost_messages: u64,
-    /// Bytes of metadata that did not arrive (batch layout).
+    /// Number of metadata bytes that did not arrive (batch layout).
     pub lost_metadata: u64,
-    /// Events that the server could not send.
+    /// Number of events that the server could not send.
     pub unsent_events: u64,
-    /// Messages that came after they had been reported as lost.
+    /// Number of messages that arrived after they had been reported as lost.
     pub late_messages: u64,
     /// Events in these.
     pub late_events: u64,
-    /// Messages that came more than once.
+    /// Number of messages that arrived more than once.
     pub duplicates: u64,
-    /// Messages that came out of order, and were sorted in.
+    /// Number of messages that arrived out of order, and were put into order.
     pub reordered: u64,
-    /// Datagrams of another protocol, and datagrams that were cut off.
+    /// Number of datagrams of another protocol, and of truncated datagrams.
     pub malformed: u64,
-    /// Datagrams with a wrong checksum.
+    /// Number of datagrams with a wrong checksum.
     pub corrupted: u64,
-    /// Messages of other sessions, and messages that contradict the session.
+    /// Number of messages of other sessions, and of messages that contradict the session.
     pub foreign: u64,
 }
 
 impl Counts {
-    /// Whether a loss is known.
+    /// True if a loss is known.
     pub fn any_lost(&self) -> bool {
         self.lost_events > 0 || self.lost_messages > 0 || self.lost_metadata > 0 || self.unsent_events > 0
     }
 }
 
-/// How a session ended.
+/// The way a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ending {
@@ -151,9 +151,9 @@ pub enum Ending {
     Gone,
     /// START was not answered.
     NoServer {
-        /// Whether the system reported `connection refused`.
+        /// True if the system reported `connection refused`.
         refused: bool,
     },
-    /// The answers do not have this protocol.
+    /// The answers are not of this protocol.
     Foreign,
 }

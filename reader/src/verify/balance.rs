@@ -10,7 +10,7 @@ use crate::metadata::{EnvValue, Metadata};
 use crate::parallel;
 use crate::stream::StreamReader;
 
-/// Adds 64-bit counters where no sum can overflow.
+/// Adds 64-bit counters without overflow.
 fn sum(counters: impl IntoIterator<Item = u64>) -> u128 {
     counters.into_iter().map(u128::from).sum()
 }
@@ -38,10 +38,10 @@ pub(super) struct Balance<'a, 'r> {
     found: Found,
 }
 
-/// What was found in the stream files.
+/// Counts from the stream files.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// Events decoded in all files, by class and id.
+    /// Number of events decoded in all files, by class and id.
     pub(super) decoded: BTreeMap<(u64, u64), u64>,
     /// The numbers of the first and the last packet, by class and instance.
     pub(super) sequences: BTreeMap<(u64, Option<u64>), (u64, u64)>,
@@ -76,14 +76,14 @@ impl<'a, 'r> Balance<'a, 'r> {
         self.check(rule, subject, compares, left, right.to_string(), pass);
     }
 
-    /// The same for a counter that may have gone on.
+    /// The same for a counter that may have increased since.
     fn at_most(&mut self, rule: char, subject: &str, compares: &'static str, left: Option<u64>, right: u64) {
         let pass = left.unwrap_or(0) <= right;
         let left = left.map_or("not in any packet".to_owned(), |n| n.to_string());
         self.check(rule, subject, compares, left, right.to_string(), pass);
     }
 
-    /// Applies all rules but A and R.
+    /// Applies all rules except A and R.
     pub(super) fn run(mut self, files: &[StreamFile]) -> Found {
         let subject = self.directory.display().to_string();
         let uuid = self.metadata.uuid().map_or("none".to_owned(), uuid_text);
@@ -118,7 +118,7 @@ impl<'a, 'r> Balance<'a, 'r> {
             let subject = format!("{}, {name}", channel.name);
             self.equal('Q', &subject, "the stream file = present", &"missing", &"present");
         }
-        // The counters of events are not known at the end of a chunk, except of the last one.
+        // Only the last chunk has the counters of events, which are not known at the end of the others.
         if account.chunk.as_ref().is_none_or(|chunk| chunk.last) {
             for channel in &account.channels {
                 self.channel(channel);
@@ -167,7 +167,7 @@ impl<'a, 'r> Balance<'a, 'r> {
         self.equal('J', subject, "packets read (no file) = packets", &0, &own(stream.packets, stream.before.packets));
     }
 
-    /// Reads files, of streams with so many records before them.
+    /// Reads files; `before` returns the number of records before each.
     fn scan(&mut self, files: &[StreamFile], before: impl Fn(&StreamFile) -> u64) -> Vec<Scan> {
         let uuid = self.metadata.uuid();
         let streams: Vec<_> = files.iter().map(|file| (file.reader.clone(), Scan::new(uuid, before(file)))).collect();
@@ -175,7 +175,7 @@ impl<'a, 'r> Balance<'a, 'r> {
         parallel::read(&streams, self.reading.parallelism, counters, self.reading.progress).1
     }
 
-    /// Checks files that no account describes: rules B, N, P and Q.
+    /// Checks files that are not covered by an account: rules B, N, P and Q.
     pub(super) fn packets_alone(mut self, files: &[StreamFile]) {
         let scans = self.scan(files, |_| 0);
         files.iter().zip(scans).for_each(|(file, scan)| drop(self.intact(file, &scan)));
@@ -225,7 +225,7 @@ impl<'a, 'r> Balance<'a, 'r> {
         let (written, packets) = (own(stream.written, before.written), own(stream.packets, before.packets));
         self.equal('I', &subject, "events decoded = written", &i128::from(scan.events), &written);
         self.equal('J', &subject, "packets read = packets", &i128::from(scan.packets), &packets);
-        // The packets that were lost on the way to a peer may be the last ones.
+        // The packets lost on the way to a peer may be the last ones.
         let may_end_early = stream.sink_packets > 0;
         if may_end_early {
             let compares = "the last packet's events_discarded, at most discarded";
@@ -248,7 +248,7 @@ impl<'a, 'r> Balance<'a, 'r> {
         self.equal('M', &subject, compares, &(i128::from(scan.jumps) + behind), &right);
     }
 
-    /// Whether there are, or were, chunks before this one, so that only a part of the recorded events is decoded here.
+    /// True if there are, or were, chunks before this one, so that only some of the recorded events are decoded here.
     fn goes_on(&self) -> bool {
         self.account.chunk.as_ref().is_some_and(|chunk| chunk.number > 1)
     }

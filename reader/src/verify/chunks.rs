@@ -40,7 +40,7 @@ fn is_shared(account: &Account) -> bool {
 
 struct Chunks<'a> {
     subject: String,
-    /// The chunks, by number.
+    /// The chunks, sorted by number.
     parts: &'a [Part],
     checks: &'a mut Vec<Check>,
 }
@@ -75,7 +75,7 @@ impl Chunks<'_> {
         }
     }
 
-    /// No chunk is missing except those that were removed.
+    /// No chunk is missing except the removed ones.
     fn ends(&mut self, first: &Part, last: &Part) {
         let chunk = last.account.chunk.as_ref();
         let is_last = chunk.is_some_and(|chunk| chunk.last);
@@ -106,7 +106,7 @@ impl Chunks<'_> {
         self.equal('R', "events before the first chunk = removed", &events, &removed.events.into());
     }
 
-    /// Events of a channel in chunks between these, which other collectors have.
+    /// Number of events of a channel in chunks between these that are at other collectors.
     fn elsewhere(&self, channel: u64) -> i128 {
         let streams = |part: &Part| {
             let of = part.account.channels.iter().filter(move |other| other.id == channel);

@@ -10,7 +10,7 @@ use crate::parallel::{Fold, PacketVisitor};
 use crate::stream::PacketEnd;
 use crate::view::EventView;
 
-/// Only the first contradiction is described; the others are counted.
+/// Contradictions, of which the first is described and the others are counted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contradictions {
     count: u64,
@@ -47,15 +47,15 @@ pub(super) struct Scan {
     pub(super) stream: Option<(u64, Option<u64>)>,
     pub(super) packets: u64,
     pub(super) events: u64,
-    /// Events by id.
+    /// Number of events by id.
     pub(super) decoded: BTreeMap<u64, u64>,
     /// The last packet's `events_discarded`.
     pub(super) discarded: Option<u64>,
-    /// The last packet's `events_before`, and its events.
+    /// The last packet's `events_before` plus its events.
     pub(super) total: Option<u64>,
     /// The numbers of the first and the last packet.
     pub(super) sequence: Option<(u64, u64)>,
-    /// The records that came before.
+    /// Number of records before this file.
     before: u64,
     previous: Option<Previous>,
     /// The sum of the jumps of `events_before` ahead of the counted events.
@@ -68,7 +68,7 @@ pub(super) struct Scan {
     pub(super) contradictions: Contradictions,
     /// Rule Q.
     pub(super) damage: Contradictions,
-    /// Packets without a checksum.
+    /// Number of packets without a checksum.
     pub(super) unchecked: u64,
 }
 
@@ -82,9 +82,9 @@ struct Previous {
 /// The events of a packet.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// Events by id.
+    /// Number of events by id.
     decoded: BTreeMap<u64, u64>,
-    /// Events that are earlier than the one before them, or than the packet.
+    /// Number of events that are earlier than the previous one, or than the packet.
     early: u64,
     /// The time of the last one, or of the packet's begin, in cycles.
     last: u64,
@@ -94,7 +94,7 @@ pub(super) struct Counts {
 #[derive(Debug, Default)]
 pub(super) struct Counter {
     counts: Counts,
-    /// The id of the last events, and how many in a row have it.
+    /// The id of the last events, and the number of consecutive events with it.
     id: u64,
     in_a_row: u64,
 }
@@ -161,7 +161,7 @@ impl Fold for Scan {
 }
 
 impl Scan {
-    /// Of a stream that had so many records before its first packet here.
+    /// For a stream that has `before` records before its first packet here.
     pub(super) fn new(uuid: Option<[u8; 16]>, before: u64) -> Self {
         Self { uuid, before, ..Self::default() }
     }

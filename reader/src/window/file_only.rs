@@ -1,9 +1,9 @@
-//! The bytes of a stream without the feature `traces`: those of a stream file.
+//! The bytes of a stream without the feature `traces`: always a stream file.
 
 use crate::source::{FileWindow, Source};
 use std::io;
 
-/// The packets of a stream file, one after the other.
+/// The packets of a stream file, one after another.
 #[derive(Clone, Debug)]
 pub(crate) struct Window(FileWindow);
 
@@ -19,7 +19,7 @@ impl Window {
         Some(&mut self.0)
     }
 
-    /// The packets of a file have no places of their own.
+    /// The packets of a file have no fixed places.
     #[expect(clippy::unused_self, reason = "with the feature `traces` there are other windows")]
     pub(crate) fn behind_damage(&mut self, _offset: u64) -> Option<u64> {
         None

@@ -10,7 +10,7 @@ use tracepoint_ring::channel::StreamKey;
 pub(super) struct DtFiles(Vec<DtTrace>);
 
 impl DtFiles {
-    /// Adds a file; the error is the reason why it cannot be read.
+    /// Adds a file; the error is the reason if it cannot be read.
     pub(super) fn open(&mut self, path: &Path) -> Result<(), String> {
         self.0.push(DtTrace::open(path).map_err(|error| error.to_string())?);
         Ok(())
@@ -23,7 +23,7 @@ impl DtFiles {
     /// The packets of a stream, and the file that has them.
     pub(super) fn stream(&self, stream: StreamKey) -> Option<(&Path, Window)> {
         self.0.iter().find_map(|trace| {
-            // The file may have been replaced by that of another recording.
+            // The file may have been replaced by a file of another recording.
             let found = trace.streams().iter().find(|found| {
                 trace.metadata().uuid() == Some(stream.uuid)
                     && (found.class.id, found.instance) == (u64::from(stream.class), Some(stream.instance))

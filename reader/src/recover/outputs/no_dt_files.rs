@@ -1,4 +1,4 @@
-//! The dt files among the outputs of a process, without the feature `traces`: they cannot be read.
+//! Replaces `dt_files` without the feature `traces`: dt files among the outputs cannot be read.
 
 use crate::window::Window;
 use std::path::Path;

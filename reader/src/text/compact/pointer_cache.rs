@@ -1,12 +1,12 @@
-//! Remembers something about shared objects, by their addresses.
+//! Caches information about shared objects, by their addresses.
 
 use std::sync::Arc;
 
 const SLOTS: usize = 256;
 
-/// Remembers at most one value for each slot; the address of an object determines its slot.
+/// Caches at most one value per slot; the address of an object determines its slot.
 ///
-/// An object is kept alive while its value is remembered, so that no other object gets its address.
+/// An object is kept alive while its value is cached, so that no other object gets its address.
 #[derive(Debug)]
 pub(super) struct PointerCache<K, V> {
     slots: Vec<Option<(Arc<K>, V)>>,
@@ -17,7 +17,7 @@ impl<K, V> PointerCache<K, V> {
         Self { slots: (0..SLOTS).map(|_| None).collect() }
     }
 
-    /// The value of `object`: the one that is remembered, if it `is_valid`, else a new one.
+    /// The value of `object`: the cached one if it `is_valid`, otherwise a new one.
     pub(super) fn get(&mut self, object: &Arc<K>, is_valid: impl FnOnce(&V) -> bool, make: impl FnOnce() -> V) -> &V {
         // Fibonacci hashing: addresses differ in their middle bits.
         let hash = (Arc::as_ptr(object) as usize as u64 >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);

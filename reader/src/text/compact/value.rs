@@ -8,14 +8,14 @@ use super::literal::{self, hexadecimal};
 use crate::metadata::types::{Base, EnumType};
 use crate::value::{Int, StructValue, Value};
 
-/// Characters that are escaped in texts, besides control characters.
+/// Characters escaped in texts, in addition to control characters.
 const QUOTED: &[u8] = b"\\\"";
 
 pub(super) fn write(line: &mut Vec<u8>, value: &Value) -> io::Result<()> {
     match value {
         Value::Int(int) => integer(line, int),
         Value::Enum(int, ty) => enumeration(line, int, ty),
-        // The shortest digits that are the same number.
+        // The shortest digits that identify the number.
         Value::F32(number) => write!(line, "{number:?}"),
         Value::F64(number) => write!(line, "{number:?}"),
         Value::String(text) => {
@@ -62,7 +62,7 @@ pub(super) fn address(line: &mut Vec<u8>, value: &Value) -> bool {
     }
 }
 
-/// Appends a number of nanoseconds, exactly, in the largest unit of which it is at least one; returns whether the value is one.
+/// Appends a number of nanoseconds, exactly, in the largest unit that gives at least one; returns whether the value is a number.
 pub(super) fn duration(line: &mut Vec<u8>, value: &Value) -> bool {
     let Some(Value::Int(int)) = value.present() else { return false };
     let Ok(nanoseconds) = u64::try_from(int.value) else { return false };

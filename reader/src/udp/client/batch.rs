@@ -1,4 +1,4 @@
-//! A session in the batch layout: delivered and lost events add up to the events that were sent.
+//! A session in the batch layout: delivered and lost events add up to the sent events.
 
 use super::Next;
 use super::retry::Retry;
@@ -12,11 +12,11 @@ use tracepoint_wire::udp::{Ack, Batch, End, FromServer, TextKind, ToClient, ToSe
 
 /// The delay before an acknowledgement.
 const ACK_AFTER: Duration = Duration::from_millis(20);
-/// The interval of acknowledgements if nothing comes.
+/// The interval of acknowledgements if nothing arrives.
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
-/// The silence after which the server is given up.
+/// The silence after which the server times out.
 const SILENCE: Duration = Duration::from_secs(5);
-/// The interval of LEAVE, and how long it is repeated.
+/// The interval of LEAVE, and for how long it is repeated.
 const LEAVE_EVERY: Duration = Duration::from_millis(100);
 const LEAVE_FOR: Duration = Duration::from_secs(10);
 /// How long the client answers repetitions of END.
@@ -36,19 +36,19 @@ pub(super) struct BatchSession {
     /// The latest `seq`.
     seq: u32,
     order: Order<EventBatch>,
-    /// Events that were delivered or reported as lost.
+    /// Number of events that were delivered or reported as lost.
     accounted: u64,
-    /// Events that arrived, late ones included.
+    /// Number of events that arrived, including late ones.
     received: u64,
     totals: Totals,
     metadata: TextAssembly,
     account: TextAssembly,
     end: Option<(End, Duration)>,
-    /// Whether the end was reported.
+    /// True once the end was reported.
     concluded: bool,
     heard: Duration,
     acked: Duration,
-    /// Messages since the last acknowledgement, and whether one of them needs an immediate answer.
+    /// Number of messages since the last acknowledgement; then true if one of them needs an immediate answer.
     unacked: u32,
     urgent: bool,
     leave: Option<Retry>,
@@ -120,7 +120,7 @@ impl BatchSession {
                 self.end.get_or_insert((*end, now));
                 self.urgent = true;
             }
-            // WELCOME came again: the acknowledgement was lost.
+            // A repeated WELCOME: the acknowledgement was lost.
             _ => self.urgent = true,
         }
         self.advance(core, now);
@@ -149,7 +149,7 @@ impl BatchSession {
         while let Some(turn) = self.order.next(now) {
             let Delivery::Message(_, batch) = turn else { continue };
             if batch.events_before < self.accounted {
-                // The count of a sound server does not go back.
+                // The count of a correct server never decreases.
                 core.counts.foreign += 1;
                 continue;
             }
@@ -171,12 +171,12 @@ impl BatchSession {
         }
     }
 
-    /// Whether the server has sent events behind the last batch that came.
+    /// True if the server has sent events after the last batch that arrived.
     fn lacks_tail(&self) -> bool {
         self.order.is_empty() && self.totals.events > self.accounted
     }
 
-    /// Reports these events as lost. Batches of them that still come are late.
+    /// Reports these events as lost. Their batches are late if they still arrive.
     fn lose_tail(&mut self, core: &mut SessionCore) {
         let next = self.order.next_number();
         let ahead = self.totals.batches.wrapping_sub(next as u32);
@@ -240,7 +240,7 @@ impl BatchSession {
         }));
     }
 
-    /// After END: reports the end, and waits for repetitions of END. Returns whether that is over.
+    /// After END: reports the end, and waits for repetitions of END. Returns true when that is over.
     fn finish(&mut self, core: &mut SessionCore, now: Duration) -> bool {
         let Some((end, since)) = self.end else { return false };
         let over = now >= since + linger(core);
@@ -292,7 +292,7 @@ impl BatchSession {
         ending
     }
 
-    /// The server has opened another session instead, and reports there how many events it sent in this one.
+    /// The server has opened another session instead, where it reports how many events it sent in this one.
     fn abandon(&mut self, core: &mut SessionCore, welcome: &Welcome) {
         self.flush(core);
         let sent = welcome.earlier.saturating_sub(self.welcome.earlier);

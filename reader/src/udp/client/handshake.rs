@@ -1,4 +1,4 @@
-//! The first phase: from START to the layout of the session.
+//! The first phase, from START until the layout of the session is known.
 
 use super::legacy_order::LegacyOrder;
 use super::retry::Retry;
@@ -11,13 +11,13 @@ use tracepoint_wire::udp::{Accept, FromServer, Mark, MarkKind, ToClient, ToServe
 
 /// The interval of START.
 const START_EVERY: Duration = Duration::from_millis(250);
-/// How many are sent at once from the second time on: a server that does not trust an address sends it no more bytes than it received.
+/// Number of STARTs sent at once, from the second time on: a server that does not trust an address sends it no more bytes than it received.
 const STARTS: u32 = 9;
-/// How long an answer may take.
+/// Timeout for an answer.
 const ANSWER: Duration = Duration::from_secs(5);
-/// The interval of ACCEPT, at first and later.
+/// The interval of ACCEPT, initially and later.
 const ACCEPT_EVERY: [Duration; 2] = [Duration::from_millis(25), Duration::from_millis(250)];
-/// How often it is sent at the first interval.
+/// How often ACCEPT is sent at the first interval.
 const QUICKLY: u32 = 40;
 /// The interval of START while an offer is not honoured: the offer may be old, or was damaged.
 const AGAIN_EVERY: Duration = Duration::from_secs(1);
@@ -29,9 +29,9 @@ const OVERTAKEN: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Handshake {
     start: Retry,
-    /// Messages in the legacy layout, and when the first of them came.
+    /// Messages in the legacy layout, and the arrival time of the first.
     legacy: Option<(LegacyOrder, Duration)>,
-    /// Whether another one than [`MarkKind::SessionBegin`] was among them.
+    /// True if one of them was not [`MarkKind::SessionBegin`].
     served: bool,
     accepting: Option<Accepting>,
 }
@@ -85,7 +85,7 @@ impl Handshake {
                 let session = message.session.filter(|_| self.accepting.is_some())?;
                 Some(Next::Batch { session, seq: message.seq, welcome: *welcome })
             }
-            // A message of a session whose WELCOME has not come yet. Later messages tell whether it was lost.
+            // A message of a session whose WELCOME has not arrived. Later messages show if it was lost.
             _ => {
                 core.counts.foreign += 1;
                 None
@@ -93,14 +93,14 @@ impl Handshake {
         }
     }
 
-    /// A message of the original server, from its second socket. [`MarkKind::SessionBegin`] makes no offer, whatever its padding is,
-    /// and begins the session with a delay, as a later message would: until then the server's own port may answer.
+    /// A message of the original server, from its second socket. [`MarkKind::SessionBegin`] makes no offer, whatever its padding contains,
+    /// and begins the session after a delay, as a later message would: until then the server's own port may answer.
     pub(super) fn receive_aside(&mut self, core: &mut SessionCore, message: &FromServer<'_>, now: Duration) {
         self.keep(core, message, now);
         self.served = true;
     }
 
-    /// Drops the messages that were kept: the server has not sent them.
+    /// Drops the kept messages: they are not from the server.
     pub(super) fn forget(&mut self) {
         (self.legacy, self.served) = (None, false);
     }
@@ -135,7 +135,7 @@ impl Handshake {
         self.legacy.take().map(|(order, _)| Next::Legacy(order))
     }
 
-    /// The server has closed its port: goes on with the messages that came before.
+    /// The server has closed its port: continues with the messages received so far.
     pub(super) fn give_up(&mut self) -> Next {
         self.use_legacy().unwrap_or(Next::Over(Ending::NoServer { refused: true }))
     }

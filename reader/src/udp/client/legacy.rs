@@ -34,7 +34,7 @@ impl LegacySession {
         if let (ToClient::Welcome(welcome), Some(session), false) =
             (&message.message, message.session, core.options.legacy)
         {
-            // The late answer to an offer that was given up.
+            // The late answer to an offer that has timed out.
             self.flush(core, now);
             return Some(Next::Batch { session, seq: message.seq, welcome: *welcome });
         }

@@ -1,8 +1,8 @@
 //! The order of the messages of a session in the legacy layout.
 //!
-//! The original server writes the number of a packet by a 16-bit swap into 32 bits: bytes 0 and 1 have the number modulo 65536, bytes 2 and 3
-//! are zero. Its marks have all 32 bits. Once such a packet has come, the numbers of all messages are taken modulo 65536: a loss of a whole
-//! multiple of 65536 messages remains unknown then.
+//! The original server writes the number of a packet as a 16-bit swap into 32 bits: bytes 0 and 1 have the number modulo 65536, bytes 2 and 3
+//! are zero. Its marks have all 32 bits. Once such a packet has arrived, the numbers of all messages are taken modulo 65536: a loss of
+//! exactly a multiple of 65536 messages then remains undetected.
 
 use super::session_core::SessionCore;
 use crate::udp::order::{Arrival, Order};
@@ -17,7 +17,7 @@ pub(super) enum LegacyMessage {
     Event(LegacyEvent),
 }
 
-/// How the server writes the number of a packet.
+/// The server's encoding of packet numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Numbering {
     /// No packet has shown it yet.
@@ -32,12 +32,12 @@ enum Numbering {
 pub(super) struct LegacyOrder {
     pub(super) messages: Order<LegacyMessage>,
     numbering: Numbering,
-    /// The number behind the highest one so far.
+    /// The number after the highest one so far.
     expected: u32,
 }
 
 impl LegacyOrder {
-    /// The first message of the session may have a lower number than this one, which came first.
+    /// The first message of the session may have a lower number than this one, which arrived first.
     pub(super) fn unopened(core: &SessionCore, message: &FromServer<'_>) -> Self {
         let half = message.seq >> 16;
         let swapped = matches!(message.message, ToClient::Packet(_)) && is_swapped(message.seq) && half != 0;
@@ -79,7 +79,7 @@ impl LegacyOrder {
     fn number(&mut self, message: &FromServer<'_>) -> u32 {
         let seq = message.seq;
         let expected = self.expected;
-        // The number nearest to the expected one that has these lower 16 bits.
+        // The number nearest to the expected one with these lower 16 bits.
         let near = |half: u16| expected.wrapping_add_signed(half.wrapping_sub(expected as u16).cast_signed().into());
         let distance = |number: u32| number.wrapping_sub(expected).cast_signed().unsigned_abs();
         if let ToClient::Packet(_) = message.message {
@@ -98,7 +98,7 @@ impl LegacyOrder {
     }
 }
 
-/// Whether a packet of the original server may have this number.
+/// True if a packet of the original server can have this number.
 const fn is_swapped(seq: u32) -> bool {
     seq as u16 == 0
 }

@@ -11,12 +11,12 @@ pub(super) struct Retry {
 }
 
 impl Retry {
-    /// The message is first sent now.
+    /// A message that is first sent now.
     pub(super) fn new(now: Duration, every: Duration) -> Self {
         Self { since: now, next: now, every, sent: 0 }
     }
 
-    /// Whether the message is due now. If so, the caller sends it.
+    /// True if the message is due now; the caller must then send it.
     pub(super) fn due(&mut self, now: Duration) -> bool {
         if now < self.next {
             return false;

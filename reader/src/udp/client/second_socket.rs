@@ -1,7 +1,7 @@
-//! The port of the original server's messages, which it sends from a second socket that was never bound.
+//! The port of messages that the original server sends from a second, unbound socket.
 //!
-//! Any program on the server's machine can send from another port than the server's. Such messages are therefore taken in the legacy layout
-//! only, from one port, and only until the server's own port has sent a message.
+//! Any program on the server's machine can send from a port other than the server's. Such messages are therefore accepted only in the legacy
+//! layout, only from one port, and only until the server's own port has sent a message.
 
 use tracepoint_wire::udp::FromServer;
 
@@ -22,12 +22,12 @@ impl SecondSocket {
         *self = Self::Unused;
     }
 
-    /// Whether a message of another port was taken.
+    /// True if a message from another port was accepted.
     pub(super) const fn is_used(self) -> bool {
         matches!(self, Self::Port(_))
     }
 
-    /// Whether a message from this port is taken.
+    /// True if a message from this port is accepted.
     pub(super) fn takes(&mut self, port: u16, message: &FromServer<'_>) -> bool {
         match self {
             _ if message.session.is_some() => false,

@@ -1,4 +1,4 @@
-//! The state that all phases of a session share: outgoing datagrams, reports, counts.
+//! The state shared by all phases of a session: outgoing datagrams, reports, counts.
 
 use super::Options;
 use crate::udp::order::Limits;
@@ -6,9 +6,9 @@ use crate::udp::report::{Counts, Lost, Report};
 use std::collections::VecDeque;
 use tracepoint_wire::udp::ToServer;
 
-/// The most bytes of messages that wait for a missing one.
+/// Maximum size of messages that wait for a missing one, in bytes.
 const HELD_BYTES: usize = 64 << 20;
-/// The largest jump of a message number that is accepted without a second message near it, where no checksum protects the number.
+/// Maximum jump of a message number that is accepted without a second message near it, if no checksum protects the number.
 const MAX_JUMP: u64 = 1 << 16;
 
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct SessionCore {
     pub(super) out: VecDeque<Vec<u8>>,
     pub(super) reports: VecDeque<Report>,
     pub(super) counts: Counts,
-    /// Whether the session shall stop.
+    /// True if the session should stop.
     pub(super) stop_wanted: bool,
 }
 
@@ -52,7 +52,7 @@ impl SessionCore {
         self.report(Report::Lost(lost));
     }
 
-    /// Reports and counts a message that came too late, with so many events in it.
+    /// Reports and counts a late message with `events` events.
     pub(super) fn late(&mut self, events: u64) {
         self.counts.late_messages += 1;
         self.counts.late_events = self.counts.late_events.saturating_add(events);
@@ -65,7 +65,7 @@ impl SessionCore {
         self.limit(self.counts.events);
     }
 
-    /// The server has sent so many events: the session stops if that is the limit.
+    /// Called when the server has sent `events` events in total: stops the session if the limit is reached.
     pub(super) fn limit(&mut self, events: u64) {
         self.stop_wanted |= self.options.events_limit.is_some_and(|limit| events >= limit.get());
     }

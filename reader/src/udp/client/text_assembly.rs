@@ -1,21 +1,21 @@
-//! Assembles texts that come in pieces: the metadata and the account.
+//! Assembles texts that arrive in pieces: the metadata and the account.
 
 use std::collections::BTreeMap;
 use tracepoint_wire::udp::Text;
 
-/// The most bytes of pieces that are kept behind a gap.
+/// Maximum size of the pieces kept after a gap, in bytes.
 const MAX_APART: usize = 1 << 20;
 
-/// One text. Its bytes never change; pieces may come in any order and repeatedly.
+/// One text. Its bytes never change; pieces may arrive in any order and repeatedly.
 #[derive(Debug, Default)]
 pub(super) struct TextAssembly {
     /// Bytes from the beginning up to the first gap.
     length: u32,
-    /// Length of the text, as the pieces say.
+    /// Length of the text according to the pieces.
     total: u32,
     /// Bytes before the first gap that were not taken yet.
     fresh: Vec<u8>,
-    /// Pieces behind the first gap.
+    /// Pieces after the first gap.
     apart: BTreeMap<u32, Vec<u8>>,
     apart_bytes: usize,
 }
@@ -57,7 +57,7 @@ impl TextAssembly {
         }
     }
 
-    /// The bytes since the last call, once the text has no gap: a text that is cut off may end within a declaration.
+    /// The bytes since the last call, once the text has no gap: an incomplete text may end within a declaration.
     pub(super) fn take(&mut self) -> Option<Vec<u8>> {
         (!self.fresh.is_empty() && self.length >= self.total).then(|| std::mem::take(&mut self.fresh))
     }

@@ -1,8 +1,8 @@
-//! The totals that a server reports.
+//! The totals reported by a server.
 
 use std::time::Duration;
 
-/// The highest totals so far, and when they were reported.
+/// The highest totals so far, and the time of their report.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     /// Batches, modulo 2^32.

@@ -14,7 +14,7 @@ pub(super) struct StreamFile {
     file: Option<File>,
     packets: u64,
     written: u64,
-    /// The header of the last packet, and how many events the stream had up to its end.
+    /// The header of the last packet, and the number of events of the stream up to its end.
     last: Option<(PacketHeader, u64)>,
 }
 
@@ -23,7 +23,7 @@ impl StreamFile {
         Self { name: format!("stream_{class}_{instance}"), file: None, packets: 0, written: 0, last: None }
     }
 
-    /// Whether a packet fits behind the previous ones.
+    /// True if a packet fits after the previous ones.
     pub(super) fn fits(&self, header: &PacketHeader) -> bool {
         header.begin <= header.end
             && self.last.is_none_or(|(last, events)| {
@@ -43,7 +43,7 @@ impl StreamFile {
         self.file = None;
     }
 
-    /// Appends a packet with so many events. If packets before the first one are missing, an empty packet stands for them.
+    /// Appends a packet with `events` events. If packets before the first one are missing, an empty packet represents them.
     pub(super) fn append(
         &mut self,
         directory: &Path,
@@ -81,13 +81,13 @@ impl StreamFile {
         Ok(())
     }
 
-    /// Writes an empty packet if the end of the stream is missing, whose final counts are `recorded` and `discarded`.
+    /// Writes an empty packet if the end of the stream is missing; its final counts are `recorded` and `discarded`.
     pub(super) fn end(&mut self, directory: &Path, recorded: u64, discarded: u64) -> Result<(), RecoverError> {
         let Some((last, events)) = self.last else { return Ok(()) };
         if (recorded, discarded) == (events, last.discarded) {
             return Ok(());
         }
-        // If packets were lost, a gap of one shows it: their number is not known.
+        // A gap of one shows that packets were lost: their number is unknown.
         let sequence = last.sequence.saturating_add(if recorded > events { 2 } else { 1 });
         let header = PacketHeader {
             sequence,

@@ -1,11 +1,11 @@
-//! Remembers which numbers were reported as missing.
+//! The numbers that were reported as missing.
 
 use std::collections::BTreeMap;
 
-/// How many gaps are remembered: the newest ones.
+/// Maximum number of gaps that are remembered; the newest ones are kept.
 const MAX_GAPS: usize = 4096;
 
-/// Gaps: the first number of each, by the number behind its last one.
+/// Gaps: the first number of each, indexed by the number after its last one.
 #[derive(Debug, Default)]
 pub(super) struct Missing(BTreeMap<u64, u64>);
 
