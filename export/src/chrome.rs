@@ -1,4 +1,4 @@
-//! The JSON of `chrome://tracing`, which Perfetto and Speedscope read, too: "Trace Event Format".
+//! The JSON "Trace Event Format" of `chrome://tracing`, which Perfetto and Speedscope can read as well.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -13,9 +13,9 @@ use crate::sources::{Sources, ThreadId};
 
 /// Writes one JSON object: `traceEvents`, an array, and `otherData`, with the [`Summary`].
 ///
-/// Times are microseconds since the first item, with three decimals; `otherData.origin_ns` is that in nanoseconds since the epoch. A span that
-/// began earlier, of which only the end is there, begins there, because viewers leave out negative times: `before_us` is how much earlier. Damage
-/// has no time, and is shown there, too. `pid` and `tid` are left out where they are not known.
+/// Times are microseconds since the first item, with three decimals; `otherData.origin_ns` is the time of the first item in nanoseconds since the
+/// epoch. Viewers drop negative times, so a span with a missing begin that began before the first item is shown from the first item on, and
+/// `before_us` says how much earlier it began. Damage has no time, and is shown at the first item as well. `pid` and `tid` are omitted if unknown.
 #[derive(Debug)]
 pub struct Chrome<W: Write> {
     out: W,
@@ -23,7 +23,7 @@ pub struct Chrome<W: Write> {
     has_begun: bool,
     /// The time of the first item that has one.
     origin: Option<i64>,
-    /// Processes and threads whose names are written: of a thread, without and with its own name.
+    /// Processes and threads whose names have been written. A thread has two entries, without and with its own name.
     named: HashSet<(u32, Option<u64>, bool)>,
     has_elements: bool,
 }
@@ -43,16 +43,16 @@ struct Element<'a, A> {
     ts: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     dur: Option<f64>,
-    /// Of an instant: its scope.
+    /// Scope of an instant.
     #[serde(skip_serializing_if = "Option::is_none")]
     s: Option<&'static str>,
     /// The id of an asynchronous span.
     #[serde(skip_serializing_if = "Option::is_none")]
     id2: Option<LocalId>,
-    /// The id of a flow.
+    /// Id of a flow.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// Of a flow: that it belongs to the slice around it.
+    /// Binds a flow to the enclosing slice.
     #[serde(skip_serializing_if = "Option::is_none")]
     bp: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,7 +77,7 @@ impl Serialize for EventArgs<'_> {
 /// The fields of a span.
 struct SpanArgs<'a> {
     span: &'a Span<'a>,
-    /// How long before the first item it began.
+    /// Time by which the span began before the first item.
     before_us: Option<f64>,
 }
 
@@ -122,12 +122,12 @@ struct OtherData<'a> {
 }
 
 impl<W: Write> Chrome<W> {
-    /// Writes to `out`, which should be buffered.
+    /// Creates a writer. `out` should be buffered.
     pub fn new(out: W) -> Self {
         Self { out, counters: Vec::new(), has_begun: false, origin: None, named: HashSet::new(), has_elements: false }
     }
 
-    /// Draws the numbers in fields of these names as counters, too.
+    /// Also draws the numeric fields with these names as counters.
     #[must_use]
     pub fn counters(mut self, fields: Vec<String>) -> Self {
         self.counters = fields;
@@ -157,7 +157,7 @@ impl<W: Write> Chrome<W> {
         Ok(microseconds(self.since_origin(time_ns).max(0)))
     }
 
-    /// Without times and arguments, of a thread whose name is written.
+    /// An element without times and arguments, for a thread whose name has been written.
     fn of<'a, A: Serialize>(
         &mut self,
         ph: &'static str,
@@ -182,7 +182,7 @@ impl<W: Write> Chrome<W> {
         Ok(Element { ph, name, pid, tid, ..none() })
     }
 
-    /// An arrow from the parent of a span, which is on another thread.
+    /// Draws an arrow from the parent of a span, which is on another thread.
     fn flow(&mut self, span: &Span<'_>, parent: ThreadId, ts: f64, sources: &Sources) -> io::Result<()> {
         let id = Some(format!("{:x}.{:x}", sources.process_of(span.thread).shown_pid.unwrap_or(0), span.id));
         for (ph, thread) in [("s", parent), ("f", span.thread)] {
@@ -199,7 +199,7 @@ fn microseconds(ns: i64) -> f64 {
     ns as f64 / 1000.0
 }
 
-/// That of an instant of a process, or of the whole trace where the process is not known.
+/// The scope of an instant: the process, or the whole trace if the process is unknown.
 fn scope(pid: Option<u32>) -> &'static str {
     if pid.is_some() { "p" } else { "g" }
 }
@@ -257,7 +257,7 @@ impl<W: Write> Format for Chrome<W> {
             (_, false) => ("b", None),
         };
         let id2 = (begin == "b").then(|| LocalId { local: format!("0x{:x}", span.id) });
-        // Not the difference of the two numbers of microseconds, which are rounded.
+        // Convert the difference of the times, not the difference of the rounded microseconds.
         let length = span.end_ns.filter(|_| begin == "X").map(|end| end.saturating_sub(span.begin_ns));
         let dur = length.map(microseconds);
         let element = self.of(begin, span.name, span.thread, sources)?;

@@ -13,16 +13,16 @@ use crate::sources::{Sources, ThreadId};
 
 pub use formula::guard_formula;
 
-/// The columns before those of fields.
+/// The columns before the field columns.
 const COLUMNS: [&str; 11] =
     ["type", "time_ns", "host", "program", "pid", "tid", "thread", "event", "level", "lost_events", "lost_packets"];
 
 /// Writes comma-separated values (RFC 4180), with a header line.
 ///
-/// `type` is `event`, `loss` or `damage`, and `level` the name of a level such as `Info`, or the number of one that
-/// only another tracer has. Times are nanoseconds since the epoch; those of a loss are its end. A number that is not known is empty.
-/// Texts are written as they are, but [on request](Self::guard_formulas), arrays and structures as JSON, bytes in base 16. The column of a field that is called as one of the columns
-/// before, such as `pid`, is `field.pid`.
+/// `type` is `event`, `loss` or `damage`. `level` is the name of a level such as `Info`, or a number if the level is specific to another tracer.
+/// Times are nanoseconds since the epoch; the time of a loss is its end. Unknown numbers are empty. Texts are written unchanged, unless [on
+/// request](Self::guard_formulas); arrays and structures are written as JSON, bytes in hexadecimal. A field with the name of one of the columns
+/// above, such as `pid`, gets the column `field.pid`.
 #[derive(Debug)]
 pub struct Csv<W: Write> {
     out: csv::Writer<W>,
@@ -32,19 +32,19 @@ pub struct Csv<W: Write> {
 }
 
 impl<W: Write> Csv<W> {
-    /// Writes these fields of events, one column each. Other fields are left out.
+    /// Creates a writer for these fields, one column each. Other fields are omitted.
     pub fn new(out: W, fields: Vec<String>) -> Self {
         Self { out: csv::Writer::from_writer(out), fields, has_header: false, guards_formulas: false }
     }
 
-    /// Has each text that a spreadsheet would take for a formula begin with `'`. Numbers stay as they are.
+    /// Prefixes each text that a spreadsheet would interpret as a formula with `'`. Numbers stay unchanged.
     #[must_use]
     pub fn guard_formulas(mut self, is_on: bool) -> Self {
         self.guards_formulas = is_on;
         self
     }
 
-    /// The fields that events of these traces can have, in the order of their declarations, for those whose names are `selected`.
+    /// The names accepted by `selected` among all fields that events of these traces can have, in the order of their declarations.
     pub fn fields_of<'a>(traces: impl Iterator<Item = &'a Metadata>, selected: impl Fn(&str) -> bool) -> Vec<String> {
         let mut fields = Vec::new();
         let mut known = HashSet::new();
@@ -71,7 +71,7 @@ impl<W: Write> Csv<W> {
         Ok(())
     }
 
-    /// The columns before those of fields, and as many empty ones as there are fields.
+    /// Writes the columns before the field columns, and an empty cell for each field.
     fn row(&mut self, first: [&str; COLUMNS.len()]) -> io::Result<()> {
         self.begin()?;
         for cell in first {
@@ -83,7 +83,7 @@ impl<W: Write> Csv<W> {
         self.end_row()
     }
 
-    /// A cell with text, which may be of a traced process.
+    /// Writes a text cell. The text may come from a traced process.
     fn text(&mut self, text: &str) -> io::Result<()> {
         let text = if self.guards_formulas { guard_formula(text) } else { text.into() };
         self.cell(&text)
@@ -101,7 +101,7 @@ impl<W: Write> Csv<W> {
             Plain::Signed(number) => self.cell(&number.to_string()),
             Plain::Float(number) => self.cell(&number.to_string()),
             Plain::Text(text) => self.text(&text),
-            // Names and values can always be written: there is no key but text.
+            // Serialisation of names and values cannot fail: all keys are texts.
             Plain::Array(_) | Plain::Struct(_) | Plain::Variant(..) => {
                 self.cell(&json::to_string(value).unwrap_or_default())
             }
@@ -113,7 +113,7 @@ impl<W: Write> Csv<W> {
     }
 }
 
-/// The error of the output, of its own kind: a reader that has closed a pipe, or a full disk, is told from it.
+/// Converts an error, keeping the kind of an I/O error: callers distinguish a closed pipe from a full disk.
 fn io_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,

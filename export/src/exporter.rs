@@ -1,4 +1,4 @@
-//! Gives the items of a trace to a format.
+//! Passes the items of a trace to a format.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,9 +12,9 @@ use crate::sources::{Sources, ThreadId};
 use crate::spans::{Kind, Output, Spans};
 use crate::times::TimeTree;
 
-/// Gives the items of a trace, which come in the order of their times, to a format.
+/// Passes the items of a trace, in the order of their times, to a format.
 ///
-/// Keeps the open spans in memory (at most 262,144, and about 64 MiB), and the names of threads, processes and paths of spans.
+/// Keeps in memory the open spans (at most 262,144, and about 64 MiB), and the names of threads, processes and span paths.
 #[derive(Debug)]
 pub struct Exporter<F> {
     format: F,
@@ -27,7 +27,7 @@ pub struct Exporter<F> {
     summary: Summary,
 }
 
-/// What the classes of events are for spans, by their addresses.
+/// The roles of event classes in spans, by the addresses of the classes.
 #[derive(Debug, Default)]
 struct Classes(HashMap<usize, (Arc<EventClass>, Role)>);
 
@@ -41,7 +41,7 @@ enum Role {
 impl Classes {
     fn role(&mut self, event: &Event) -> Role {
         let key = Arc::as_ptr(&event.class) as usize;
-        // The class is kept, so that its address is not that of another one.
+        // Keep the class alive, so that its address is not reused.
         let (_, role) = self.0.entry(key).or_insert_with(|| (Arc::clone(&event.class), Role::of(event)));
         role.clone()
     }
@@ -68,21 +68,21 @@ impl Role {
 }
 
 impl<F: Format> Exporter<F> {
-    /// An exporter into a format.
+    /// Creates an exporter to a format.
     pub fn new(format: F) -> Self {
         let spans = Spans::new(format.needs());
         let (sources, classes, threads) = (Sources::default(), Classes::default(), HashMap::new());
         Self { format, sources, spans, classes, threads, has_begun: false, summary: Summary::default() }
     }
 
-    /// Waits for the end of at most so many spans at a time, 1 to 262,144, which is the default.
+    /// Limits the number of open spans to a value of 1 to 262,144, the default. If there are more, the oldest one is given up.
     #[must_use]
     pub fn max_open_spans(mut self, spans: usize) -> Self {
         self.spans.set_max_open(spans);
         self
     }
 
-    /// What was exported so far.
+    /// The counts so far.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
@@ -92,10 +92,10 @@ impl<F: Format> Exporter<F> {
         &mut self.format
     }
 
-    /// The next item.
+    /// Processes the next item.
     ///
     /// # Errors
-    /// Those of the output.
+    /// The errors of the output.
     pub fn item(&mut self, item: &Item) -> io::Result<()> {
         match item {
             Item::Event(event) => self.event(event),
@@ -108,10 +108,10 @@ impl<F: Format> Exporter<F> {
         }
     }
 
-    /// The end of the trace: open spans are written as such. Returns the format, and what was exported.
+    /// Ends the export: spans that are still open are written as open. Returns the format, and the counts.
     ///
     /// # Errors
-    /// Those of the output.
+    /// The errors of the output.
     pub fn finish(mut self) -> io::Result<(F, Summary)> {
         let mut out = ToFormat { format: &mut self.format, summary: &mut self.summary };
         self.spans.finish(&mut self.sources, &mut out)?;
@@ -175,7 +175,7 @@ impl<F: Format> Exporter<F> {
     }
 }
 
-/// Gives a format what is known of spans, and counts it.
+/// Passes spans to a format, and counts them.
 struct ToFormat<'a, F> {
     format: &'a mut F,
     summary: &'a mut Summary,

@@ -1,4 +1,4 @@
-//! Folded stacks: a line for each stack, its frames from the outermost on, and a number.
+//! Folded stacks: a line for each stack, with its frames from the outermost to the innermost, and a number.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
@@ -11,19 +11,19 @@ use crate::sources::{Process, Sources, ThreadId};
 use crate::symbols::SymbolTable;
 use crate::times::TimeTree;
 
-/// The largest number of different paths of spans.
+/// Maximum number of different span paths.
 const MAX_PATHS: usize = 1 << 19;
-/// The largest size of those that are written, in bytes of their names: paths that go on from each other would grow with the square of their
-/// number. The time of further ones is counted together.
+/// Maximum total size in bytes of the names in written paths. Without it, a chain of nested paths would grow quadratically. The time of further paths
+/// is summed up in one line.
 const MAX_PATHS_SIZE: usize = 16 << 20;
-/// The largest number of different call stacks; further ones are counted together.
+/// Maximum number of different call stacks. Further ones are counted together.
 const MAX_STACKS: usize = 1 << 17;
 /// The context with the call stack of an event.
 const CALL_STACK: &str = "callstack";
 
-/// Writes folded stacks, which flame graphs are drawn from: `program;outer;inner 1234`.
+/// Writes folded stacks, the input of flame graphs: `program;outer;inner 1234`.
 ///
-/// All of them are written at the end. Characters that have a meaning in this format are replaced by `_`.
+/// All lines are written at the end. Characters with a special meaning in this format are replaced by `_`.
 #[derive(Debug)]
 pub struct Folded<W: Write> {
     out: W,
@@ -36,7 +36,7 @@ enum Source {
     Calls(Calls),
 }
 
-/// The time that is spent in spans, in nanoseconds.
+/// The time spent in spans, in nanoseconds.
 #[derive(Debug, Default)]
 struct Times {
     by_process: BTreeMap<u32, TimeTree>,
@@ -74,12 +74,12 @@ impl Times {
     }
 }
 
-/// How often each call stack occurs.
+/// The number of occurrences of each call stack.
 #[derive(Debug, Default)]
 struct Calls {
-    /// By the process, the name of the event, and the addresses from the innermost on.
+    /// By process, event name, and addresses from the innermost to the outermost.
     stacks: HashMap<(u32, String, Vec<u64>), u64>,
-    /// In further stacks.
+    /// Occurrences of further stacks.
     more: u64,
     without: u64,
     lost: u64,
@@ -87,14 +87,14 @@ struct Calls {
 }
 
 impl<W: Write> Folded<W> {
-    /// The time that is spent in spans, and not in their children: nanoseconds. A span whose end is not known counts nothing.
-    /// The names on different paths are 16 MiB at most; the time of further ones is the frame `[further paths]`.
+    /// Sums the time in nanoseconds spent in spans, excluding their children. A span with an unknown end does not count. The names of all written
+    /// paths are limited to 16 MiB in total; the time of further paths is the frame `[further paths]`.
     pub fn of_spans(out: W) -> Self {
         Self { out, source: Source::Spans(Times::default()) }
     }
 
-    /// How many events there are with each call stack, for channels that record them (`Context::CallStack`). Lost events whose number is known
-    /// are the frame `[lost]`, events without a call stack `[no call stack]`.
+    /// Counts the events with each call stack, for channels that record them (`Context::CallStack`). Lost events whose number is known are the frame
+    /// `[lost]`, events without a call stack `[no call stack]`.
     pub fn of_call_stacks(out: W) -> Self {
         Self { out, source: Source::Calls(Calls::default()) }
     }
@@ -109,7 +109,7 @@ fn addresses(event: &Event) -> Option<Vec<u64>> {
     }
 }
 
-/// Whether a function with this name fires events: its own are not of the program.
+/// Returns whether a function belongs to the code that fires events, rather than to the program.
 fn is_of_tracer(name: &str) -> bool {
     let is_own = ["tracepoint_core::", "<tracepoint_core::"].iter().any(|crate_name| name.starts_with(crate_name));
     let drops_own = name.starts_with("core::ptr::drop_in_place") && name.contains("tracepoint_core::");
@@ -121,7 +121,7 @@ fn program(process: &Process) -> String {
     process.program.clone().unwrap_or_else(pid)
 }
 
-/// One line.
+/// Writes a line.
 fn line<'a>(out: &mut impl Write, frames: impl IntoIterator<Item = &'a str>, number: u64) -> io::Result<()> {
     for (index, frame) in frames.into_iter().enumerate() {
         let plain = frame.replace(|c: char| c == ';' || is_control(c), "_");
@@ -132,17 +132,17 @@ fn line<'a>(out: &mut impl Write, frames: impl IntoIterator<Item = &'a str>, num
 
 impl Calls {
     fn write(&mut self, out: &mut impl Write, sources: &Sources) -> io::Result<()> {
-        // Different addresses of one function are one frame.
+        // Different addresses in the same function are one frame.
         let mut folded: BTreeMap<Vec<String>, u64> = BTreeMap::new();
         for ((process, event, stack), count) in &self.stacks {
             let process = sources.process(*process);
             let mut frames = vec![program(process)];
             for (depth, address) in stack.iter().enumerate().rev() {
-                // A return address is behind the call, and may be that of the next function.
+                // A return address is the address after the call, which may already belong to the next function.
                 let call = if depth == 0 { *address } else { address.saturating_sub(1) };
                 frames.extend_from_slice(self.symbols.functions(&process.modules, call));
             }
-            // In front of the site there may be functions of the tracer still, of a span.
+            // Functions of the tracer that fire a span's event may still precede the site.
             while frames.len() > 1 && frames.last().is_some_and(|name| is_of_tracer(name)) {
                 frames.pop();
             }

@@ -1,4 +1,4 @@
-//! What a format is given.
+//! The interface of a format.
 
 use std::io;
 
@@ -8,25 +8,25 @@ use tracepoint_reader::{Damage, Event, Loss, LossKind};
 use crate::sources::{Sources, ThreadId};
 use crate::times::TimeTree;
 
-/// What a format makes use of; the rest is not computed for it.
+/// The data that a format uses. Everything else is not computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Needs {
-    /// Whether the events that begin and end spans come as [`Format::span`], in place of [`Format::event`].
+    /// True if begin and end events of spans are passed as [`Format::span`], in place of [`Format::event`].
     pub spans: bool,
-    /// Whether a span comes only when its parent is known, also if that has to be guessed. Without it, a span comes at its end, and has no parent
-    /// but a recorded one.
+    /// True if a span is passed only once its parent is known, even if the parent has to be guessed. Otherwise a span is passed at its end, and only
+    /// a recorded parent is given.
     pub parents: bool,
-    /// Whether the time in spans comes as [`Format::times`].
+    /// True if the time in spans is passed as [`Format::times`].
     pub times: bool,
-    /// Of how many events inside a span copies are kept for [`Span::inside`]; others are counted.
+    /// Maximum number of events inside a span of which copies are kept for [`Span::inside`]. Further ones are counted.
     pub inside: usize,
 }
 
 impl Needs {
-    /// Only events.
+    /// Events only.
     pub const EVENTS: Self = Self { spans: false, parents: false, times: false, inside: 0 };
-    /// Spans at their ends, and other events.
+    /// Spans at their end, and other events.
     pub const SLICES: Self = Self { spans: true, ..Self::EVENTS };
     /// Spans with their parents, and other events.
     pub const SPANS: Self = Self { parents: true, ..Self::SLICES };
@@ -37,25 +37,25 @@ impl Needs {
 /// Writes a trace in one format.
 ///
 /// # Errors
-/// The methods return those of the output.
+/// The methods return the errors of the output.
 pub trait Format {
-    /// What it makes use of; the same at each call.
+    /// The data that the format uses; the same at each call.
     fn needs(&self) -> Needs;
 
-    /// The time of the first item that has one, before that item is given. Only a span whose begin is missing may have begun earlier.
+    /// Passes the time of the first item that has one, before the item itself. Only a span whose begin is missing may begin earlier.
     fn begin(&mut self, _first_ns: i64) -> io::Result<()> {
         Ok(())
     }
 
-    /// An event, in the order of times; without those of spans, if the format takes [spans](Needs::spans).
+    /// Passes an event, in the order of times. Begin and end events of spans are excluded if the format uses [spans](Needs::spans).
     fn event(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()>;
 
-    /// A span: in the order of ends, and those that have not ended at last; with [parents](Needs::parents), when all is known of those that
-    /// began before it.
+    /// Passes a span, in the order of span ends; open spans follow at the end of the trace. With [parents](Needs::parents), a span is passed once all
+    /// spans that began before it are decided.
     fn span(&mut self, span: &Span<'_>, sources: &Sources) -> io::Result<()>;
 
-    /// The time that was spent in spans of a process (an index for [`Sources::process`]), if the format takes [times](Needs::times): below the
-    /// path `outer` (an index for [`Sources::path`]), on the paths of the tree. The same path may come again.
+    /// Passes the time spent in spans of a process (an index for [`Sources::process`]), if the format uses [times](Needs::times). The paths in the
+    /// tree are relative to the path `outer` (an index for [`Sources::path`]). A path may be passed several times.
     fn times(&mut self, _process: u32, _outer: u32, _times: TimeTree, _sources: &Sources) -> io::Result<()> {
         Ok(())
     }
@@ -63,10 +63,10 @@ pub trait Format {
     /// Events or packets that are missing.
     fn loss(&mut self, loss: &LossReport<'_>, sources: &Sources) -> io::Result<()>;
 
-    /// A part of the trace that cannot be read.
+    /// Passes an unreadable part of the trace.
     fn damage(&mut self, damage: &Damage) -> io::Result<()>;
 
-    /// The end of the trace: writes what is left, and flushes.
+    /// Ends the trace: writes remaining data, and flushes.
     fn finish(&mut self, summary: &Summary, sources: &Sources) -> io::Result<()>;
 }
 
@@ -104,15 +104,15 @@ impl<F: Format + ?Sized> Format for Box<F> {
     }
 }
 
-/// How a span ended.
+/// The end of a span.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum SpanEnd<'a> {
-    /// By this event, on this thread.
+    /// The span was ended by this event on this thread.
     Ended(&'a Event, ThreadId),
-    /// It had not ended when the trace did.
+    /// The span was still open at the end of the trace.
     Open,
-    /// So many spans were open that it was no longer waited for.
+    /// The span was given up, because too many spans were open.
     Forgotten,
 }
 
@@ -124,39 +124,39 @@ pub struct Span<'a> {
     pub name: &'a str,
     /// Its `span_id`, unique in its process.
     pub id: u64,
-    /// The `parent_id` that was recorded. Without one, and if the format takes [parents](Needs::parents), it is guessed: the innermost span that
-    /// was open on the thread when this one began, if both nest and have ended. An asynchronous span that began directly in a poll is a child
-    /// of that.
+    /// The recorded `parent_id`. If none was recorded and the format uses [parents](Needs::parents), the parent is guessed: the innermost span that
+    /// was open on the thread when this one began, if both nest and have ended. For an asynchronous span that began directly in a poll, the parent is
+    /// the span of that poll.
     pub parent: Option<u64>,
-    /// Whether the parent is guessed.
+    /// True if the parent is guessed.
     pub parent_is_guessed: bool,
-    /// The span at the upper end of the chain of parents; its own id without one. Known if the format takes [parents](Needs::parents).
+    /// The id of the outermost ancestor; the span's own id without a parent. Known if the format uses [parents](Needs::parents).
     pub root: u64,
-    /// When it began, in nanoseconds since the epoch.
+    /// Begin in nanoseconds since the epoch.
     pub begin_ns: i64,
-    /// When it ended, likewise; `None` if that is not known.
+    /// End in nanoseconds since the epoch; `None` if unknown.
     pub end_ns: Option<i64>,
-    /// The time of the last event of the trace so far, likewise: a span whose end is not known was open until then.
+    /// Time of the latest event of the trace so far, in nanoseconds since the epoch. A span with an unknown end was open at least until then.
     pub last_ns: i64,
-    /// The thread on which it began; on which it ended, if its begin is missing.
+    /// The thread on which the span began; if its begin is missing, the thread on which it ended.
     pub thread: ThreadId,
-    /// The event that began it; `None` if it is missing: then the duration tells when it began.
+    /// The begin event; `None` if it is missing. The begin time is then computed from the duration.
     pub begin: Option<&'a Event>,
-    /// How it ended.
+    /// The end of the span.
     pub end: SpanEnd<'a>,
-    /// Whether it began and ended on one thread, and the spans of that thread of which this is said are either one within the other or
-    /// apart: so that they can be drawn as a stack.
+    /// True if the span began and ended on one thread, and any two such spans of the thread are either nested or disjoint. They can be drawn as a
+    /// stack.
     pub nests: bool,
-    /// The names from the root to this span, as an index for [`Sources::path`]. Known if the format takes [parents](Needs::parents).
+    /// The names from the root to this span, as an index for [`Sources::path`]. Known if the format uses [parents](Needs::parents).
     pub path: u32,
-    /// Its duration without those of the children that ended before it, in nanoseconds; 0 if they took longer together, as on several threads,
-    /// or if its end is not known.
+    /// Duration in nanoseconds, excluding the children that ended before the span. 0 if the children took longer in total, as on several threads, or
+    /// if the end is unknown.
     pub self_ns: u64,
-    /// The thread of its parent, if the parent is open and on another thread.
+    /// The parent's thread, if the parent is open and on another thread.
     pub parent_thread: Option<ThreadId>,
-    /// Children that began on other threads, by id; the first of them.
+    /// The ids of the first children that began on other threads.
     pub remote_children: &'a [u64],
-    /// Events inside it.
+    /// The events inside the span.
     pub inside: &'a Inside,
 }
 
@@ -170,27 +170,27 @@ impl<'a> Span<'a> {
     }
 }
 
-/// Events that were recorded inside a span: those that name it by `span_id`, and, if it nests and has ended, others of its thread while it was the
-/// innermost. The latter are guessed.
+/// Events recorded inside a span: events with its `span_id`; and, if it nests and has ended, other events on its thread while it was the innermost
+/// span. The latter are guessed.
 #[derive(Clone, Debug, Default)]
 pub struct Inside {
     /// The first of them.
     pub events: Vec<Event>,
-    /// How many more there were.
+    /// Number of further events.
     pub more: u64,
 }
 
-/// What is missing, and how much of it is known.
+/// A loss, and its known extent.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct LossReport<'a> {
     /// The loss.
     pub loss: &'a Loss,
-    /// The thread whose stream it is; that of the process, if the stream is not that of a thread.
+    /// The thread of the stream with the loss; the process, if the stream does not belong to a thread.
     pub thread: ThreadId,
-    /// The number of events, if it is known.
+    /// Number of events, if known.
     pub events: Option<u64>,
-    /// The number of packets, if whole packets are missing, and it is known.
+    /// Number of packets, if complete packets are missing and their number is known.
     pub packets: Option<u64>,
 }
 
@@ -205,34 +205,34 @@ impl<'a> LossReport<'a> {
     }
 }
 
-/// What was exported. `events` = 2 × `spans_closed` + `spans_open` + `spans_forgotten` + `spans_without_begin` + `others`.
+/// Counts of an export. `events` = 2 × `spans_closed` + `spans_open` + `spans_forgotten` + `spans_without_begin` + `others`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Events of the trace that were given to the format.
+    /// Events of the trace that were exported.
     pub events: u64,
-    /// Events that neither begin nor end a span; all events, if the format takes no spans.
+    /// Events that neither begin nor end a span; all events, if the format does not use spans.
     pub others: u64,
-    /// Those among them that are in no span, if the format has them as part of spans.
+    /// Those of the other events that are outside of all spans, if the format writes events as parts of spans.
     pub outside: u64,
-    /// Spans of which both events are there.
+    /// Spans with both events.
     pub spans_closed: u64,
-    /// Spans that had not ended at the end of the trace.
+    /// Spans that were open at the end of the trace.
     pub spans_open: u64,
-    /// Spans that were no longer waited for, because too many were open.
+    /// Spans given up because too many were open.
     pub spans_forgotten: u64,
-    /// Spans of which only the last event is there.
+    /// Spans with only the end event.
     pub spans_without_begin: u64,
-    /// Events that the tracer lost, as far as their number is known.
+    /// Events lost by the tracer, as far as their number is known.
     pub lost_events: u64,
-    /// Losses whose number of events is not known.
+    /// Losses with an unknown number of events.
     pub losses_of_unknown_size: u64,
-    /// Spans whose parent is guessed, because none was recorded and they lie within another one on their thread.
+    /// Spans with a guessed parent: none was recorded, and they lie within another span on their thread.
     pub guessed_parents: u64,
-    /// Spans that were not waited for as guessed parents, because that took too much memory.
+    /// Spans no longer considered as guessed parents, because waiting for them took too much memory.
     pub parents_given_up: u64,
-    /// Parts of the trace that cannot be read.
+    /// Unreadable parts of the trace.
     pub damage: u64,
-    /// The times of the first and the last event, in nanoseconds since the epoch.
+    /// Times of the first and the last event, in nanoseconds since the epoch.
     pub range: Option<(i64, i64)>,
 }

@@ -1,10 +1,9 @@
-//! Writes traces in the formats of other viewers.
+//! Exports traces to the formats of other viewers.
 //!
-//! An [`Exporter`] takes the items of a trace in the order of their times, and gives them to a [`Format`]: events, spans, losses and damage.
-//! [Spans](tracepoint_reader::SpanPart) are put together here, once for all formats: the events that begin and end a span are paired by its
-//! id, what did not end is shown as open, and what began before the trace is given its begin by its duration. Formats write what they are
-//! given at once, so that traces larger than memory can be exported. `docs/export.md` has what each format shows, what it leaves out, and
-//! what is kept in memory.
+//! An [`Exporter`] receives the items of a trace in the order of their times, and passes events, spans, losses and damage to a [`Format`].
+//! [Spans](tracepoint_reader::SpanPart) are assembled here, for all formats: begin and end events are paired by span id; a span without an end is
+//! shown as open; a begin before the start of the trace is computed from the duration. Formats write all data immediately, so traces larger than
+//! memory can be exported. `docs/export.md` describes the contents of each format, its omissions, and the data kept in memory.
 //!
 //! ```no_run
 //! use std::{fs::File, io::BufWriter};

@@ -1,4 +1,4 @@
-//! Spans of OpenTelemetry: OTLP in files.
+//! OpenTelemetry spans: OTLP in files.
 
 mod proto;
 
@@ -16,12 +16,12 @@ use proto::{
     ScopeSpans, Status, TracesData,
 };
 
-/// Events of a span beyond this number are counted, as the SDKs of OpenTelemetry do.
+/// Maximum number of events in a span; further ones are counted, as by the SDKs of OpenTelemetry.
 const EVENTS_OF_SPAN: usize = 128;
-/// With so many spans and events, a request is written.
+/// Number of spans and events after which a request is written.
 const BATCH: usize = 1024;
 
-/// How requests are written.
+/// The encoding of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
     JsonLines,
@@ -30,10 +30,10 @@ enum Encoding {
 
 /// Writes spans for OpenTelemetry, in requests of about 1,024 spans and events.
 ///
-/// A process is a resource. A chain of parents is a trace: its id is that of the recorded trace and of the [root](Span::root). A span whose parent
-/// is guessed has the attribute `tracepoint.parent_guessed`. Other events are events of the span that they are in, those that do not name it
-/// with the attribute `tracepoint.span_guessed`; those in no span are left out, and counted in [`Summary::outside`]. A loss is a span `lost
-/// events`.
+/// A process is a resource. A chain of parents is a trace, whose id combines the ids of the recorded trace and of the [root](Span::root). A span with
+/// a guessed parent has the attribute `tracepoint.parent_guessed`. Other events become events of the span that contains them; if they do not name the
+/// span, they have the attribute `tracepoint.span_guessed`. Events outside of all spans are omitted, and counted in [`Summary::outside`]. A loss is a
+/// span `lost events`.
 #[derive(Debug)]
 pub struct Otlp<W: Write> {
     out: W,
@@ -45,12 +45,12 @@ pub struct Otlp<W: Write> {
 }
 
 impl<W: Write> Otlp<W> {
-    /// JSON lines, as in the OTLP file format: each line is a request.
+    /// Creates a writer of JSON lines, the OTLP file format: each line is a request.
     pub fn json_lines(out: W) -> Self {
         Self::new(out, Encoding::JsonLines)
     }
 
-    /// Protobuf: each request is an `ExportTraceServiceRequest`, behind its length as a varint.
+    /// Creates a writer of protobuf: each request is an `ExportTraceServiceRequest`, preceded by its length as a varint.
     pub fn protobuf(out: W) -> Self {
         Self::new(out, Encoding::Protobuf)
     }
@@ -87,12 +87,12 @@ impl<W: Write> Otlp<W> {
     }
 }
 
-/// A time as OTLP has it.
+/// Converts a time to OTLP.
 fn unix(time_ns: i64) -> u64 {
     u64::try_from(time_ns).unwrap_or(0)
 }
 
-/// The id of the trace that begins with this span.
+/// The trace id of the spans below this root.
 fn trace_id(process: &Process, root: u64) -> Vec<u8> {
     let recorded = u128::from_be_bytes(process.trace.unwrap_or_default()) ^ u128::from(process.pid.unwrap_or(0)) << 64;
     (recorded ^ u128::from(root)).to_be_bytes().to_vec()
@@ -124,14 +124,14 @@ fn any(value: &Value) -> AnyValue {
     AnyValue { value }
 }
 
-/// What the events of a span say about it, and OTLP has as such.
+/// Fields of span events that OTLP represents by dedicated fields.
 const OF_SPAN: [&str; 3] = ["span_id", "parent_id", "duration_ns"];
 
 fn attributes<'a>(fields: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Vec<KeyValue> {
     fields.into_iter().map(|(name, value)| KeyValue { key: name.to_owned(), value: Some(any(value)) }).collect()
 }
 
-/// An event of a span; one that does not name it is in it by its time alone.
+/// Converts an event of a span. An event that does not name the span was assigned to it by time.
 fn event(event: &Event) -> proto::Event {
     let (time_unix_nano, name) = (unix(event.time_ns), event.name().to_owned());
     let is_named = event.fields.as_ref().is_some_and(|fields| fields.get("span_id").is_some());
@@ -140,7 +140,7 @@ fn event(event: &Event) -> proto::Event {
     proto::Event { time_unix_nano, name, attributes }
 }
 
-/// The thread, as the conventions of OpenTelemetry call it.
+/// The attributes of a thread, named by the conventions of OpenTelemetry.
 fn thread_attributes(id: ThreadId, sources: &Sources) -> impl Iterator<Item = KeyValue> {
     let thread = sources.thread(id);
     let tid = thread.tid.map(|tid| attribute("thread.id", Any::Int(tid.cast_signed())));
@@ -148,7 +148,7 @@ fn thread_attributes(id: ThreadId, sources: &Sources) -> impl Iterator<Item = Ke
     tid.into_iter().chain(name)
 }
 
-/// Of a span that ended by an error or a panic.
+/// The status of a span that ended with an error or a panic.
 fn status(span: &Span<'_>) -> Option<Status> {
     let outcome = span.end_event()?.fields.as_ref().and_then(|fields: &StructValue| fields.get("outcome"))?;
     match Plain::from(outcome) {
@@ -192,7 +192,7 @@ impl<W: Write> Format for Otlp<W> {
 
     fn loss(&mut self, loss: &LossReport<'_>, sources: &Sources) -> io::Result<()> {
         self.losses += 1;
-        // Ids of spans count upwards, so that this is none of them.
+        // Span ids count upwards, so this id cannot occur.
         let id = u64::MAX - self.losses;
         let known = [("lost.events", loss.events), ("lost.packets", loss.packets)];
         let numbers =

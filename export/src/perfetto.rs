@@ -1,7 +1,7 @@
 //! The protobuf of Perfetto: track events.
 //!
-//! All packets are of one sequence, which begins with the clocks and then interns names as they come. A track's descriptor comes before its
-//! first event. Perfetto sorts by time, so that the slice of a span can be written when it ends, its begin and its end together.
+//! All packets belong to one sequence, which starts with the clocks and interns names as they occur. A track's descriptor precedes its first event.
+//! Perfetto sorts by time, so a slice can be written as a whole when its span ends.
 
 mod names;
 mod proto;
@@ -20,14 +20,14 @@ use proto::{
     REALTIME, ThreadDescriptor, TracePacket, TrackDescriptor, TrackEvent,
 };
 
-/// The number of the only sequence.
+/// The id of the only sequence.
 const SEQUENCE: u32 = 1;
-/// `SEQ_INCREMENTAL_STATE_CLEARED`: names begin here.
+/// `SEQ_INCREMENTAL_STATE_CLEARED`: the table of interned names starts empty.
 const NAMES_BEGIN: u32 = 1;
-/// `SEQ_NEEDS_INCREMENTAL_STATE`: names of earlier packets are used.
+/// `SEQ_NEEDS_INCREMENTAL_STATE`: the packet uses names of earlier packets.
 const USES_NAMES: u32 = 2;
 
-/// Kinds of tracks, in the upper bits of their numbers.
+/// Kinds of tracks, in the upper bits of their ids.
 const PROCESS: u64 = 1 << 60;
 const THREAD: u64 = 2 << 60;
 const SPAN: u64 = 3 << 60;
@@ -38,30 +38,30 @@ const TRACE: u64 = 6 << 60;
 
 /// Writes a Perfetto trace, for <https://ui.perfetto.dev> and `trace_processor`.
 ///
-/// A process and each of its threads have a track. Spans are slices of their threads; those that do not [nest](Span::nests) have tracks of
+/// Each process and each of its threads has a track. Spans are slices on their thread's track; spans that do not [nest](Span::nests) have tracks of
 /// their own below the process. Other events are instants. A span whose parent began on another thread is the end of a flow. Losses are
-/// instants of a track `lost events` of their process. The [`Summary`] is an instant at the end.
+/// instants on the track `lost events` of their process. The [`Summary`] is an instant at the end.
 #[derive(Debug)]
 pub struct Perfetto<W: Write> {
     out: W,
     counters: Vec<String>,
     names: Names,
-    /// Tracks that are described; of threads, without and with their names.
+    /// Tracks with a descriptor. A thread has two entries, without and with its name.
     described: HashSet<(u64, bool)>,
     counter_tracks: Vec<(u64, String)>,
-    /// How many spans had tracks of their own.
+    /// Number of spans with tracks of their own.
     own_tracks: u64,
     has_begun: bool,
     buffer: Vec<u8>,
 }
 
-/// A time as Perfetto has it.
+/// Converts a time to Perfetto's format.
 fn timestamp(time_ns: i64) -> u64 {
     u64::try_from(time_ns).unwrap_or(0)
 }
 
 impl<W: Write> Perfetto<W> {
-    /// Writes to `out`, which should be buffered.
+    /// Creates a writer. `out` should be buffered.
     pub fn new(out: W) -> Self {
         Self {
             out,
@@ -75,7 +75,7 @@ impl<W: Write> Perfetto<W> {
         }
     }
 
-    /// Draws the numbers in fields of these names as counters, too.
+    /// Also draws the numeric fields with these names as counters.
     #[must_use]
     pub fn counters(mut self, fields: Vec<String>) -> Self {
         self.counters = fields;
@@ -99,7 +99,7 @@ impl<W: Write> Perfetto<W> {
         self.out.write_all(&self.buffer)
     }
 
-    /// The first packet: times count from the epoch.
+    /// Writes the first packet, which defines that times count from the epoch.
     fn head(&mut self, time_ns: i64) -> io::Result<()> {
         if self.has_begun {
             return Ok(());
@@ -131,7 +131,7 @@ impl<W: Write> Perfetto<W> {
         Ok(uuid)
     }
 
-    /// The track of a thread, or of its process, if which thread it is, or which process, is not known.
+    /// The track of a thread; the track of its process, if the thread or the process id is unknown.
     fn thread_track(&mut self, id: ThreadId, sources: &Sources) -> io::Result<u64> {
         let parent = self.process_track(id, sources)?;
         let thread = sources.thread(id);
@@ -174,7 +174,7 @@ impl<W: Write> Perfetto<W> {
         Ok(uuid)
     }
 
-    /// An event with a name.
+    /// Creates an event with a name.
     fn track_event(&mut self, kind: EventType, name: &str, category: &str, track_uuid: u64) -> TrackEvent {
         TrackEvent {
             r#type: kind as i32,
@@ -185,7 +185,7 @@ impl<W: Write> Perfetto<W> {
         }
     }
 
-    /// An instant of a track that is described by its name alone.
+    /// Writes an instant on a track whose descriptor consists of its name.
     fn instant(&mut self, track: TrackDescriptor, time_ns: i64, annotations: &[(&str, u64)]) -> io::Result<()> {
         self.head(time_ns)?;
         let (uuid, name) = (track.uuid, track.name.clone().unwrap_or_default());
@@ -199,13 +199,13 @@ impl<W: Write> Perfetto<W> {
     }
 }
 
-/// A number for a process, of at most 33 bits: its id as it is shown, or a larger one.
+/// A number of at most 33 bits for a process: its displayed id, or a larger number.
 fn process_number(thread: ThreadId, sources: &Sources) -> u64 {
     let unknown = || 1 << 32 | u64::from(sources.thread(thread).process);
     sources.process_of(thread).shown_pid.map_or_else(unknown, u64::from)
 }
 
-/// The number of a flow to a child: that of its span, and of its process.
+/// The id of a flow to a child span, derived from the span's id and its process.
 fn flow(thread: ThreadId, child: u64, sources: &Sources) -> u64 {
     process_number(thread, sources).rotate_left(40) ^ child
 }
@@ -268,7 +268,7 @@ impl<W: Write> Format for Perfetto<W> {
     }
 
     fn damage(&mut self, _damage: &Damage) -> io::Result<()> {
-        // It has no time. The summary has the number.
+        // Damage has no time. The summary has the count.
         Ok(())
     }
 

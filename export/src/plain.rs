@@ -1,4 +1,4 @@
-//! Values of fields in the few types that formats have.
+//! Converts field values to the few types that formats support.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ pub(crate) enum Plain<'a> {
     Unsigned(u64),
     Signed(i64),
     Float(f64),
-    /// Text; bytes that are not UTF-8 are replaced. An array of bytes is in base 16.
+    /// Text; invalid UTF-8 is replaced. An array of bytes becomes hexadecimal text.
     Text(Cow<'a, str>),
     Array(&'a [Value]),
     Struct(&'a StructValue),
-    /// The option of a variant of another tracer, and its value.
+    /// The option of another tracer's variant, and its value.
     Variant(&'a str, &'a Value),
 }
 
@@ -48,21 +48,21 @@ impl<'a> From<&'a Value> for Plain<'a> {
     }
 }
 
-/// Bytes as text.
+/// Formats bytes in hexadecimal.
 pub(crate) fn base16(bytes: &[u8]) -> String {
     let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or_default();
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// Members of contexts that say where an event is from, which formats show as such.
+/// Context members that identify the origin of an event; formats show them separately.
 const ORIGIN: [&str; 5] = ["vpid", "vtid", "pid", "tid", "procname"];
 
-/// Whether a member of a context is shown among the fields.
+/// Returns whether a member of a context is shown among the fields.
 fn is_shown(name: &str) -> bool {
     !ORIGIN.contains(&name)
 }
 
-/// The members of a structure but the lengths of others.
+/// The members of a structure, except length fields.
 fn members<'a>(
     ty: Option<&'a Arc<StructType>>,
     value: Option<&'a StructValue>,
@@ -71,7 +71,7 @@ fn members<'a>(
     members.filter(|(ty, (index, _))| !ty.is_length(*index)).map(|(_, (_, member))| member)
 }
 
-/// The fields of an event, and then the members of its contexts.
+/// The fields of an event, followed by the members of its contexts.
 pub(crate) fn fields(event: &Event) -> impl Iterator<Item = (&str, &Value)> {
     let context = members(event.class.context.as_ref(), event.context.as_ref());
     let stream_context = members(event.stream.class.event_context.as_ref(), event.stream_context.as_ref());
@@ -83,7 +83,7 @@ fn payload(event: &Event) -> impl Iterator<Item = (&str, &Value)> {
     members(event.class.fields.as_ref(), event.fields.as_ref())
 }
 
-/// The names that [`fields`] of an event of this class have.
+/// The names that [`fields`] returns for events of this class.
 pub(crate) fn names<'a>(class: &'a EventClass, stream: &'a StreamClass) -> impl Iterator<Item = &'a str> {
     let of = |ty: &'a Option<Arc<StructType>>| {
         let ty = ty.iter().flat_map(|ty| ty.fields.iter().enumerate().map(move |(index, field)| (ty, index, field)));
@@ -92,12 +92,12 @@ pub(crate) fn names<'a>(class: &'a EventClass, stream: &'a StreamClass) -> impl 
     of(&class.fields).chain(of(&class.context).chain(of(&stream.event_context)).filter(|name| is_shown(name)))
 }
 
-/// `provider` of `provider:name`; the name itself, without one.
+/// The `provider` in `provider:name`; the complete name, if it has no provider.
 pub(crate) fn provider(name: &str) -> &str {
     name.split_once(':').map_or(name, |(provider, _)| provider)
 }
 
-/// The fields of both events of a span; of the last one, only what the first does not tell.
+/// The fields of both events of a span. Of the end event, only fields that add information.
 pub(crate) fn span_fields<'a>(span: &Span<'a>) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
     let has_begin = span.begin.is_some();
     let is_new = move |name: &str| !has_begin || !["span_id", "duration_ns"].contains(&name);
@@ -105,7 +105,7 @@ pub(crate) fn span_fields<'a>(span: &Span<'a>) -> impl Iterator<Item = (&'a str,
     span.begin.into_iter().flat_map(fields).chain(of_end.filter(move |(name, _)| is_new(name)))
 }
 
-/// What is missing of a span, if anything is.
+/// Describes the missing part of a span, if any.
 pub(crate) fn missing(span: &Span<'_>) -> Option<&'static str> {
     match (span.begin, span.end) {
         (None, _) => Some("its begin; it is computed from its duration"),
@@ -115,7 +115,7 @@ pub(crate) fn missing(span: &Span<'_>) -> Option<&'static str> {
     }
 }
 
-/// The numbers in fields of these names: the name of the counter, and its value.
+/// The names of counters, and their values, for the numeric fields with these names.
 pub(crate) fn counters<'a>(event: &'a Event, names: &'a [String]) -> impl Iterator<Item = (String, f64)> + use<'a> {
     let wanted = move |(name, _): &(&str, &Value)| names.iter().any(|wanted| wanted == name);
     fields(event).filter(wanted).filter_map(|(name, value)| {

@@ -1,4 +1,4 @@
-//! Processes and threads that events are from, and the paths of spans: small numbers in place of names.
+//! Processes and threads of events, and paths of spans, represented by small numbers.
 
 use std::collections::HashMap;
 
@@ -24,14 +24,14 @@ pub struct Process {
     pub host: Option<String>,
     /// Its name.
     pub program: Option<String>,
-    /// Its id, if that is known: events of other tracers need not tell it.
+    /// Its id, if known: other tracers need not record it.
     pub pid: Option<u64>,
-    /// Another number for viewers that know one host only: the id, or if a process of another name or host has that already, a number above
-    /// those of all processes of Linux.
+    /// A unique id for viewers without a concept of hosts: the process id, or if that belongs to another process in the same view, a number above all
+    /// process ids of Linux.
     pub shown_pid: Option<u32>,
-    /// Identifies its trace.
+    /// UUID of its trace.
     pub trace: Option<[u8; 16]>,
-    /// The code that was mapped in it, if the trace has call stacks.
+    /// The code mapped in the process, if the trace has call stacks.
     pub(crate) modules: Vec<Module>,
 }
 
@@ -41,29 +41,29 @@ pub struct Process {
 pub struct Thread {
     /// Its process, as an index for [`Sources::process`].
     pub process: u32,
-    /// Its id; `None` for the events of a process whose thread is not known.
+    /// Its id; `None` for events of a process whose thread is unknown.
     pub tid: Option<u64>,
     /// Its name, if the channel records it.
     pub name: Option<String>,
 }
 
-/// Further processes count as the first one.
+/// Maximum number of processes; further ones count as the first one.
 const MAX_PROCESSES: usize = 1 << 16;
-/// Further threads count as the first one.
+/// Maximum number of threads; further ones count as the first one.
 const MAX_THREADS: usize = 1 << 20;
-/// Further paths end at the one before.
+/// Maximum number of paths; a further one is truncated to its parent.
 const MAX_PATHS: usize = 1 << 20;
-/// The first number that stands for the id of a process: above the largest of Linux.
+/// The first substitute for a process id: above the largest process id of Linux.
 const FIRST_SHOWN_PID: u32 = 1 << 22;
 
-/// All processes and threads so far, and the paths of names of spans.
+/// All processes and threads so far, and the paths of span names.
 #[derive(Debug)]
 pub struct Sources {
     processes: Vec<Process>,
     threads: Vec<Thread>,
     known_processes: HashMap<(Option<[u8; 16]>, Option<u64>), u32>,
     known_threads: HashMap<(u32, Option<u64>), ThreadId>,
-    /// The parent of each path, and its last name; the first is the empty one.
+    /// The parent of each path, and its last name. The first path is the empty one.
     paths: Vec<(u32, String)>,
     known_paths: HashMap<(u32, String), u32>,
 }
@@ -85,15 +85,15 @@ impl Sources {
     /// The process with this index.
     ///
     /// # Panics
-    /// If it is not from here.
+    /// If the index does not come from these sources.
     pub fn process(&self, index: u32) -> &Process {
         &self.processes[index as usize]
     }
 
-    /// The thread.
+    /// The thread with this id.
     ///
     /// # Panics
-    /// If it is not from here.
+    /// If the id does not come from these sources.
     pub fn thread(&self, id: ThreadId) -> &Thread {
         &self.threads[id.index()]
     }
@@ -101,15 +101,15 @@ impl Sources {
     /// The process of a thread.
     ///
     /// # Panics
-    /// If it is not from here.
+    /// If the id does not come from these sources.
     pub fn process_of(&self, id: ThreadId) -> &Process {
         self.process(self.thread(id).process)
     }
 
-    /// The names on a path, the outermost first.
+    /// The names on a path, outermost first.
     ///
     /// # Panics
-    /// If it is not from here.
+    /// If the path does not come from these sources.
     pub fn path(&self, mut path: u32) -> Vec<&str> {
         let mut names = Vec::new();
         while path != 0 {
@@ -121,7 +121,7 @@ impl Sources {
         names
     }
 
-    /// The path that goes on from another one with this name; 0 is the empty one. If there are too many, the other one.
+    /// The path that extends `parent` by a name; 0 is the empty path. Returns `parent` if there are too many paths.
     pub(crate) fn path_below(&mut self, parent: u32, name: &str) -> u32 {
         let key = (parent, name.to_owned());
         if let Some(known) = self.known_paths.get(&key) {
@@ -198,7 +198,7 @@ impl Sources {
         index
     }
 
-    /// This number if no process is shown with it, or a further one.
+    /// Returns `wanted` if no process is displayed with this number, and an unused number otherwise.
     fn free_pid(&self, wanted: u32) -> u32 {
         let shown = || self.processes.iter().filter_map(|known| known.shown_pid);
         if shown().all(|known| known != wanted) {

@@ -1,19 +1,20 @@
-//! Pairs the events that begin and end spans, by process and id, and finds their parents.
+//! Pairs begin and end events of spans by process and span id, and determines their parents.
 //!
-//! What is open is kept until its end, in at most [`MAX_OPEN`] spans and about [`MAX_BYTES`]; beyond that, the oldest is no longer waited for.
+//! Open spans are kept until they end: at most [`MAX_OPEN`] spans and about [`MAX_BYTES`]. Beyond these limits, the oldest one is given up.
 //!
-//! Spans of a thread are a stack as long as each ends before the ones below it. A span nests if it ends at the top of the stack of the thread on
-//! which it began. If it ends while others are above it, neither it nor those nest: they overlap in part. So two spans that nest never do. (Two
-//! that begin at the same nanosecond do not nest, since viewers sort by time.) A span whose polls are recorded as spans (`async span`) is never
-//! on the stack, since it begins where it is not run; its polls are scopes of their thread, and what overlaps one in part is at fault alone.
+//! The spans of a thread form a stack as long as each span ends before the ones below it. A span nests if it ends at the top of the stack of the
+//! thread on which it began. If it ends while others are above it, neither it nor those nest: they overlap partially. So two spans that nest never
+//! overlap partially. (Two spans that begin in the same nanosecond do not nest, because viewers sort by time.) A span whose polls are recorded as
+//! spans (`async span`) is never on the stack, because it does not run where it begins. Its polls are scopes of their thread; a span that partially
+//! overlaps a poll does not nest, but the poll still does.
 //!
-//! The parent of a span for which none was recorded is guessed: the innermost span of the thread at its begin, if both nest. Whether that one
-//! does is known at its end, so that a format that needs parents is given a span when all are decided that began before it. If what waits
-//! for that takes too much memory, the oldest undecided one is taken not to nest. An `async span` that begins directly in a poll is a child
-//! of that, wherever it ends.
+//! The parent of a span without a recorded parent is guessed: the innermost span on the thread at its begin, if both nest. Whether that span nests is
+//! known only when it ends. So a format that needs parents receives a span once all spans that began before it are decided. If the waiting spans take
+//! too much memory, the oldest undecided one is treated as not nesting. The parent of an `async span` that begins directly in a poll is the span of
+//! the poll, wherever it ends.
 //!
-//! An end that is missing must not make its span the parent of all that follows. So a span that has not ended is the guessed parent of no other, and
-//! open spans leave the stack when events of their thread are lost in the channel that records their ends.
+//! A missing end event must not make its span the parent of all following ones. So a span that has not ended is never a guessed parent, and open
+//! spans leave the stack when events of their thread are lost in the channel that records their ends.
 
 mod decisions;
 mod held;
@@ -31,67 +32,67 @@ use crate::times::TimeTree;
 use held::{End, Held, Waiting};
 use open::{Events, Guess, OpenSpan, field, number, size};
 
-/// The largest number of open spans.
+/// Maximum number of open spans.
 const MAX_OPEN: usize = 1 << 18;
-/// The largest size of their events, and of those of spans that wait, in bytes, as far as it can be estimated.
+/// Maximum estimated size in bytes of the events of open and waiting spans.
 const MAX_BYTES: usize = 64 << 20;
-/// Further children on other threads are not linked to their parent.
+/// Maximum number of children on other threads that are linked to their parent.
 const MAX_REMOTE: usize = 64;
 
 /// A process and the id of a span.
 type Key = (u32, u64);
 
-/// What the class of a begin event says about its spans.
+/// Properties of spans given by the class of their begin event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind<'a> {
     /// `provider:span`.
     pub(crate) name: &'a str,
-    /// Whether its polls are spans of their own.
+    /// True if its polls are spans themselves.
     pub(crate) is_async: bool,
-    /// Whether it is such a poll.
+    /// True if it is such a poll.
     pub(crate) is_poll: bool,
-    /// Whether a span without `parent_id` has no parent, as in `tracing`.
+    /// True if a span without `parent_id` has no parent, as in `tracing`.
     pub(crate) is_root_without_parent: bool,
-    /// The channels that record their ends, by the ids of their stream classes.
+    /// The channels that record its end event, by stream class id.
     pub(crate) end_channels: &'a Arc<[u64]>,
 }
 
-/// Takes what is known of spans.
+/// Receives spans and times.
 pub(crate) trait Output {
     fn span(&mut self, span: &Span<'_>, sources: &Sources) -> io::Result<()>;
-    /// The times of a process below a path.
+    /// Receives the times of a process below a path.
     fn times(&mut self, process: u32, path: u32, times: TimeTree, sources: &Sources) -> io::Result<()>;
 }
 
-/// How many there are of what is guessed, or could not be.
+/// Counts of guesses, and of failed guesses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Guesses {
     /// Spans with a guessed parent.
     pub(crate) parents: u64,
-    /// Spans that were taken not to nest, because too much waited for them.
+    /// Spans treated as not nesting, because too much data waited for them.
     pub(crate) given_up: u64,
-    /// Events that were in a span only as long as that might nest.
+    /// Events assigned to a span that turned out not to nest.
     pub(crate) outside: u64,
 }
 
-/// The open spans, and those that wait.
+/// The open spans, and the spans that wait for a decision.
 #[derive(Debug)]
 pub(crate) struct Spans {
     needs: Needs,
     open: HashMap<Key, OpenSpan>,
-    /// The open spans by the numbers of their begins.
+    /// The open spans by begin number.
     by_number: BTreeMap<u64, Key>,
-    /// Those that began on each thread and are not known to be asynchronous, or to have ended unseen.
+    /// Per thread: spans that began there, except those that are known to be asynchronous or that ended unseen.
     stacks: HashMap<ThreadId, BTreeSet<u64>>,
-    /// Of these, those that are not known yet not to nest: looked through at each end, while each span leaves them once.
+    /// Subset of the stacks: spans that may still nest. Searched at each end; each span leaves it once.
     firm: HashMap<ThreadId, BTreeSet<u64>>,
-    /// Those of which it is not known yet whether they have a guessed parent, or are one.
+    /// Spans for which it is undecided whether they have a guessed parent, or are one.
     undecided: BTreeSet<u64>,
     held: Held,
     begun: u64,
     bytes: usize,
     max_open: usize,
-    /// How many paths have times that are kept with open spans.
+    /// Number of paths whose times are kept with open spans.
     kept_paths: usize,
     guesses: Guesses,
     /// The time of the last event.
@@ -117,7 +118,7 @@ impl Spans {
         }
     }
 
-    /// Any event comes: the trace goes on until its time at least.
+    /// Notes the time of an event: the trace lasts at least until then.
     pub(crate) fn goes_on_until(&mut self, time_ns: i64) {
         self.last_ns = self.last_ns.max(time_ns);
     }
@@ -130,12 +131,12 @@ impl Spans {
         self.guesses
     }
 
-    /// Whether parents are guessed at all.
+    /// Returns whether parents are guessed at all.
     fn guesses_parents(&self) -> bool {
         self.needs.parents || self.needs.times
     }
 
-    /// A span begins.
+    /// Processes the begin of a span.
     pub(crate) fn begin(
         &mut self,
         event: &Event,
@@ -213,7 +214,7 @@ impl Spans {
         self.make_room(sources, out)
     }
 
-    /// A span ends. One whose begin is missing has one by its duration.
+    /// Processes the end of a span. If its begin is missing, it is computed from the duration.
     pub(crate) fn end(
         &mut self,
         event: &Event,
@@ -234,7 +235,7 @@ impl Spans {
         let above: Vec<_> = firm.iter().flat_map(|firm| firm.range(number + 1..)).copied().collect();
         let mut nests = is_on_stack && !was_loose && (is_poll || is_innermost);
         for number in above {
-            // A poll that began after a span across polls is a scope all the same. In any other, the end of the poll is missing.
+            // A poll that began after a span across polls remains a scope. In all other cases the end event of the poll is missing.
             if !(was_loose && self.open_by_number(number).is_some_and(|open| open.is_poll)) {
                 self.loosen(number, sources, out)?;
             }
@@ -263,7 +264,7 @@ impl Spans {
         self.make_room(sources, out)
     }
 
-    /// The end of a span that is not open.
+    /// Processes the end of a span that is not open.
     fn end_without_begin(
         &mut self,
         event: &Event,
@@ -274,7 +275,7 @@ impl Spans {
     ) -> io::Result<()> {
         let duration = number(event, "duration_ns");
         let begin_ns = event.time_ns.saturating_sub(i64::try_from(duration).unwrap_or(i64::MAX));
-        // It is taken to have begun on this thread: those that began in it overlap with it.
+        // Assume that it began on this thread: spans that began inside it overlap with it.
         let began_inside = |number: &&u64| {
             let open = self.by_number.get(number).and_then(|key| self.open.get(key));
             open.is_none_or(|open| open.begin.time_ns > begin_ns)
@@ -313,8 +314,8 @@ impl Spans {
         out.span(&span, sources)
     }
 
-    /// An event that neither begins nor ends a span: keeps it with the span that it is in. Returns whether there may be one. An event with a
-    /// `span_id` is in that one, and in none if it is 0.
+    /// Processes an event that neither begins nor ends a span: keeps it with the span that contains it. Returns whether there may be one. An event
+    /// with a `span_id` belongs to that span, or to none if the id is 0.
     pub(crate) fn inside(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> bool {
         let named = field(event, "span_id");
         let (bytes, most) = (size(event), self.needs.inside);
@@ -335,8 +336,8 @@ impl Spans {
         true
     }
 
-    /// Events of a thread are lost in a channel, perhaps among them the ends of the open spans whose ends it records, and of those of which it is
-    /// not known where their ends are recorded.
+    /// Processes a loss of a thread's events in a channel. The lost events may include the ends of open spans recorded in this channel, and of open
+    /// spans with unknown end channels.
     pub(crate) fn interrupt(
         &mut self,
         thread: ThreadId,
@@ -356,7 +357,7 @@ impl Spans {
         self.show_decided(sources, out)
     }
 
-    /// The end of the trace: those that are open, in the order of their begins.
+    /// Ends the trace: closes the open spans in the order of their begins.
     pub(crate) fn finish(&mut self, sources: &mut Sources, out: &mut impl Output) -> io::Result<()> {
         let open: Vec<_> = self.by_number.iter().map(|(number, key)| (*number, *key)).collect();
         let mut nest = Vec::new();
@@ -382,14 +383,14 @@ impl Spans {
         self.open.get_mut(self.by_number.get(&number)?)
     }
 
-    /// The innermost span of a thread, and its id; `None` if that is known not to nest.
+    /// The innermost span of a thread, and its id; `None` if it is known not to nest.
     fn innermost(&mut self, thread: ThreadId) -> Option<(u64, &mut OpenSpan)> {
         let number = self.stacks.get(&thread)?.last()?;
         let key = self.by_number.get(number)?;
         self.open.get_mut(key).filter(|span| !span.is_loose).map(|span| (key.1, span))
     }
 
-    /// Takes a span out, and tells when the one below it on its thread's stack began.
+    /// Removes a span, and returns the begin time of the span below it on its thread's stack.
     fn remove(&mut self, key: Key) -> Option<(Option<i64>, OpenSpan)> {
         let span = self.open.remove(&key)?;
         self.by_number.remove(&span.number);

@@ -1,8 +1,8 @@
 //! Names of functions for addresses of traced processes.
 //!
-//! The metadata of a trace with call stacks tells which parts of which files were mapped as code, with the build ids of the files. A file is
-//! used only if it has that id still; otherwise what `/usr/lib/debug` has for the id. Other addresses are shown as the file and the
-//! place in it, or as they are.
+//! The metadata of a trace with call stacks lists the code mappings of the process, with the build ids of the files. A file is used only if it still
+//! has the same build id; otherwise the debug file for the build id in `/usr/lib/debug` is used. Other addresses are shown as file and offset, or as
+//! plain addresses.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,20 +14,20 @@ use object::read::ReadCache;
 use object::{Object, ObjectSegment};
 use tracepoint_reader::metadata::Module;
 
-/// Where separate debug information is, by build id.
+/// Directory of separate debug information, by build id.
 const DEBUG_FILES: &str = "/usr/lib/debug/.build-id";
 
 /// A file with symbols.
 struct Symbols {
     loader: Loader,
-    /// Where parts of the file are in memory: place in the file, size, address.
+    /// The loaded segments: file offset, size, address.
     segments: Vec<(u64, u64, u64)>,
 }
 
 impl Symbols {
-    /// Opens a file, if it is the one with this build id.
+    /// Opens a file, if it has this build id.
     fn open(path: &Path, build_id: Option<&str>) -> Option<Self> {
-        // Not a pipe or a device, which a trace may name as well.
+        // Accept regular files only: the path in a trace may also name a pipe or a device.
         if !fs::metadata(path).ok()?.is_file() {
             return None;
         }
@@ -45,7 +45,7 @@ impl Symbols {
         Some(Self { loader: Loader::new(path).ok()?, segments })
     }
 
-    /// The functions at a place in the file, the outermost first.
+    /// The functions at a file offset, outermost first.
     fn functions(&self, place: u64) -> Vec<String> {
         let mut segments = self.segments.iter();
         let found = segments.find(|(offset, size, _)| place.checked_sub(*offset).is_some_and(|at| at < *size));
@@ -66,14 +66,14 @@ impl Symbols {
     }
 }
 
-/// A file, and the build id that it had.
+/// A file, and its recorded build id.
 type FileKey = (PathBuf, Option<String>);
 
-/// The files that were looked at, and what was found.
+/// The files opened so far, and the functions found.
 #[derive(Default)]
 pub(crate) struct SymbolTable {
     files: HashMap<FileKey, Option<Symbols>>,
-    /// By place in a file, or by address.
+    /// By file offset, or by address.
     known: HashMap<(Option<FileKey>, u64), Vec<String>>,
 }
 
@@ -84,7 +84,7 @@ impl fmt::Debug for SymbolTable {
 }
 
 impl SymbolTable {
-    /// The functions at an address, the outermost first: several, if calls were inlined.
+    /// The functions at an address, outermost first. There are several if calls were inlined.
     pub(crate) fn functions(&mut self, modules: &[Module], address: u64) -> &[String] {
         let found = modules.iter().find_map(|module| Some((module, module.place(address)?)));
         let key = match found {
@@ -106,7 +106,7 @@ impl SymbolTable {
     }
 }
 
-/// The file with the debug information for a build id, or the mapped one.
+/// Opens the debug file for a build id, or else the mapped file.
 fn find(path: &Path, build_id: Option<&str>) -> Option<Symbols> {
     let is_hex = |id: &&str| id.len() > 2 && id.bytes().all(|digit| digit.is_ascii_hexdigit());
     let debug = build_id.filter(is_hex).map(|id| format!("{DEBUG_FILES}/{}/{}.debug", &id[..2], &id[2..]));

@@ -1,12 +1,12 @@
-//! The time that is spent on each path of spans.
+//! The time spent on each path of spans.
 
 use std::collections::BTreeMap;
 use std::io;
 
-/// Deeper paths end there: their time is in [`TimeTree::further`].
+/// Maximum depth of a path. The time on deeper paths is in [`TimeTree::further`].
 const MAX_DEPTH: usize = 512;
 
-/// Times by paths of names, without those of the spans inside, in nanoseconds.
+/// Times in nanoseconds by path of span names, excluding inner spans.
 #[derive(Clone, Debug, Default)]
 pub struct TimeTree {
     names: BTreeMap<String, Branch>,
@@ -23,7 +23,7 @@ struct Branch {
 }
 
 impl TimeTree {
-    /// A span with this time of its own, and what is inside it.
+    /// Creates the tree of a span: its own time, and the times inside it.
     pub(crate) fn of(name: &str, time: u64, mut inside: Self) -> Self {
         let mut further = std::mem::take(&mut inside.further);
         if inside.depth >= MAX_DEPTH {
@@ -39,7 +39,7 @@ impl TimeTree {
         self.count
     }
 
-    /// Whether there is no path.
+    /// Returns whether there are no paths.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -49,7 +49,7 @@ impl TimeTree {
         self.further
     }
 
-    /// Adds the times of another one; those of its paths that are not in this one, if it has room for so many.
+    /// Adds the times of another tree. Paths missing here are added only up to `room` paths.
     pub(crate) fn add(&mut self, other: Self, room: usize) {
         self.further = self.further.saturating_add(other.further);
         let mut room = room;
@@ -67,7 +67,7 @@ impl TimeTree {
             };
             known.time = known.time.saturating_add(branch.time);
             let before = known.inside.count;
-            // The smaller one into the larger one.
+            // Merge the smaller tree into the larger one.
             if before < branch.inside.count {
                 std::mem::swap(&mut known.inside, &mut branch.inside);
             }
@@ -79,10 +79,10 @@ impl TimeTree {
         }
     }
 
-    /// Calls `show` with each path, the outermost name first, behind the names in `frames`, and its time.
+    /// Calls `show` with each path and its time. A path consists of the names in `frames`, followed by the names in the tree, outermost first.
     ///
     /// # Errors
-    /// Those of `show`.
+    /// The errors of `show`.
     pub(crate) fn paths(
         &self,
         frames: &mut Vec<String>,
@@ -97,7 +97,7 @@ impl TimeTree {
         Ok(())
     }
 
-    /// All times together.
+    /// The sum of all times.
     fn total(&self) -> u64 {
         let of = |branch: &Branch| branch.time.saturating_add(branch.inside.total());
         self.names.values().map(of).fold(self.further, u64::saturating_add)

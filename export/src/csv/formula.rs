@@ -1,9 +1,9 @@
-//! Cells that a spreadsheet takes for formulas.
+//! Cells that a spreadsheet would interpret as formulas.
 
 use std::borrow::Cow;
 
-/// The text of a cell, with `'` in front if a spreadsheet would take it for a formula: one that begins with `=`, `+`, `-`, `@`, a tab or a
-/// line break, and is no number.
+/// Prefixes the text of a cell with `'` if a spreadsheet would interpret it as a formula: if it begins with `=`, `+`, `-`, `@`, a tab or a
+/// line break, and is not a number.
 pub fn guard_formula(text: &str) -> Cow<'_, str> {
     let is_formula = match text.as_bytes() {
         [b'=' | b'@' | b'\t' | b'\r' | b'\n', ..] => true,

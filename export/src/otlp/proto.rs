@@ -1,10 +1,10 @@
-//! The messages of OTLP for spans, with the field numbers of `opentelemetry/proto/trace/v1/trace.proto`, and their form in JSON: names in camel
-//! case, 64-bit numbers as text, ids in base 16, enumerations as numbers. Tests decode both by the official descriptors.
+//! OTLP messages for spans, with the field numbers of `opentelemetry/proto/trace/v1/trace.proto`, and their JSON form: names in camel
+//! case, 64-bit numbers as text, ids in hexadecimal, enumerations as numbers. Tests decode both with the official descriptors.
 
 use prost::{Message, Oneof};
 use serde::{Serialize, Serializer};
 
-/// `TracesData`, which has the bytes of `ExportTraceServiceRequest`.
+/// `TracesData`, which has the same encoding as `ExportTraceServiceRequest`.
 #[derive(Clone, PartialEq, Message, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TracesData {
@@ -160,7 +160,7 @@ fn text<S: Serializer>(number: &impl ToString, serializer: S) -> Result<S::Ok, S
     serializer.serialize_str(&number.to_string())
 }
 
-/// JSON of protobuf has names for what is not finite.
+/// Protobuf's JSON mapping represents non-finite numbers by names.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn double<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     match number {

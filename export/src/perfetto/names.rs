@@ -1,4 +1,4 @@
-//! Interned names: each is written once, with a number that later packets use.
+//! Interned names: each name is written once, with a number that later packets refer to.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ impl Table {
     }
 }
 
-/// All names so far. They are those of the metadata, and so limited.
+/// All names so far. They come from the metadata, which bounds their number.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     categories: Table,
@@ -43,7 +43,7 @@ impl Names {
         self.events.number(name)
     }
 
-    /// What the next packet has to say about names.
+    /// Takes the new names, to be written with the next packet.
     pub(super) fn take_new(&mut self) -> Option<InternedData> {
         let data = InternedData {
             event_categories: std::mem::take(&mut self.categories.new),

@@ -1,4 +1,4 @@
-//! The messages of Perfetto that are written, with the field numbers of `perfetto_trace.proto`. A test decodes them by the official descriptors.
+//! The messages of Perfetto that are written, with the field numbers of `perfetto_trace.proto`. A test decodes them with the official descriptors.
 
 use prost::{Enumeration, Message, Oneof};
 
@@ -44,7 +44,7 @@ pub(super) struct Clock {
 
 /// `BUILTIN_CLOCK_REALTIME`.
 pub(super) const REALTIME: u32 = 1;
-/// `BUILTIN_CLOCK_BOOTTIME`, which packets have without saying so.
+/// `BUILTIN_CLOCK_BOOTTIME`, the default clock of packets.
 pub(super) const BOOTTIME: u32 = 6;
 
 #[derive(Clone, PartialEq, Message)]
@@ -140,7 +140,7 @@ pub(super) enum Annotated {
     Text(String),
 }
 
-/// Numbers for names, which later packets use.
+/// Interned names, which later packets refer to by number.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct InternedData {
     #[prost(message, repeated, tag = "1")]

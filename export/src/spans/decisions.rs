@@ -1,4 +1,4 @@
-//! What is decided about spans whose parents are guessed, and what follows from it: who is shown, and whose time it is.
+//! Decisions about spans with guessed parents, and their effects: spans are passed on, and times are assigned.
 
 use std::io;
 use std::mem::take;
@@ -9,11 +9,11 @@ use super::{Key, MAX_BYTES, Output, Spans};
 use crate::sources::{Sources, ThreadId};
 use crate::times::TimeTree;
 
-/// The largest number of paths whose times are kept with open spans.
+/// Maximum number of paths whose times are kept with open spans.
 const MAX_PATHS: usize = 1 << 19;
 
 impl Spans {
-    /// An open span does not nest, as far as can be told: it has no guessed parent, and is none.
+    /// Marks an open span as not nesting, as far as known: it then has no guessed parent, and is not one itself.
     pub(super) fn loosen(&mut self, number: u64, sources: &mut Sources, out: &mut impl Output) -> io::Result<()> {
         let Some(key) = self.by_number.get(&number).copied() else { return Ok(()) };
         if self.open.get(&key).is_none_or(|span| span.is_loose) {
@@ -33,8 +33,8 @@ impl Spans {
         Ok(())
     }
 
-    /// Whether an asynchronous span that ends on this thread has done so in the span in which it began, or that one is a poll, in which it was
-    /// made wherever it ends.
+    /// Returns whether an asynchronous span that ends on this thread is still inside its guessed parent. This is so if it ends in the span in which
+    /// it began, or if the parent is a poll, wherever it ends.
     pub(super) fn is_inside_parent(&mut self, span: &OpenSpan, thread: ThreadId) -> bool {
         let Guess::Pending(parent) = span.guess else { return span.guess != Guess::None };
         let innermost = self.stacks.get(&thread).and_then(|stack| stack.last().copied());
@@ -42,7 +42,7 @@ impl Spans {
             || self.open_by_number(parent).is_some_and(|parent| parent.is_poll)
     }
 
-    /// The span has no guessed parent, unless that is known already.
+    /// Removes the guessed parent of a span, unless it is certain.
     pub(super) fn give_up_guess(&mut self, span: &mut OpenSpan) {
         if let Guess::Pending(parent) = span.guess {
             if self.needs.parents {
@@ -52,13 +52,13 @@ impl Spans {
         }
     }
 
-    /// It is known whether a span is the parent of those that are guessed to be in it.
+    /// Decides whether a span is the parent of the spans that are guessed to be its children.
     pub(super) fn decide_children(&mut self, span: &mut OpenSpan, adopts: bool, sources: &mut Sources) {
         for number in take(&mut span.async_children) {
             self.undecided.remove(&number);
             let Some(key) = self.by_number.get(&number).copied() else { continue };
             let Some(mut child) = self.open.remove(&key) else { continue };
-            // Those that have not ended go on elsewhere. Where they were made is known only of polls.
+            // A child that has not ended continues elsewhere. Only a poll is known to have created it.
             if adopts && span.is_poll {
                 child.guess = Guess::Sure(span.number);
                 if self.needs.times {
@@ -77,7 +77,7 @@ impl Spans {
         }
     }
 
-    /// A span is no longer waited for, or the trace is at its end.
+    /// Closes a span that is given up, or still open at the end of the trace.
     pub(super) fn close(
         &mut self,
         key: Key,
@@ -95,7 +95,7 @@ impl Spans {
         self.show(Waiting { span, id: key.1, end, nests, last_ns: self.last_ns }, sources, out)
     }
 
-    /// Adds the time of a span to those of its parent, or shows it where that has ended. A span whose end is not known has no time.
+    /// Adds the time of a span to its parent's times, or passes it on if the parent has ended. A span with an unknown end has no time.
     pub(super) fn add_times(
         &mut self,
         span: &mut OpenSpan,
@@ -135,7 +135,7 @@ impl Spans {
         taken
     }
 
-    /// Shows a span, or keeps it until its parent is known.
+    /// Passes a span on, or keeps it until its parent is known.
     pub(super) fn show(
         &mut self,
         mut waiting: Waiting,
@@ -156,7 +156,7 @@ impl Spans {
         self.show_decided(sources, out)
     }
 
-    /// Shows the spans that began before all of which anything is open.
+    /// Passes on the waiting spans that began before the first undecided one.
     pub(super) fn show_decided(&mut self, sources: &mut Sources, out: &mut impl Output) -> io::Result<()> {
         while let Some(mut waiting) = self.held.next_before(self.undecided.first().copied()) {
             let adopts = waiting.adopts();
@@ -182,7 +182,7 @@ impl Spans {
         Ok(())
     }
 
-    /// The place of a span that was shown, or is open and decided.
+    /// The place of a span that has been passed on, or is open and decided.
     fn place(&mut self, number: u64, sources: &mut Sources) -> Option<Place> {
         let (mut open, mut at) = (Vec::new(), Some(number));
         let mut place = None;
@@ -206,7 +206,7 @@ impl Spans {
         place
     }
 
-    /// Keeps what is open, and what waits, within its bounds.
+    /// Reduces open and waiting spans to their limits.
     pub(super) fn make_room(&mut self, sources: &mut Sources, out: &mut impl Output) -> io::Result<()> {
         while self.open.len() > self.max_open || self.bytes > MAX_BYTES {
             if self.bytes > MAX_BYTES

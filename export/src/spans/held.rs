@@ -1,4 +1,4 @@
-//! Spans that have ended, in the order of their begins, until it is known which ones are their parents.
+//! Ended spans, in the order of their begins, that wait until their parents are known.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,7 @@ use super::open::OpenSpan;
 use crate::format::SpanEnd;
 use crate::sources::ThreadId;
 
-/// How a span ended.
+/// The end of a span.
 #[derive(Debug)]
 pub(super) enum End {
     Event(Box<Event>, ThreadId),
@@ -26,25 +26,25 @@ impl End {
     }
 }
 
-/// A span that waits.
+/// An ended span that waits for a decision.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) span: OpenSpan,
     pub(super) id: u64,
     pub(super) end: End,
     pub(super) nests: bool,
-    /// The time of the last event when it ended.
+    /// Time of the last event of the trace when the span ended.
     pub(super) last_ns: i64,
 }
 
 impl Waiting {
-    /// Whether it is the parent of spans that are guessed to be in it.
+    /// Returns whether it is the parent of the spans that are guessed to be its children.
     pub(super) fn adopts(&self) -> bool {
         self.nests && matches!(self.end, End::Event(..))
     }
 }
 
-/// The place of a span among others, when it is known.
+/// The position of a span among the others, once known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) root: u64,
@@ -52,14 +52,14 @@ pub(super) struct Place {
     pub(super) adopts: bool,
 }
 
-/// A span that others may be children of.
+/// A span that may have children.
 #[derive(Debug, Default)]
 struct Parent {
     children: u32,
     place: Option<Place>,
 }
 
-/// By the numbers of their begins.
+/// Waiting spans and their possible parents, by begin number.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     waiting: BTreeMap<u64, Waiting>,
@@ -75,18 +75,18 @@ impl Held {
         self.waiting.insert(waiting.span.number, waiting);
     }
 
-    /// The first of them, if it began before the span with this number.
+    /// Takes the first waiting span, if it began before the span with this number.
     pub(super) fn next_before(&mut self, undecided: Option<u64>) -> Option<Waiting> {
         let first = self.waiting.first_entry()?;
         if undecided.is_some_and(|undecided| *first.key() >= undecided) { None } else { Some(first.remove()) }
     }
 
-    /// A span begins that may be a child of this one.
+    /// Registers a span that begins as a possible child of `parent`.
     pub(super) fn link(&mut self, parent: u64) {
         self.parents.entry(parent).or_default().children += 1;
     }
 
-    /// That one is its child no more, or has been shown.
+    /// Unregisters a possible child: it has another parent, or has been passed on.
     pub(super) fn unlink(&mut self, parent: u64) {
         if let Some(known) = self.parents.get_mut(&parent) {
             known.children -= 1;
@@ -100,7 +100,7 @@ impl Held {
         self.parents.get(&number)?.place
     }
 
-    /// Keeps the place for children, if there are any.
+    /// Keeps the place of a span for its children, if there are any.
     pub(super) fn set_place(&mut self, number: u64, place: Place) {
         if let Some(known) = self.parents.get_mut(&number) {
             known.place = Some(place);

@@ -9,18 +9,18 @@ use crate::format::{Inside, Span, SpanEnd};
 use crate::sources::ThreadId;
 use crate::times::TimeTree;
 
-/// Which span is the parent of one for which none was recorded.
+/// The guessed parent of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Guess {
-    /// None, or it was recorded.
+    /// There is none, or the parent was recorded.
     None,
-    /// The open span with this number, the innermost of the thread, if that turns out to nest, and so does this one.
+    /// The innermost open span of the thread, with this number. It is the parent if both spans turn out to nest.
     Pending(u64),
-    /// It is known to be the one with this number.
+    /// The span with this number is known to be the parent.
     Sure(u64),
 }
 
-/// Events that are in a span: those that name it, and those that are taken to be in it as long as it may nest.
+/// Events in a span: events that name it, and events assigned to it as long as it may nest.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     named: Inside,
@@ -32,13 +32,13 @@ impl Events {
         if is_named { &mut self.named } else { &mut self.guessed }
     }
 
-    /// How many are guessed. They are forgotten.
+    /// Drops the guessed events, and returns their number.
     pub(super) fn drop_guessed(&mut self) -> u64 {
         let guessed = std::mem::take(&mut self.guessed);
         guessed.events.len() as u64 + guessed.more
     }
 
-    /// All of them, in the order of their times: at most `most`, and the number of others.
+    /// All events in the order of their times: at most `most` of them, and the number of others.
     pub(super) fn together(self, most: usize) -> Inside {
         let Self { named: mut all, guessed } = self;
         all.more += guessed.more;
@@ -55,35 +55,35 @@ pub(super) struct OpenSpan {
     pub(super) begin: Event,
     pub(super) name: String,
     pub(super) thread: ThreadId,
-    /// The number of its begin among all.
+    /// The number of its begin among all begins.
     pub(super) number: u64,
-    /// The id of the parent that was recorded, or of the one that is guessed.
+    /// The id of the recorded or guessed parent.
     pub(super) parent: Option<u64>,
-    /// The number of the parent that was recorded, if it was open at the begin.
+    /// The number of the recorded parent, if it was open at the begin.
     pub(super) recorded: Option<u64>,
     pub(super) guess: Guess,
     pub(super) parent_thread: Option<ThreadId>,
     pub(super) remote_children: Vec<u64>,
-    /// Asynchronous ones whose parent it may be.
+    /// Asynchronous spans whose parent it may be.
     pub(super) async_children: BTreeSet<u64>,
-    /// How many that ended before it have it as their guessed parent, if it nests.
+    /// Number of spans that ended before it and have it as guessed parent, if it nests.
     pub(super) guessed_children: u64,
-    /// The time of children that ended before it: of those that name it, and of those that are guessed.
+    /// The time of children that ended before it: of children that name it, and of guessed ones.
     pub(super) named_ns: u64,
     pub(super) guessed_ns: u64,
     pub(super) end_channels: Arc<[u64]>,
     pub(super) is_async: bool,
-    /// Whether it is a poll of an asynchronous one.
+    /// True if it is a poll of an asynchronous span.
     pub(super) is_poll: bool,
-    /// Whether it is known not to nest, or so taken.
+    /// True if it is known not to nest, or treated so.
     pub(super) is_loose: bool,
     pub(super) events: Events,
     pub(super) bytes: usize,
-    /// The path of names along recorded parents, to this one.
+    /// The path of names along recorded parents, including this span.
     pub(super) path: u32,
-    /// That of its recorded parent.
+    /// The path of its recorded parent.
     pub(super) outer_path: u32,
-    /// The times of spans that it may be the guessed parent of, and of those that name it.
+    /// The times of spans whose guessed parent it may be, and of spans that name it.
     pub(super) guessed_times: TimeTree,
     pub(super) named_times: TimeTree,
 }
@@ -93,13 +93,13 @@ impl OpenSpan {
         u64::try_from(end.saturating_sub(self.begin.time_ns)).unwrap_or(0)
     }
 
-    /// Its duration without those of its children; `adopts`: also of those that are guessed.
+    /// Its duration excluding children; with `adopts`, guessed children are excluded as well.
     pub(super) fn self_ns(&self, end: i64, adopts: bool) -> u64 {
         let children = self.named_ns.saturating_add(if adopts { self.guessed_ns } else { 0 });
         self.duration_to(end).saturating_sub(children)
     }
 
-    /// The number of its parent, as far as it is known.
+    /// The number of its parent, as far as known.
     pub(super) fn parent_number(&self) -> Option<u64> {
         match self.guess {
             Guess::None => self.recorded,
@@ -143,12 +143,12 @@ pub(super) fn field(event: &Event, name: &str) -> Option<u64> {
     event.fields.as_ref().and_then(|fields| fields.get(name)).and_then(Value::as_u64)
 }
 
-/// The same; 0 without it.
+/// An integer field of an event; 0 if it is missing.
 pub(super) fn number(event: &Event, name: &str) -> u64 {
     field(event, name).unwrap_or(0)
 }
 
-/// About how much memory an event takes, in bytes.
+/// Approximate size of an event in memory in bytes.
 pub(super) fn size(event: &Event) -> usize {
     fn of(value: &Value) -> usize {
         let more = match value {

@@ -1,7 +1,7 @@
-//! Call stacks with the names of functions, of traces that name what was mapped in their process.
+//! Call stacks with function names, in traces that list the code mappings of their process.
 //!
-//! The metadata of a session tells that. The packet is written by hand, with addresses of functions of this program, since this program has no
-//! frame pointers.
+//! The metadata comes from a recorded session. The packet is generated, with addresses of functions of this program, because this program is built
+//! without frame pointers.
 
 use super::common;
 use super::hand::{PREAMBLE, UUID};
@@ -21,7 +21,7 @@ fn inner_function(n: u64) -> u64 {
     std::hint::black_box(n + 2)
 }
 
-/// The modules as the metadata of a recorded session has them.
+/// The code mappings in the metadata of a recorded session.
 fn modules() -> Vec<String> {
     let channel = Channel::discard(1 << 20).context(Context::CallStack);
     let recorded = common::record(channel, || tracepoint::trace!(common::step(1, 0, "", &[], true, 0.0)));
@@ -32,7 +32,7 @@ fn modules() -> Vec<String> {
     modules
 }
 
-/// A trace of events with these call stacks, the innermost address first.
+/// A trace of events with these call stacks, innermost address first.
 fn trace(modules: &[String], stacks: &[&[u64]]) -> (TempDir, Vec<Item>) {
     let place = tempfile::tempdir().unwrap();
     let env =
@@ -75,7 +75,7 @@ fn folded(modules: &[String], stacks: &[&[u64]]) -> String {
 fn addresses_get_the_names_of_their_functions() {
     let modules = modules();
     let [outer, inner] = [outer_function as fn(u64) -> u64, inner_function].map(|function| function as usize as u64);
-    // A return address: behind the call, which may be the function's last instruction.
+    // A return address is the address after the call, which may be the function's last instruction.
     let stacks: [&[u64]; 4] = [&[inner, outer + 1], &[inner + 1, outer + 2], &[], &[0x10]];
     let text = folded(&modules, &stacks);
     let mut lines: Vec<_> = text.lines().collect();

@@ -1,4 +1,4 @@
-//! Chrome's JSON, checked against its documented format: the phases, and what each of them must have.
+//! Chrome's JSON, checked against its documented format: the phases, and the required members of each.
 
 use super::common::{self, Times};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ fn every_element_has_what_its_phase_needs() {
     }
     let others: u64 = recorded.others().values().sum();
     assert_eq!((phases["i"], phases["C"], phases["s"], phases["f"]), (others, 21, 1, 1));
-    // The future, and two that overlap, are asynchronous; one is open.
+    // The future, and two overlapping spans, are asynchronous; one span is open.
     assert_eq!((phases["b"], phases["e"], phases["B"]), (3, 3, 1));
     let spans = phases["X"] + phases["b"] + phases["B"];
     assert_eq!(2 * spans - 1 + others, recorded.counted());
@@ -107,7 +107,7 @@ fn damage_has_no_time_and_durations_are_not_differences_of_rounded_times() {
     }
 }
 
-/// The spans of a thread, the outer one of which ends last, and an instant in them.
+/// Nested spans on one thread, and an instant inside. The outer span ends last.
 fn nested() -> common::Recorded {
     common::record(Channel::discard(1 << 20), || {
         let _outer = tracepoint::span!(common::request(1, "/outer"));

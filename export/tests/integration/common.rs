@@ -1,4 +1,4 @@
-//! A recorded trace with spans of every kind, and what the reader says of it.
+//! A recorded trace with spans of every kind, and its contents according to the reader.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -32,7 +32,7 @@ tracepoint::define_trace! {
 /// Serialises the tests: a session records all events of the process.
 static RECORDING: Mutex<()> = Mutex::new(());
 
-/// A trace, in the order of times.
+/// A recorded trace; its items are in the order of times.
 pub(crate) struct Recorded {
     pub(crate) items: Vec<Item>,
     pub(crate) account: Account,
@@ -40,10 +40,10 @@ pub(crate) struct Recorded {
     pub(crate) place: TempDir,
 }
 
-/// What one span is: by its name and its times, those of a missing event are `None`.
+/// A span by name, begin and end. The time of a missing event is `None`.
 pub(crate) type Times = (String, Option<i64>, Option<i64>);
 
-/// Is ready at the third poll.
+/// A future that is ready at the third poll.
 struct Third(u8);
 
 impl Future for Third {
@@ -55,7 +55,7 @@ impl Future for Third {
     }
 }
 
-/// Spans that nest; on two threads; that overlap; a future; one that is open at the end; and other events.
+/// Nested spans, spans on two threads, overlapping spans, a future, a span that is open at the end, and other events.
 pub(crate) fn shop() -> Recorded {
     let mut open = None;
     record(Channel::discard(8 << 20), || {
@@ -83,10 +83,10 @@ pub(crate) fn shop() -> Recorded {
     })
 }
 
-/// 2,000 events, of which the 20 are lost that do not fit into a packet.
+/// 2,000 events. 20 of them do not fit into a packet, and are lost.
 pub(crate) fn lossy() -> Recorded {
     let large = vec![0; 8 << 20];
-    // Has room for all others.
+    // Large enough for all other events.
     record(Channel::discard(4 << 20), || {
         for n in 0..2000 {
             let data = if n % 100 == 50 { &large[..] } else { &[] };
@@ -95,12 +95,12 @@ pub(crate) fn lossy() -> Recorded {
     })
 }
 
-/// Records what `fire` fires.
+/// Records the events of `fire`.
 pub(crate) fn record(channel: Channel, fire: impl FnOnce()) -> Recorded {
     record_into(|session| session.events("shop:*").channel(channel), fire)
 }
 
-/// Records what `fire` fires, with rules and channels that `with` adds.
+/// Records the events of `fire`, with rules and channels that `with` adds.
 pub(crate) fn record_into(with: impl FnOnce(SessionBuilder) -> SessionBuilder, fire: impl FnOnce()) -> Recorded {
     let _alone = RECORDING.lock().unwrap();
     let place = tempfile::tempdir().unwrap();
@@ -124,7 +124,7 @@ impl Recorded {
         self.account.channels.iter().flat_map(|channel| &channel.events).map(|event| event.recorded).sum()
     }
 
-    /// Pairs the events of spans by their ids, with nothing of what is tested.
+    /// Pairs the events of spans by id, without the code under test.
     pub(crate) fn spans(&self) -> Vec<Times> {
         let mut all: BTreeMap<u64, Times> = BTreeMap::new();
         for event in self.events() {
@@ -140,7 +140,7 @@ impl Recorded {
         all
     }
 
-    /// How many events there are that are not of spans, by name.
+    /// The number of events that do not belong to spans, by name.
     pub(crate) fn others(&self) -> HashMap<String, u64> {
         let mut all = HashMap::new();
         for event in self.events().filter(|event| event.class.span().is_none()) {

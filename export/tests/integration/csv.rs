@@ -1,4 +1,4 @@
-//! Comma-separated values, read by Python's module `csv`.
+//! Comma-separated values, read with Python's module `csv`.
 
 use super::common::{self, number};
 use super::decoder::decode;

@@ -1,10 +1,10 @@
-//! Runs a decoder of `tests/decoders` by Python, with the packages that `scripts/setup.sh` installs.
+//! Runs a Python decoder of `tests/decoders`, with the packages that `scripts/setup.sh` installs.
 
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// What a decoder says of a file, in JSON; `None` if it is not installed and that is allowed.
+/// Decodes a file to JSON; `None` if the decoder is missing and may be.
 pub(crate) fn decode(decoder: &str, file: &Path) -> Option<Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let packages = root.join("../target/tools/decoders");

@@ -1,4 +1,4 @@
-//! Fields are exported by any name: what is left out are the contexts that formats show otherwise, and the ids of spans in OTLP.
+//! Fields with any name are exported. Only contexts that formats show elsewhere, and span ids in OTLP, are omitted.
 
 use super::common::{Recorded, record, request, step, told};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use tracepoint::{Channel, context::Context};
 use tracepoint_export::{Chrome, Csv, Otlp, Perfetto};
 use tracepoint_reader::Metadata;
 
-/// An event inside a span whose fields are called as contexts, as the length of an array, and as the ids of spans.
+/// An event inside a span whose fields have the names of contexts, of an array's length, and of span ids.
 fn recorded() -> Recorded {
     let channel =
         Channel::discard(1 << 20).context(Context::Process).context(Context::ThreadName).context(Context::User);
@@ -20,7 +20,7 @@ fn names(fields: &Value) -> Vec<&str> {
     fields.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// The names of the fields of `told`, and of the context that has no other place.
+/// The names of the fields of `told`, and of the context without a column of its own.
 const FIELDS: [&str; 8] = ["data", "duration_ns", "parent_id", "pid", "procname", "span_id", "user", "vtid"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! Folded stacks of spans. That inferno reads them is tested with `tracectl export --flame`.
+//! Folded stacks of spans. A test of `tracectl export --flame` checks that inferno can read them.
 
 use super::common;
 use std::collections::BTreeMap;
@@ -21,13 +21,13 @@ fn the_time_of_a_path_is_that_of_its_spans_without_their_children() {
         let spans = recorded.spans().into_iter().filter(|span| span.0 == name);
         spans.filter_map(|(_, begin, end)| Some(end?.abs_diff(begin?))).sum()
     };
-    // All queries have ended; that in which the last one was has not.
+    // All queries have ended; the span around the last one has not.
     assert_eq!(lines["shop:request;shop:query"] + lines["shop:query"], total("shop:query"));
     assert_eq!(lines["shop:job;shop:job_poll"], total("shop:job_poll"));
     assert_eq!(lines["shop:job"] + lines["shop:job;shop:job_poll"], total("shop:job"));
     assert_eq!(lines.len(), 5, "{text}");
     assert!(lines["shop:request"] < total("shop:request"), "{text}");
-    // Of two that overlap, neither is a child of the other.
+    // Neither of two overlapping spans is a child of the other.
     assert!(lines.keys().all(|path| *path != "shop:request;shop:request"), "{text}");
 }
 
@@ -57,7 +57,7 @@ fn deep_paths_do_not_grow_without_bound() {
 
 #[test]
 fn a_span_across_the_whole_trace_is_above_all_that_are_in_it() {
-    // So many that a format which needs parents does not wait for all.
+    // So many that a format with parents does not wait for all of them.
     let recorded = common::record(Channel::discard(32 << 20), || {
         let _whole = tracepoint::span!(common::request(0, "/whole"));
         for _ in 0..50_000 {

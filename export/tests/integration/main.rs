@@ -1,4 +1,4 @@
-//! Exports of recorded traces, read by decoders that were not written here.
+//! Exports of recorded traces, read by independent decoders.
 #![forbid(unsafe_code)]
 
 #[path = "../../../reader/tests/hand/mod.rs"]

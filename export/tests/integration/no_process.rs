@@ -1,4 +1,4 @@
-//! Events of a tracer that tells neither the process nor the thread: no format invents the ids 0.
+//! Events of a tracer that records neither process nor thread: no format invents ids of 0.
 
 use super::common;
 use super::decoder::decode;

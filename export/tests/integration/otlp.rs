@@ -1,4 +1,4 @@
-//! OTLP, decoded by the official descriptors.
+//! OTLP, decoded with the official descriptors.
 
 use super::common::{self, Recorded, Times};
 use super::decoder::decode;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fs::File;
 use tracepoint_export::{Otlp, Summary};
 
-/// Exports in both encodings, and decodes what was written.
+/// Exports in both encodings, and decodes the files.
 fn decoded(recorded: &Recorded) -> Option<(Summary, Value)> {
     let path = |name: &str| recorded.place.path().join(name);
     let summary = recorded.export(Otlp::json_lines(File::create(path("out.jsonl")).unwrap()));
@@ -24,7 +24,7 @@ fn spans_have_their_times_parents_and_fields() {
     assert_eq!(summary.events, recorded.counted());
     let spans = decoded["spans"].as_array().unwrap();
     let last = recorded.events().map(|event| event.time_ns).max();
-    // A span that is open has the end of the trace.
+    // An open span ends at the end of the trace.
     let expected: Vec<Times> =
         recorded.spans().into_iter().map(|(name, begin, end)| (name, begin, end.or(last))).collect();
     let times =
@@ -51,7 +51,7 @@ fn spans_have_their_times_parents_and_fields() {
     let open = spans.iter().find(|span| span["args"]["path"] == "/open").unwrap();
     assert!(open["args"]["tracepoint.missing"].as_str().unwrap().contains("open at the end"));
 
-    // Each of the first 19 queries has an event inside; the two between polls are in no span.
+    // Each of the first 19 queries has an event inside; the two events between polls are outside of all spans.
     let events: Vec<_> = spans.iter().flat_map(|span| span["events"].as_array().unwrap()).collect();
     assert_eq!((events.len(), summary.outside, summary.others), (19, 2, 21));
     let mut args =

@@ -1,4 +1,4 @@
-//! Which parents are guessed: those of spans that nest, in spans that nest. Others have none but what was recorded.
+//! Guessed parents: only spans that nest have one, and only spans that nest are one. All other parents must be recorded.
 
 use super::common::{self, Recorded, job, number, query, request, step};
 use std::collections::HashMap;
@@ -16,8 +16,8 @@ fn record(fire: impl FnOnce()) -> Recorded {
     common::record(Channel::discard(1 << 20), fire)
 }
 
-/// How OTLP shows the spans, by `NAME ID` of their first field: the same of the parent, `?` behind it if it is guessed; and how many
-/// events are in no span.
+/// Parents in the OTLP export, by `NAME ID` of the span's first field. A guessed parent is followed by `?`. Also returns the number of
+/// events outside of all spans.
 fn parents(items: &[Item]) -> (HashMap<String, String>, u64) {
     let mut out = Vec::new();
     let summary = common::export(items, Otlp::json_lines(&mut out));
@@ -93,12 +93,12 @@ fn a_span_that_overlaps_with_one_that_is_known_not_to_nest_does_not_either() {
         let one = span!(request(1, "/one"));
         let two = span!(request(2, "/two"));
         drop(one);
-        // Overlaps with the second only.
+        // Overlaps with the second one only.
         let three = span!(request(3, "/three"));
         drop(span!(query("work")));
         drop(two);
         drop(three);
-        // Nothing is open: from here on all is as usual.
+        // No span is open: guessing works normally from here on.
         let four = span!(request(4, "/four"));
         drop(span!(query("later")));
         drop(four);
@@ -155,7 +155,7 @@ fn a_child_that_outlives_a_guessed_chain_is_in_its_trace() {
         to.send(()).unwrap();
         elsewhere.join().unwrap();
     });
-    // `parents` compares the ids of the traces.
+    // `parents` checks that trace ids agree.
     let (parents, _) = parents(&recorded.items);
     assert_eq!((&*parents["request 1"], &*parents["query late"]), ("request 0?", "request 1"));
     assert_eq!(paths(&recorded.items), ["request", "request;query", "request;request"]);
@@ -173,11 +173,11 @@ fn a_span_whose_end_is_not_there_adopts_nothing() {
     });
     let whole = parents(&recorded.items);
     assert_eq!((&*whole.0["request 2"], &*whole.0["query work"], whole.1), ("request 1?", "request 2?", 0));
-    // The trace ends while both are open: they may be of two tasks.
+    // The trace ends while both are open: they may belong to two tasks.
     let (cut, outside) = parents(&recorded.items[..5]);
     assert!(cut.len() == 3 && cut.values().all(String::is_empty) && outside == 1, "{cut:?}");
     assert_eq!(paths(&recorded.items[..5]), ["query"]);
-    // It begins while both are open: what they are called by is not there.
+    // The trace begins while both are open: their names are missing.
     let (cut, outside) = parents(&recorded.items[2..]);
     assert!(cut.len() == 2 && cut.values().all(String::is_empty) && outside == 1, "{cut:?}");
 }
@@ -195,7 +195,7 @@ fn a_span_from_before_the_recording_overlaps_with_what_outlives_it() {
     assert!(parents.len() == 3 && parents.values().all(String::is_empty), "{parents:?}");
 }
 
-/// Is ready when it has been polled as often as this, and makes spans in each poll.
+/// A future that is ready after a given number of polls, and creates spans in each poll.
 struct Steps(u64, u64);
 
 impl Future for Steps {
@@ -213,7 +213,7 @@ fn futures_that_take_turns_on_several_threads_keep_their_own_spans() {
     let recorded = record(|| {
         let task = |id: u64| {
             async move {
-                // Begins at the first poll of the task, and ends at another one, on another thread.
+                // Begins in the task's first poll, and ends in another one, on another thread.
                 Steps(id, 3).traced(span!(job(id * 100))).await;
             }
             .traced(span!(job(id)))
@@ -239,7 +239,7 @@ fn futures_that_take_turns_on_several_threads_keep_their_own_spans() {
     assert_eq!(jobs.len(), 4);
     let (parents, _) = parents(&recorded.items);
     assert_eq!((&*parents["job 1"], &*parents["job 2"]), ("", ""));
-    // All polls are called alike here; the paths tell more.
+    // All polls have the same name here; the paths distinguish them.
     assert_eq!((&*parents["job 100"], &*parents["job 200"]), ("job_poll ?", "job_poll ?"));
     assert!((0..3).all(|n| [10, 20].iter().all(|task| parents[&format!("request {}", task + n)] == "job_poll ?")));
     let all =

@@ -1,4 +1,4 @@
-//! Perfetto's protobuf, decoded by the official descriptors.
+//! Perfetto's protobuf, decoded with the official descriptors.
 
 use super::common::{self, Recorded, Times};
 use super::decoder::decode;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use tracepoint_export::{Perfetto, Summary};
 
-/// Exports, and decodes what was written.
+/// Exports, and decodes the file.
 fn decoded(recorded: &Recorded, counters: &[&str]) -> (Summary, Option<Value>) {
     let path = recorded.place.path().join("out.pftrace");
     let counters = counters.iter().map(|name| (*name).to_owned()).collect();
@@ -41,7 +41,7 @@ fn slices_are_the_spans_and_instants_the_other_events() {
     assert_eq!(counters.iter().filter(|value| **value == Some(-3.0)).count(), 19);
     assert_eq!((counters.len(), &list(&decoded, "counters")[0]["track"]), (21, &json!("shop:step.depth")));
 
-    // The events of the trace are in the account, and all of them in the summary, which the trace carries.
+    // The summary in the trace counts all events, as many as the account.
     let carried = list(&decoded, "instants").iter().find(|instant| instant["name"] == "tracepoint export").unwrap();
     assert_eq!(carried["args"]["events"], json!(recorded.counted()));
     let first = recorded.events().next().unwrap();
@@ -76,7 +76,7 @@ fn slices_nest_on_their_threads_and_flow_between_them() {
     assert_eq!(remote["from"], of("id", json!(100))["flows"]);
     assert_eq!(list(remote, "from").len(), 1);
 
-    // Two that overlap have tracks of their own, as has a future; its polls are on the thread.
+    // Two overlapping spans have tracks of their own, and so has a future; its polls are on the thread's track.
     for path in ["/first", "/second"] {
         let track = track(of("path", json!(path)));
         assert_eq!((&track["name"], track["tid"].as_u64()), (&json!("shop:request"), Some(0)));

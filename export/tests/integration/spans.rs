@@ -1,4 +1,4 @@
-//! How spans are put together, from whole and from incomplete traces.
+//! Assembly of spans, from complete and incomplete traces.
 
 use super::common::{self, Recorded, export, number};
 use std::io;
@@ -7,7 +7,7 @@ use tracepoint::{Channel, Rule, SessionBuilder};
 use tracepoint_export::{Format, LossReport, Needs, Sources, Span, SpanEnd, Summary, ThreadId};
 use tracepoint_reader::{Damage, Event, Item, Loss};
 
-/// Keeps what it is given of spans.
+/// Keeps all spans that it receives.
 #[derive(Default)]
 struct Kept {
     inside: usize,
@@ -92,7 +92,7 @@ fn parents_paths_and_durations_are_those_of_the_program() {
     assert!(spans.iter().all(|span| span.duration_ns == span.recorded_duration), "{spans:#?}");
     let queries: Vec<_> = spans.iter().filter(|span| span.name == "shop:query").collect();
     assert_eq!(queries.len(), 21);
-    // The last one is in a span that has not ended.
+    // The last one is inside a span that has not ended.
     let (last, queries) = queries.split_last().unwrap();
     assert_eq!((last.parent, last.path.as_str(), last.root, last.nests), (None, "shop:query", last.id, true));
     for query in queries {
@@ -102,14 +102,14 @@ fn parents_paths_and_durations_are_those_of_the_program() {
             ("shop:request;shop:query", parent.id, "shop:request")
         );
     }
-    // One of them names its parent.
+    // One of them has a recorded parent.
     assert_eq!(summary.guessed_parents, 19);
     let job = spans.iter().find(|span| span.name == "shop:job").unwrap();
     let polls: Vec<_> = spans.iter().filter(|span| span.parent == Some(job.id)).collect();
     assert_eq!((polls.len(), &*polls[0].path), (3, "shop:job;shop:job_poll"));
     let polled: u64 = polls.iter().filter_map(|poll| poll.duration_ns).sum();
     assert_eq!(Some(job.self_ns + polled), job.duration_ns);
-    // Each of the 19 queries of the first requests has one event inside; what is between polls is in no span.
+    // Each of the 19 queries of the first requests has one event inside; events between polls are outside of all spans.
     assert_eq!(spans.iter().map(|span| span.inside.0).sum::<usize>(), 19);
 }
 
@@ -149,7 +149,7 @@ fn an_open_span_lasts_as_long_as_the_trace() {
         let _outer = tracepoint::span!(common::request(1, "/outer"));
         let _inner = tracepoint::span!(common::request(2, "/inner"));
     });
-    // Neither end is there, and the beginning of the second span is the last event.
+    // Both ends are missing, and the begin of the second span is the last event.
     let begins: Vec<_> = recorded.items.iter().take(2).cloned().collect();
     let last = recorded.events().nth(1).unwrap().time_ns.unsigned_abs();
     let mut out = Vec::new();
@@ -161,7 +161,7 @@ fn an_open_span_lasts_as_long_as_the_trace() {
     assert_eq!(ends, vec![last.to_string(); 2]);
 }
 
-/// The items without the end of the `index`th span of this name.
+/// The items without the end event of the `index`th span with this name.
 fn without_end(items: &[Item], name: &str, index: usize) -> Vec<Item> {
     let is_end = |item: &&Item| matches!(item, Item::Event(event) if event.name() == name);
     let end = items.iter().filter(is_end).nth(index).map(std::ptr::from_ref).unwrap();
@@ -187,7 +187,7 @@ fn one_lost_end_does_not_falsify_what_follows() {
         let requests = spans.iter().filter(|span| span.name == "shop:request" && span.path == "shop:request");
         assert_eq!(requests.filter(|span| span.nests).count(), 10 - usize::from(but > 0), "{spans:#?}");
     };
-    // That of a span within another one: the end of that one tells.
+    // A missing end inside another span is detected at the end of the outer one.
     let is_loss = |item: &Item| matches!(item, Item::Loss(_));
     let whole: Vec<_> = recorded.items.iter().filter(|item| !is_loss(item)).cloned().collect();
     let (spans, summary) = kept(&whole, 0);
@@ -196,10 +196,10 @@ fn one_lost_end_does_not_falsify_what_follows() {
     let (spans, summary) = kept(&without_end(&whole, "shop:query_end", 2), 0);
     balances(&summary);
     assert_eq!(summary.spans_open, 1);
-    // The second query of this request seems to be in the first, which has not ended.
+    // The second query of this request appears to be inside the first one, which has not ended.
     expected(&spans, 2);
 
-    // That of an outermost span: the loss tells.
+    // A missing end of an outermost span is detected by the loss.
     let cut = whole.iter().position(|item| matches!(item, Item::Event(event) if event.name() == "shop:request_end"));
     let (before, after) = whole.split_at(cut.unwrap());
     let loss = recorded.items.iter().find(|item| is_loss(item)).unwrap().clone();
@@ -231,10 +231,10 @@ fn a_loss_leaves_the_spans_whose_ends_are_in_another_channel() {
     let whole: Vec<_> = recorded.items.iter().filter(|item| !is_loss(item)).cloned().collect();
     let loss =
         recorded.items.iter().find_map(|item| if let Item::Loss(loss) = item { Some(loss) } else { None }).unwrap();
-    // Behind the event that tells whose thread the stream with the loss is.
+    // After the event that assigns the stream with the loss to a thread.
     let span = recorded.events().nth(1).unwrap();
     assert_ne!(loss.stream.class.id, span.stream.class.id);
-    // The reader shows a loss at the end of its packet; here it is while the first request is open.
+    // The reader reports a loss at the end of its packet; here the loss is moved into the first request.
     let with_loss = |loss: Loss| [&whole[..2], &[Item::Loss(loss)], &whole[2..]].concat();
     let nesting = |items: &[Item]| {
         let (spans, summary) = kept(items, 0);
@@ -246,6 +246,6 @@ fn a_loss_leaves_the_spans_whose_ends_are_in_another_channel() {
     assert_eq!(nesting(&with_loss(loss.clone())), 8);
     let mut of_spans = loss.clone();
     of_spans.stream = Arc::clone(&span.stream);
-    // The first request does not nest, and its query has no parent.
+    // The first request does not nest, so its query has no parent.
     assert_eq!(nesting(&with_loss(of_spans)), 6);
 }

@@ -26,7 +26,7 @@ enum Verb {
 
 #[derive(Debug, Args)]
 struct Load {
-    /// What the events follow from
+    /// The seed that determines all events
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Events of a host in a second, on average over the day
