@@ -1,15 +1,16 @@
-//! Descriptors of a library in a program that may close all it finds.
+//! Descriptors of a library in a program that may close any descriptor.
 //!
-//! Daemons and sandboxes close every descriptor above 2 (`close_range(3, ~0, 0)`, or a loop), those of libraries included. The next file that the
-//! program opens then has the number of one of them. A library that goes on writes into that file, and closes it when it drops its own.
+//! Daemons and sandboxes close every descriptor above 2 (`close_range(3, ~0, 0)`, or a loop), including the descriptors of libraries. The next file
+//! that the program opens may get the number of one of them. A library that keeps using the number then writes into the program's file, and closes it
+//! on drop.
 //!
-//! * [`Kept`] has a high number, which files of the program rarely get; it is compared by its inode before each use, and closed only if it is
-//!   still the same.
-//! * [`Reopened`] has its path, too, and is opened again.
-//! * [`Waker`] wakes a thread in `poll`, and makes it notice that the program has closed the descriptors.
+//! * [`Kept`] has a high number, which files of the program rarely get. It compares the inode before each use, and closes the descriptor only if the
+//!   inode is still the same.
+//! * [`Reopened`] also has the file's path, and opens it again.
+//! * [`Waker`] wakes a thread in `poll`; the thread also notices when the program has closed the descriptors.
 //!
-//! Descriptors without an inode of their own (eventfd, epoll, inotify, timerfd) cannot be kept in this way. What is used for a moment only,
-//! opened, used and closed by one call, is [`Checked`]: the standard library ends a debug build that drops a file which the program has closed.
+//! Descriptors without an inode of their own (eventfd, epoll, inotify, timerfd) cannot be kept in this way. A descriptor that is opened, used and
+//! closed within one call is a [`Checked`]: dropping a file that the program has closed makes the standard library abort a debug build.
 //!
 //! ```
 //! use fileguard::Kept;

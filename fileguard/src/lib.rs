@@ -1,7 +1,8 @@
-//! Files of a library in a program that it does not know: others may cut off a file that it has mapped, and the program may close its descriptors.
+//! Files of a library inside an unknown program: other processes may truncate a file that the library has mapped, and the program may close the
+//! library's descriptors.
 //!
-//! * [`mapping`]: a program survives that a mapped file is cut off.
-//! * [`descriptor`]: a descriptor is compared before each use, closed only if it is still the library's, and opened again where that is possible.
+//! * [`mapping`]: the program survives the truncation of a mapped file.
+//! * [`descriptor`]: a descriptor is compared before each use, closed only if it still belongs to the library, and reopened where possible.
 
 pub mod descriptor;
 pub mod mapping;

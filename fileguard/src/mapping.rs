@@ -1,10 +1,10 @@
 //! Survives the truncation of a mapped file. A thread that touches a page beyond the new end gets SIGBUS, whose default action ends the
 //! program.
 //!
-//! A handler replaces the page by an empty one, counts it, and lets the thread go on. The [guard](Guarded) then reports that the mapping is
-//! not whole, and its owner gives it up. The handler uses a table of atomics and async-signal-safe system calls only. Other signals go to
-//! the previous handler. A handler that the program installs later has to call this one, or the protection ends; it also does not cover
-//! threads that block SIGBUS.
+//! A handler replaces the page by an empty one, counts it, and lets the thread continue. The [guard](Guarded) then reports that the mapping is not
+//! whole, so that its owner can give it up. The handler uses a table of atomics and async-signal-safe system calls only. Other signals are passed to
+//! the previous handler. A handler that the program installs later must call this one, otherwise the protection ends. Threads that block SIGBUS are
+//! not protected.
 #![expect(unsafe_code, reason = "signal handlers and fixed mappings have no safe interface")]
 
 use libc::{c_int, c_void, siginfo_t};
@@ -19,16 +19,16 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::Duration;
 
-/// The most mappings that are guarded at a time.
+/// Maximum number of guarded mappings.
 const MAX: usize = 4096;
 
 /// A guarded mapping.
 struct Entry {
-    /// Address of its first byte, or `FREE`, or `TAKEN` while the entry is being filled.
+    /// Address of the first byte, or `FREE`, or `TAKEN` while the entry is being filled.
     start: AtomicUsize,
-    /// Address behind its last byte.
+    /// Address after the last byte.
     end: AtomicUsize,
-    /// The number of replaced pages.
+    /// Number of replaced pages.
     replaced: AtomicU64,
     /// The owner's sum of replaced pages. The entry's [`Guarded`] keeps it alive.
     sum: AtomicPtr<AtomicU64>,
@@ -46,11 +46,11 @@ static TABLE: [Entry; MAX] = [const {
     }
 }; MAX];
 
-/// The process of these mappings. A forked child does not have them, and may have others at their addresses.
+/// The process that owns the mappings in the table. A forked child does not inherit them, and may have other mappings at the same addresses.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// The size of a page. Set before the handler is installed, because the query may allocate.
+/// Page size. Set before the handler is installed, because the query may allocate.
 static PAGE_SIZE: AtomicUsize = AtomicUsize::new(0);
-/// The previous action of SIGBUS; null until the handler is about to be installed. Never freed.
+/// The previous action of SIGBUS; null until just before the handler is installed. Never freed.
 static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
 /// Guards a mapping until it is dropped.
@@ -59,12 +59,12 @@ pub struct Guarded {
     index: usize,
     /// The process that created it.
     process: u32,
-    /// The entry points to it.
+    /// Keeps the sum alive, to which the entry points.
     _sum: Arc<AtomicU64>,
 }
 
 impl Guarded {
-    /// Guards `len` bytes from `start` on, in whole pages. The number of replaced pages is added to `sum`. Installs the handler once per
+    /// Guards `len` bytes starting at `start`, in whole pages. Adds the number of replaced pages to `sum`. Installs the handler once per
     /// process.
     ///
     /// # Errors
@@ -80,31 +80,31 @@ impl Guarded {
         unsafe { Self::within(MAX, start, len, sum) }
     }
 
-    /// The same for a mapping that is not essential: at most three quarters of the entries are used for these.
+    /// The same for a mapping that is not essential: such mappings use at most three quarters of the entries.
     ///
     /// # Errors
     ///
-    /// As `new`.
+    /// The same as for `new`.
     ///
     /// # Safety
     ///
-    /// As `new`.
+    /// The same as for `new`.
     pub unsafe fn optional(start: usize, len: usize, sum: &Arc<AtomicU64>) -> io::Result<Self> {
         // SAFETY: guaranteed by the caller.
         unsafe { Self::within(MAX / 4 * 3, start, len, sum) }
     }
 
-    /// Guards a mapping by one of the first `places` entries.
+    /// Guards a mapping, using one of the first `places` entries.
     ///
     /// # Safety
     ///
-    /// As `new`.
+    /// The same as for `new`.
     unsafe fn within(places: usize, start: usize, len: usize, sum: &Arc<AtomicU64>) -> io::Result<Self> {
         install()?;
         // B2: Acquire pairs with the Release in `drop`: an entry belongs to one mapping at a time.
         let take =
             |entry: &Entry| entry.start.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        // Essential mappings are taken from the end, so that the entries for the others remain free.
+        // Essential mappings take entries from the end, so that the entries for optional ones remain free.
         let index = if places == MAX { TABLE.iter().rposition(take) } else { TABLE[..places].iter().position(take) };
         let Some(index) = index else {
             return Err(io::Error::new(
@@ -122,7 +122,7 @@ impl Guarded {
         Ok(Self { index, process: process::id(), _sum: Arc::clone(sum) })
     }
 
-    /// Whether no page was replaced.
+    /// Returns whether no page has been replaced.
     pub fn is_whole(&self) -> bool {
         TABLE[self.index].replaced.load(Ordering::Relaxed) == 0
     }
@@ -175,7 +175,7 @@ fn replace(address: usize) -> bool {
     true
 }
 
-/// The handler. Async-signal-safe: it uses atomics, and system calls that do not change `errno`, except those of `pass_on`.
+/// The signal handler. Async-signal-safe: it uses atomics, and system calls that do not change `errno`, except those of `pass_on`.
 extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel gives a valid `siginfo_t` to a handler that was installed with SA_SIGINFO.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
@@ -235,8 +235,8 @@ fn install() -> io::Result<()> {
         pin_this_object();
         set_handler()?;
     }
-    // The entries in the table of a forked child belong to its parent. Those that are free are left alone: a store to each would make the
-    // whole table resident, 128 KiB.
+    // The entries in the table of a forked child belong to its parent. Free entries are not written: a store to each would make the whole table of
+    // 128 KiB resident.
     for entry in TABLE.iter().filter(|entry| entry.start.load(Ordering::Relaxed) != FREE) {
         entry.start.store(FREE, Ordering::Relaxed);
     }
@@ -244,7 +244,7 @@ fn install() -> io::Result<()> {
     Ok(())
 }
 
-/// Tries for a while: in a forked child the lock may be held by a thread that does not exist there.
+/// Tries to lock for a while: in a forked child the lock may be held by a thread that does not exist there.
 fn lock(mutex: &Mutex<()>) -> io::Result<MutexGuard<'_, ()>> {
     for _ in 0..100 {
         match mutex.try_lock() {
@@ -266,7 +266,7 @@ fn set_handler() -> io::Result<()> {
     call(ptr::null(), &raw mut previous)?;
     let mut ours = previous;
     ours.sa_sigaction = handle as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
-    // On the alternate stack where there is one, as handlers of stack overflows need it. The mask of the previous handler is kept.
+    // Use the alternate stack if there is one, as handlers of stack overflows require. Keep the mask of the previous handler.
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
     // B3: Release pairs with the Acquire in `pass_on`. Before the handler is installed, so that it always finds a value.
     PREVIOUS.store(Box::into_raw(Box::new(previous)), Ordering::Release);
@@ -279,7 +279,7 @@ fn set_handler() -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps the shared object with the handler loaded for ever, because signals may arrive at any time.
+/// Keeps the shared object that contains the handler loaded forever, because signals may arrive at any time.
 fn pin_this_object() {
     #[cfg(all(target_os = "linux", not(target_feature = "crt-static")))]
     // SAFETY: `info` is valid; `dladdr` fills it with a name that lives as long as the object, whose code is running. `dlopen` with NOLOAD

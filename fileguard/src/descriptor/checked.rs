@@ -1,4 +1,4 @@
-//! A descriptor that was opened or compared just now.
+//! A descriptor that has just been opened or compared.
 
 use super::kept::{Descriptor, Kept};
 use rustix::fs::OFlags;
@@ -7,36 +7,36 @@ use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-/// An open descriptor that was opened or compared just now, to be used at once.
+/// An open descriptor that has just been opened or compared, for immediate use.
 #[derive(Debug)]
 pub struct Checked<T: Descriptor>(Arc<Kept<T>>);
 
 impl<T: Descriptor> Checked<T> {
-    /// A descriptor that was opened to be used at once, and is then closed.
+    /// Wraps a descriptor that has just been opened, is used immediately, and is then closed.
     ///
     /// # Errors
     ///
-    /// As [`Kept::new`].
+    /// The same as for [`Kept::new`].
     pub fn of(held: T) -> io::Result<Self> {
         Kept::new(held).map(|kept| Self(Arc::new(kept)))
     }
 
-    /// What was opened with these flags, to be used at once, and then closed.
+    /// Wraps a descriptor opened with these flags, for immediate use; it is then closed.
     pub(super) fn opened(held: T, flags: OFlags) -> io::Result<Self> {
         Kept::opened(held, flags).map(|kept| Self(Arc::new(kept)))
     }
 
-    /// One that was compared just now.
+    /// Wraps a descriptor that has just been compared.
     pub(super) const fn compared(kept: Arc<Kept<T>>) -> Self {
         Self(kept)
     }
 
-    /// Whether the descriptor is still the same.
+    /// Returns whether the descriptor is still the same.
     pub fn is_open(&self) -> bool {
         self.0.is_open()
     }
 
-    /// Keeps it for longer: it is then compared before each use.
+    /// Keeps the descriptor for longer: it is then compared before each use.
     pub fn keep(self) -> Arc<Kept<T>> {
         self.0
     }

@@ -3,7 +3,7 @@
 
 use std::os::fd::{IntoRawFd, OwnedFd};
 
-/// Closes it. If the program has closed it, nothing happens. Dropping it would end the program then where debug assertions are on.
+/// Closes a descriptor. Does nothing if the program has closed it. Dropping it instead would abort the program if debug assertions are on.
 pub(super) fn close(held: impl Into<OwnedFd>) {
     let number = held.into().into_raw_fd();
     // SAFETY: the number was that of an owner, which does not exist any more: nothing else of the library uses or closes it.

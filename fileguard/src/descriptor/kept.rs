@@ -1,4 +1,4 @@
-//! A descriptor that is known by its inode.
+//! A descriptor identified by its inode.
 
 use super::closing::close;
 use super::retry::{Closed, is_closed};
@@ -11,11 +11,11 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The numbers that are asked for, unless the limit of the process is low. The kernel's table of descriptors grows with the highest number, and
-/// `fork` copies it.
+/// The preferred numbers, unless the process has a low limit. They are not higher because the kernel's descriptor table grows with the highest
+/// number, and `fork` copies it.
 const NUMBERS: Range<u64> = 768..1024;
 
-/// The flags of files that the library opens, which programs rarely use together.
+/// Flags of the files that the library opens; programs rarely combine them.
 const MARKS: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
 
 /// A type that owns a descriptor and nothing else, such as `File` or `UdpSocket`.
@@ -23,7 +23,7 @@ pub trait Descriptor: AsFd + From<OwnedFd> + Into<OwnedFd> {}
 
 impl<T: AsFd + From<OwnedFd> + Into<OwnedFd>> Descriptor for T {}
 
-/// Which file, pipe or socket a descriptor is of.
+/// The identity of a descriptor's file, pipe or socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     dev: u64,
@@ -38,11 +38,11 @@ impl Identity {
     }
 }
 
-/// A descriptor of the library, with a high number, which the program may close at any time, and whose number it may then use itself.
+/// A descriptor of the library with a high number. The program may close it at any time, and then use the number itself.
 ///
-/// Access goes through [`get`](Self::get), which compares the inode. Dropping the value closes the descriptor only if it is still the same.
-/// Between the comparison and the use the program may close it all the same: nothing in user space can exclude that. The use then fails, because
-/// nobody has the number by then: files of the program have low numbers, and those of the library take turns among the high ones.
+/// Access is by [`get`](Self::get), which compares the inode. Dropping the value closes the descriptor only if the inode is still the same. The
+/// program may still close the descriptor between the comparison and the use; user space cannot exclude that. The use then fails, because the number
+/// is not in use yet: files of the program get low numbers, and files of the library rotate through the high ones.
 #[derive(Debug)]
 pub struct Kept<T: Descriptor> {
     /// `Some` until the value is dropped.
@@ -51,31 +51,32 @@ pub struct Kept<T: Descriptor> {
 }
 
 impl<T: Descriptor> Kept<T> {
-    /// Keeps the descriptor of `held`, under a high number if there is one.
+    /// Keeps the descriptor of `held`, with a high number if one is free.
     ///
     /// # Errors
     ///
-    /// If it has no inode of its own, as an eventfd, an epoll or an inotify descriptor: it could not be told from one of the program.
+    /// If it has no inode of its own, such as an eventfd, an epoll or an inotify descriptor: it could not be distinguished from a descriptor of the
+    /// program.
     pub fn new(held: T) -> io::Result<Self> {
         Self::with_its_number(held)?.high()
     }
 
-    /// Keeps the descriptor of `held` under the number that it has: for one that is closed so that another can be opened within the limit,
-    /// which may be lowered at any time.
+    /// Keeps the descriptor of `held` with its present number. For a descriptor that is closed in order to open another one within the limit, which
+    /// may be lowered at any time.
     ///
     /// # Errors
     ///
-    /// As [`Kept::new`].
+    /// The same as for [`Kept::new`].
     pub fn with_its_number(held: T) -> io::Result<Self> {
         Self::checked(held, OFlags::empty())
     }
 
-    /// Keeps what was opened with these flags, under a high number if there is one.
+    /// Keeps a descriptor opened with these flags, with a high number if one is free.
     pub(super) fn opened(held: T, flags: OFlags) -> io::Result<Self> {
         Self::checked(held, flags & MARKS)?.high()
     }
 
-    /// The flags are compared behind the inode. If the program has closed the number since it was opened, and has used it itself, they differ.
+    /// Compares the flags after reading the inode. They differ if the program has closed the number since it was opened, and has reused it.
     fn checked(held: T, marks: OFlags) -> io::Result<Self> {
         let refused = || io::Error::new(io::ErrorKind::Unsupported, "the descriptor has no inode of its own");
         let closed = || io::Error::other(Closed(held.as_fd().as_raw_fd()));
@@ -83,7 +84,7 @@ impl<T: Descriptor> Kept<T> {
         let found = Identity::of(&held).and_then(|of| if is_shared(of) { Err(refused()) } else { Ok(of) });
         match found.and_then(|of| if is_marked()? { Ok(of) } else { Err(closed()) }) {
             Ok(identity) => Ok(Self { held: Some(held), identity }),
-            // The number may be the program's by now.
+            // The number may belong to the program by now.
             Err(error) if is_closed(&error) => {
                 std::mem::forget(held);
                 Err(error)
@@ -95,13 +96,13 @@ impl<T: Descriptor> Kept<T> {
         }
     }
 
-    /// Gives it a high number, if there is one.
+    /// Moves the descriptor to a high number, if one is free.
     fn high(self) -> io::Result<Self> {
         let held = self.get()?;
         let Some(high) = next_number(held.as_fd()) else { return Ok(self) };
         match Identity::of(&high) {
             Ok(found) if found == self.identity => Ok(Self { held: Some(T::from(high)), identity: found }),
-            // Meanwhile the program has closed the low number, and used it for a file of its own.
+            // Meanwhile the program has closed the low number, and reused it for a file of its own.
             Ok(_) => {
                 close(high);
                 Err(io::Error::other(Closed(held.as_fd().as_raw_fd())))
@@ -113,12 +114,12 @@ impl<T: Descriptor> Kept<T> {
         }
     }
 
-    /// Whether the descriptor is still the same.
+    /// Returns whether the descriptor is still the same.
     pub fn is_open(&self) -> bool {
         self.held.as_ref().is_some_and(|held| Identity::of(held).is_ok_and(|found| found == self.identity))
     }
 
-    /// What owns the descriptor, to be used at once.
+    /// The owner of the descriptor, for immediate use.
     ///
     /// # Errors
     ///
@@ -137,7 +138,7 @@ impl<T: Descriptor> Kept<T> {
         self.identity
     }
 
-    /// The owner without a check: for [`Checked`](crate::Checked), which is made behind one.
+    /// The owner without a check: for [`Checked`](crate::Checked), which is created after a check.
     pub(crate) const fn held(&self) -> Option<&T> {
         self.held.as_ref()
     }
@@ -148,20 +149,20 @@ impl<T: Descriptor> Drop for Kept<T> {
         let is_open = self.is_open();
         match self.held.take() {
             Some(held) if is_open => close(held),
-            // The number may be the program's by now.
+            // The number may belong to the program by now.
             closed => std::mem::forget(closed),
         }
     }
 }
 
-/// Whether this is the inode that all eventfds share, with other descriptors that have no file.
+/// Returns whether this is the inode that all eventfds share with other descriptors without a file.
 fn is_shared(identity: Identity) -> bool {
     let has_no_type = FileType::from_raw_mode(identity.mode) == FileType::Unknown;
     has_no_type && eventfd(0, EventfdFlags::CLOEXEC).is_ok_and(|fd| Identity::of(&fd).is_ok_and(|of| of == identity))
 }
 
-/// Another descriptor of the same file, under the next free one of the high numbers, `None` if there is none. They take turns: a thread that has
-/// compared a descriptor, and uses it when the program has closed it, does not meet one that another thread has just opened.
+/// Duplicates a descriptor to the next free high number; `None` if there is none. The numbers rotate: if the program closes a descriptor between a
+/// thread's comparison and its use, the number does not belong to a file that another thread has just opened.
 fn next_number(held: BorrowedFd<'_>) -> Option<OwnedFd> {
     static NEXT: AtomicI32 = AtomicI32::new(0);
     let numbers = numbers();
@@ -173,7 +174,7 @@ fn next_number(held: BorrowedFd<'_>) -> Option<OwnedFd> {
     Some(high)
 }
 
-/// The numbers that are asked for: those from 768 to 1,023, or the last quarter of what the process may have.
+/// The preferred numbers: 768 to 1,023, or the last quarter of the numbers within the process's limit.
 fn numbers() -> Range<i32> {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX).min(NUMBERS.end);
     (limit - limit / 4).min(NUMBERS.start) as i32..limit as i32
@@ -189,7 +190,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
 
-    /// Has the program close the descriptor, and use its number for `other`.
+    /// Simulates a program that closes the descriptor, and reuses its number for `other`.
     fn reuse<T: Descriptor>(kept: &Kept<T>, other: &File) -> File {
         let number = kept.held().expect("it is held").as_fd().as_raw_fd();
         close_number(number).expect("it is open");
@@ -229,7 +230,7 @@ mod tests {
         Ok(())
     }
 
-    /// A debug build would end if one of them were dropped as the standard library does it.
+    /// Dropping one of them as the standard library does would abort a debug build.
     #[test]
     fn descriptors_that_the_program_has_closed_are_dropped_in_silence() -> io::Result<()> {
         let kept = Kept::new(tempfile::tempfile()?)?;
@@ -284,7 +285,7 @@ mod tests {
         Ok(())
     }
 
-    /// A thread that sleeps notices that the program has closed everything.
+    /// A sleeping thread notices that the program has closed all descriptors.
     #[test]
     fn closing_the_pipe_wakes_who_sleeps_on_it() -> io::Result<()> {
         use rustix::event::{PollFd, PollFlags, poll};

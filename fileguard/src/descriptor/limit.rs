@@ -1,10 +1,10 @@
-//! What mends a lack of descriptors or memory.
+//! Remedies for a lack of descriptors or memory.
 
 use rustix::io::Errno;
 use std::io;
 
-/// The end of a message about an error that another file or directory would meet as well: a lack of descriptors or of memory. `None` for other
-/// errors.
+/// The remedy, as the end of a message, for an error that would affect other files or directories as well: a lack of descriptors or of memory. `None`
+/// for other errors.
 pub fn shortage_mend(error: &io::Error) -> Option<&'static str> {
     match Errno::from_io_error(error)? {
         Errno::MFILE => {

@@ -1,4 +1,4 @@
-//! A file or directory that is opened again if the program has closed it.
+//! A file or directory that is reopened if the program has closed it.
 
 use super::checked::Checked;
 use super::kept::{Descriptor, Identity, Kept};
@@ -12,17 +12,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How a directory in a directory is opened.
+/// Flags for opening a directory inside a directory.
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
 
-/// What opens a file again does with it before it is used, such as locking it.
+/// Prepares a reopened file before its use, for example by locking it.
 type Prepare<T> = fn(&T) -> io::Result<()>;
 
-/// An open file or directory with its path. If the program has closed the descriptor, the next access opens the path again; another file in its
-/// place is an error. It may be closed meanwhile, to leave descriptors to the program.
+/// An open file or directory with its path. If the program has closed the descriptor, the next access opens the path again; it is an error if the
+/// path leads to another file by then. It can be closed between uses, to leave descriptors to the program.
 #[derive(Debug)]
 pub struct Reopened<T: Descriptor> {
-    /// Absolute.
+    /// Absolute path.
     path: PathBuf,
     flags: OFlags,
     identity: Identity,
@@ -32,20 +32,20 @@ pub struct Reopened<T: Descriptor> {
 }
 
 impl<T: Descriptor> Reopened<T> {
-    /// Keeps `held`, which is open at `path`. It is opened again with these flags.
+    /// Keeps `held`, which is open at `path`. It is reopened with these flags.
     ///
     /// # Errors
     ///
-    /// If the descriptor cannot be looked at, or the working directory is unknown and `path` is relative.
+    /// If the descriptor cannot be examined, or `path` is relative and the working directory is unknown.
     pub fn new(held: T, path: &Path, flags: OFlags) -> io::Result<Self> {
         Self::keeping(Checked::of(held)?, path, flags)
     }
 
-    /// The same with a descriptor that is checked already.
+    /// The same for a descriptor that has been checked already.
     ///
     /// # Errors
     ///
-    /// As [`Reopened::new`].
+    /// The same as for [`Reopened::new`].
     pub fn keeping(opened: Checked<T>, path: &Path, flags: OFlags) -> io::Result<Self> {
         let kept = opened.keep();
         let (path, identity) = (std::path::absolute(path)?, kept.identity());
@@ -57,13 +57,13 @@ impl<T: Descriptor> Reopened<T> {
     ///
     /// # Errors
     ///
-    /// If it cannot be opened, or the working directory is unknown and `path` is relative.
+    /// If it cannot be opened, or `path` is relative and the working directory is unknown.
     pub fn open(path: &Path, flags: OFlags) -> io::Result<Self> {
         let open = || rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty());
         Self::keeping(retried(|| Checked::opened(T::from(open()?), flags))?, path, flags)
     }
 
-    /// Has `prepare` called each time that it was opened again.
+    /// Calls `prepare` after each reopening.
     #[must_use]
     pub fn prepared(mut self, prepare: Prepare<T>) -> Self {
         self.prepare = Some(prepare);
@@ -75,17 +75,17 @@ impl<T: Descriptor> Reopened<T> {
         &self.path
     }
 
-    /// Has the path changed, as by a rename.
+    /// Changes the path, for example after a rename.
     pub fn rename(&mut self, path: &Path) -> io::Result<()> {
         self.path = std::path::absolute(path)?;
         Ok(())
     }
 
-    /// The open file, to be used at once.
+    /// The open file, for immediate use.
     ///
     /// # Errors
     ///
-    /// If it was closed and cannot be opened again.
+    /// If it was closed and cannot be reopened.
     pub fn get(&self) -> io::Result<Checked<T>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = open.as_ref().filter(|kept| kept.is_open()) {
@@ -103,7 +103,7 @@ impl<T: Descriptor> Reopened<T> {
         Ok(Checked::compared(Arc::clone(open.insert(Arc::new(kept)))))
     }
 
-    /// Closes it until the next access.
+    /// Closes the descriptor until the next access.
     pub fn close(&self) {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -111,16 +111,16 @@ impl<T: Descriptor> Reopened<T> {
 
 /// An open directory.
 impl Reopened<OwnedFd> {
-    /// Makes a system call with the open directory, again if the program closes that meanwhile.
+    /// Makes a system call with the open directory, and repeats it if the program closes the directory meanwhile.
     ///
     /// # Errors
     ///
-    /// Those of the call and of [`Reopened::get`].
+    /// The errors of the call and of [`Reopened::get`].
     pub fn at<R>(&self, call: impl Fn(BorrowedFd<'_>) -> rustix::io::Result<R>) -> io::Result<R> {
         retried(|| Ok(call(self.get()?.as_fd())?))
     }
 
-    /// Opens a file in the directory, without following a symbolic link.
+    /// Opens a file in the directory. Symbolic links are not followed.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl Reopened<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let open = |flags, mode| self.at(|fd| openat(fd, name, flags, mode)).map(File::from);
         match Checked::opened(open(flags, mode)?, flags) {
-            // The file exists by now.
+            // The file exists by now, so do not create it again.
             Err(error) if is_closed(&error) => {
                 pause();
                 let flags = flags.difference(OFlags::CREATE | OFlags::EXCL);
@@ -140,7 +140,7 @@ impl Reopened<OwnedFd> {
         }
     }
 
-    /// Opens a directory in the directory, without following a symbolic link.
+    /// Opens a directory in the directory. Symbolic links are not followed.
     ///
     /// # Errors
     ///
@@ -150,11 +150,11 @@ impl Reopened<OwnedFd> {
         retried(|| Checked::opened(self.at(|fd| openat(fd, name.as_ref(), flags, Mode::empty()))?, flags))
     }
 
-    /// Opens a directory in the directory, without following a symbolic link, to be kept for longer.
+    /// Opens a directory in the directory, to be kept for longer. Symbolic links are not followed.
     ///
     /// # Errors
     ///
-    /// As [`directory`](Self::directory).
+    /// The same as for [`directory`](Self::directory).
     pub fn subdirectory(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
         let name = name.as_ref();
         Self::keeping(self.directory(name)?, &self.path.join(name), DIRECTORY)
@@ -178,11 +178,11 @@ impl Reopened<OwnedFd> {
         self.at(|fd| unlinkat(fd, name.as_ref(), AtFlags::REMOVEDIR))
     }
 
-    /// Removes all that the directory contains, without following symbolic links. What others remove meanwhile is no error.
+    /// Removes the directory's contents. Symbolic links are not followed. Entries that others remove meanwhile are ignored.
     ///
     /// # Errors
     ///
-    /// If something cannot be removed.
+    /// If an entry cannot be removed.
     pub fn remove_contents(&self) -> io::Result<()> {
         for name in self.names()? {
             let removed = self.remove_file(&name);

@@ -1,4 +1,4 @@
-//! Calls that meet a closed descriptor are made again.
+//! Repeats calls that failed because of a closed descriptor.
 
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// For how long a call is made again that meets a closed descriptor.
+/// Time for which a call is repeated that fails with a closed descriptor.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a thread that has met a closed descriptor waits before it opens another one, in milliseconds.
+/// Pause in milliseconds of a thread that has found a closed descriptor, before it opens another one.
 const PAUSE: u64 = 10;
-/// For how long threads wait no longer than a millisecond after that, in milliseconds.
+/// Time in milliseconds after which a thread takes the full pause again. Before, it pauses for at most a millisecond.
 const REST: u64 = 100;
 
 /// The program has closed a descriptor.
@@ -19,12 +19,12 @@ const REST: u64 = 100;
 #[error("the program has closed the tracer's file descriptor {0}")]
 pub(super) struct Closed(pub(super) i32);
 
-/// Calls this until the program does not close a descriptor meanwhile, for at most 2 s: a program that closes all takes a while, and may be
-/// scheduled away.
+/// Repeats `call` until no descriptor is closed during the call, for at most 2 s: a program that closes all descriptors takes a while, and may be
+/// preempted.
 ///
 /// # Errors
 ///
-/// Those of the call.
+/// The errors of the call.
 pub fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     let mut began = None;
     loop {
@@ -35,14 +35,14 @@ pub fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     }
 }
 
-/// Whether an error says that the program has closed a descriptor, before its check or behind it.
+/// Returns whether an error says that the program has closed a descriptor, before its check or after it.
 pub fn is_closed(error: &io::Error) -> bool {
     error.get_ref().and_then(|inner| inner.downcast_ref::<Closed>()).is_some()
         || error.raw_os_error() == Some(Errno::BADF.raw_os_error())
 }
 
-/// Waits until the program has probably closed all descriptors, and opened its own: a file that is opened meanwhile has a low number for a moment,
-/// which the program could close and use in that moment.
+/// Waits until the program has probably closed all descriptors, and opened its own. A file that is opened earlier has a low number for a moment, and
+/// the program could close and reuse the number in that moment.
 pub(super) fn pause() {
     static FIRST: AtomicU64 = AtomicU64::new(0);
     let time = clock_gettime(ClockId::Monotonic);

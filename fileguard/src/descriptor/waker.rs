@@ -9,12 +9,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Wakes a thread that sleeps in `poll`, by a pipe.
+/// Wakes a thread that sleeps in `poll`, using a pipe.
 ///
-/// An eventfd needs one descriptor less, but all eventfds share an inode, so one of the library cannot be told from one of the program. A pipe
-/// also wakes its reader when the program closes the writing end: the thread notices at once that its descriptors are gone.
+/// An eventfd would need one descriptor less, but all eventfds share an inode, so an eventfd of the library cannot be distinguished from one of the
+/// program. A pipe also wakes its reader when the program closes the writing end: the thread notices at once that its descriptors are gone.
 ///
-/// If the program has closed the pipe, the next call makes another one.
+/// If the program has closed the pipe, the next call creates another one.
 #[derive(Debug)]
 pub struct Waker(Mutex<Arc<Ends>>);
 
@@ -37,18 +37,18 @@ impl Ends {
 
     fn wake(&self) {
         if let Ok(end) = self.write.get() {
-            // If the pipe is full, the thread is awake.
+            // A full pipe means that the thread has been woken already.
             let _ = write(end, &[1]);
         }
     }
 }
 
 impl Waker {
-    /// A pipe.
+    /// Creates the pipe.
     ///
     /// # Errors
     ///
-    /// If the process may not have two more descriptors.
+    /// If the process cannot have two more descriptors.
     pub fn new() -> io::Result<Self> {
         Ok(Self(Mutex::new(Ends::new()?)))
     }
@@ -58,7 +58,7 @@ impl Waker {
         let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         ends.wake();
         if !ends.are_open() {
-            // Without a descriptor for another pipe, the thread looks when its time is over.
+            // Without descriptors for another pipe, the thread continues when its timeout expires.
             if let Ok(made) = retried(Ends::new) {
                 made.wake();
                 *ends = made;
@@ -66,23 +66,23 @@ impl Waker {
         }
     }
 
-    /// What becomes readable, or reports a hang-up when the program has closed it. To be polled at once.
+    /// The reading end, which becomes readable, or reports a hang-up when the program has closed the pipe. Poll it immediately.
     ///
     /// # Errors
     ///
-    /// If the program has closed the pipe, and may not have another one.
+    /// If the program has closed the pipe, and no other one can be created.
     pub fn source(&self) -> io::Result<Source> {
         let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !ends.are_open() {
             pause();
             *ends = retried(Ends::new)?;
-            // What the former pipe was written for is unknown.
+            // The former pipe may have contained a wake-up.
             ends.wake();
         }
         Ok(Source(Arc::clone(&ends)))
     }
 
-    /// Whether the program has left the pipe open.
+    /// Returns whether the pipe is still open.
     pub fn is_open(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).are_open()
     }
@@ -99,7 +99,7 @@ impl Waker {
     pub fn clear(&self) {
         let ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Ok(end) = ends.read.get() {
-            // Each waking is one byte, and the pipe does not block.
+            // Each wake-up is one byte, and the pipe does not block.
             while read(end, &mut [0; 64]).is_ok_and(|count| count == 64) {}
         }
     }

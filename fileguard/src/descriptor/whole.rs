@@ -1,4 +1,4 @@
-//! Reads a file or a directory as a whole, as functions of the same names in the standard library do.
+//! Reads complete files and directories, like the functions of the same names in the standard library.
 
 use super::checked::Checked;
 use super::retry::retried;
@@ -10,10 +10,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
-/// Bytes of a directory that are read by one call.
+/// Bytes of a directory read by one call.
 const ENTRIES: usize = 8192;
 
-/// The contents of a file, which is not a symbolic link. If the program closes the descriptor meanwhile, it is read once more from the start.
+/// The contents of a file that is not a symbolic link. If the program closes the descriptor meanwhile, the file is read again from the start.
 ///
 /// # Errors
 ///
@@ -28,7 +28,7 @@ pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     })
 }
 
-/// The same of a text.
+/// The contents of a text file that is not a symbolic link.
 ///
 /// # Errors
 ///
