@@ -1,19 +1,19 @@
-//! The buckets of a histogram. Integers below 1,024 have a bucket each. From there on each power of two is divided into 32 buckets of equal
-//! width, as in `HdrHistogram` (Tene), and so are the powers of two of fractional numbers: the bounds of such a bucket differ by at most 1/32 of
-//! its lower bound, so that its middle is within 1/64 (1.6 %) of each of its values.
+//! The buckets of a histogram. Integers below 1,024 have a bucket each. Above, each power of two is divided into 32 buckets of equal width, as in
+//! `HdrHistogram` (Tene); the powers of two of fractional numbers are divided in the same way. The width of such a bucket is at most 1/32 of its
+//! lower bound, so its middle is within 1/64 (1.6 %) of each of its values.
 
-/// The buckets into which each power of two is divided.
+/// Buckets per power of two.
 const PARTS: u32 = 32;
 const PART_BITS: u32 = PARTS.trailing_zeros();
-/// Integers of fewer bits have a bucket each.
+/// Integers with fewer bits have a bucket each.
 const UNIT_BITS: u32 = 10;
-/// The buckets of unsigned integers of 64 bits.
+/// Number of buckets of unsigned 64-bit integers.
 pub(crate) const INTEGER: usize = (1 << UNIT_BITS) + ((64 - UNIT_BITS) * PARTS) as usize;
-/// The exponents of fractional numbers that have buckets of their own: from 2^-64 up to 2^64.
+/// Number of exponents of fractional numbers with buckets of their own: from 2^-64 up to 2^64.
 const EXPONENTS: u32 = 128;
-/// The exponent and the part of 2^-64: 1023 is the bias of the exponent.
+/// Exponent and part of 2^-64. The bias of the exponent is 1023.
 const FIRST_PART: u64 = (1023 - 64) << PART_BITS;
-/// The buckets of fractional numbers, after one for those below and before one for those above.
+/// Number of buckets of fractional numbers: the first one is for smaller numbers, the last one for larger ones.
 pub(crate) const FRACTION: usize = (EXPONENTS * PARTS) as usize + 2;
 
 /// The bucket of an unsigned integer.
@@ -22,7 +22,7 @@ pub(crate) fn of_integer(value: u64) -> usize {
     if value >> UNIT_BITS == 0 { value as usize } else { of_large(value, UNIT_BITS) }
 }
 
-/// The bucket of an integer among the coarser ones of pictures ([`integer_step`]).
+/// The bucket of an integer among the coarser buckets of charts ([`integer_step`]).
 pub(crate) fn step_of(value: u64) -> usize {
     if value >> (PART_BITS + 1) == 0 { value as usize } else { of_large(value, PART_BITS + 1) }
 }
@@ -30,18 +30,18 @@ pub(crate) fn step_of(value: u64) -> usize {
 /// The bucket of an integer of more than `unit_bits` bits.
 #[inline(always)]
 fn of_large(value: u64, unit_bits: u32) -> usize {
-    // The bits below the leading PART_BITS + 1 do not matter.
+    // Only the leading PART_BITS + 1 bits matter.
     let shift = 63 - PART_BITS - value.leading_zeros();
     let power = (shift + PART_BITS - unit_bits) << PART_BITS;
     (1_usize << unit_bits) + power as usize + ((value >> shift) - u64::from(PARTS)) as usize
 }
 
-/// The lowest value of a bucket of integers; that past the last is 2^64, here 2^64 - 1.
+/// The lowest value of a bucket of integers. The end of the last bucket, 2^64, is returned as 2^64 - 1.
 pub(crate) fn integer_bound(bucket: usize) -> u64 {
     bound(bucket, UNIT_BITS)
 }
 
-/// The lowest value of a bucket among the coarser ones of pictures, whose width is in proportion to their values from 64 on.
+/// The lowest value of a bucket among the coarser buckets of charts. From 64 on, their width is proportional to their values.
 pub(crate) fn integer_step(step: usize) -> u64 {
     bound(step, PART_BITS + 1)
 }
@@ -53,11 +53,11 @@ fn bound(bucket: usize, unit_bits: u32) -> u64 {
     if shift + PART_BITS > 63 { u64::MAX } else { part << shift }
 }
 
-/// The bucket of a number that is not negative and not NaN.
+/// The bucket of a number that is neither negative nor NaN.
 #[inline]
 pub(crate) fn of_fraction(value: f64) -> usize {
     let parts = value.to_bits() >> (52 - PART_BITS);
-    // Below the first bucket: 0.
+    // Smaller numbers get bucket 0.
     (parts + 1).saturating_sub(FIRST_PART).min(FRACTION as u64 - 1) as usize
 }
 

@@ -4,7 +4,7 @@
 //!   EMPTY ──compare-and-swap: the identity──▶ CLAIMED ──store the keys──▶ NAMED
 //! ```
 //!
-//! A group is claimed by one compare-and-swap. A thread that finds its identity in a group counts at once, even if the keys are not stored yet.
+//! A group is claimed by one compare-and-swap. A thread that finds its identity in a group counts immediately, even if the keys are not stored yet.
 //! No thread waits for another, so a signal handler may interrupt it anywhere. Groups are never freed.
 
 use crate::key::{GroupKey, KEY_WORDS, Key, combine};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The identity in a free group.
 const EMPTY: u64 = 0;
-/// The identity of zero, in place of [`EMPTY`]. One other number of the 2^64 has it as well, and shares zero's group.
+/// The identity of zero, in place of [`EMPTY`]. One other number among the 2^64 has this identity as well, and shares zero's group.
 const ZERO: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The identity of the keys of an event.
@@ -28,7 +28,7 @@ pub(crate) fn identity(keys: &[Key<'_>], hasher: &RandomState) -> u64 {
     if identity == EMPTY { ZERO } else { identity }
 }
 
-/// The group of the keys, which is claimed if it is new; `None` if there is no room.
+/// Finds the group of the keys, and claims a group if they are new; `None` if the table is full.
 #[inline]
 pub(crate) fn find(words: &[AtomicU64], layout: &Layout, keys: &[Key<'_>], hasher: &RandomState) -> Option<usize> {
     let identity = identity(keys, hasher);
@@ -54,7 +54,7 @@ pub(crate) fn find(words: &[AtomicU64], layout: &Layout, keys: &[Key<'_>], hashe
     })
 }
 
-/// The keys of a group; `None` if it is free, or if its keys are not stored (yet).
+/// The keys of a group; `None` if the group is free, or its keys are not stored (yet).
 pub(crate) fn keys(words: &[AtomicU64], layout: &Layout, group: usize) -> Option<Vec<GroupKey>> {
     let at = layout.group_at(group);
     let keys = words[at + 1..at + layout.group_words()].chunks_exact(KEY_WORDS);

@@ -1,13 +1,13 @@
-//! Values that are kept: the last ones, and the most frequent ones.
+//! Kept values: the last ones, and the most frequent ones.
 //!
-//! **Last**: a ring of entries. An event takes the next number of the ring, and owns the entry of that number by a sequence word that is odd
-//! meanwhile; the word is then twice the number plus two. An event that finds its entry owned is left out.
+//! **Last**: a ring of entries. An event takes the next number of the ring, and owns the entry with that number by means of a sequence word, which is
+//! odd meanwhile. Afterwards the word is twice the number plus two. An event whose entry is owned by another event is skipped.
 //!
-//! **Top**: the Space-Saving algorithm (Metwally, Agrawal and El Abbadi, 2005). A value that is counted is incremented; another one takes the
-//! place of the one with the smallest count, begins with that count, and notes it as its error. The count of a value is too large by at most
-//! its error. The table is set-associative: a value competes with the [`WAYS`] of its set alone, which the bound allows for. A cell's table is
-//! changed under a lock that is only tried: an event that finds it held (another thread in the shared cell, or the event that a signal handler
-//! interrupts) is left out, and counted so.
+//! **Top**: the Space-Saving algorithm (Metwally, Agrawal and El Abbadi, 2005). The count of a value in the table is incremented. A new value
+//! replaces the value with the smallest count, starts with that count, and records it as its error. The count of a value is too large by at most its
+//! error. The table is set-associative: a value competes only with the [`WAYS`] values of its set, which the error bound takes into account. Changing
+//! a cell's table requires a lock that is only tried: an event that finds it held (by another thread in the shared cell, or by the event that a
+//! signal handler interrupts) is skipped, and counted as skipped.
 
 use crate::key::{GroupKey, Key};
 use crate::layout::{LAST_WORDS, Layout, TOP_WORDS, WAYS, counter};
@@ -15,7 +15,7 @@ use crate::memory::{Cell, load};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Keeps a value as the last one; `false` if it is left out.
+/// Keeps a value as the last one; returns `false` if it is skipped.
 pub(crate) fn last(cell: Cell<'_>, layout: &Layout, time: u64, key: &Key<'_>) -> bool {
     let row = cell.from(layout.row(Some(0)));
     let number = row[0].fetch_add(1, Ordering::Relaxed);
@@ -27,7 +27,7 @@ pub(crate) fn last(cell: Cell<'_>, layout: &Layout, time: u64, key: &Key<'_>) ->
     if !is_free {
         return false;
     }
-    // Q1: pairs with the Acquire fence in `last_values`: a reader that sees what is stored from here on sees the odd number.
+    // Q1: pairs with the Acquire fence in `last_values`: a reader that sees a value stored after the fence sees the odd number.
     fence(Ordering::Release);
     entry[1].store(time, Ordering::Relaxed);
     key.store(&entry[2..]);
@@ -36,7 +36,7 @@ pub(crate) fn last(cell: Cell<'_>, layout: &Layout, time: u64, key: &Key<'_>) ->
     true
 }
 
-/// The values of one cell, with their times.
+/// The values of a cell with their times.
 pub(crate) fn last_values(cell: &[AtomicU64], layout: &Layout) -> Vec<(u64, GroupKey)> {
     let row = &cell[layout.row(Some(0)) + 1..];
     let entry = |entry: &[AtomicU64]| {
@@ -48,7 +48,7 @@ pub(crate) fn last_values(cell: &[AtomicU64], layout: &Layout) -> Vec<(u64, Grou
     row.chunks_exact(LAST_WORDS).take(layout.entries()).filter_map(entry).collect()
 }
 
-/// Counts a value among the most frequent ones; `false` if it is left out.
+/// Counts a value among the most frequent ones; returns `false` if it is skipped.
 pub(crate) fn top(cell: Cell<'_>, layout: &Layout, identity: u64, key: &Key<'_>) -> bool {
     let lock = cell.word(counter::LOCK);
     let version = lock.load(Ordering::Relaxed);
@@ -70,7 +70,7 @@ fn top_set<'a>(row: &'a [AtomicU64], layout: &Layout, identity: u64) -> &'a [Ato
     &row[set * WAYS * TOP_WORDS..(set + 1) * WAYS * TOP_WORDS]
 }
 
-/// Counts the value in its set, whose lock is held.
+/// Counts the value in its set. The caller holds the lock.
 fn count(set: &[AtomicU64], identity: u64, key: &Key<'_>) {
     let mut smallest = &set[..TOP_WORDS];
     for entry in set.chunks_exact(TOP_WORDS) {
@@ -114,11 +114,11 @@ fn copy(cell: &[AtomicU64], layout: &Layout) -> Box<[AtomicU64]> {
     copy_once()
 }
 
-/// The frequent values of all cells together. A value that is not in a cell's full set may have been counted there as often as the
-/// smallest count in that set: this is added to its count and to its error, as for mergeable summaries (Agarwal and others, 2013).
+/// The frequent values of all cells combined. A value missing in a cell's full set may have been counted there as often as the smallest count in that
+/// set; that count is added to its count and to its error, as for mergeable summaries (Agarwal and others, 2013).
 pub(crate) fn top_values<'a>(cells: impl Iterator<Item = &'a [AtomicU64]>, layout: &Layout) -> Vec<Frequent> {
     let copies: Vec<_> = cells.map(|cell| copy(cell, layout)).collect();
-    // In an order that is the same each time: in memory that somebody has altered, values that sort alike may be different ones.
+    // Sort by all bytes, so that corrupted memory still gives a stable order.
     let mut values: BTreeMap<u64, Frequent> = BTreeMap::new();
     let entries = || copies.iter().flat_map(|row| row.chunks_exact(TOP_WORDS)).filter(|entry| load(entry, 1) > 0);
     for entry in entries() {

@@ -1,4 +1,4 @@
-//! The value of a field as a key: its 64-bit identity, and its form in the memory of a statistic.
+//! Field values as keys: the 64-bit identity of a value, and its representation in the memory of a statistic.
 
 mod order;
 
@@ -9,12 +9,12 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_core::field::Value;
 
-/// The words of a stored key: one that describes it, and its number or the first bytes of its text.
+/// Words of a stored key: a descriptive word, then the number or the first bytes of the text.
 pub(crate) const KEY_WORDS: usize = 9;
-/// The bytes of a text that are stored.
+/// Maximum number of stored bytes of a text.
 const TEXT_BYTES: usize = (KEY_WORDS - 1) * 8;
 
-/// What tells numbers of other types, and negative ones, from unsigned integers with the same bits. The sign of a negative number stays.
+/// Distinguish numbers of other types, and negative ones, from unsigned integers with the same bits. The sign of a negative number is kept.
 const NEGATIVE: u64 = 0x5851_F42D_4C95_7F2D;
 const FLOAT: u64 = 0xA076_1D64_78BD_642F;
 const BOOL: u64 = 0xE703_7ED1_A0B4_28DB;
@@ -45,8 +45,8 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// A bijection of a number, so that no two numbers of a type share one; a hash of a text, by a key that nobody outside can know. Integers
-    /// of both types have the same one if they are equal.
+    /// For a number, a bijection, so that no two numbers of a type share an identity. For a text, a hash with a secret key. Equal integers of both
+    /// types have equal identities.
     #[inline]
     pub(crate) fn identity(&self, hasher: &RandomState) -> u64 {
         match *self {
@@ -69,7 +69,7 @@ impl<'a> Key<'a> {
             Self::Text(text) => (5, store_bytes(words, text.as_bytes()), text.len() <= TEXT_BYTES),
             Self::Path(bytes) => (6, store_bytes(words, bytes), bytes.len() <= TEXT_BYTES),
         };
-        // K1: Release pairs with the Acquire load in `GroupKey::load`: who sees the description sees the number or the text.
+        // K1: Release pairs with the Acquire load in `GroupKey::load`: a thread that sees the description sees the number or the text.
         words[0].store(kind | (kept as u64) << 8 | u64::from(is_whole) << 16, Ordering::Release);
     }
 }
@@ -102,17 +102,16 @@ const fn scramble(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-/// The identity of two keys together.
+/// The identity of a pair of keys.
 pub(crate) fn combine(first: u64, second: u64) -> u64 {
     scramble(first.rotate_left(32) ^ scramble(second ^ 0x9E37_79B9_7F4A_7C15))
 }
 
-/// The value of a field that all events of a group have in common.
+/// A field value that all events of a group share.
 ///
-/// Keys have a total order, also where a field has another type in another event: first numbers by their exact values, then booleans, then texts
-/// and paths by their bytes. Integers are equal if their numbers are. Of a floating-point number and an equal integer, the integer comes
-/// first; -0.0 comes before 0.0, and a NaN before or behind all numbers, by its sign. Of a text and a path of the same bytes, the text comes
-/// first, and a complete value before one that is cut off.
+/// Keys have a total order, even if the field has different types in different events: numbers by exact value, then booleans, then texts and paths by
+/// their bytes. Integers are equal if their values are. An integer comes before an equal floating-point number; -0.0 comes before 0.0; a NaN comes
+/// before or after all numbers, depending on its sign. A text comes before a path of the same bytes, and a complete value before a truncated one.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum GroupKey {
@@ -126,22 +125,22 @@ pub enum GroupKey {
     Bool(bool),
     /// Text.
     Text {
-        /// The text, or its first bytes: at most 64.
+        /// The text, or its first 64 bytes.
         text: String,
-        /// Whether this is the complete value.
+        /// True if the value is complete.
         whole: bool,
     },
     /// The bytes of a path.
     Path {
-        /// The bytes: at most the first 64.
+        /// The bytes, at most the first 64.
         bytes: Vec<u8>,
-        /// Whether this is the complete value.
+        /// True if the value is complete.
         whole: bool,
     },
 }
 
 impl GroupKey {
-    /// The key in these words; `None` if it is not stored yet, or malformed.
+    /// Reads a key; `None` if it is not stored yet, or malformed.
     pub(crate) fn load(words: &[AtomicU64]) -> Option<Self> {
         // K1: Acquire pairs with the Release store in `Key::store`.
         let description = words[0].load(Ordering::Acquire);
@@ -159,7 +158,7 @@ impl GroupKey {
             4 => Self::Bool(number != 0),
             5 => {
                 let bytes = bytes()?;
-                // The kept bytes may end inside a character.
+                // The stored bytes may end inside a character.
                 let text = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid()).to_owned();
                 Self::Text { text, whole }
             }
@@ -168,7 +167,7 @@ impl GroupKey {
         })
     }
 
-    /// The number, if it is one.
+    /// The value as a number, if it is one.
     pub fn number(&self) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "documented: the nearest one")]
         match *self {
@@ -181,7 +180,7 @@ impl GroupKey {
 }
 
 impl fmt::Display for GroupKey {
-    /// Writes the value, with `…` behind a text that is not complete.
+    /// Writes the value, followed by `…` if it is truncated.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unsigned(number) => number.fmt(f),
@@ -195,7 +194,7 @@ impl fmt::Display for GroupKey {
 }
 
 impl Serialize for GroupKey {
-    /// A number or a boolean as such, all else as the text of `Display`.
+    /// Writes numbers and booleans as such, and all other values as the text of `Display`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {
             Self::Unsigned(number) => serializer.serialize_u64(number),

@@ -1,12 +1,12 @@
-//! Where everything stands in the memory of a statistic. All in words of 64 bits; `docs/format-statistics.md` is for readers elsewhere.
+//! The memory layout of a statistic, in 64-bit words. `docs/format-statistics.md` documents it for other readers.
 //!
 //! ```text
 //!   header (80) │ operations in flight │ groups │ cell 0 │ … │ cell N-1 │ shared cell
 //!                                                  └ counters (8) │ row 0 │ row 1 │ …
 //! ```
 //!
-//! A row has the counters of one group. The last two rows of a grouped statistic are those of events whose group found no room (overflow),
-//! and of events without a key (ungrouped). A statistic without groups has one row.
+//! A row has the counters of one group. The last two rows of a grouped statistic are the overflow row, for events whose group found no room,
+//! and the ungrouped row, for events without a key. A statistic without groups has one row.
 
 use crate::key::KEY_WORDS;
 use crate::memory::{Cells, Memory, OWN_CELLS, load};
@@ -14,10 +14,10 @@ use crate::spec::{MAX_GROUPS, MAX_IN_FLIGHT, MAX_KEPT, Measure, StatisticError, 
 use crate::values::Scale;
 use std::sync::atomic::Ordering;
 
-/// "TPSTAT2\0" in the first word, stored last. Rows of version 1 had neither a minimum nor a maximum nor a sum.
+/// "TPSTAT2\0" in the first word, stored last. Rows of version 1 had neither minimum, maximum nor sum.
 const MAGIC: u64 = u64::from_le_bytes(*b"TPSTAT2\0");
 pub(crate) const HEADER: usize = 80;
-/// The header's words.
+/// Words of the header.
 const KIND: usize = 1;
 const SIZE: usize = 2;
 const OWN: usize = 3;
@@ -28,23 +28,23 @@ const TEXT_SIZE: usize = 7;
 const TEXT: usize = 8;
 const TEXT_BYTES: usize = (HEADER - TEXT) * 8;
 
-/// The ways of a set of a hash table: their identities fill a cache line.
+/// Ways per set of a hash table: their identities fill a cache line.
 pub(crate) const WAYS: usize = 8;
-/// The sets of the table of operations in flight.
+/// Number of sets in the table of operations in flight.
 pub(crate) const SETS: usize = MAX_IN_FLIGHT / WAYS;
-/// The words of that table: identities and times.
+/// Words of that table: identities and times.
 pub(crate) const FLIGHTS: usize = SETS * 2 * WAYS;
-/// The words of an entry of [`Measure::Last`]: sequence, time, value.
+/// Words per entry of [`Measure::Last`]: sequence, time, value.
 pub(crate) const LAST_WORDS: usize = 2 + KEY_WORDS;
-/// The words of an entry of [`Measure::Top`]: identity, count, error, value.
+/// Words per entry of [`Measure::Top`]: identity, count, error, value.
 pub(crate) const TOP_WORDS: usize = 3 + KEY_WORDS;
-/// The words of a group: its identity and its keys.
+/// Words per group: its identity and its keys.
 fn group_words(keys: usize) -> usize {
     1 + keys * KEY_WORDS
 }
-/// The seconds of [`Measure::Rate`], a power of two.
+/// Number of one-second counters of [`Measure::Rate`], a power of two.
 pub(crate) const SECONDS: usize = 64;
-/// Statistics whose cells would take more than this have fewer of their own.
+/// If the cells of a statistic would exceed this size, it has fewer of its own.
 const CELLS_BUDGET: usize = (1 << 20) / 8;
 
 /// The counters at the beginning of a cell.
@@ -55,20 +55,20 @@ pub(crate) mod counter {
     pub(crate) const UNUSABLE: usize = 1;
     /// Operations that began.
     pub(crate) const BEGUN: usize = 2;
-    /// Operations that began while one with an equal key was in flight, which they replaced.
+    /// Operations that replaced one with an equal key that was in flight.
     pub(crate) const REPLACED: usize = 3;
-    /// Ends without a beginning.
+    /// Ends without a begin.
     pub(crate) const UNMATCHED: usize = 4;
-    /// Beginnings for which there was no room.
+    /// Begins for which there was no room.
     pub(crate) const NO_ROOM: usize = 5;
-    /// A lock that is only tried, for the cells that several threads may change; odd while it is held.
+    /// A lock that is only tried, for cells that several threads may change. Odd while it is held.
     pub(crate) const LOCK: usize = 6;
-    /// Events that were left out because another one held the lock, or wrote the same entry.
+    /// Events skipped because another one held the lock, or was writing the same entry.
     pub(crate) const SKIPPED: usize = 7;
     pub(crate) const ALL: usize = 8;
 }
 
-/// What is computed, as a number in the header.
+/// The kind of result, stored as a number in the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Count,
@@ -91,15 +91,15 @@ impl Kind {
     ];
 }
 
-/// The sizes from which all places follow.
+/// The sizes that determine all offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) kind: Kind,
     pub(crate) groups: usize,
     pub(crate) keys: usize,
-    /// The values that are kept by last and top.
+    /// Number of values kept by last and top.
     parameter: usize,
-    /// What follows from these, computed once.
+    /// Values derived from these, computed once.
     row_words: usize,
     pub(crate) cells: Cells,
 }
@@ -133,14 +133,14 @@ impl Layout {
             Kind::Last => 1 + layout.entries() * LAST_WORDS,
             Kind::Top => layout.entries() * TOP_WORDS,
         };
-        // Whole cache lines.
+        // Align to cache lines.
         let rows = if keys == 0 { 1 } else { groups + 2 };
         layout.cells.size = (counter::ALL + rows * layout.row_words).next_multiple_of(8);
         layout.cells.start = layout.group_at(groups).next_multiple_of(8);
         layout
     }
 
-    /// The kept values of [`Measure::Top`] in one cell, and of [`Measure::Last`]: twice as many frequent values as are asked for, in whole sets.
+    /// Number of entries in a cell: for [`Measure::Last`] the number of values; for [`Measure::Top`] at least twice that number, in whole sets.
     pub(crate) fn entries(&self) -> usize {
         match self.kind {
             Kind::Top => (self.parameter * 2).next_multiple_of(WAYS).max(4 * WAYS),
@@ -152,7 +152,7 @@ impl Layout {
         self.parameter
     }
 
-    /// The row of a group, or that of the overflow.
+    /// The row of a group, or the overflow row.
     #[inline]
     pub(crate) fn row(&self, group: Option<usize>) -> usize {
         counter::ALL + group.unwrap_or(self.groups) * self.row_words
@@ -173,7 +173,7 @@ impl Layout {
         group_words(self.keys)
     }
 
-    /// The size of the whole in words.
+    /// Total size in words.
     pub(crate) fn words(&self) -> usize {
         self.cells.end()
     }
@@ -196,11 +196,11 @@ impl Layout {
             whole[..chunk.len()].copy_from_slice(chunk);
             set(TEXT + at, u64::from_le_bytes(whole));
         }
-        // L1: Release pairs with the Acquire load in `Layout::load`: who sees the magic number sees the header.
+        // L1: Release pairs with the Acquire load in `Layout::load`: a reader that sees the magic number sees the header.
         words[0].store(MAGIC, Ordering::Release);
     }
 
-    /// The layout and the text of a header that may be malformed.
+    /// Reads the layout and the text from a header, which may be malformed.
     pub(crate) fn load(memory: &dyn Memory) -> Option<(Self, String)> {
         let words = memory.words();
         // L1: Acquire pairs with the Release store in `Layout::store`.

@@ -1,14 +1,14 @@
-//! Statistics over tracepoints: each reduces events to a summary on the thread that fires them, so that a question is answered without
+//! Statistics over tracepoints. A statistic summarises events on the thread that fires them, so that a question can be answered without
 //! recording the events.
 //!
 //! | statistic | answers |
 //! |---|---|
-//! | [`Count`] | how often, in all or by the values of one or two fields |
-//! | [`Histogram`] | how large a field is: percentiles, in all or by group |
-//! | [`Latency`] | how long it takes from one event to another one with the same key, in all or by group |
-//! | [`EventRate`] | how many events in each of the last 60 seconds |
+//! | [`Count`] | how often an event occurs, in total or by the values of one or two fields |
+//! | [`Histogram`] | how large a field is: percentiles, in total or by group |
+//! | [`Latency`] | how long it takes from one event to another one with the same key, in total or by group |
+//! | [`EventRate`] | how many events occur in each of the last 60 seconds |
 //! | [`Last`] | the last values of a field |
-//! | [`Top`] | the most frequent values of a field, with a bound of the error |
+//! | [`Top`] | the most frequent values of a field, with an error bound |
 //! | [`Sample`] | a filter: one in N events |
 //!
 //! ```
@@ -34,9 +34,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An event updates a statistic without a lock, an allocation or a system call; a signal handler may do it. The memory is taken when a statistic
-//! is made: at most 930 KB without groups, and at most 1 MiB more than the groups themselves need with them: 8 bytes for a group of a count,
-//! 22 KB for one of a histogram or a latency (55 KB of numbers that may be no integers), and 80 to 152 bytes for its keys.
+//! An event updates a statistic without a lock, an allocation or a system call, even in a signal handler. The memory is allocated when a statistic is
+//! created: at most 930 KB without groups. A grouped statistic takes at most 1 MiB plus the groups: per group 8 bytes for a count, 22 KB for a
+//! histogram or a latency (55 KB if numbers may be fractional), and 80 to 152 bytes for the keys.
 #![forbid(unsafe_code)]
 
 mod buckets;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tracepoint_core::marker::{Aggregate, FieldView, Marker, Subscriber, Subscription};
 use tracepoint_ring::thread;
 
-/// A statistic as the subscriber of one marker, whose fields it knows by their indices.
+/// A statistic as the subscriber of one marker, with the indices of the marker's fields.
 #[derive(Debug)]
 struct Observer {
     statistic: Arc<Statistic>,
@@ -25,7 +25,8 @@ impl Aggregate for Observer {
     }
 }
 
-/// What needs no groups, and a field for the key of a latency: functions of a few instructions, which the others would double.
+/// Specialised subscribers for statistics without groups, with at most a latency's key field: functions of a few instructions. The general case would
+/// double their length.
 #[derive(Debug)]
 struct CountAll {
     statistic: Arc<Statistic>,
@@ -98,11 +99,11 @@ fn fields(marker: &Marker) -> Vec<(&'static str, FieldKind)> {
     marker.descriptor().fields().iter().map(|field| (field.name, FieldKind::from(&field.ty))).collect()
 }
 
-/// What a statistic subscribes to a marker: two subscribers if the event both ends and begins operations of a latency.
+/// The subscribers of a statistic for a marker: two if the event both ends and begins operations of a latency.
 ///
 /// # Errors
 ///
-/// If the event lacks a field, or the field cannot be used so.
+/// If the event lacks a field, or the field has an unsuitable type.
 pub fn subscribers(statistic: &Arc<Statistic>, marker: &'static Marker) -> Result<Vec<Subscriber>, StatisticError> {
     let (name, fields) = (marker.full_name(), fields(marker));
     let subscriber = |role| {
@@ -132,11 +133,11 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a statistic over the events called `events` (`provider:name`). When this returns, their sites are on.
+    /// Starts a statistic over the events named `events` (`provider:name`). When this returns, their sites are on.
     ///
     /// # Errors
     ///
-    /// If there is no such event, a field is missing or cannot be used so, or the sites cannot be switched on.
+    /// If an event does not exist, a field is missing or has an unsuitable type, or the sites cannot be switched on.
     pub fn start(spec: StatisticSpec, events: &[&str]) -> Result<Self, StatisticError> {
         let find = |name: &&str| {
             let marker = tracepoint_core::find(name)?.marker();
@@ -158,7 +159,7 @@ impl Running {
     }
 }
 
-/// Defines the statistic of one kind, whose results have a type of their own.
+/// Defines a statistic of one kind, with its own result type.
 macro_rules! typed {
     ($(#[$doc:meta])* $name:ident, $results:ty, $pattern:pat => $value:expr) => {
         $(#[$doc])*
@@ -170,7 +171,7 @@ macro_rules! typed {
                 Running::start(StatisticSpec::new(measure).by(by.iter().copied()), events).map(Self)
             }
 
-            /// The results so far. Takes no lock; events that fire meanwhile may be in it.
+            /// The results so far. Takes no lock; events that fire meanwhile may be included.
             pub fn snapshot(&self) -> $results {
                 match self.0.snapshot().results {
                     $pattern => $value,
@@ -208,47 +209,47 @@ typed! {
 }
 
 impl Count {
-    /// Counts the event, by the values of up to two fields.
+    /// Counts the event, optionally grouped by the values of one or two fields.
     ///
     /// # Errors
     ///
-    /// As those of [`Running::start`].
+    /// The same as for [`Running::start`].
     pub fn of(event: &str, by: &[&str]) -> Result<Self, StatisticError> {
         Self::start(Measure::Count, by, &[event])
     }
 }
 
 impl Histogram {
-    /// The distribution of a field of the event, by the values of up to two other fields.
+    /// The distribution of a field of the event, optionally grouped by the values of one or two other fields.
     ///
     /// # Errors
     ///
-    /// As those of [`Running::start`].
+    /// The same as for [`Running::start`].
     pub fn of(event: &str, field: &str, by: &[&str]) -> Result<Self, StatisticError> {
         Self::start(Measure::Histogram { field: field.to_owned() }, by, &[event])
     }
 }
 
 impl Latency {
-    /// The time from the event `begin` to the event `end` with the same value of the field `key` (`None`: in the same thread), by the values of
-    /// up to two fields of `end`.
+    /// The time from the event `begin` to the event `end` with the same value of the field `key` (`None`: on the same thread), optionally grouped by
+    /// the values of one or two fields of `end`.
     ///
-    /// Up to 4,096 operations can be in flight. One that begins again before it has ended is measured from its last beginning.
+    /// Up to 4,096 operations can be in flight. An operation that begins again before it has ended is measured from its latest begin.
     ///
     /// # Errors
     ///
-    /// As those of [`Running::start`].
+    /// The same as for [`Running::start`].
     pub fn between(begin: &str, end: &str, key: Option<&str>, by: &[&str]) -> Result<Self, StatisticError> {
         let measure = Measure::Latency { begin: begin.to_owned(), end: end.to_owned(), by: key.map(str::to_owned) };
         let events = if begin == end { vec![begin] } else { vec![begin, end] };
         Self::start(measure, by, &events)
     }
 
-    /// The durations of the span `name` (`provider:name`), which `define_trace!` declared.
+    /// The durations of the span `name` (`provider:name`) declared by `define_trace!`.
     ///
     /// # Errors
     ///
-    /// As those of [`Running::start`].
+    /// The same as for [`Running::start`].
     pub fn of_span(name: &str) -> Result<Self, StatisticError> {
         Self::start(Measure::span(name), &[], &[&format!("{name}_begin"), &format!("{name}_end")])
     }
@@ -259,7 +260,7 @@ impl EventRate {
     ///
     /// # Errors
     ///
-    /// As those of [`Running::start`].
+    /// The same as for [`Running::start`].
     pub fn of(event: &str) -> Result<Self, StatisticError> {
         Self::start(Measure::Rate, &[], &[event])
     }
@@ -270,18 +271,18 @@ impl Last {
     ///
     /// # Errors
     ///
-    /// As those of [`Running::start`].
+    /// The same as for [`Running::start`].
     pub fn of(event: &str, field: &str, count: usize) -> Result<Self, StatisticError> {
         Self::start(Measure::Last { field: field.to_owned(), count }, &[], &[event])
     }
 }
 
 impl Top {
-    /// The `count` most frequent values of a field of the event, each with the bound of its error.
+    /// The `count` most frequent values of a field of the event, each with its error bound.
     ///
     /// # Errors
     ///
-    /// As those of [`Running::start`].
+    /// The same as for [`Running::start`].
     pub fn of(event: &str, field: &str, count: usize) -> Result<Self, StatisticError> {
         Self::start(Measure::Top { field: field.to_owned(), count }, &[], &[event])
     }

@@ -1,39 +1,39 @@
-//! The memory of a statistic, and who counts where in it.
+//! The memory of a statistic, and its division among threads.
 //!
-//! A statistic is an array of 64-bit words, zero at first (`docs/format-statistics.md`). All threads share it; so may the readers of other
-//! processes, if it is a mapped file. Its counters stand in *cells*. The first [`OWN_CELLS`] threads of the process (by the indices of their
-//! slots) have one each, where an increment is a plain addition. All further threads share the last cell and use atomic additions. A
+//! A statistic is an array of 64-bit words, initially zero (`docs/format-statistics.md`). All threads share it; so can readers in other
+//! processes, if it is a mapped file. The counters are in *cells*. The first [`OWN_CELLS`] threads of the process (by the indices of their
+//! slots) have a cell each, where an increment is a plain addition. All other threads share the last cell and use atomic additions. A
 //! thread's cell passes to the next thread with the same index together with the slot (T1 of `tracepoint_ring::thread`).
 
 use crate::row::{add_integer, increment};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of threads that can have a cell of their own.
+/// Number of threads that can have a cell of their own.
 pub(crate) const OWN_CELLS: usize = 16;
 
 /// The memory of a statistic.
 ///
-/// The words are the same at every call. They are zero when a statistic is made in them, and only the statistic changes them.
+/// Every call returns the same words. They are zero when a statistic is created in them, and only the statistic changes them.
 pub trait Memory: Send + Sync {
     /// The words.
     fn words(&self) -> &[AtomicU64];
 
-    /// Adds one to the word at `at`. `is_own`: only the calling thread and its signal handlers change it. The last thing that the shortest
-    /// statistics do, so that they can jump here and need no stack frame for a call of [`words`](Self::words).
+    /// Adds one to the word at `at`. With `is_own`, only the calling thread and its signal handlers change the word. The shortest statistics end with
+    /// a tail call of this function, and so avoid the stack frame that a call of [`words`](Self::words) needs.
     ///
     /// # Panics
     ///
-    /// If there is no such word.
+    /// If `at` is out of range.
     #[doc(hidden)]
     fn increment(&self, at: usize, is_own: bool) {
         increment(&self.words()[at], is_own);
     }
 
-    /// Adds a value to the row of integers at `row`, as [`increment`](Self::increment) adds one.
+    /// Adds a value to the row of integers at `row`. For `is_own`, see [`increment`](Self::increment).
     ///
     /// # Panics
     ///
-    /// If there is no such word.
+    /// If the row is out of range.
     #[doc(hidden)]
     fn add_integer(&self, row: usize, value: u64, is_own: bool) {
         add_integer(&self.words()[row..], value, is_own);
@@ -51,25 +51,25 @@ impl Memory for Box<[AtomicU64]> {
     }
 }
 
-/// Zeroed words on the heap, all of them touched.
+/// Zeroed words on the heap, with all pages touched.
 pub(crate) fn allocate(words: usize) -> Box<[AtomicU64]> {
     (0..words).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// The counters in which a thread counts.
+/// The counters that a thread updates.
 #[derive(Clone, Copy)]
 pub(crate) struct Cell<'a> {
-    /// All words of the statistic: one check of the bounds at each use.
+    /// All words of the statistic. Each access has one bounds check.
     words: &'a [AtomicU64],
     place: CellPlace,
 }
 
-/// Where the cells stand in the words: one for each of the first `own` threads, and one for all others. An observer keeps a copy beside what
-/// else it reads at an event.
+/// The location of the cells: one for each of the first `own` threads, and one for all others. An observer keeps a copy next to the other data that
+/// it reads for an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cells {
     pub(crate) start: usize,
-    /// The words of a cell.
+    /// Words per cell.
     pub(crate) size: usize,
     pub(crate) own: usize,
 }
@@ -81,18 +81,18 @@ impl Cells {
         CellPlace { start: self.start + thread.min(self.own) * self.size, is_own: thread < self.own }
     }
 
-    /// Behind the last cell.
+    /// The end of the last cell.
     pub(crate) fn end(self) -> usize {
         self.start + (self.own + 1) * self.size
     }
 
-    /// Where each cell begins.
+    /// The start of each cell.
     pub(crate) fn starts(self) -> impl Iterator<Item = usize> {
         (self.start..self.end()).step_by(self.size)
     }
 }
 
-/// Where a cell begins in the words, and whether no other thread changes it.
+/// The start of a cell in the words, and whether a single thread changes it.
 #[derive(Clone, Copy)]
 pub(crate) struct CellPlace {
     pub(crate) start: usize,
@@ -111,7 +111,7 @@ impl<'a> Cell<'a> {
         increment(self.word(at), self.place.is_own);
     }
 
-    /// Whether no other thread changes it.
+    /// Returns whether only one thread changes it.
     #[inline(always)]
     pub(crate) fn is_own(self) -> bool {
         self.place.is_own
@@ -122,13 +122,13 @@ impl<'a> Cell<'a> {
         &self.words[self.place.start + at]
     }
 
-    /// The words from `at` on, to the end of the statistic.
+    /// The words from `at` to the end of the statistic.
     pub(crate) fn from(self, at: usize) -> &'a [AtomicU64] {
         &self.words[self.place.start + at..]
     }
 }
 
-/// A word, for a reader. What other words say about it is ordered by whoever publishes them.
+/// Loads a word for a reader. Its publisher orders it relative to other words.
 pub(crate) fn load(words: &[AtomicU64], at: usize) -> u64 {
     words[at].load(Ordering::Relaxed)
 }

@@ -1,4 +1,4 @@
-//! Statistics as text, as rules of sessions and the command line name them.
+//! Parses statistics in the notation of session rules and of the command line.
 //!
 //! ```text
 //!   statistic = measure [ "by" field [ "," field ] [ "max" number ] ]
@@ -6,8 +6,8 @@
 //!             | "latency" "(" event "," event [ "by" field ] ")" | "latency" "(" span ")"
 //! ```
 //!
-//! `max` is the largest number of groups, 100 without it. A span is the name of one that was declared, without `_begin` and `_end`.
-//! A latency without `by`, or `by thread`, is matched by the thread.
+//! `max` is the maximum number of groups; the default is 100. A span is named as declared, without `_begin` and `_end`.
+//! A latency without `by`, or with `by thread`, matches events on the same thread.
 
 use crate::spec::{DEFAULT_GROUPS, Measure, StatisticError, StatisticSpec};
 use std::str::FromStr;
@@ -17,7 +17,7 @@ use winnow::error::{ContextError, ErrMode, StrContext, StrContextValue};
 use winnow::token::take_while;
 use winnow::{Parser, Result};
 
-/// The values that `last` and `top` keep if no number is given.
+/// Default number of values that `last` and `top` keep.
 const KEPT: usize = 10;
 
 type Parsed<T> = Result<T, ErrMode<ContextError>>;
@@ -86,7 +86,7 @@ impl FromStr for StatisticSpec {
 
     /// # Errors
     ///
-    /// [`StatisticError::Unsupported`], with the place and what was expected there.
+    /// [`StatisticError::Unsupported`], with the position and the expected syntax.
     fn from_str(text: &str) -> std::result::Result<Self, StatisticError> {
         let fields = separated(1..=2, field, token(","));
         let most = opt(preceded((multispace1, "max", multispace1), cut_err(number)));

@@ -1,22 +1,22 @@
-//! The words of a row of values: how many there are in each bucket, and before that their exact maximum, minimum and sum.
+//! The words of a row of values: the exact maximum, minimum and sum, followed by the number of values in each bucket.
 //!
-//! All words are 0 at first: of the minimum its complement is kept, so that both it and the maximum only grow.
+//! All words are initially 0. The minimum is stored as its complement, so that both extremes only grow.
 
 use crate::buckets::{FRACTION, INTEGER, of_integer};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_ring::thread::{add_local, add_local_wide, add_shared_wide, raise_local};
 
-/// The words before the buckets: the maximum, the complement of the minimum, and the sum, of integers in 128 bits.
+/// The words before the buckets: the maximum, the complement of the minimum, and the sum; the sum of integers has 128 bits.
 pub(crate) const MAX: usize = 0;
 pub(crate) const MIN_COMPLEMENT: usize = 1;
 pub(crate) const SUM: usize = 2;
 pub(crate) const SUM_HIGH: usize = 3;
 pub(crate) const BUCKETS: usize = 4;
-/// The words of integers, and those of fractional numbers behind them.
+/// Words of a row of integers, and of the row of fractional numbers after it.
 pub(crate) const INTEGERS: usize = BUCKETS + INTEGER;
 pub(crate) const FRACTIONS: usize = BUCKETS + FRACTION;
 
-/// Adds one to a word. `is_own`: only the calling thread and its signal handlers change it.
+/// Adds one to a word. With `is_own`, only the calling thread and its signal handlers change it.
 #[inline(always)]
 pub(crate) fn increment(word: &AtomicU64, is_own: bool) {
     if is_own {
@@ -26,8 +26,8 @@ pub(crate) fn increment(word: &AtomicU64, is_own: bool) {
     }
 }
 
-/// Adds a value to the row of integers with which the words begin: to its bucket last, so that each counted value is within the minimum and the
-/// maximum. `is_own`: only the calling thread and its signal handlers change them.
+/// Adds a value to the row of integers at the start of `words`. The bucket is updated last, so that each counted value is between minimum and
+/// maximum. With `is_own`, only the calling thread and its signal handlers change the words.
 #[inline(always)]
 pub(crate) fn add_integer(words: &[AtomicU64], value: u64, is_own: bool) {
     let Some(words) = words.first_chunk::<INTEGERS>() else { return };
@@ -42,7 +42,7 @@ pub(crate) fn add_integer(words: &[AtomicU64], value: u64, is_own: bool) {
     increment(&words[BUCKETS + of_integer(value)], is_own);
 }
 
-/// Raises a word to `value`, if it is lower.
+/// Raises a word to `value`, if it is smaller.
 #[inline(always)]
 pub(crate) fn raise(word: &AtomicU64, value: u64, is_own: bool) {
     if is_own {

@@ -1,12 +1,12 @@
-//! A sample of the events: a filter that a subscriber may have, which suppresses the others.
+//! Samples events: a filter for a subscriber that suppresses all but one in N events.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_core::marker::{Decision, FieldView, Filter};
 
-/// Accepts one in N events and suppresses the others. The channel's account counts those as `suppressed`.
+/// Accepts one in N events and suppresses the others. The channel's account counts them as `suppressed`.
 ///
-/// The events are counted over all threads, by one atomic addition each.
+/// Counts events over all threads with one atomic addition each.
 #[derive(Debug)]
 pub struct Sample {
     one_in: NonZeroU64,
@@ -14,18 +14,18 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Accepts the first of every `one_in` events.
+    /// Accepts the first of each `one_in` events.
     pub fn one_in(one_in: NonZeroU64) -> Self {
         Self { one_in, seen: AtomicU64::new(0) }
     }
 
-    /// Counts an event; whether it is one that is taken.
+    /// Counts an event, and returns whether it is accepted.
     pub fn take(&self) -> bool {
         // Relaxed: the counter orders nothing else.
         self.seen.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.one_in.get())
     }
 
-    /// The number of events that were suppressed.
+    /// Number of suppressed events.
     pub fn suppressed(&self) -> u64 {
         let seen = self.seen.load(Ordering::Relaxed);
         seen - seen.div_ceil(self.one_in.get())

@@ -1,4 +1,4 @@
-//! The results of a statistic, read from its memory: in the process itself, in another one, or after its end.
+//! The results of a statistic, read from its memory: in the same process, in another one, or after the process has ended.
 
 mod distribution;
 mod part;
@@ -20,70 +20,70 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 
-/// How often the results are read until the parts of each distribution fit together. Those of a process that was killed while it added a value
-/// never do.
+/// Maximum number of attempts to read each distribution consistently. A distribution never becomes consistent if its process was killed while adding
+/// a value.
 const TRIES: usize = 4;
 
-/// The results of a statistic at one time.
+/// The results of a statistic at a point in time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// The statistic, as rules of sessions name it.
+    /// The statistic in the notation of session rules.
     pub statistic: String,
     /// The results.
     #[serde(flatten)]
     pub results: Results,
     /// Events without a usable value: a negative number or a NaN in a histogram, an array as a key.
     pub unusable: u64,
-    /// Events that were left out of the last or the most frequent values, because another one was just being kept.
+    /// Events skipped among the last or most frequent values, because another event was being stored.
     pub skipped: u64,
 }
 
-/// The results by the kind of the statistic.
+/// Results by kind of statistic.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Results {
-    /// How many events there were.
+    /// Number of events.
     Count(Rows<u64>),
-    /// How the values are distributed.
+    /// Distribution of the values.
     Histogram(Rows<Distribution>),
-    /// How the durations are distributed, in nanoseconds.
+    /// Distribution of the durations in nanoseconds.
     Latency {
         /// The durations.
         #[serde(flatten)]
         durations: Rows<Distribution>,
-        /// What became of beginnings and ends.
+        /// Counts of begins and ends.
         operations: Operations,
     },
-    /// The events of each second.
+    /// Events per second.
     Rate(Rate),
-    /// The last values, the newest last.
+    /// The last values, latest last.
     Last {
         /// The values.
         values: Vec<LastValue>,
     },
-    /// The most frequent values, the most frequent first.
+    /// The most frequent values, in descending order.
     Top {
         /// The values.
         values: Vec<FrequentValue>,
     },
 }
 
-/// What became of the operations of a latency. `begun` = ended + `replaced` + `no_room` + `in_flight`, where ended is the number of durations,
-/// once no event is fired any more.
+/// Counts of the operations of a latency. Once no more events fire, `begun` = ended + `replaced` + `no_room` + `in_flight`, where ended is the number
+/// of durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Operations {
     /// Operations that began.
     pub begun: u64,
-    /// Beginnings that were forgotten, because an operation with an equal key began.
+    /// Operations discarded because another one with an equal key began.
     pub replaced: u64,
-    /// Beginnings for which there was no room.
+    /// Begins for which there was no room.
     pub no_room: u64,
     /// Operations that have not ended.
     pub in_flight: u64,
-    /// Ends without a beginning.
+    /// Ends without a begin.
     pub unmatched: u64,
 }
 
@@ -97,18 +97,18 @@ impl Operations {
     }
 }
 
-/// The events of each of the last seconds with events, at most 60.
+/// The number of events in each of the last seconds that had events, at most 60.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Rate {
-    /// All events since the statistic was made.
+    /// All events since the statistic was created.
     pub events: u64,
-    /// The seconds on the clock of the process (32 bits of them), ascending, and the number of events in each.
+    /// Seconds on the clock of the process (the low 32 bits), in ascending order, with the number of events in each.
     pub seconds: Vec<(u64, u64)>,
 }
 
 impl Rate {
-    /// Events per second over the `window` whole seconds before the one of `time` (nanoseconds on the clock of the process); at most 60.
+    /// Events per second over the `window` full seconds before the second that contains `time` (nanoseconds on the clock of the process); at most 60.
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     pub fn per_second(&self, time: u64, window: u64) -> f64 {
         let now = (time / 1_000_000_000) & 0xFFFF_FFFF;
@@ -134,13 +134,13 @@ pub struct LastValue {
 pub struct FrequentValue {
     /// The value.
     pub value: GroupKey,
-    /// The number of events with it, or more.
+    /// Upper bound of the number of events with this value.
     pub count: u64,
-    /// At most so much more: the true number is in `count - error..=count`.
+    /// Maximum error: the true number is in `count - error..=count`.
     pub error: u64,
 }
 
-/// The memory has no statistic of this version, or was changed by someone else.
+/// The memory has no statistic of this version, or was changed by something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FormatError;
 
@@ -153,17 +153,17 @@ impl fmt::Display for FormatError {
 impl std::error::Error for FormatError {}
 
 impl Snapshot {
-    /// Reads the results from the memory of a statistic that this or another process has made. The contents may be anything.
+    /// Reads the results from the memory of a statistic created by this or another process. The contents may be arbitrary.
     ///
     /// # Errors
     ///
-    /// If there is no statistic in it.
+    /// If it contains no statistic.
     pub fn read(memory: &dyn Memory) -> Result<Self, FormatError> {
         let (layout, text) = Layout::load(memory).ok_or(FormatError)?;
         Ok(Self::of(memory, &layout, &text))
     }
 
-    /// Reads the results while threads may add to them: again, if the extremes and the buckets of a distribution do not fit together.
+    /// Reads the results while threads may add to them. Repeats if the extremes and buckets of a distribution are inconsistent.
     pub(crate) fn of(memory: &dyn Memory, layout: &Layout, statistic: &str) -> Self {
         let mut read = Self::once(memory, layout, statistic);
         for _ in 1..TRIES {
@@ -175,7 +175,7 @@ impl Snapshot {
         read.0
     }
 
-    /// The results, and whether all values of each distribution were read at one time.
+    /// Reads the results once. Also returns whether each distribution was consistent.
     fn once(memory: &dyn Memory, layout: &Layout, statistic: &str) -> (Self, bool) {
         let reader = Reader { words: memory.words(), layout, is_whole: Cell::new(true) };
         let sum = |at| reader.sum(at);
@@ -201,7 +201,7 @@ impl Snapshot {
         (snapshot, reader.is_whole.get())
     }
 
-    /// Adds so many nanoseconds to all times: for results of a process whose clock has another zero point.
+    /// Adds `nanoseconds` to all times: for results of a process whose clock has another zero point.
     pub fn shift(&mut self, nanoseconds: i64) {
         match &mut self.results {
             Results::Rate(rate) => {
@@ -220,12 +220,12 @@ impl Snapshot {
 
     /// Adds the results of the same statistic in another process.
     ///
-    /// Of last and top, as many values are kept as there are in the longer one. A value that is missing in one of two lists of frequent values
-    /// may have been counted there as often as the last in that list, which is added to its count and its error.
+    /// For last and top, the number of values kept is the length of the longer list. A value missing in one of two lists of frequent values may have
+    /// been counted there as often as the last value of that list; that count is added to its count and its error.
     ///
     /// # Errors
     ///
-    /// If it is another statistic; nothing is added then.
+    /// If the statistics differ. Nothing is added then.
     pub fn merge(&mut self, other: Self) -> Result<(), FormatError> {
         match (&mut self.results, other.results) {
             (Results::Count(own), Results::Count(other)) => {
@@ -259,7 +259,7 @@ impl Snapshot {
     }
 }
 
-/// Equal seconds together, ascending; the last 60.
+/// Merges equal seconds, sorts them in ascending order, and keeps the last 60.
 fn add_seconds(mut seconds: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     seconds.sort_unstable();
     let mut sums: Vec<(u64, u64)> = Vec::new();
@@ -276,7 +276,7 @@ fn add_seconds(mut seconds: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 
 fn merge_frequent(own: &mut Vec<FrequentValue>, other: Vec<FrequentValue>) {
     let most = own.len().max(other.len());
-    // A list that is not full has every value that there was, but its length does not say so: the bound is then larger than it must be.
+    // A list that is not full has all values, but its length does not show that: the bound is then larger than necessary.
     let least = |values: &[FrequentValue]| values.iter().map(|value| value.count).min().unwrap_or(0);
     let (least_own, least_other) = (least(own), least(&other));
     let is_in =
@@ -300,7 +300,7 @@ fn merge_frequent(own: &mut Vec<FrequentValue>, other: Vec<FrequentValue>) {
 struct Reader<'a> {
     words: &'a [AtomicU64],
     layout: &'a Layout,
-    /// Whether all values of each distribution so far were read at one time.
+    /// True while each distribution read so far was consistent.
     is_whole: Cell<bool>,
 }
 
@@ -310,12 +310,12 @@ impl<'a> Reader<'a> {
         self.words[cells.start..cells.end()].chunks_exact(cells.size)
     }
 
-    /// A counter's sum over all cells. What others have written into the memory may be anything.
+    /// The sum of a counter over all cells. Other processes may have written arbitrary values.
     fn sum(&self, at: usize) -> u64 {
         self.cells().fold(0, |sum, cell| sum.wrapping_add(load(cell, at)))
     }
 
-    /// The rows with something in them.
+    /// The rows that are not empty.
     fn rows<T>(&self, read: impl Fn(usize) -> Option<T>) -> Rows<T>
     where
         T: Default,

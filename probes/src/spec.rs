@@ -1,18 +1,18 @@
-//! What a statistic computes: the description that code, sessions and `tracectl` share.
+//! The description of a statistic, shared by code, sessions and `tracectl`.
 
 use serde::Serialize;
 use std::fmt;
 
-/// The largest number of values that [`Measure::Last`] and [`Measure::Top`] keep.
+/// Maximum number of values that [`Measure::Last`] and [`Measure::Top`] keep.
 pub const MAX_KEPT: usize = 4096;
-/// The largest number of groups.
+/// Maximum number of groups.
 pub const MAX_GROUPS: usize = 65_536;
-/// The groups of a statistic whose number is not given.
+/// Default number of groups.
 pub const DEFAULT_GROUPS: usize = 100;
-/// The begun operations that a latency can have at the same time.
+/// Maximum number of operations of a latency that are in flight at the same time.
 pub const MAX_IN_FLIGHT: usize = 4096;
 
-/// What is computed from events.
+/// The quantity computed from events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -30,7 +30,7 @@ pub enum Measure {
         begin: String,
         /// `provider:name` of the event that ends it.
         end: String,
-        /// The field of both that identifies the operation; `None`: the thread.
+        /// The field of both events that identifies the operation; `None`: the thread.
         by: Option<String>,
     },
     /// The number of events in each of the last 60 seconds.
@@ -39,14 +39,14 @@ pub enum Measure {
     Last {
         /// The field.
         field: String,
-        /// How many, at most [`MAX_KEPT`].
+        /// Number of values, at most [`MAX_KEPT`].
         count: usize,
     },
     /// The most frequent values of a field.
     Top {
         /// The field.
         field: String,
-        /// How many, at most [`MAX_KEPT`].
+        /// Number of values, at most [`MAX_KEPT`].
         count: usize,
     },
 }
@@ -72,32 +72,31 @@ impl StatisticSpec {
         Self { measure, by: Vec::new(), max_groups: DEFAULT_GROUPS }
     }
 
-    /// Groups the events by the values of one or two fields. Count, histogram and latency have groups; those of a latency are by fields of
-    /// the event that ends the operation.
+    /// Groups events by the values of one or two fields. Supported by count, histogram and latency. A latency is grouped by fields of its end event.
     #[must_use]
     pub fn by<S: Into<String>>(mut self, fields: impl IntoIterator<Item = S>) -> Self {
         self.by = fields.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The largest number of groups, 100 if it is not given. Events with further values are counted together, as the overflow row.
+    /// The maximum number of groups; the default is 100. Events with further keys are counted together in the overflow row.
     #[must_use]
     pub fn max_groups(mut self, groups: usize) -> Self {
         self.max_groups = groups;
         self
     }
 
-    /// What is computed.
+    /// The quantity computed.
     pub fn measure(&self) -> &Measure {
         &self.measure
     }
 
-    /// Whether it is the time between two events.
+    /// Returns whether it is the time between two events.
     pub fn is_latency(&self) -> bool {
         matches!(self.measure, Measure::Latency { .. })
     }
 
-    /// Whether it uses the times of the events.
+    /// Returns whether it uses the times of events.
     pub fn needs_time(&self) -> bool {
         matches!(self.measure, Measure::Latency { .. } | Measure::Rate | Measure::Last { .. })
     }
@@ -126,7 +125,7 @@ impl StatisticSpec {
 }
 
 impl fmt::Display for StatisticSpec {
-    /// Writes the statistic as rules of sessions name it: `hist(size) by route`.
+    /// Writes the statistic in the notation of session rules: `hist(size) by route`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.measure {
             Measure::Count => write!(f, "count")?,
@@ -148,13 +147,13 @@ impl fmt::Display for StatisticSpec {
     }
 }
 
-/// Why a statistic cannot be computed.
+/// An error in the description or the start of a statistic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StatisticError {
     /// No tracepoint has this name.
     NoEvent(tracepoint_core::NotFound),
-    /// The tracepoint has no fields, because it is a bare hook.
+    /// The tracepoint is a bare hook without fields.
     NoFields {
         /// `provider:name`.
         event: String,
@@ -163,12 +162,12 @@ pub enum StatisticError {
     NoField {
         /// `provider:name`.
         event: String,
-        /// The field that was looked for.
+        /// The field that was requested.
         field: String,
-        /// The fields that it has.
+        /// The fields of the event.
         fields: Vec<String>,
     },
-    /// None of several events has the name of an event of a latency.
+    /// None of several events has the name given for an event of a latency.
     NoEventAnywhere {
         /// `provider:name`.
         event: String,
@@ -177,25 +176,25 @@ pub enum StatisticError {
     },
     /// None of several events has the field.
     NoFieldAnywhere {
-        /// The field that was looked for.
+        /// The field that was requested.
         field: String,
         /// The most similar names of fields; may be empty.
         nearest: Vec<String>,
     },
-    /// The field cannot be used in this way.
+    /// The field has an unsuitable type.
     FieldType {
         /// `provider:name`.
         event: String,
         /// The field.
         field: String,
-        /// What it would have to be.
+        /// The required type.
         wanted: &'static str,
     },
-    /// The description is not one of a statistic.
+    /// The combination is not supported, or the text cannot be parsed.
     Unsupported {
         /// The statistic.
         what: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// The memory is smaller than the statistic, or not zero.

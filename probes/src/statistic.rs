@@ -1,4 +1,4 @@
-//! A statistic: what it computes, its memory, and what an event does to it.
+//! A statistic: its description, its memory, and the processing of events.
 
 mod operation;
 
@@ -17,7 +17,7 @@ use tracepoint_ring::thread::position;
 
 /// A statistic over events, updated by the threads that fire them.
 ///
-/// It may observe several events. Its memory is taken when it is made and never grows: [`words`](Self::words) tells how much it is.
+/// It may observe several events. Its memory is allocated when it is created and never grows; [`words`](Self::words) returns its size.
 pub struct Statistic {
     spec: StatisticSpec,
     layout: Layout,
@@ -25,7 +25,7 @@ pub struct Statistic {
     hasher: RandomState,
 }
 
-/// The words, on the heap without a call through a table of functions.
+/// The words. Those on the heap are accessed without dynamic dispatch.
 enum Store {
     Heap(Box<[AtomicU64]>),
     Given(Box<dyn Memory>),
@@ -66,7 +66,7 @@ impl std::fmt::Debug for Statistic {
     }
 }
 
-/// What a field holds.
+/// The kind of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FieldKind {
@@ -95,36 +95,36 @@ impl From<&FieldType> for FieldKind {
     }
 }
 
-/// What an event is for a statistic.
+/// The role of an event in a statistic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Role {
-    /// It is observed. Of a latency: it ends an operation.
+    /// It is observed. In a latency, it ends an operation.
     Observed,
     /// It begins an operation of a latency.
     Begin,
 }
 
-/// The fields of an event that a statistic uses, by their indices, and what the event is for it.
+/// The role of an event in a statistic, and the indices of the fields used.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns {
     role: Role,
-    /// The field that is measured, or that identifies an operation.
+    /// The measured field, or the field that identifies an operation.
     value: Option<usize>,
     keys: [usize; 2],
 }
 
-/// When and where an event happened.
+/// The time and thread of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     time: u64,
     tid: u32,
-    /// The index of the calling thread, which may have a cell of its own.
+    /// Index of the calling thread, which may have a cell of its own.
     thread: usize,
 }
 
 impl Moment {
-    /// In the calling thread, at `time` nanoseconds on the clock of the process.
+    /// An event on the calling thread, at `time` nanoseconds on the clock of the process.
     #[inline]
     pub fn here(time: u64) -> Self {
         match position() {
@@ -133,12 +133,12 @@ impl Moment {
         }
     }
 
-    /// Of an event that was recorded, by the thread with this id.
+    /// A recorded event of the thread with this id.
     pub fn recorded(time: u64, tid: u32) -> Self {
         Self { time, tid, thread: usize::MAX }
     }
 
-    /// The same, counted in the cell with this number (none, if there are not so many): no other thread uses it at the same time.
+    /// Selects the cell to count in, which no other thread may use at the same time. A number that is too large selects the shared cell.
     #[must_use]
     pub fn counted_in(self, cell: usize) -> Self {
         Self { thread: cell, ..self }
@@ -146,15 +146,15 @@ impl Moment {
 }
 
 impl Columns {
-    /// The field that is measured, or that identifies an operation.
+    /// The measured field, or the field that identifies an operation.
     pub(crate) fn value(&self) -> Option<usize> {
         self.value
     }
 }
 
 impl StatisticSpec {
-    /// What the event called `name` (`provider:name`) is for the statistic: an event of a latency can both end an operation and begin the next.
-    /// Events that share a name and differ in their fields are recorded as `name`, `name#2`, …: each of them is the event.
+    /// The roles of the event named `name` (`provider:name`). An event of a latency can both end an operation and begin the next.
+    /// Events with the same name but different fields are recorded as `name`, `name#2`, …; all of them match.
     pub fn roles(&self, name: &str) -> Vec<Role> {
         let numbered = name.rsplit_once('#').filter(|(_, number)| number.bytes().all(|digit| digit.is_ascii_digit()));
         let name = numbered.map_or(name, |(name, _)| name);
@@ -167,11 +167,11 @@ impl StatisticSpec {
         }
     }
 
-    /// Finds the fields that the statistic uses among those of an event, and checks their types.
+    /// Looks up the statistic's fields among the fields of an event, and checks their types.
     ///
     /// # Errors
     ///
-    /// If a field is missing, or cannot be used so. The message names the event and its fields.
+    /// If a field is missing or has an unsuitable type. The message names the event and its fields.
     pub fn columns(&self, role: Role, event: &str, fields: &[(&str, FieldKind)]) -> Result<Columns, StatisticError> {
         let find = |name: &str, wanted: &'static str, fits: fn(FieldKind) -> bool| {
             let Some(index) = fields.iter().position(|(field, _)| *field == name) else {
@@ -203,7 +203,7 @@ impl StatisticSpec {
         Ok(Columns { role, value, keys })
     }
 
-    /// Whether the values are nanoseconds: those of a latency, of a duration, and of an integer whose name ends with `_ns`.
+    /// Returns whether the values are nanoseconds: for a latency, a duration, and an integer whose name ends with `_ns`.
     pub fn is_duration(&self, fields: &[(&str, FieldKind)]) -> bool {
         match &self.measure {
             Measure::Latency { .. } => true,
@@ -214,18 +214,18 @@ impl StatisticSpec {
         }
     }
 
-    /// Whether the measured field is a floating-point number in an event with these fields.
+    /// Returns whether the measured field is a floating-point number in an event with these fields.
     pub fn is_float(&self, fields: &[(&str, FieldKind)]) -> bool {
         matches!(&self.measure, Measure::Histogram { field } if fields.contains(&(field, FieldKind::Float)))
     }
 }
 
 impl Statistic {
-    /// A statistic in memory of the heap, all of it touched. `is_float`: the histogram is one of a floating-point field.
+    /// Creates a statistic in heap memory, with all pages touched. `is_float` selects a histogram of floating-point values.
     ///
     /// # Errors
     ///
-    /// If the description is not one of a statistic.
+    /// If the description is not supported.
     pub fn new(spec: StatisticSpec, is_float: bool) -> Result<Self, StatisticError> {
         let words = Self::words_for(&spec, is_float)?;
         Self::made(spec, is_float, Store::Heap(allocate(words)))
@@ -235,16 +235,16 @@ impl Statistic {
     ///
     /// # Errors
     ///
-    /// If the description is not one of a statistic.
+    /// If the description is not supported.
     pub fn words_for(spec: &StatisticSpec, is_float: bool) -> Result<usize, StatisticError> {
         Ok(Layout::of(spec, scale(is_float))?.words())
     }
 
-    /// A statistic in memory that is zero.
+    /// Creates a statistic in zeroed memory.
     ///
     /// # Errors
     ///
-    /// If the description is not one of a statistic, or the memory is too small or has a statistic already.
+    /// If the description is not supported, or the memory is too small or contains a statistic already.
     pub fn in_memory(spec: StatisticSpec, is_float: bool, memory: Box<dyn Memory>) -> Result<Self, StatisticError> {
         Self::made(spec, is_float, Store::Given(memory))
     }
@@ -258,7 +258,7 @@ impl Statistic {
         Ok(Self { spec, layout, memory, hasher: RandomState::new() })
     }
 
-    /// The same statistic without events, in memory of the heap.
+    /// A statistic with the same description and no events, in heap memory.
     #[must_use]
     pub fn empty(&self) -> Self {
         let memory = Store::Heap(allocate(self.layout.words()));
@@ -266,7 +266,7 @@ impl Statistic {
         Self { spec: self.spec.clone(), layout: self.layout, memory, hasher: self.hasher.clone() }
     }
 
-    /// What is computed.
+    /// The description of the statistic.
     pub fn spec(&self) -> &StatisticSpec {
         &self.spec
     }
@@ -276,14 +276,14 @@ impl Statistic {
         self.layout.words()
     }
 
-    /// The results so far. All events that happened before (by a join, or by the end of a subscription) are in it; of events that fire
-    /// concurrently, some may be.
+    /// The results so far. Events that happened before (by a join, or by the end of a subscription) are included. Concurrent events may be
+    /// included.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::of(&self.memory, &self.layout, &self.spec.to_string())
     }
 
-    /// The results since the last call, which are forgotten then; operations in flight are not. Only while nothing is added: threads change the words of their
-    /// own cells without a lock.
+    /// Returns the results since the last call, and resets them, except operations in flight. Must not be called while events are added: threads
+    /// change the words of their own cells without a lock.
     #[doc(hidden)]
     pub fn take(&self) -> Snapshot {
         let snapshot = self.snapshot();
@@ -292,7 +292,7 @@ impl Statistic {
         snapshot
     }
 
-    /// Takes an event, whose fields `get` returns by index. Takes no lock and allocates nothing; may run in a signal handler.
+    /// Processes an event; `get` returns its fields by index. Takes no lock and allocates nothing; may be called in a signal handler.
     #[inline]
     pub fn record<'v>(&self, columns: &Columns, moment: Moment, get: impl Fn(usize) -> Option<Value<'v>>) {
         let (cell, layout) = (self.cell(moment.thread), &self.layout);
@@ -326,7 +326,7 @@ impl Statistic {
         let integer = match value {
             Some(Value::Unsigned(value)) => value,
             Some(Value::Signed(value)) if value >= 0 => value.cast_unsigned(),
-            // Out of line, so that integers need no stack frame for it.
+            // Out of line, so that integers need no stack frame.
             value => return self.distribute_other(cell, scale, value),
         };
         self.memory.add_integer(cell.start + counter::ALL, integer, cell.is_own);
@@ -349,13 +349,13 @@ impl Statistic {
         self.layout.keys > 0
     }
 
-    /// The cell in which this thread counts.
+    /// The cell of this thread.
     #[inline]
     fn cell(&self, thread: usize) -> Cell<'_> {
         Cell::new(self.memory.words(), self.layout.cells.of(thread))
     }
 
-    /// Keeps a value as one of the last, or of the most frequent ones.
+    /// Stores a value among the last, or the most frequent ones.
     #[inline(never)]
     fn keep<'v>(&self, cell: Cell<'_>, columns: &Columns, moment: Moment, get: impl Fn(usize) -> Option<Value<'v>>) {
         cell.increment(counter::EVENTS);
@@ -381,7 +381,7 @@ impl Statistic {
     #[inline(never)]
     fn group_row<'v>(&self, cell: Cell<'_>, columns: &Columns, get: impl Fn(usize) -> Option<Value<'v>>) -> usize {
         let layout = &self.layout;
-        // A second count, which is independent of the groups.
+        // Count independently of the groups.
         cell.increment(counter::EVENTS);
         let key = |at: usize| get(columns.keys[at]).and_then(|value| Key::of(&value));
         let words = self.memory.words();
@@ -401,7 +401,7 @@ fn scale(is_float: bool) -> Scale {
     if is_float { Scale::Any } else { Scale::Integer }
 }
 
-/// Counts in the second of `time`: a word has the second in its upper half, and the count in its lower one.
+/// Counts an event in the second of `time`. The upper half of a word is the second, the lower half the count.
 fn count_second(cell: Cell<'_>, row: usize, time: u64) {
     let second = time / 1_000_000_000;
     let at = row + second as usize % SECONDS;
@@ -410,7 +410,7 @@ fn count_second(cell: Cell<'_>, row: usize, time: u64) {
     if before >> 32 == second & 0xFFFF_FFFF {
         return cell.increment(at);
     }
-    // An event of the same second that comes in between, from another thread or a signal handler, is added to.
+    // If another thread or a signal handler has just started the same second, add to its word.
     if word.compare_exchange(before, second << 32 | 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
         cell.increment(at);
     }

@@ -1,4 +1,4 @@
-//! The values that a row counts: integers, and fractional numbers, which stand apart, so that an integer in a field of any numbers remains one.
+//! The values counted in a row. Integers and fractional numbers are separate, so that an integer in a floating-point field remains an integer.
 
 use crate::buckets::of_fraction;
 use crate::memory::Cell;
@@ -6,17 +6,17 @@ use crate::row::{BUCKETS, FRACTIONS, INTEGERS, MAX, MIN_COMPLEMENT, SUM, add_int
 use std::sync::atomic::Ordering;
 use tracepoint_core::field::Value;
 
-/// Which numbers a row has room for.
+/// The kinds of numbers that a row has room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Scale {
     #[default]
     Integer,
-    /// Fractional numbers as well.
+    /// Integers and fractional numbers.
     Any,
 }
 
 impl Scale {
-    /// The words of a row.
+    /// Words per row.
     pub(crate) fn words(self) -> usize {
         match self {
             Self::Integer => INTEGERS,
@@ -25,16 +25,16 @@ impl Scale {
     }
 }
 
-/// A number that can be counted: it is not negative.
+/// A number that can be counted, not negative.
 #[derive(Clone, Copy)]
 pub(crate) enum Measured {
     Integer(u64),
-    /// No integer of 64 bits.
+    /// A number that is not a 64-bit integer.
     Fraction(f64),
 }
 
 impl Measured {
-    /// `None` if the value is negative or no number.
+    /// `None` if the value is negative or not a number.
     #[inline]
     pub(crate) fn of(scale: Scale, value: &Value<'_>) -> Option<Self> {
         match (scale, value) {
@@ -47,7 +47,7 @@ impl Measured {
 
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an integer below 2^64")]
     fn of_float(number: f64) -> Self {
-        // Without the sign of a zero.
+        // Drop the sign of zero.
         let number = number + 0.0;
         let is_integer = number < 2_f64.powi(64) && number.trunc().to_bits() == number.to_bits();
         if is_integer { Self::Integer(number as u64) } else { Self::Fraction(number) }
@@ -72,11 +72,11 @@ impl Cell<'_> {
     #[inline(never)]
     fn add_fraction(self, row: usize, value: f64) {
         let Some(words) = self.from(row).first_chunk::<FRACTIONS>() else { return };
-        // The bits of numbers that are not negative are ordered as they are.
+        // The bits of numbers that are not negative have the same order as the numbers.
         raise(&words[MAX], value.to_bits(), self.is_own());
         raise(&words[MIN_COMPLEMENT], !value.to_bits(), self.is_own());
         let add = |sum| Some((f64::from_bits(sum) + value).to_bits());
-        // It never fails. A signal handler may have added between the load and the store of a cell that no other thread changes.
+        // Always succeeds. A signal handler may have added to the cell between load and store, even if no other thread changes it.
         let _ = words[SUM].fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
         increment(&words[BUCKETS + of_fraction(value)], self.is_own());
     }

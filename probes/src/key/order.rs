@@ -1,11 +1,11 @@
-//! The order of keys, which is total: keys may come from events, and from processes, in which a field has different types.
+//! The total order of keys. Keys may come from events and processes in which a field has different types.
 
 use super::GroupKey;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use tracepoint_core::field::compare_exactly;
 
-/// A key as it is compared.
+/// A key in comparable form.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Comparable<'a> {
     Number(Number),

@@ -1,4 +1,4 @@
-//! How values are distributed over the buckets of a histogram.
+//! The distribution of values over the buckets of a histogram.
 
 use super::part::Part;
 use crate::buckets::{
@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 
-/// The values of a histogram, by bucket.
+/// The values of a histogram by bucket.
 ///
-/// Minimum, maximum and sum are exact, and so are integers below 1,024. Other values are known by their buckets: percentiles are the middles
-/// of buckets, within 1/64 (1.6 %) of the exact values, and those of integers are integers. The buckets of fractional numbers below 2^-64 and
+/// Minimum, maximum and sum are exact, and so are integers below 1,024. Other values are known by their bucket only: a percentile is the middle
+/// of a bucket, within 1/64 (1.6 %) of the exact value; for integers it is an integer. The buckets of fractional numbers below 2^-64 and
 /// from 2^64 on are wider.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Distribution {
@@ -24,13 +24,13 @@ pub struct Distribution {
     fractions: Part<f64>,
 }
 
-/// A value: an integer stays one.
+/// A value. Integers stay exact.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Number {
     /// An integer.
     Integer(u64),
-    /// A number that is no integer, or too large for one.
+    /// A number that is not an integer, or too large for one.
     Fraction(f64),
 }
 
@@ -62,12 +62,12 @@ pub struct Bucket {
     pub from: f64,
     /// The first value above it.
     pub to: f64,
-    /// How many values are in it.
+    /// Number of values in it.
     pub count: u64,
 }
 
 impl Distribution {
-    /// Reads the row that begins where each of `cells` does; and whether all of it was read at one time.
+    /// Reads the row at the start of each of `cells`. Also returns whether it was consistent.
     pub(super) fn read(scale: Scale, cells: &[&[AtomicU64]]) -> (Self, bool) {
         let (integers, is_whole) = Part::read(cells);
         if scale == Scale::Integer {
@@ -78,7 +78,7 @@ impl Distribution {
         (Self { scale, integers, fractions }, is_whole && are_whole)
     }
 
-    /// Whether the field can have integers only. Otherwise fractional numbers may come later.
+    /// Returns whether the field can have integers only. Otherwise fractional numbers may come later.
     pub fn is_of_integers(&self) -> bool {
         self.scale == Scale::Integer
     }
@@ -88,13 +88,13 @@ impl Distribution {
         self.integers.count().saturating_add(self.fractions.count())
     }
 
-    /// The value that `percent` of all values are not above (nearest rank), for example 99.9; `None` if there are no values. 0 is the minimum,
-    /// and 100 the maximum.
+    /// The smallest value that at least `percent` of all values do not exceed (nearest rank), for example for 99.9; `None` if there are no values. 0
+    /// gives the minimum, and 100 the maximum.
     pub fn percentile(&self, percent: f64) -> Option<f64> {
         self.number(percent).map(Number::to_f64)
     }
 
-    /// The [percentile](Self::percentile) as an integer, if it is one: also beyond 2^53.
+    /// The [percentile](Self::percentile), as an integer if it is one, even beyond 2^53.
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank")]
     pub fn number(&self, percent: f64) -> Option<Number> {
         // Beyond 2^53 values the rank is not exact.
@@ -144,7 +144,7 @@ impl Distribution {
         self.percentile(100.0)
     }
 
-    /// The sum of the values; of fractional numbers in the order in which they came.
+    /// The sum of the values. Fractional numbers are added in the order of arrival.
     #[expect(clippy::cast_precision_loss, reason = "the nearest")]
     pub fn sum(&self) -> f64 {
         self.integers.sum as f64 + self.fractions.sum
@@ -159,11 +159,11 @@ impl Distribution {
     #[expect(clippy::cast_precision_loss, reason = "a mean")]
     pub fn mean(&self) -> Option<f64> {
         let (min, max) = (self.min()?, self.max()?);
-        // A sum of large fractional numbers may be rounded to a mean outside.
+        // The rounded sum of large fractional numbers may give a mean outside the range.
         Some((self.sum() / self.count() as f64).max(min).min(max))
     }
 
-    /// The buckets that have values, ascending. If there are fractional numbers, they are theirs.
+    /// The buckets that have values, in ascending order. If there are fractional numbers, all values are in buckets of fractional numbers.
     #[expect(clippy::cast_precision_loss, reason = "bounds have few significant bits")]
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> {
         let buckets: Vec<_> = if self.fractions.is_empty() {
@@ -183,7 +183,7 @@ impl Distribution {
         buckets.into_iter()
     }
 
-    /// How many values are at most `limit`; of those in the bucket of a `limit` that is not the last value of a bucket none.
+    /// Number of values that are at most `limit`. If `limit` is not the last value of its bucket, the values in that bucket are not included.
     #[expect(clippy::cast_precision_loss, reason = "bounds have few significant bits")]
     pub fn at_most(&self, limit: f64) -> u64 {
         let integers = self.integers.buckets().filter(|(_, last, _)| *last as f64 <= limit).map(|(_, _, count)| count);
@@ -191,8 +191,9 @@ impl Distribution {
         integers.chain(fractions).fold(0, u64::saturating_add)
     }
 
-    /// All buckets from the first to the last with values, empty ones included, put together until there are at most `most` (at least 1): values
-    /// that are close together stand apart, others are put together by the same part of a power of two. Each bucket lies in one of them.
+    /// All buckets from the first to the last one with values, including empty ones, merged into at most `most` bins (at least 1). If the values span
+    /// fewer than `most` integers, each gets a bin of its own; otherwise buckets are merged by the same part of a power of two. Each bucket is in
+    /// exactly one bin.
     #[expect(clippy::cast_precision_loss, reason = "bounds have few significant bits")]
     pub fn bins(&self, most: usize) -> Vec<Bucket> {
         let bounds = (self.integers.min(), self.integers.max(), self.fractions.is_empty());
@@ -208,8 +209,9 @@ impl Distribution {
         binned(&steps.collect::<Vec<_>>(), most, step_of(u64::MAX) + 1, |step| integer_step(step) as f64)
     }
 
-    /// The values that were added after `earlier`, which is an earlier state of the same distribution. The sum and the mean of integers are exact. So are their minimum
-    /// and maximum, if those of all values are among them, if all are equal and those are in other buckets, or if they are below 1,024; otherwise they are integers within 1/64 of the exact values, not beyond the mean.
+    /// The values added after `earlier`, which is an earlier state of the same distribution. The sum and the mean of integers are exact. Their
+    /// minimum and maximum are exact if the extremes of all values are among them, if they are all equal and the overall extremes are in other
+    /// buckets, or if they are below 1,024. Otherwise they are integers within 1/64 of the exact values, on the correct side of the mean.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -229,7 +231,7 @@ impl Distribution {
     }
 }
 
-/// Puts `counts`, ascending by their buckets, into at most `most` bins. There are so many `buckets`, which begin at `bound`.
+/// Merges `counts`, in ascending order of their buckets, into at most `most` bins. There are `buckets` buckets; `bound` gives the start of each.
 fn binned(counts: &[(usize, u64)], most: usize, buckets: usize, bound: impl Fn(usize) -> f64) -> Vec<Bucket> {
     let (Some((first, _)), Some((last, _))) = (counts.first(), counts.last()) else { return Vec::new() };
     let mut shift = 0;
@@ -250,7 +252,7 @@ impl Serialize for Distribution {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Distribution", 10)?;
         fields.serialize_field("count", &self.count())?;
-        // Beyond 64 bits the nearest floating-point number, which every reader of JSON has.
+        // Beyond 64 bits use the nearest floating-point number, which all JSON readers support.
         let sum = self.integer_sum().and_then(|sum| u64::try_from(sum).ok()).map(Number::Integer);
         fields.serialize_field("sum", &sum.unwrap_or(Number::Fraction(self.sum())))?;
         fields.serialize_field("min", &self.number(0.0))?;

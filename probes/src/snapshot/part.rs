@@ -5,7 +5,7 @@ use crate::memory::load;
 use crate::row::{BUCKETS, MAX, MIN_COMPLEMENT, SUM, SUM_HIGH};
 use std::sync::atomic::AtomicU64;
 
-/// A number that buckets have.
+/// A type of number that buckets count.
 pub(super) trait Counted: Copy + Default + PartialEq + PartialOrd {
     type Sum: Copy + Default + PartialEq;
     const BUCKETS: usize;
@@ -17,9 +17,9 @@ pub(super) trait Counted: Copy + Default + PartialEq + PartialOrd {
     fn sum_of_words(low: u64, high: u64) -> Self::Sum;
     fn add(sum: Self::Sum, other: Self::Sum) -> Self::Sum;
     fn subtract(sum: Self::Sum, other: Self::Sum) -> Self::Sum;
-    /// The mean of so many values, rounded down and up; `None` if the sum is not exact.
+    /// The mean of `count` values, rounded down and up; `None` if the sum is not exact.
     fn means(sum: Self::Sum, count: u64) -> Option<(Self, Self)>;
-    /// The sum, within what it can be for values in buckets with these bounds.
+    /// Limits the sum to the range that is possible for values in buckets with these bounds.
     fn limited(sum: Self::Sum, counts: impl Iterator<Item = (Self, Self, u64)>) -> Self::Sum;
 }
 
@@ -94,12 +94,12 @@ impl Counted for f64 {
         sum - other
     }
 
-    /// A difference of two sums is rounded.
+    /// The difference of two sums is rounded.
     fn means(_sum: f64, _count: u64) -> Option<(Self, Self)> {
         None
     }
 
-    /// The mean is limited by the minimum and the maximum, which leaves room for what is rounded.
+    /// Minimum and maximum limit the mean, with room for rounding errors.
     fn limited(sum: f64, _counts: impl Iterator<Item = (Self, Self, u64)>) -> f64 {
         sum
     }
@@ -108,17 +108,17 @@ impl Counted for f64 {
 /// The number of values in each bucket, and their minimum, maximum and sum.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Part<T: Counted> {
-    /// Buckets that have values, ascending.
+    /// Buckets that have values, in ascending order.
     counts: Vec<(usize, u64)>,
-    /// 0 without values.
+    /// 0 if there are no values.
     min: T,
     max: T,
     pub(super) sum: T::Sum,
 }
 
 impl<T: Counted> Part<T> {
-    /// From the words of the part in all cells; and whether all of them were read at one time. Otherwise, because a value was added meanwhile, or
-    /// its thread was killed while it added one, or the memory is damaged, the part is made consistent.
+    /// Reads the words of the part in all cells. Also returns whether they were consistent. They are not if a value was added meanwhile, if a thread
+    /// was killed while adding one, or if the memory is damaged; the part is then made consistent.
     pub(super) fn read(cells: &[&[AtomicU64]]) -> (Self, bool) {
         let count = |bucket| cells.iter().fold(0_u64, |sum, cell| sum.wrapping_add(load(cell, BUCKETS + bucket)));
         let counts = (0..T::BUCKETS).map(|bucket| (bucket, count(bucket)));
@@ -137,7 +137,7 @@ impl<T: Counted> Part<T> {
         (part.ordered(), is_consistent)
     }
 
-    /// Both may have been limited to one bucket.
+    /// Corrects the order of the extremes: both may have been limited to one bucket.
     fn ordered(mut self) -> Self {
         if self.max < self.min {
             self.max = self.min;
@@ -161,7 +161,7 @@ impl<T: Counted> Part<T> {
         (!self.is_empty()).then_some(self.max)
     }
 
-    /// The bounds of each bucket with values, and their number.
+    /// The bounds of each bucket with values, and its number of values.
     pub(super) fn buckets(&self) -> impl Iterator<Item = (T, T, u64)> {
         self.counts.iter().map(|(bucket, count)| {
             let (low, high) = T::bounds(*bucket);
@@ -169,7 +169,7 @@ impl<T: Counted> Part<T> {
         })
     }
 
-    /// A value for each bucket, in the middle of those that can be in it, and their number.
+    /// A representative value for each bucket, the middle of its possible values, and the number of values.
     pub(super) fn values(&self) -> impl Iterator<Item = (T, u64)> {
         self.buckets().map(|(low, high, count)| {
             let low = if low < self.min { self.min } else { low };
@@ -178,8 +178,9 @@ impl<T: Counted> Part<T> {
         })
     }
 
-    /// The values that were added after `earlier`. Their minimum and maximum are exact where those of the whole are among them, or all of them are
-    /// equal and those of the whole are in other buckets. Otherwise they are the middles of buckets, but not beyond the mean, which is exact; or the mean, in one bucket.
+    /// The values added after `earlier`. Their minimum and maximum are exact if the overall extremes are among them, or if all of them are equal and
+    /// the overall extremes are in other buckets. Otherwise they are the middles of buckets, limited by the mean, which is exact; if there is one
+    /// bucket, they are the mean.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let before = |bucket| earlier.counts.binary_search_by_key(&bucket, |(bucket, _)| *bucket);
         let counts = self.counts.iter().map(|(bucket, count)| {
@@ -248,7 +249,7 @@ fn within<T: Counted>(value: T, (low, high): (T, T)) -> bool {
     low <= value && value <= high
 }
 
-/// The value within the bounds. What is no number becomes the lower one.
+/// Limits the value to the bounds. NaN becomes the lower bound.
 fn limit<T: Counted>(value: T, (low, high): (T, T)) -> T {
     if value > high {
         high

@@ -5,17 +5,17 @@ use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// Results: one for all events, or one for each group.
+/// Results: one for all events, or one per group.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Rows<T> {
-    /// The result for all events, of a statistic without groups.
+    /// The result for all events, if the statistic has no groups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub all: Option<T>,
-    /// The events that were grouped, overflow and ungrouped ones included, from a counter of its own: once no event is fired any more, it is
-    /// equal to the sum over the rows.
+    /// Number of grouped events, including overflow and ungrouped ones, from a separate counter. Once no more events fire, it equals the sum over
+    /// the rows.
     pub events: u64,
-    /// The groups with events, in no order.
+    /// The groups with events, unordered.
     pub groups: Vec<Row<T>>,
     /// Events whose group found no room.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ impl Rows<u64> {
 }
 
 impl<T> Rows<T> {
-    /// Every result: that of all events, or those of the groups, the overflow and the ungrouped events.
+    /// All results: the result for all events; or the results of the groups, of the overflow, and of the ungrouped events.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         let groups = self.groups.iter().map(|row| &row.value);
         self.all.iter().chain(groups).chain(&self.overflow).chain(&self.ungrouped)

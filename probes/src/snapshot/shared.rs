@@ -1,8 +1,8 @@
-//! Results from copies of a memory that another process changes meanwhile.
+//! Results from copies of memory that another process is changing.
 //!
-//! A copy that the kernel makes loads the words in no certain order, so that a sequence word in it says nothing about the words beside it. But
-//! one copy is complete when the next begins: what a word of an earlier copy publishes is in the later one, and what did not change between
-//! an earlier and a later copy did not change in the one between them.
+//! A copy made by the kernel loads the words in an unspecified order, so a sequence word in it implies nothing about neighbouring words. But one copy
+//! is complete before the next begins: data published by a word of an earlier copy is present in the later one, and a word that is the same in an
+//! earlier and a later copy did not change in the copy between them.
 
 use super::{FormatError, Snapshot};
 use crate::key::KEY_WORDS;
@@ -10,14 +10,14 @@ use crate::layout::{Kind, LAST_WORDS, Layout, counter};
 use crate::memory::load;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How often a table of frequent values is copied until it does not change meanwhile.
+/// Maximum number of copies of a table of frequent values, until one has no concurrent change.
 const TRIES: usize = 50;
 
 type Copy = Box<[AtomicU64]>;
 
 impl Snapshot {
-    /// Reads the results from copies of a memory that another process may be changing. `copy` is called two to a hundred times, and makes a new one
-    /// each time.
+    /// Reads the results from copies of memory that another process may be changing. `copy` is called two to a hundred times, and must make a new
+    /// copy each time.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl Snapshot {
     }
 }
 
-/// A key that the first copy does not have may be half in the second one.
+/// Removes keys missing in the first copy: they may be incomplete in the second one.
 fn hide_unpublished_keys(first: &[AtomicU64], memory: &[AtomicU64], layout: &Layout) {
     for group in 0..layout.groups {
         for key in 0..layout.keys {
@@ -72,7 +72,7 @@ fn hide_unpublished_keys(first: &[AtomicU64], memory: &[AtomicU64], layout: &Lay
     }
 }
 
-/// The entries of the last values whose sequence word is not the same before and after.
+/// Removes entries of the last values whose sequence words differ before and after.
 fn hide_changed_values(first: &[AtomicU64], memory: &[AtomicU64], last: &[AtomicU64], layout: &Layout) {
     for cell in layout.cells.starts() {
         for entry in 0..layout.entries() {
@@ -84,7 +84,7 @@ fn hide_changed_values(first: &[AtomicU64], memory: &[AtomicU64], last: &[Atomic
     }
 }
 
-/// Whether no table was changed between two copies.
+/// Returns whether no table was changed between two copies.
 fn is_unchanged(first: &[AtomicU64], last: &[AtomicU64], layout: &Layout) -> bool {
     let locks = || layout.cells.starts().map(|cell| cell + counter::LOCK);
     locks().all(|at| load(first, at) & 1 == 0 && load(first, at) == load(last, at))

@@ -1,4 +1,4 @@
-//! The operations of a latency: an event begins one, or ends it.
+//! The operations of a latency, which events begin and end.
 
 use super::{Columns, Moment, Role, Statistic};
 use crate::flights::{self, Begun};
@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU64;
 use tracepoint_core::field::Value;
 
 impl Statistic {
-    /// An event of a latency. A function of its own: the shorter ways of [`record`](Self::record) do not pay for its registers.
+    /// Processes an event of a latency. A separate function, so that the shorter paths of [`record`](Self::record) do not save registers for it.
     #[inline(never)]
     pub(super) fn operation<'v>(
         &self,
@@ -61,7 +61,7 @@ impl Statistic {
         }
     }
 
-    /// The duration of the operation that ends, if it has begun.
+    /// The duration of the operation that ends; `None` if it has not begun.
     #[inline(always)]
     fn end(&self, words: &[AtomicU64], cell: Cell<'_>, time: u64, key: Option<Value<'_>>) -> Option<u64> {
         let (Some(identity), Some(table)) = (self.operation_identity(key), words[HEADER..].first_chunk()) else {
@@ -72,11 +72,11 @@ impl Statistic {
         if begin.is_none() {
             cell.increment(counter::UNMATCHED);
         }
-        // Threads may read the clock in another order than that in which they get here.
+        // Threads may read the clock in one order and get here in another.
         begin.map(|begin| time.saturating_sub(begin))
     }
 
-    /// The identity of the operation with this key; most keys are numbers.
+    /// The identity of the operation with this key. Most keys are numbers.
     #[inline(always)]
     fn operation_identity(&self, key: Option<Value<'_>>) -> Option<u64> {
         match key {

@@ -1,4 +1,4 @@
-//! Counts, in all and by group.
+//! Counts, in total and by group.
 
 use crate::in_threads;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn concurrent_threads_lose_no_count() {
     const EVENTS: u64 = 50_000;
     let all = Count::of("count:many", &[]).unwrap();
     let by_value = of_limited("count:many", "n", 100);
-    // All threads come upon the same new groups at the same time.
+    // All threads find the same new groups at the same time.
     in_threads(8, |thread| (0..EVENTS).for_each(|n| tracepoint::trace!(many(thread, n % 100))));
     assert_eq!(all.snapshot().all, Some(8 * EVENTS));
     let rows = rows(&by_value);
@@ -66,7 +66,7 @@ fn threads_beyond_the_cells_share_one() {
 #[test]
 fn values_beyond_the_table_are_counted_as_overflow() {
     let count = of_limited("count:crowded", "n", 10);
-    // 1 to 10 come first and have the groups; every further value comes as often.
+    // 1 to 10 come first and get the groups; all other values are equally frequent.
     (0..3).for_each(|_| (1..=1000).for_each(|n| tracepoint::trace!(crowded(n))));
     let rows = rows(&count);
     assert_eq!(pairs(&rows), (1..=10).map(|n| (GroupKey::Signed(n), 3)).collect::<Vec<_>>());
@@ -82,7 +82,7 @@ fn texts_with_equal_prefixes_are_distinct_groups() {
         tracepoint::trace!(named(name));
     }
     let text = |text: &str, whole| GroupKey::Text { text: text.to_owned(), whole };
-    // 64 bytes end inside a character: it is left out.
+    // Byte 64 is inside a character, which is dropped.
     let kept = format!("x{}", "é".repeat(31));
     let expected = [(text("a", true), 3), (text(&kept, false), 2), (text("", true), 1), (text(&kept, false), 1)];
     let rows = count.snapshot();

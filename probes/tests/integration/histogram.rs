@@ -1,4 +1,4 @@
-//! Distributions against exact percentiles.
+//! Distributions compared with exact percentiles.
 
 use crate::{Random, in_threads, seed};
 use std::sync::Mutex;
@@ -34,7 +34,7 @@ fn compare(distribution: &Distribution, mut values: Vec<f64>) {
     }
     assert_eq!([distribution.min(), distribution.percentile(0.0)], [values.first().copied(); 2]);
     assert_eq!([distribution.max(), distribution.percentile(100.0)], [values.last().copied(); 2]);
-    // Floating-point numbers are added in another order.
+    // The order of floating-point additions differs.
     let sum = values.iter().sum::<f64>();
     assert!((distribution.sum() - sum).abs() <= sum * 1e-12, "{} {sum}", distribution.sum());
     assert_eq!(distribution.mean(), Some(distribution.sum() / values.len() as f64));
@@ -88,13 +88,13 @@ fn floating_point_numbers_have_buckets() {
     compare(&histogram.snapshot().all.unwrap(), values);
 }
 
-/// The distribution of what a statistic over a field of any numbers, or of integers, has seen.
+/// The distribution of values seen by a statistic over a field of arbitrary numbers, or of integers.
 fn distribution(kind: FieldKind, values: &[Value<'_>]) -> Distribution {
     let spec = StatisticSpec::new(Measure::Histogram { field: "n".to_owned() });
     let columns = spec.columns(Role::Observed, "a:b", &[("n", kind)]).unwrap();
     let statistic = Statistic::new(spec, kind == FieldKind::Float).unwrap();
     for (index, value) in values.iter().enumerate() {
-        // Several cells, the shared one among them.
+        // Use several cells, including the shared one.
         statistic.record(&columns, Moment::recorded(0, 0).counted_in(index % 20), |_| Some(*value));
     }
     match statistic.snapshot().results {
@@ -103,7 +103,7 @@ fn distribution(kind: FieldKind, values: &[Value<'_>]) -> Distribution {
     }
 }
 
-/// Minimum, median, maximum and sum as JSON has them.
+/// Minimum, median, maximum and sum in JSON.
 fn figures(distribution: &Distribution) -> String {
     let json = serde_json::to_value(distribution).unwrap();
     ["min", "p50", "max", "sum"].map(|name| json[name].to_string()).join(" ")
@@ -120,7 +120,7 @@ fn values_that_never_occurred_are_not_shown() {
         (&codes, "200 200 503 1507"),
         (&ids, "103938 103938 144868 248806"),
         (&all(&[70_001, 70_003, 70_005]), "70001 70003 70005 210009"),
-        // More digits than a floating-point number has.
+        // More digits than a floating-point number can represent.
         (&all(&[9_007_199_254_740_993; 3]), "9007199254740993 9007199254740993 9007199254740993 27021597764222979"),
         (&all(&[0, u64::MAX]), "0 0 18446744073709551615 18446744073709551615"),
         (&[Value::Signed(-1), Value::Signed(300), Value::Float(1.5)], "300 300 300 300"),
@@ -171,7 +171,7 @@ fn groups_share_a_cell_where_each_thread_would_need_too_much() {
     assert_eq!(rows.groups.iter().map(|row| row.value.count()).collect::<Vec<_>>(), [40_000, 40_000]);
 }
 
-/// The bins of `now` and of what was added to `before` hold each value once, and their bounds have no gap.
+/// Checks that the bins of `now`, and of the values added to `before`, contain each value once and have no gaps.
 fn check_bins(before: &Distribution, now: &Distribution) {
     let added = now.since(before);
     assert_eq!(added.count(), now.count() - before.count());
@@ -214,7 +214,7 @@ fn bins_have_all_values_and_differences_those_added() {
     }
 }
 
-/// What was added to a histogram that has small and large values already: the extremes of the whole say nothing about it.
+/// Values added to a histogram that has small and large values already: the overall extremes give no information about them.
 #[test]
 fn differences_are_of_values_that_can_occur() {
     let added = |values: &[u64]| {
@@ -239,7 +239,7 @@ fn differences_are_of_values_that_can_occur() {
         let values = added(&[value; 7]);
         assert_eq!((all(&values), values.mean()), ([value as f64; 4], Some(value as f64)));
     }
-    // The mean is, and the extremes are integers on both sides of it.
+    // The mean is exact, and the extremes are integers on both sides of it.
     let mut random = Random(seed::or(7));
     for _ in 0..200 {
         let values: Vec<_> =

@@ -57,7 +57,7 @@ fn frequent_values_are_found_within_their_bounds() {
         let mut random = Random(seed + thread);
         let mut own = HashMap::<u64, u64>::new();
         for _ in 0..50_000 {
-            // A number near n comes up with a probability of about 1/n².
+            // A number near n occurs with a probability of about 1/n².
             let n = u64::from(u32::MAX) / (random.next() + 1);
             tracepoint::trace!(skewed(n));
             *own.entry(n).or_default() += 1;

@@ -58,7 +58,7 @@ fn an_operation_lasts_from_its_begin_to_its_end() {
 fn the_accounts_of_crossing_threads_balance() {
     let latency = Latency::between("latency:busy_begin", "latency:busy_end", Some("id"), &[]).unwrap();
     let seed = seed::or(3);
-    // Threads begin and end each other's operations, with few ids, so that all of them meet in few ways.
+    // Threads begin and end each other's operations with few ids, so that they compete for few ways.
     in_threads(6, |thread| {
         let mut random = Random(seed + thread);
         for _ in 0..30_000 {
@@ -81,7 +81,7 @@ fn the_accounts_of_crossing_threads_balance() {
     assert!(operations.in_flight <= 6 * 16, "{operations:?}");
 }
 
-/// Each thread knows what became of its operations, whose keys it shares with nobody.
+/// Each thread knows the fate of its operations, because no other thread uses their keys.
 #[test]
 fn the_numbers_of_eight_threads_are_exact() {
     const ROUNDS: u64 = 20_000;
@@ -111,7 +111,7 @@ fn the_numbers_of_eight_threads_are_exact() {
     assert_eq!((operations.in_flight, operations.no_room, operations.unmatched), (lost, 0, rounds / 4));
 }
 
-/// What a thread began that has ended since, is ended by other threads; by the next with its index as well.
+/// Operations of an ended thread can be ended by other threads, and by the next thread with the same index.
 #[test]
 fn operations_outlive_their_threads() {
     let latency = Latency::between("latency:left_begin", "latency:left_end", Some("id"), &[]).unwrap();

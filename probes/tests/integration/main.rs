@@ -1,4 +1,4 @@
-//! Statistics against numbers that are known.
+//! Statistics compared with known numbers.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::cast_precision_loss,
@@ -19,7 +19,7 @@ mod seed;
 
 use std::sync::Barrier;
 
-/// Numbers of a linear congruential generator (Knuth's MMIX), the upper half of each.
+/// The upper halves of the numbers of a linear congruential generator (Knuth's MMIX).
 struct Random(u64);
 
 impl Random {
@@ -29,7 +29,7 @@ impl Random {
     }
 }
 
-/// Runs `act` in this many threads at once.
+/// Runs `act` on several threads at the same time.
 fn in_threads(threads: u64, act: impl Fn(u64) + Sync) {
     let barrier = Barrier::new(threads as usize);
     std::thread::scope(|scope| {

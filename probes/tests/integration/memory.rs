@@ -1,4 +1,4 @@
-//! Results that are read from the memory of a statistic, by whoever has it.
+//! Results read from the memory of a statistic by other readers.
 
 use crate::{Random, seed};
 use std::convert::Infallible;
@@ -136,7 +136,7 @@ fn memory_that_somebody_has_damaged_is_read_without_harm() {
         for _ in 0..60 {
             let (_, memory) = filled(spec.clone());
             for _ in 0..=random.next() % 4 {
-                // Half of the changes are in the header and the table of groups.
+                // Half of the changes affect the header and the table of groups.
                 let range = if random.next().is_multiple_of(2) { 200 } else { memory.0.len() as u64 };
                 let at = (random.next() % range.min(memory.0.len() as u64)) as usize;
                 let value = [random.next(), u64::MAX, random.next() << 32, 1][random.next() as usize % 4];
@@ -146,7 +146,7 @@ fn memory_that_somebody_has_damaged_is_read_without_harm() {
                 Ok(mut snapshot) => snapshot.merge(snapshot.clone()).unwrap(),
                 Err(_) => refused += 1,
             }
-            // A file that is cut off, and one whose header changes between two copies.
+            // Read a truncated file, and a file whose header changes between two copies.
             let len = random.next() as usize % memory.0.len();
             let copies = || {
                 Ok::<_, Infallible>(
@@ -172,7 +172,7 @@ fn a_begin_needs_no_group() {
     assert_eq!(error.to_string(), "x:b has no field `name`; its fields: size");
 }
 
-/// A process writes while another one copies its memory: what is half in a copy is left out.
+/// A process writes while another one copies its memory: values incomplete in a copy are omitted.
 #[test]
 fn half_written_values_are_left_out() {
     let spec = StatisticSpec::new(Measure::Last { field: "name".to_owned(), count: 3 });
@@ -182,7 +182,7 @@ fn half_written_values_are_left_out() {
     let copy = || {
         let copy = memory.copy();
         copied += 1;
-        // A value is replaced behind each copy.
+        // Replace a value after each copy.
         let name = ["five", "six", "seven"][copied % 3];
         statistic.record(&columns, Moment::recorded(9_000_000_000, 1), |_| Some(Value::Text(name)));
         Ok::<_, Infallible>(copy)
@@ -204,8 +204,8 @@ fn half_written_values_are_left_out() {
     assert_eq!(rows.groups.len(), 4, "the new group is not in the first copy: {rows:?}");
 }
 
-/// A process is killed after it has raised the extremes, before it has counted the value: percentiles remain within the extremes, which remain
-/// within the buckets.
+/// A process is killed after it has raised the extremes, and before it has counted the value: percentiles stay within the extremes, and the extremes
+/// stay within the buckets.
 #[test]
 fn a_value_that_is_half_added_is_left_out() {
     let spec = StatisticSpec::new(Measure::Histogram { field: "size".to_owned() });

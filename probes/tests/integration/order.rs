@@ -8,7 +8,7 @@ use tracepoint::field::Value;
 use tracepoint_probes::snapshot::{Results, Rows};
 use tracepoint_probes::{FieldKind, GroupKey, Measure, Moment, Role, Statistic, StatisticSpec};
 
-/// Numbers at which types meet, and near them.
+/// Integers at the boundaries of types.
 const INTEGERS: [i128; 11] = [
     0,
     1,
@@ -43,7 +43,7 @@ fn bytes(random: &mut Random) -> Vec<u8> {
     (0..random.next() % 3).map(|_| [b'1', b'a', 0xC3, 0xA9, 0xFF][random.next() as usize % 5]).collect()
 }
 
-/// A key; equal ones are frequent.
+/// A random key. Equal keys are frequent.
 fn key(random: &mut Random) -> GroupKey {
     let integer = INTEGERS[random.next() as usize % INTEGERS.len()] + i128::from(random.next() % 3) - 1;
     let bits = random.next() << 32 | random.next();
@@ -120,7 +120,7 @@ fn numbers_are_ordered_by_value_whatever_their_type() {
     assert_ne!(signed(-1), unsigned(u64::MAX));
 }
 
-/// Events whose group is the value, each counted once.
+/// Events grouped by a value, each counted once.
 fn counted(values: &[Value<'_>]) -> Rows<u64> {
     let spec = StatisticSpec::new(Measure::Count).by(["v"]).max_groups(values.len());
     let columns = spec.columns(Role::Observed, "a:b", &[("v", FieldKind::Other)]).unwrap();
@@ -154,7 +154,7 @@ fn groups_of_several_types_are_apart_and_sorted() {
     assert_eq!(shown[..8], ["-1", "-0", "1", "1", "4607182418800017408", "18446744073709551615", "NaN", "true"]);
     assert_eq!(shown[8..12], ["/data/00", "/data/00\\xe9", "/data/01", "/data/01\\xe9"]);
     assert_eq!(rows.ranked(|count| *count).len(), rows.groups.len());
-    // Equal integers are one group, of whichever type.
+    // Equal integers of different types are one group.
     let rows = counted(&[Value::Unsigned(7), Value::Signed(7), Value::Signed(-7)]);
     let counts: HashMap<_, _> = rows.groups.iter().map(|row| (row.keys[0].clone(), row.value)).collect();
     assert_eq!(counts, HashMap::from([(GroupKey::Unsigned(7), 2), (GroupKey::Signed(-7), 1)]));
