@@ -3,11 +3,11 @@
 /// Copies into the page cache are about twice as fast if source and destination have the same distance from a multiple of this.
 const ALIGNMENT: usize = 64;
 
-/// A slot's bytes in memory, with the alignment that they will have in the file. It is never full between calls.
+/// A slot's bytes in memory, aligned as in the file. It is never full between calls.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     memory: Box<[u8]>,
-    /// Where the slot begins in `memory`, where its next entry goes, and where it ends.
+    /// Offsets in `memory`: start of the slot, place of its next entry, end of the slot.
     start: usize,
     next: usize,
     end: usize,
@@ -50,22 +50,22 @@ impl Buffer {
         self.next = self.end;
     }
 
-    /// Removes the bytes of entries behind the first `length`.
+    /// Removes the entries' bytes after the first `length`.
     pub(crate) fn truncate(&mut self, length: usize) {
         self.next = self.start + self.frame + length;
     }
 
-    /// Bytes of a slot for entries.
+    /// Bytes of a slot available for entries.
     pub(crate) fn capacity(&self) -> usize {
         self.logsize - self.frame
     }
 
-    /// Bytes that are left for entries.
+    /// Bytes left for entries.
     pub(crate) fn remaining(&self) -> usize {
         self.end - self.next
     }
 
-    /// Bytes of entries in it.
+    /// Bytes of the entries in the buffer.
     pub(crate) fn len(&self) -> usize {
         self.next - self.start - self.frame
     }

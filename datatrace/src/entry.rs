@@ -2,7 +2,7 @@
 
 /// A number of fixed size in an entry: little-endian, unaligned. `bool` is one byte, 0 or 1.
 pub trait Scalar: Copy + sealed::Sealed {
-    /// Bytes that it takes.
+    /// Size in bytes.
     const SIZE: usize;
 
     /// Writes it to the first [`Self::SIZE`] bytes of `place`.
@@ -12,7 +12,7 @@ pub trait Scalar: Copy + sealed::Sealed {
 /// The arguments of one entry, as a list of pairs: `(a, (b, (c, ())))`. [`pack!`](crate::pack) makes one of any number of
 /// arguments.
 pub trait Entry: Copy {
-    /// Bytes that it takes.
+    /// Size in bytes.
     const SIZE: usize;
 
     /// Writes it to the first [`Self::SIZE`] bytes of `place`.
@@ -96,7 +96,7 @@ macro_rules! trace {
     ($object:expr, $($argument:expr),+ $(,)?) => { $object.trace($crate::pack!($($argument),+)) };
 }
 
-/// `trace1` to `trace8`, for whatever has `trace`. Called with `self` and with the receiver's form.
+/// Defines `trace1` to `trace8` for a type that has `trace`. Called with `self` and with the receiver's form.
 macro_rules! numbered {
     ($self:ident, $receiver:tt) => {
         $crate::entry::numbered!(@one $self, $receiver, trace1, "1 scalar", 1, A a);
@@ -113,7 +113,7 @@ macro_rules! numbered {
         ///
         /// # Errors
         ///
-        /// Those of [`trace`](Self::trace).
+        /// The errors of [`trace`](Self::trace).
         #[inline]
         #[allow(clippy::too_many_arguments, clippy::many_single_char_names)]
         pub fn $name<$($type: $crate::Scalar),+>($($receiver)+, $($argument: $type),+) -> Result<(), $crate::Error> {

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// A trace object could not be created or written.
 ///
-/// A failed call changes nothing: an entry is taken whole or not at all, and the contents of the file remain.
+/// A failed call changes nothing: an entry is accepted completely or not at all, and the contents of the file remain.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -46,7 +46,7 @@ pub enum Error {
     Name {
         /// The name, or the name of the instance.
         name: String,
-        /// What is wrong with it, and how to mend it.
+        /// The fault, and its remedy.
         reason: &'static str,
     },
     /// An open trace object of this process has that name and instance already.
@@ -101,7 +101,7 @@ impl Error {
     }
 }
 
-/// How to mend the error, where that is known.
+/// The remedy for an error, if one is known.
 fn mend(error: &io::Error) -> &'static str {
     if let Some(mend) = fileguard::shortage_mend(error) {
         return mend;

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 /// The tag of the postamble that holds a file's format.
 pub const FORMAT_TAG: [u8; 4] = *b"form";
-/// The most bytes that an entry may have.
+/// Maximum size of an entry in bytes.
 const MAX_SIZE: usize = 1 << 20;
 
 /// The fields of an entry.
@@ -24,7 +24,7 @@ pub struct Format {
 /// One field of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name; `argN`, from 1, if the format has none.
+    /// Its name; `argN`, counted from 1, if the format has none.
     pub name: String,
     kind: Kind,
     hex: bool,
@@ -44,17 +44,17 @@ enum Kind {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FieldValue {
-    /// Of `u8` to `u128`, and whether it is to be shown in hexadecimal.
+    /// A value of type `u8` to `u128`. The flag is true if it is displayed in hexadecimal.
     Unsigned(u128, bool),
-    /// Of `i8` to `i128`.
+    /// A value of type `i8` to `i128`.
     Signed(i128),
-    /// Of `f32`.
+    /// A value of type `f32`.
     Float32(f32),
-    /// Of `f64`.
+    /// A value of type `f64`.
     Float64(f64),
-    /// Of `bool`: any byte but 0 is true.
+    /// A value of type `bool`: any byte other than 0 is true.
     Bool(bool),
-    /// Of `[N]`.
+    /// A value of type `[N]`.
     Bytes(Vec<u8>),
 }
 
@@ -63,7 +63,7 @@ pub enum FieldValue {
 #[error("column {column}: {reason}")]
 #[non_exhaustive]
 pub struct FormatError {
-    /// The column, in characters from 1.
+    /// The column, in characters, counted from 1.
     pub column: usize,
     /// The fault, and the expected input.
     pub reason: String,
@@ -98,7 +98,7 @@ impl Kind {
 }
 
 impl Format {
-    /// Bytes of an entry.
+    /// Size of an entry in bytes.
     pub fn size(&self) -> usize {
         self.fields.iter().map(|field| field.kind.size()).sum()
     }
@@ -117,14 +117,14 @@ impl Format {
         })
     }
 
-    /// A tagged postamble with this format. It must be inserted in front of postambles without a tag.
+    /// A tagged postamble with this format. It must be inserted before all postambles without a tag.
     pub fn to_postamble(&self) -> Vec<u8> {
         tagged(FORMAT_TAG, self.to_string().as_bytes())
     }
 }
 
 impl DtReader {
-    /// The format in the postambles of the file, if there is one; of several the last.
+    /// The format in the postambles of the file, if there is one. If there are several, the last one is used.
     ///
     /// # Errors
     ///

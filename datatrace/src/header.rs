@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// Size of the header in bytes.
 pub const HEADER_SIZE: usize = 20;
-/// Bytes in front of the entries of a slot, in a framed file.
+/// Bytes before the entries of a slot, in a framed file.
 pub const FRAME_SIZE: usize = 8;
 
 /// The layout of entries in slots.
@@ -25,7 +25,7 @@ impl Version {
         }
     }
 
-    /// Bytes in front of the entries of a slot: 0 or [`FRAME_SIZE`].
+    /// Bytes before the entries of a slot: 0 or [`FRAME_SIZE`].
     pub fn frame_size(self) -> usize {
         match self {
             Self::ByteStream => 0,
@@ -59,7 +59,7 @@ pub struct Header {
 pub struct HeaderError {
     /// Offset of the invalid field, in bytes.
     pub offset: u64,
-    /// What is wrong with it.
+    /// The fault.
     pub reason: String,
 }
 
@@ -108,7 +108,7 @@ impl Header {
         Some((next % u64::from(self.number_buffers)) as u32)
     }
 
-    /// The bytes in the file.
+    /// The header as bytes of the file.
     pub fn to_bytes(&self) -> [u8; HEADER_SIZE] {
         let (index, size) = self.last.map_or((-1, 0), |last| (last.index.cast_signed(), last.size.cast_signed()));
         let fields =

@@ -1,8 +1,8 @@
 //! The Data-Trace library: circular trace files with postambles.
 //!
-//! A program writes typed entries into a [`TraceObject`], which has a buffer, and a file of a bounded number of buffers. Both are circular:
-//! the file holds the newest entries and never outgrows its size. Postambles, which are any bytes that belong to the trace, are at the end of
-//! the file. Flushed entries survive `kill -9` at any instant. The crate does not depend on tracepoints and can be used alone.
+//! A program writes typed entries into a [`TraceObject`]. The object has a buffer, and a file with space for a limited number of buffers. Both are
+//! circular: the file holds the newest entries and never exceeds its size. Postambles are arbitrary bytes that belong to the trace, stored at the end
+//! of the file. Flushed entries survive `kill -9` at any instant. The crate does not depend on tracepoints and can be used alone.
 //!
 //! ```no_run
 //! use datatrace::{DtReader, TraceObject, close_all};

@@ -1,8 +1,8 @@
-//! A lock that costs its holder one atomic operation: it is released by a store.
+//! A lock that costs its holder one atomic operation: a store releases it.
 //!
-//! If waiters slept in the kernel, the release would have to check for them by a second atomic operation, which costs as much as the entry that
-//! is traced. Here one waiter at a time polls the lock, at intervals that grow to a millisecond, and the others sleep behind it. After a long
-//! hold a waiter therefore goes on up to a millisecond late.
+//! If waiters slept in the kernel, the release would have to check for them with a second atomic operation, which costs as much as tracing an entry.
+//! Here one waiter at a time polls the lock, at intervals that grow to a millisecond, and the others sleep behind it. After a long
+//! hold, a waiter may therefore continue up to a millisecond late.
 
 use parking_lot::Mutex;
 use spin::mutex::{SpinMutex, SpinMutexGuard};
@@ -14,16 +14,16 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Lock<T> {
     value: SpinMutex<T>,
-    /// Held by the waiter that polls.
+    /// Held by the polling waiter.
     poller: Mutex<()>,
 }
 
 /// Holds the lock until it is dropped.
 pub(crate) type Guard<'a, T> = SpinMutexGuard<'a, T>;
 
-/// How often a waiter polls before it sleeps: as long as a few entries are copied.
+/// Number of polls before a waiter sleeps. They take as long as copying a few entries.
 const SPINS: u32 = 64;
-/// The first pause of a waiter: as long as a small buffer is written. Each pause is twice the previous one.
+/// The first pause of a waiter: the time in which a small buffer is written. Each pause is twice as long as the previous one.
 const SHORTEST: Duration = Duration::from_micros(10);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_millis(1);
@@ -46,7 +46,7 @@ impl<T> Lock<T> {
         self.value.try_lock()
     }
 
-    /// Sleeps between polls, so that the holder can finish whatever the thread priorities are.
+    /// Polls the lock, and sleeps between polls, so that the holder can finish regardless of thread priorities.
     #[cold]
     fn wait(&self) -> Guard<'_, T> {
         let _poller = self.poller.lock();

@@ -4,12 +4,12 @@ use crate::error::{CloseAllError, Error};
 use crate::object::{OBJECTS, TraceObject};
 use std::sync::Arc;
 
-/// The open trace object that was created with `name`; of several instances, the oldest. The original's `dtGetTraceObj`.
+/// The open trace object created with `name`; if there are several instances, the oldest. The original's `dtGetTraceObj`.
 pub fn get_trace_object(name: &str) -> Option<Arc<TraceObject>> {
     OBJECTS.find(name, None)
 }
 
-/// The open trace object that was created with `name` and `instance`.
+/// The open trace object created with `name` and `instance`.
 pub fn get_trace_object_instance(name: &str, instance: &str) -> Option<Arc<TraceObject>> {
     OBJECTS.find(name, Some(instance))
 }
@@ -19,17 +19,17 @@ pub fn top_trace_object() -> Option<Arc<TraceObject>> {
     OBJECTS.first()
 }
 
-/// All open trace objects in the order of their creation, which the original walked by `dtGetTopTraceObj` and `next`.
+/// All open trace objects in the order of creation, which the original traversed by `dtGetTopTraceObj` and `next`.
 pub fn trace_objects() -> Vec<Arc<TraceObject>> {
     OBJECTS.all()
 }
 
-/// Closes all open trace objects in the order of their creation. The original's `dtCloseAll`, to be called at the end of a program.
+/// Closes all open trace objects in the order of creation. The original's `dtCloseAll`, to be called at the end of a program.
 /// Objects that a close function creates stay open.
 ///
 /// # Errors
 ///
-/// Lists the objects that could not be written in full. They are closed too.
+/// Lists the objects that could not be written completely. They are closed as well.
 pub fn close_all() -> Result<(), CloseAllError> {
     let mut failures = Vec::new();
     for object in trace_objects() {

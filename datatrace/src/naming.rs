@@ -1,10 +1,10 @@
-//! The file name of an object, from its names.
+//! Derives the file name of an object from its name and instance.
 
 use crate::error::Error;
 
-/// The longest file name of common file systems, in bytes.
+/// Maximum length of a file name in common file systems, in bytes.
 const MAX_FILE_NAME: usize = 255;
-/// The longest name without what surrounds it while the file is created: `.` in front, `.XXXXXX.new` behind.
+/// Maximum length of a name, without the additions while the file is created: `.` before it, `.XXXXXX.new` after it.
 const MAX_STEM: usize = MAX_FILE_NAME - 12;
 
 /// `NAME.dt`, or `NAME_INSTANCE.dt`.

@@ -21,13 +21,13 @@ pub(crate) static OBJECTS: Registry<TraceObject> = Registry::new();
 
 /// A trace object, the original's `dt`: entries go into its circular buffer, full buffers into its circular file.
 ///
-/// Threads may share it: each call holds its lock while it copies, and [`lock`](Self::lock) holds it for many calls. A thread that waits
-/// while another one holds the lock for long, or writes a buffer, goes on up to 1 ms after the release. The object is closed by
+/// Threads may share it: each call holds the lock while it copies, and [`lock`](Self::lock) holds it for many calls. A thread that waits
+/// while another one holds the lock for long, or writes a buffer, continues up to 1 ms after the release. The object is closed by
 /// [`close`](Self::close), by [`close_all`](crate::close_all), or when its last `Arc` is dropped. [`keep`](Self::keep) keeps it open
 /// without an `Arc`.
 ///
-/// A process that forks must trace from one side of the fork only. In the child, closing and dropping an object of the parent writes nothing
-/// and calls no close function: the buffer belongs to the parent. A signal handler must not use an object that its thread may be using or
+/// A process that forks must trace on one side of the fork only. In the child, closing and dropping an object of the parent neither writes nor
+/// calls close functions: the buffer belongs to the parent. A signal handler must not use an object that its thread may be using or
 /// [holding](Self::lock): it would deadlock.
 pub struct TraceObject {
     id: u64,
@@ -40,7 +40,7 @@ pub struct TraceObject {
     closing: Mutex<Closing>,
 }
 
-/// The close function, and whether closing has begun.
+/// The close function. `begun` is set once closing has started.
 #[derive(Default)]
 struct Closing {
     begun: bool,
@@ -80,7 +80,7 @@ impl TraceObject {
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`]; those of [`DtWriter::trace`].
+    /// [`Error::Closed`]; the errors of [`DtWriter::trace`].
     #[inline]
     pub fn trace<E: Entry>(&self, entry: E) -> Result<(), Error> {
         match self.writer.lock().as_mut() {
@@ -95,7 +95,7 @@ impl TraceObject {
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`]; those of [`DtWriter::trace_buf`].
+    /// [`Error::Closed`]; the errors of [`DtWriter::trace_buf`].
     #[inline]
     pub fn trace_buf(&self, entry: &[u8]) -> Result<(), Error> {
         match self.writer.lock().as_mut() {
@@ -104,11 +104,11 @@ impl TraceObject {
         }
     }
 
-    /// Flushes the buffer, and the postambles if `postambles`. The original's `dtFlushTraceObj`.
+    /// Flushes the buffer, and with `postambles` also the postambles. The original's `dtFlushTraceObj`.
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`]; those of [`DtWriter::flush`].
+    /// [`Error::Closed`]; the errors of [`DtWriter::flush`].
     pub fn flush(&self, postambles: bool) -> Result<(), Error> {
         self.lock()?.flush(postambles)
     }
@@ -135,7 +135,7 @@ impl TraceObject {
         Ok(())
     }
 
-    /// The header as it is in the file now.
+    /// The header currently in the file.
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl TraceObject {
         Ok(*self.lock()?.header())
     }
 
-    /// Registers a `function` that is called with the object and `argument` first of all when the object is closed: it may still trace, and
+    /// Registers a `function` that is called with the object and `argument` as the first step of closing the object: it may still trace, and
     /// add postambles. Replaces an earlier one. The original's `dtRegisterCloseFunc`.
     ///
     /// # Errors
@@ -170,12 +170,12 @@ impl TraceObject {
     }
 
     /// Closes the object: calls its close function, removes it from the list of open objects, flushes and frees buffer and postambles. The
-    /// original's `dtClose`. A panic of the close function is resumed after all that.
+    /// original's `dtClose`. A panic of the close function is resumed at the end.
     ///
     /// # Errors
     ///
     /// [`Error::Closed`] if it is closed already, is being closed by another thread or its own close function, or belongs to the parent of
-    /// this forked process: then it is freed here, and the file is left alone. [`Error::Io`] if not everything could be written: the object
+    /// this forked process: it is then freed here, and the file is not touched. [`Error::Io`] if not everything could be written: the object
     /// is closed nevertheless, and earlier writes are in the file.
     pub fn close(&self) -> Result<(), Error> {
         if self.process != process::id() {
@@ -204,7 +204,7 @@ impl TraceObject {
         }
     }
 
-    /// The object of an open file.
+    /// Creates the object of an open file.
     pub(crate) fn open(
         id: u64,
         name: Option<String>,
@@ -231,7 +231,7 @@ impl TraceObject {
 
 impl Drop for TraceObject {
     fn drop(&mut self) {
-        // Errors are lost here; a program that needs them flushes before.
+        // Errors are lost here; a program that needs them must flush before.
         let _ = self.close();
     }
 }

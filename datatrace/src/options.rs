@@ -1,4 +1,4 @@
-//! The creation of a trace object: its names, its entry in the list of open objects, its file.
+//! Creates a trace object: its names, its entry in the list of open objects, and its file.
 
 use crate::error::Error;
 use crate::naming;
@@ -19,7 +19,7 @@ pub struct TraceOptions {
 }
 
 impl TraceOptions {
-    /// An object with this layout and its file in the current directory.
+    /// Options for an object with this layout, with its file in the current directory.
     pub fn new(layout: Layout) -> Self {
         Self { layout, instance: None, directory: PathBuf::from("."), maps_header: false }
     }
@@ -36,20 +36,20 @@ impl TraceOptions {
         self
     }
 
-    /// Stores the header through a [mapping](FileStorage::map_header), and installs a handler of SIGBUS for the process, which keeps the
-    /// program alive when another process truncates the file. Saves two system calls per buffer: files with buffers of 10,000 bytes are written
-    /// at 1.2 to 1.4 times the rate, those with buffers of 64 KiB or more hardly faster.
+    /// Stores the header through a [mapping](FileStorage::map_header), and installs a SIGBUS handler for the process, which keeps the
+    /// program alive if another process truncates the file. Saves two system calls per buffer: with buffers of 10,000 bytes, writing is
+    /// 1.2 to 1.4 times as fast; with buffers of 64 KiB or more, hardly faster.
     pub fn map_header(mut self) -> Self {
         self.maps_header = true;
         self
     }
 
-    /// Creates the object `name`, and its file `NAME.dt` or `NAME_INSTANCE.dt`. An older file of that name is replaced. The original's
+    /// Creates the object `name`, and its file `NAME.dt` or `NAME_INSTANCE.dt`. An existing file with that name is replaced. The original's
     /// `dtCreateTraceObj`.
     ///
     /// # Errors
     ///
-    /// [`Error::Name`], [`Error::Duplicate`] and [`Error::InUse`] for the names; those of [`DtWriter::create`].
+    /// [`Error::Name`], [`Error::Duplicate`] and [`Error::InUse`] for the names; the errors of [`DtWriter::create`].
     pub fn create(self, name: &str) -> Result<Arc<TraceObject>, Error> {
         let file = naming::file_name(name, self.instance.as_deref())?;
         let id = OBJECTS.reserve(Some((name, self.instance.as_deref())))?;
@@ -57,12 +57,12 @@ impl TraceOptions {
         self.make(id, Some(name.to_owned()), path, true)
     }
 
-    /// Creates an object without a name, which is found only by [`trace_objects`](crate::trace_objects). Its file is `unnamed-PID-N.dt`
-    /// (`unnamed-PID-N_INSTANCE.dt`), with the lowest N from 0 on for which there is no file: no file is replaced.
+    /// Creates an object without a name, which only [`trace_objects`](crate::trace_objects) returns. Its file is `unnamed-PID-N.dt`
+    /// (`unnamed-PID-N_INSTANCE.dt`), with the lowest N, starting at 0, for which no file exists: no file is replaced.
     ///
     /// # Errors
     ///
-    /// [`Error::Name`] for the instance's name; those of [`DtWriter::create`].
+    /// [`Error::Name`] for the instance's name; the errors of [`DtWriter::create`].
     pub fn create_unnamed(self) -> Result<Arc<TraceObject>, Error> {
         let process = std::process::id();
         for number in 0u64.. {
@@ -100,7 +100,7 @@ impl TraceObject {
     ///
     /// # Errors
     ///
-    /// Those of [`TraceOptions::create`].
+    /// The errors of [`TraceOptions::create`].
     pub fn create(name: &str, instance: Option<&str>, logsize: u32, filesize: u32) -> Result<Arc<Self>, Error> {
         let options = TraceOptions::new(Layout::new(logsize, filesize));
         match instance {

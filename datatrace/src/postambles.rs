@@ -1,23 +1,23 @@
-//! The postambles of one trace object (the original's list of `dtpost`), and how many of them are in the file.
+//! The postambles of a trace object (the original's list of `dtpost`), and their state in the file.
 
 use crate::error::Error;
 use crate::replaceable::Replaceable;
 use crate::storage::Storage;
 use std::collections::VecDeque;
 
-/// A list of buffers. Those that a flush has asked for stand in the file, one after the other: all but the `inserted` ones in front and those
-/// that were appended since.
+/// A list of buffers. Those requested by a flush are in the file, in sequence: all except the `inserted` ones at the front, and those appended since
+/// the flush.
 ///
-/// A postamble that is in the file is not written again. Appended postambles go behind it, so that a kill during the write leaves the
-/// earlier ones whole. An inserted postamble moves all others, and all are written again.
+/// A postamble that is in the file is not written again. Appended postambles are written after it, so a kill during the write leaves the
+/// earlier ones intact. An inserted postamble moves all others, and all of them are written again.
 #[derive(Debug, Default)]
 pub(crate) struct Postambles {
     list: VecDeque<Postamble>,
-    /// How many were inserted since the last flush.
+    /// Number of postambles inserted since the last flush.
     inserted: usize,
-    /// How many behind these a flush has asked for: they belong in the file.
+    /// Number of postambles after these that a flush has requested: they belong in the file.
     wanted: usize,
-    /// How many of those are in the file, and their bytes.
+    /// Number of those in the file, and their bytes.
     written: usize,
     written_bytes: u64,
 }
@@ -38,7 +38,7 @@ impl Postamble {
         }
     }
 
-    /// Bytes that it takes in the file.
+    /// Size in the file in bytes.
     fn len(&self) -> usize {
         match self {
             Self::Fixed(bytes) => bytes.len(),
@@ -64,17 +64,17 @@ impl Postambles {
         self.inserted += 1;
     }
 
-    /// Whether bytes of them are, or may be, in the file.
+    /// Returns whether any of their bytes are, or may be, in the file.
     pub(crate) fn are_in_file(&self) -> bool {
         self.wanted > 0
     }
 
-    /// The file was cut at their beginning: none of them is in it now.
+    /// Notes that the file was truncated at their start: no postamble is in it now.
     pub(crate) fn displaced(&mut self) {
         (self.written, self.written_bytes) = (0, 0);
     }
 
-    /// A flush asks for all of them. Writes those that are not in the file, behind those that are. The first one begins at `location`.
+    /// Executes a flush of all postambles: writes those that are not in the file after those that are. The first one begins at `location`.
     pub(crate) fn write<S: Storage>(&mut self, storage: &mut S, location: u64) -> Result<(), Error> {
         if std::mem::take(&mut self.inserted) > 0 {
             self.displaced();
@@ -83,7 +83,7 @@ impl Postambles {
         self.restore(storage, location)
     }
 
-    /// Writes those that belong in the file and are not there.
+    /// Writes the postambles that belong in the file and are missing there.
     pub(crate) fn restore<S: Storage>(&mut self, storage: &mut S, location: u64) -> Result<(), Error> {
         for postamble in self.list.range(self.inserted..self.inserted + self.wanted).skip(self.written) {
             if let Err(error) = storage.write_at(location + self.written_bytes, postamble.bytes()) {
@@ -95,8 +95,8 @@ impl Postambles {
         Ok(())
     }
 
-    /// Replaces the contents of the postamble with this tag, in the file too. Where none has the capacity, a larger one is appended: a
-    /// reader ignores it until it has its first copy, and takes the previous one until then.
+    /// Replaces the contents of the postamble with this tag, also in the file. If none has the capacity, appends a larger one: a
+    /// reader ignores it until it has its first copy, and uses the previous one until then.
     pub(crate) fn put<S: Storage>(
         &mut self,
         storage: &mut S,
@@ -116,8 +116,8 @@ impl Postambles {
         Ok(())
     }
 
-    /// Makes sure that a postamble with this tag has the capacity. A new one has at least twice the capacity of the previous one, so that
-    /// all of them together are not much larger than the last.
+    /// Ensures that a postamble with this tag has the capacity. A new one has at least twice the capacity of the previous one, so that their total
+    /// size is not much larger than the last one.
     pub(crate) fn reserve<S: Storage>(
         &mut self,
         storage: &mut S,
@@ -147,7 +147,7 @@ impl Postambles {
         })
     }
 
-    /// Appends a postamble, in the file too, and returns its place in the list.
+    /// Appends a postamble, also in the file, and returns its place in the list.
     fn allocate<S: Storage>(&mut self, storage: &mut S, location: u64, postamble: Replaceable) -> Result<usize, Error> {
         let place = self.list.len();
         self.list.push_back(Postamble::Replaceable(postamble));

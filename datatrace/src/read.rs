@@ -1,8 +1,8 @@
-//! Reads dt files: header, slots from the oldest on, entries, postambles.
+//! Reads dt files: header, slots starting with the oldest, entries, postambles.
 //!
-//! A file is hostile and may have been cut short: every length is checked before it is used. Damage is reported with offset
-//! and reason, and the other slots remain readable. A file is read piece by piece, so that it may be larger than memory, and is not mapped. A
-//! file that is being written may change during the reading: see [`DtReader::has_changed`].
+//! A file may be malicious or truncated: every length is checked before it is used. Damage is reported with offset
+//! and reason, and the other slots remain readable. A file is read piece by piece, not mapped, so that it may be larger than memory. A
+//! file that is being written may change while it is read: see [`DtReader::has_changed`].
 //!
 //! ```no_run
 //! use datatrace::DtReader;
@@ -31,7 +31,7 @@ use source::Source;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// How many bytes of a file are in memory at a time.
+/// Maximum number of bytes of a file in memory at a time.
 pub(crate) const CHUNK: usize = 64 << 10;
 
 /// An open dt file.
@@ -48,17 +48,17 @@ impl DtReader {
     ///
     /// # Errors
     ///
-    /// [`ReadError::NotAFile`]; [`ReadError::Io`]; [`ReadError::Header`] if it is no dt file.
+    /// [`ReadError::NotAFile`]; [`ReadError::Io`]; [`ReadError::Header`] if it is not a dt file.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let (source, length) = Source::open(path).map_err(|error| ReadError::open(path, error))?;
         Self::new(source, path.to_owned(), length)
     }
 
-    /// Reads the bytes of a dt file that is in memory.
+    /// Reads a dt file in memory.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open).
+    /// The same as for [`open`](Self::open).
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, ReadError> {
         let length = bytes.len() as u64;
         Self::new(Source::Memory(bytes), PathBuf::from("dt file"), length)
@@ -69,24 +69,24 @@ impl DtReader {
         Ok(Self { source, path, length, header })
     }
 
-    /// Its header, as it was when the file was opened.
+    /// Its header at the time of opening.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Its length in bytes, when it was opened.
+    /// Its length in bytes at the time of opening.
     pub fn file_size(&self) -> u64 {
         self.length
     }
 
-    /// Its slots from the oldest on: those that hold entries. The slot that was being overwritten, [`Header::in_progress`], is left
-    /// out, and so are slots of a framed file that were never written. A slot that is damaged is an error, and the next ones follow.
+    /// Its slots with entries, oldest first. The slot that was being overwritten, [`Header::in_progress`], is omitted,
+    /// and so are slots of a framed file that were never written. A damaged slot is an error, and iteration continues with the next one.
     pub fn slots(&self) -> Slots<'_> {
         Slots::new(self)
     }
 
-    /// The entries of a file whose entries all have `size` bytes, from the oldest on. In a byte stream that has wrapped, the first
-    /// slot may begin within an entry: `skip` bytes are passed over there, as [`first_entry`](Self::first_entry) tells.
+    /// The entries of a file whose entries all have `size` bytes, oldest first. In a byte stream that has wrapped, the first
+    /// slot may begin inside an entry: `skip` bytes are skipped there; [`first_entry`](Self::first_entry) returns that number.
     ///
     /// # Panics
     ///
@@ -96,8 +96,8 @@ impl DtReader {
         Entries::new(self, size, skip)
     }
 
-    /// Where the first whole entry of the oldest slot begins, if all entries have `size` bytes: the last one ends with the stream. `None` in
-    /// a byte stream that has wrapped and does not end with an entry for certain: its last slot is full, or is being overwritten.
+    /// Offset of the first complete entry in the oldest slot, if all entries have `size` bytes: the last entry ends with the stream. `None` for
+    /// a byte stream that has wrapped if it may not end with a complete entry: its last slot is full, or is being overwritten.
     ///
     /// # Panics
     ///
@@ -112,7 +112,7 @@ impl DtReader {
         let full = u64::from(header.number_buffers()) - 1;
         let used = u64::from(last.size);
         let skip = (full * slot + used) % size;
-        // After a full slot the stream may go on within an entry, unless this is a first round of whole entries.
+        // After a full slot the stream may continue inside an entry, unless this is a first round of complete entries.
         let ends = used != slot || (u64::from(last.index) == full && skip == 0);
         (used > 0 && ends).then_some(skip)
     }
@@ -122,27 +122,27 @@ impl DtReader {
         self.length.saturating_sub(self.header.postamble_location())
     }
 
-    /// The bytes of the postambles, one after the other.
+    /// The bytes of all postambles in sequence.
     pub fn postambles(&self) -> impl Read + '_ {
         Span { reader: self, next: self.header.postamble_location(), end: self.length }
     }
 
-    /// Whether the header has changed since the file was opened: it is being written, and slots that were read since may mix entries of
+    /// Returns whether the header has changed since the file was opened. The file is then being written, and slots read since may mix entries of
     /// two rounds. The checksums of a framed file detect that.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open).
+    /// The same as for [`open`](Self::open).
     pub fn has_changed(&self) -> Result<bool, ReadError> {
         Ok(read_header(&self.source, &self.path)? != self.header)
     }
 
-    /// Its path, as it was given; `dt file` for bytes in memory.
+    /// Its path as given; `dt file` for bytes in memory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Fills `place` with the bytes at `offset`, or with fewer at the end of the file. Returns their number.
+    /// Fills `place` with the bytes at `offset`. At the end of the file there may be fewer. Returns their number.
     pub(crate) fn read_at(&self, offset: u64, place: &mut [u8]) -> Result<usize, ReadError> {
         self.source.read_full(offset, place).map_err(|error| self.io(error))
     }
@@ -162,7 +162,7 @@ fn read_header(source: &Source, path: &Path) -> Result<Header, ReadError> {
     Header::from_bytes(&bytes).map_err(|error| wrong(error.offset, error.reason))
 }
 
-/// Bytes of the file from one offset to another, as a stream.
+/// A range of bytes of the file, as a stream.
 #[derive(Debug)]
 pub(crate) struct Span<'a> {
     reader: &'a DtReader,

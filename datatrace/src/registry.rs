@@ -4,7 +4,7 @@ use crate::error::Error;
 use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 
-/// The lock is never held while an object is closed or dropped, because a close function may look objects up.
+/// The list. Its lock is never held while an object is closed or dropped, because a close function may look up objects.
 #[derive(Debug)]
 pub(crate) struct Registry<T>(Mutex<List<T>>);
 
@@ -34,7 +34,7 @@ impl<T> Registry<T> {
         Self(Mutex::new(List { next_id: 0, entries: Vec::new() }))
     }
 
-    /// The first object of this name, and of this instance if one is given.
+    /// The first object with this name, and with this instance if one is given.
     pub(crate) fn find(&self, name: &str, instance: Option<&str>) -> Option<Arc<T>> {
         let matches =
             |names: &Names| names.name == name && (instance.is_none() || names.instance.as_deref() == instance);
@@ -73,7 +73,7 @@ impl<T> Registry<T> {
         Ok(id)
     }
 
-    /// Puts a created object into the place that was reserved under `id`.
+    /// Puts a created object into the place reserved for `id`.
     pub(crate) fn enter(&self, id: u64, object: &Arc<T>) {
         self.with(id, |entry| entry.object = Arc::downgrade(object));
     }
@@ -90,7 +90,7 @@ impl<T> Registry<T> {
             let place = list.entries.iter().position(|entry| entry.id == id);
             place.map(|place| list.entries.remove(place))
         };
-        // May drop the last `Arc`, and with it close the object: after the lock is released.
+        // Drop after the lock is released: this may drop the last `Arc`, and so close the object.
         drop(removed);
     }
 

@@ -4,8 +4,8 @@
 //!   tagged "room": tag, capacity │ copy 0: tagged, number, contents … │ copy 1: tagged, number, contents …
 //! ```
 //!
-//! The head in front is written once. Each copy begins with a number that rises by one; of two whole copies, the one with the larger
-//! number is valid. A copy that was torn by a kill fails its checksum, and the other one is whole.
+//! The head at the front is written once. Each copy begins with a number that increases by one; of two intact copies, the one with the larger
+//! number is valid. A copy torn by a kill fails its checksum, and the other one is intact.
 
 use crate::error::Error;
 use crate::storage::Storage;
@@ -13,15 +13,15 @@ use crate::tagged::{MAX_TAGGED, TAGGED_HEAD, tagged};
 
 /// The tag of the head.
 pub(crate) const ROOM_TAG: [u8; 4] = *b"room";
-/// Bytes of the head: those of any tagged postamble, then tag and capacity.
+/// Size of the head: the head of a tagged postamble, then tag and capacity.
 const ROOM_HEAD: usize = TAGGED_HEAD + 8;
-/// Bytes in front of the contents of a copy: those of any tagged postamble, then the copy's number.
+/// Bytes before the contents of a copy: the head of a tagged postamble, then the copy's number.
 pub(crate) const COPY_HEAD: usize = TAGGED_HEAD + NUMBER;
-/// Bytes of a copy's number.
+/// Size of a copy's number.
 pub(crate) const NUMBER: usize = 8;
-/// The smallest capacity, in bytes.
+/// Minimum capacity in bytes.
 const MIN_CAPACITY: usize = 1 << 10;
-/// The largest capacity, in bytes.
+/// Maximum capacity in bytes.
 const MAX_CAPACITY: usize = MAX_TAGGED as usize - NUMBER;
 
 /// The bytes in the file, and the number of the newest copy.
@@ -35,7 +35,7 @@ pub(crate) struct Replaceable {
 }
 
 impl Replaceable {
-    /// A postamble for contents of `length` bytes, with as much again for growth.
+    /// A postamble for contents of `length` bytes, with the same amount of space for growth.
     pub(crate) fn growing(tag: [u8; 4], length: usize) -> Result<Self, Error> {
         Self::new(tag, length.max(length.saturating_mul(2).min(MAX_CAPACITY)))
     }
@@ -63,29 +63,29 @@ impl Replaceable {
         self.capacity
     }
 
-    /// The bytes to be written; only the head after [`retire`](Self::retire).
+    /// The bytes to be written; after [`retire`](Self::retire), only the head.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Bytes that it takes in the file.
+    /// Size in the file in bytes.
     pub(crate) fn len(&self) -> usize {
         ROOM_HEAD + 2 * (COPY_HEAD + self.capacity)
     }
 
-    /// A larger postamble of the same tag replaces this one: a reader takes that one's copy, whatever this one holds.
+    /// Frees the copies: a larger postamble with the same tag replaces this one, and readers use that one's copy, whatever this one contains.
     pub(crate) fn retire(&mut self) {
         self.bytes.truncate(ROOM_HEAD);
         self.bytes.shrink_to_fit();
     }
 
-    /// A postamble of the same tag for `capacity` bytes, and at least twice the capacity of this one where the limit allows.
+    /// A postamble with the same tag for `capacity` bytes, and at least twice the capacity of this one if the limit allows.
     pub(crate) fn larger(&self, capacity: usize) -> Result<Self, Error> {
         Self::new(self.tag, capacity.max(self.capacity.saturating_mul(2).min(MAX_CAPACITY)))
     }
 
     /// Overwrites the older copy, here and in the file, where this postamble begins at `location`. After a failure the next call writes to
-    /// the same copy, because the other one is whole.
+    /// the same copy, because the other one is intact.
     pub(crate) fn put<S: Storage>(&mut self, storage: &mut S, location: u64, contents: &[u8]) -> Result<(), Error> {
         let number = self.number + 1;
         let mut numbered = number.to_le_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! The romfile: a text that chooses the traced protocols and their sizes.
+//! The romfile: a text that selects the traced protocols and their sizes.
 //!
 //! ```text
 //! # what is traced in this run
@@ -7,8 +7,8 @@
 //! eth   address 08:00:2b:0a:0b:0c
 //! ```
 //!
-//! A line is an entry: a protocol, a facility, and the facility's options. Entries of the facility `trace` are read: options in any order, of
-//! which `name=` is optional, and a `;` at the end. Lines of other facilities are skipped in any form, as are blank lines, and text behind a
+//! A line is an entry: a protocol, a facility, and the facility's options. Only entries of the facility `trace` are read: options in any order,
+//! with an optional `name=`, and a `;` at the end. Lines of other facilities are skipped in any form, and so are blank lines, and text after a
 //! `#` at the beginning of a word.
 
 mod load;
@@ -19,7 +19,7 @@ pub use parse::parse;
 
 use thiserror::Error;
 
-/// The largest romfile, in bytes.
+/// Maximum size of a romfile in bytes.
 pub const MAX_ROMFILE: usize = 1 << 20;
 
 /// A line of the facility `trace`.
@@ -33,7 +33,7 @@ pub struct RomEntry {
     pub logsize: u32,
     /// The number of buffers in its file.
     pub filesize: u32,
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: usize,
 }
 
@@ -44,9 +44,9 @@ pub struct RomEntry {
 pub struct RomError {
     /// The protocol.
     pub protocol: String,
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// The column, in characters from 1.
+    /// The column, in characters, counted from 1.
     pub column: usize,
     /// The fault, and the expected input.
     pub reason: String,

@@ -1,5 +1,5 @@
-//! The slots of the file, and the order of their writes. `docs/format-dt.md` argues why no kill between two writes makes a torn slot pass for
-//! a whole one.
+//! The slots of the file, and the order of their writes. `docs/format-dt.md` shows why no kill between two writes makes a torn slot look
+//! intact.
 //!
 //! ```text
 //!             store: new bytes                   store: more bytes, same slot
@@ -17,22 +17,22 @@ use crate::postambles::Postambles;
 use crate::storage::Storage;
 use crc32fast::Hasher;
 
-/// The most zeros that are written so that the file includes a new slot to its end. Beyond that a separate call sets the length, which
-/// costs more than these bytes.
+/// Maximum number of zeros written to extend the file to the end of a new slot. A longer extension uses a separate call that sets the length, which
+/// costs more than writing this many bytes.
 const MAX_PADDING: usize = 4096;
 
-/// The file of one writer, and the slot that its buffer belongs to.
+/// The file of a writer, and the slot that belongs to its buffer.
 #[derive(Debug)]
 pub(crate) struct Slots<S> {
     storage: S,
     /// The header in the file.
     header: Header,
     filesize: u32,
-    /// The slot that the buffer belongs to.
+    /// The slot that belongs to the buffer.
     slot: u32,
-    /// Its used bytes according to the header in the file; 0: fresh.
+    /// Its used bytes according to the header in the file; 0 if fresh.
     stored: usize,
-    /// The checksum of these bytes, and the frame with it.
+    /// The checksum of these bytes, and the frame that contains it.
     sum: Hasher,
     frame: [u8; FRAME_SIZE],
     postambles: Postambles,
@@ -75,19 +75,19 @@ impl<S: Storage> Slots<S> {
         &mut self.postambles
     }
 
-    /// Offset in the file of the slot that the buffer belongs to.
+    /// Offset in the file of the slot that belongs to the buffer.
     pub(crate) fn slot_offset(&self) -> u64 {
         self.header.slot_offset(self.slot)
     }
 
-    /// The next bytes begin another slot.
+    /// Moves on to the next slot for the following bytes.
     pub(crate) fn advance(&mut self) {
         self.slot = (self.slot + 1) % self.filesize;
         self.stored = 0;
         self.sum = Hasher::new();
     }
 
-    /// Writes the first `used` bytes of the slot to the file, as far as they are not there. `memory` is the whole slot, and begins with space
+    /// Writes the first `used` bytes of the slot to the file, except those already there. `memory` is the complete slot; it begins with space
     /// for its frame, if it has one.
     pub(crate) fn store(&mut self, memory: &mut [u8], used: usize) -> Result<(), Error> {
         if used == self.stored {
@@ -107,8 +107,8 @@ impl<S: Storage> Slots<S> {
             self.begin(memory, used)?;
         } else if let Err(error) = self.extend(bytes) {
             if self.header.version == Version::Framed {
-                // The header in the file has the length of this frame. If not even the frame can be written, a reader takes the
-                // frame in the file, as long as the bytes behind it are unchanged.
+                // The header in the file has the length of this frame. If even the frame cannot be written, a reader uses the
+                // frame in the file, as long as the bytes after it are unchanged.
                 let _ = self.storage.write_at(self.header.slot_offset(self.slot), &self.frame);
             }
             return Err(error);
@@ -122,13 +122,13 @@ impl<S: Storage> Slots<S> {
         self.postambles.write(&mut self.storage, self.header.postamble_location())
     }
 
-    /// Puts a postamble that can be replaced.
+    /// Writes a replaceable postamble.
     pub(crate) fn put_postamble(&mut self, tag: [u8; 4], contents: &[u8]) -> Result<(), Error> {
         self.full_size_for("put_postamble")?;
         self.postambles.put(&mut self.storage, self.header.postamble_location(), tag, contents)
     }
 
-    /// Reserves space for one.
+    /// Reserves space for a replaceable postamble.
     pub(crate) fn reserve_postamble(&mut self, tag: [u8; 4], most: usize) -> Result<(), Error> {
         self.full_size_for("reserve_postamble")?;
         self.postambles.reserve(&mut self.storage, self.header.postamble_location(), tag, most)
@@ -138,7 +138,7 @@ impl<S: Storage> Slots<S> {
         if self.header.number_buffers < self.filesize { Err(Error::FullSizeOnly { call }) } else { Ok(()) }
     }
 
-    /// Writes a new slot, or one that held the oldest entries until now.
+    /// Writes a new slot, or overwrites the slot with the oldest entries.
     fn begin(&mut self, memory: &mut [u8], used: usize) -> Result<(), Error> {
         if self.slot < self.header.number_buffers {
             return self.overwrite(self.header.number_buffers, &memory[..used], used);
@@ -158,17 +158,17 @@ impl<S: Storage> Slots<S> {
         }
         let outcome = self.overwrite(self.slot + 1, written, used);
         if outcome.is_err() {
-            // Undo. If this fails as well, the header says that the slot is in progress.
+            // Undo. If this fails as well, the header marks the slot as in progress.
             let _ = self.set_length(before.postamble_location()).and_then(|()| self.write_header(before));
         }
         if displaces {
-            // The next flush with postambles retries, and returns the error.
+            // Ignore the result: the next flush with postambles retries, and returns the error.
             let _ = self.postambles.restore(&mut self.storage, self.header.postamble_location());
         }
         outcome
     }
 
-    /// Writes `bytes`, of which `used` count.
+    /// Writes `bytes`, of which the first `used` count.
     fn overwrite(&mut self, number_buffers: u32, bytes: &[u8], used: usize) -> Result<(), Error> {
         let grows = number_buffers > self.header.number_buffers;
         let header = Header { number_buffers, ..self.header };

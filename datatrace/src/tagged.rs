@@ -1,13 +1,13 @@
-//! Tagged postambles: a tag, a length and a checksum in front of the contents. A reader recognizes each, and detects one that was torn by a
+//! Tagged postambles: a tag, a length and a checksum before the contents. A reader recognizes them, and detects one that was torn by a
 //! kill.
 
 use crc32fast::Hasher;
 
-/// The first four bytes.
+/// The first four bytes of a tagged postamble.
 pub const TAGGED_MAGIC: [u8; 4] = *b"dtpa";
-/// Bytes in front of the contents: magic, tag, length, checksum.
+/// Bytes before the contents: magic, tag, length, checksum.
 pub const TAGGED_HEAD: usize = 16;
-/// The largest contents that a reader accepts, in bytes.
+/// Maximum size of contents that a reader accepts, in bytes.
 pub const MAX_TAGGED: u32 = 64 << 20;
 
 /// Encodes a tagged postamble.
@@ -40,7 +40,7 @@ pub(crate) fn checksum(tag: [u8; 4], length: [u8; 4], contents: &[u8]) -> u32 {
     sum.finalize()
 }
 
-/// A postamble that was read with its tag.
+/// A postamble read with its tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tagged {

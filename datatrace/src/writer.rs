@@ -1,4 +1,4 @@
-//! One dt file and its buffer, for one thread: the writer inside a trace object.
+//! A dt file and its buffer, for one thread: the writer inside a trace object.
 
 use crate::buffer::Buffer;
 use crate::entry::{Entry, numbered};
@@ -8,9 +8,9 @@ use crate::slots::Slots;
 use crate::storage::{FileStorage, Storage};
 use std::process;
 
-/// The largest buffer, in bytes: writers and readers keep it in memory.
+/// Maximum size of a buffer in bytes: writers and readers keep it in memory.
 pub const MAX_LOGSIZE: u32 = 256 << 20;
-/// The largest file, in bytes, without its postambles: the limit of common file systems.
+/// Maximum size of a file in bytes, without its postambles: the limit of common file systems.
 pub const MAX_FILE: u64 = 16 << 40;
 
 /// The sizes of a dt file, and the layout of its entries.
@@ -24,7 +24,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// A byte stream through a buffer of `logsize` bytes, and at most `filesize` buffers in the file.
+    /// A byte stream with a buffer of `logsize` bytes, and at most `filesize` buffers in the file.
     pub fn new(logsize: u32, filesize: u32) -> Self {
         Self { version: Version::ByteStream, logsize, filesize, full_size: false }
     }
@@ -35,8 +35,8 @@ impl Layout {
         self
     }
 
-    /// Creates the file at its full size, with empty slots: its space on the medium is reserved, and postambles never move, so that a kill
-    /// cannot destroy written ones. For framed files, whose empty slots differ from written ones.
+    /// Creates the file at its full size, with empty slots: its space on the medium is reserved, and postambles never move, so a kill
+    /// cannot destroy written ones. For framed files only, where empty slots differ from written ones.
     pub fn full_size(mut self) -> Self {
         self.full_size = true;
         self
@@ -64,10 +64,10 @@ impl Layout {
 /// Writes one dt file through one buffer; both are circular.
 ///
 /// It is a [`TraceObject`](crate::TraceObject) without name and lock, for programs with their own registry and locking, or their own
-/// [`Storage`]. Dropping it flushes and ignores errors, which [`flush`](Self::flush) returns. In a forked child dropping it does not flush:
+/// [`Storage`]. Dropping it flushes and ignores errors; call [`flush`](Self::flush) to see them. In a forked child, dropping does not flush:
 /// the file belongs to the parent.
 ///
-/// A failed call changes nothing: an entry is taken whole, or not at all.
+/// A failed call changes nothing: an entry is accepted completely or not at all.
 #[derive(Debug)]
 pub struct DtWriter<S: Storage> {
     slots: Slots<S>,
@@ -99,7 +99,7 @@ impl<S: Storage> DtWriter<S> {
     /// # Errors
     ///
     /// [`Error::EntryTooLarge`] if the entry does not fit into an empty buffer; [`Error::Io`] if the buffer was full and could not
-    /// be written. Then the entry was not taken, and the buffer is unchanged.
+    /// be written. The entry was then not accepted, and the buffer is unchanged.
     #[inline]
     pub fn trace<E: Entry>(&mut self, entry: E) -> Result<(), Error> {
         match self.buffer.take(E::SIZE) {
@@ -117,7 +117,7 @@ impl<S: Storage> DtWriter<S> {
     ///
     /// # Errors
     ///
-    /// Those of [`trace`](Self::trace).
+    /// The errors of [`trace`](Self::trace).
     #[inline]
     pub fn trace_buf(&mut self, entry: &[u8]) -> Result<(), Error> {
         match self.buffer.take(entry.len()) {
@@ -129,14 +129,14 @@ impl<S: Storage> DtWriter<S> {
         }
     }
 
-    /// Flushes the buffer to its slot, which later entries continue, and the postambles if `postambles`. The original's `dtFlushTraceObj`.
+    /// Flushes the buffer to its slot, which later entries continue, and with `postambles` also the postambles. The original's `dtFlushTraceObj`.
     ///
-    /// Flushed postambles stay at the end of the file: a slot that is added there moves them. Others are written by a flush with
-    /// postambles only.
+    /// Flushed postambles stay at the end of the file: a slot added there moves them. Other postambles are written only by a flush with
+    /// `postambles`.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`]; the next flush retries what could not be written.
+    /// [`Error::Io`]; the next flush retries.
     pub fn flush(&mut self, postambles: bool) -> Result<(), Error> {
         if self.buffer.len() > 0 {
             self.store()?;
@@ -144,11 +144,11 @@ impl<S: Storage> DtWriter<S> {
         if postambles { self.slots.write_postambles() } else { Ok(()) }
     }
 
-    /// Flushes the buffer, and begins the next slot with the next entry even if this one is not full. Does nothing if it is empty.
+    /// Flushes the buffer, and starts a new slot with the next entry even if this one is not full. Does nothing if the buffer is empty.
     ///
     /// # Errors
     ///
-    /// [`Error::FramedOnly`] for a byte stream, of which only the last slot can be part-full; those of [`flush`](Self::flush).
+    /// [`Error::FramedOnly`] for a byte stream, where only the last slot can be partially full; the errors of [`flush`](Self::flush).
     pub fn end_slot(&mut self) -> Result<(), Error> {
         if self.slots.header().version() != Version::Framed {
             return Err(Error::FramedOnly { call: "end_slot" });
@@ -156,12 +156,12 @@ impl<S: Storage> DtWriter<S> {
         if self.buffer.len() > 0 { self.end_buffer() } else { Ok(()) }
     }
 
-    /// Writes `entry` as the only one of the next slot, behind the entries of the buffer.
+    /// Writes `entry` as the only entry of the next slot, after the entries of the buffer.
     ///
     /// # Errors
     ///
-    /// [`Error::FramedOnly`] for a byte stream, of which only the last slot can be part-full; [`Error::EntryTooLarge`];
-    /// [`Error::Io`]. Then the entry was not taken, and the slot is empty.
+    /// [`Error::FramedOnly`] for a byte stream, where only the last slot can be partially full; [`Error::EntryTooLarge`];
+    /// [`Error::Io`]. The entry was then not accepted, and the slot is empty.
     pub fn put_slot(&mut self, entry: &[u8]) -> Result<(), Error> {
         self.end_slot()?;
         let most = self.buffer.capacity();
@@ -175,55 +175,55 @@ impl<S: Storage> DtWriter<S> {
         self.end_slot().inspect_err(|_| self.buffer.truncate(0))
     }
 
-    /// Writes a [tagged](crate::tagged) postamble to the file at once, and replaces the previous one with this tag: the file has two copies,
-    /// and the older one is overwritten, so that a reader finds a whole one at any time. Writing the same contents twice makes both copies
+    /// Writes a [tagged](crate::tagged) postamble to the file immediately, and replaces the previous one with this tag: the file has two copies,
+    /// and the older one is overwritten, so a reader finds an intact one at any time. Writing the same contents twice makes both copies
     /// equal.
     ///
-    /// It is behind the postambles that were appended before the first with its tag, and may grow to twice its size; beyond that it moves to
+    /// It comes after the postambles that were appended before the first one with its tag, and may grow to twice its size; beyond that it moves to
     /// the end of the file.
     ///
     /// # Errors
     ///
-    /// [`Error::FullSizeOnly`]; [`Error::Limit`] if it is longer than [`MAX_TAGGED`](crate::MAX_TAGGED) allows; [`Error::Io`]: the previous one
+    /// [`Error::FullSizeOnly`]; [`Error::Limit`] if it exceeds [`MAX_TAGGED`](crate::MAX_TAGGED); [`Error::Io`]: the previous one
     /// remains.
     pub fn put_postamble(&mut self, tag: [u8; 4], contents: &[u8]) -> Result<(), Error> {
         self.slots.put_postamble(tag, contents)
     }
 
     /// Reserves space in the file for a postamble with this tag of up to `most` bytes, so that [`put_postamble`](Self::put_postamble) succeeds
-    /// on a full disk. The previous contents remain. If the space is too small, a new one of at least twice the size is added; the file
-    /// keeps the smaller one, too.
+    /// on a full disk. The previous contents remain. If the space is too small, a new space of at least twice the size is added; the file
+    /// keeps the smaller one as well.
     ///
     /// # Errors
     ///
-    /// Those of [`put_postamble`](Self::put_postamble).
+    /// The errors of [`put_postamble`](Self::put_postamble).
     pub fn reserve_postamble(&mut self, tag: [u8; 4], most: usize) -> Result<(), Error> {
         self.slots.reserve_postamble(tag, most)
     }
 
     /// Adds `postamble` at the end of the list of postambles. The original's `dtAppendPostAmble`. The next [`flush`](Self::flush)
-    /// with postambles writes it behind the earlier ones, which are not touched.
+    /// with postambles writes it after the earlier ones, which are not touched.
     pub fn append_postamble(&mut self, postamble: impl Into<Vec<u8>>) {
         self.slots.postambles_mut().append(postamble.into());
     }
 
     /// Adds `postamble` at the beginning of the list of postambles. The original's `dtInsertPostAmble`. The next
-    /// [`flush`](Self::flush) with postambles writes all of them again: a kill at that instant can tear them.
+    /// [`flush`](Self::flush) with postambles writes all of them again: a kill during that write can tear them.
     pub fn insert_postamble(&mut self, postamble: impl Into<Vec<u8>>) {
         self.slots.postambles_mut().insert(postamble.into());
     }
 
-    /// The header as it is in the file now.
+    /// The header currently in the file.
     pub fn header(&self) -> &Header {
         self.slots.header()
     }
 
-    /// Offset of the postambles in the file as it is now, in bytes. The original's `dtPostAmbleLocation`.
+    /// Current offset of the postambles in the file in bytes. The original's `dtPostAmbleLocation`.
     pub fn postamble_location(&self) -> u64 {
         self.slots.header().postamble_location()
     }
 
-    /// Bytes of entries in the buffer, flushed ones included.
+    /// Bytes of entries in the buffer, including flushed ones.
     pub fn buffered(&self) -> usize {
         self.buffer.len()
     }
@@ -233,7 +233,7 @@ impl<S: Storage> DtWriter<S> {
         self.slots.storage()
     }
 
-    /// Takes bytes that fill the buffer, and flushes it. If that fails, the bytes were not taken.
+    /// Accepts bytes that fill the buffer, and flushes it. If that fails, the bytes were not accepted.
     fn fill(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let before = self.buffer.len();
         self.buffer.fill(bytes);
@@ -250,7 +250,7 @@ impl<S: Storage> DtWriter<S> {
         self.slots.store(memory, used)
     }
 
-    /// Flushes the buffer, and goes on to the next slot.
+    /// Flushes the buffer, and continues with the next slot.
     fn end_buffer(&mut self) -> Result<(), Error> {
         self.store()?;
         self.slots.advance();
@@ -258,7 +258,7 @@ impl<S: Storage> DtWriter<S> {
         Ok(())
     }
 
-    /// Takes an entry that fills the buffer, or does not fit into the rest of it.
+    /// Accepts an entry that fills the buffer, or does not fit into the rest of it.
     #[cold]
     #[inline(never)]
     fn trace_buf_slowly(&mut self, entry: &[u8]) -> Result<(), Error> {
@@ -294,12 +294,12 @@ impl<S: Storage> DtWriter<S> {
 }
 
 impl DtWriter<FileStorage> {
-    /// Names a file that was [begun](FileStorage::begin): until then it has no name, and vanishes with its writer. An existing file of that
+    /// Names a file that was [begun](FileStorage::begin). Before, it is unnamed, and disappears with its writer. An existing file with that
     /// name is replaced if `replace` is set and no process is writing it.
     ///
     /// # Errors
     ///
-    /// [`Error::InUse`] if a process is writing the file of that name, [`Error::Exists`] if it must not be replaced;
+    /// [`Error::InUse`] if a process is writing the file with that name, [`Error::Exists`] if it must not be replaced;
     /// [`Error::Io`].
     pub fn publish(&mut self, replace: bool) -> Result<(), Error> {
         self.slots.storage_mut().publish(replace)

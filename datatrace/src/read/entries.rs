@@ -1,4 +1,4 @@
-//! Entries of one size, from the oldest on.
+//! Entries of one size, oldest first.
 
 use super::{CHUNK, DtReader, ReadError, Slot, Slots, Span};
 use crate::header::Version;
@@ -16,7 +16,7 @@ pub struct EntryBytes {
     pub bytes: Vec<u8>,
 }
 
-/// Iterates over the entries of a dt file. A damaged slot is an error in its place; entries with a part in it are left out.
+/// Iterates over the entries of a dt file. A damaged slot is returned as an error in its place; entries that extend into it are omitted.
 #[derive(Debug)]
 pub struct Entries<'a> {
     reader: &'a DtReader,
@@ -24,7 +24,7 @@ pub struct Entries<'a> {
     size: usize,
     skip: u64,
     open: Option<Open<'a>>,
-    /// The first bytes of an entry, and the place of the next ones in the stream of all slots.
+    /// The first bytes of an incomplete entry, and the position of the next ones in the stream of all slots.
     part: Option<(EntryBytes, u64)>,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Entries<'a> {
         Self { reader, slots: reader.slots(), size, skip, open: None, part: None }
     }
 
-    /// The number of bytes at the end that are not a whole entry: the entry was cut off, or entries have another size.
+    /// Number of bytes at the end that are not a complete entry: the entry was truncated, or entries have another size.
     pub fn rest(&self) -> usize {
         self.part.as_ref().map_or(0, |(part, _)| part.bytes.len())
     }
@@ -74,7 +74,7 @@ impl<'a> Entries<'a> {
         Ok(())
     }
 
-    /// The begin of a slot in the stream of all slots, from the oldest on.
+    /// The begin of a slot in the stream of all slots, oldest first.
     fn place(&self, index: u32) -> u64 {
         let header = self.reader.header();
         let number = u64::from(header.number_buffers());
@@ -82,7 +82,7 @@ impl<'a> Entries<'a> {
         (u64::from(index) + number - oldest) % number * u64::from(header.buffer_size())
     }
 
-    /// The next entry, or the part of it that is in the open slot.
+    /// Reads the next entry, or the part of it in the open slot.
     fn read(&mut self, open: &mut Open) -> io::Result<EntryBytes> {
         let fresh = || EntryBytes { slot: open.index, offset: open.offset, bytes: Vec::new() };
         let mut entry = self.part.take().map_or_else(fresh, |(part, _)| part);
@@ -98,7 +98,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// The number of bytes from `begin` to the next entry. Entries begin at `skip`, and every `size` bytes from there on.
+/// Number of bytes from `begin` to the next entry. Entries begin at `skip`, and every `size` bytes after it.
 fn to_next_entry(begin: u64, skip: u64, size: u64) -> u64 {
     match skip.checked_sub(begin) {
         Some(before) => before,

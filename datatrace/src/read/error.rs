@@ -9,12 +9,12 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// There is no file of this name, or it is something else.
+    /// There is no file with this name, or it is not a regular file.
     #[error("{}: {reason}; name a dt file", path.display())]
     NotAFile {
         /// The path.
         path: PathBuf,
-        /// What was found instead.
+        /// The type of the object found instead.
         reason: &'static str,
     },
     /// A system call failed.
@@ -32,10 +32,10 @@ pub enum ReadError {
         path: PathBuf,
         /// Offset in the file, in bytes.
         offset: u64,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
-    /// Slots are torn, or missing. The others can be read.
+    /// Slots are torn or missing. The others can be read.
     #[error("{}: slot {slot}, byte {offset}: {reason}", path.display())]
     Damaged {
         /// The file, or `dt file` for bytes in memory.
@@ -44,7 +44,7 @@ pub enum ReadError {
         slot: u32,
         /// Offset in the file, in bytes.
         offset: u64,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// The contents of a tagged postamble do not match its tag.
@@ -54,7 +54,7 @@ pub enum ReadError {
         path: PathBuf,
         /// Offset of the postamble, in bytes.
         offset: u64,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
 }
@@ -74,7 +74,7 @@ impl ReadError {
     }
 }
 
-/// How to mend the error.
+/// The remedy for an error.
 fn mend(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "; name a file that this user may read",

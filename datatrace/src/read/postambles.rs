@@ -4,18 +4,18 @@ use super::{DtReader, ReadError};
 use crate::replaceable::{COPY_HEAD, NUMBER, ROOM_TAG};
 use crate::tagged::{MAX_TAGGED, TAGGED_HEAD, TAGGED_MAGIC, Tagged, checksum};
 
-/// What was found in the place of a tagged postamble.
+/// The result of parsing a tagged postamble.
 enum Found {
     /// A postamble, and the offset of its end.
     Whole(Tagged, u64),
-    /// A replaceable postamble with this tag that has no whole copy; the offset of its end; and whether both copies were written: a kill
+    /// A replaceable postamble with this tag that has no intact copy; the offset of its end; and true if both copies were written: a kill
     /// cannot tear both.
     Empty([u8; 4], u64, bool),
 }
 
 impl DtReader {
-    /// The tagged postambles at the beginning of the postambles, up to the first that has no tag, or is not whole. Of a
-    /// [replaceable](crate::DtWriter::put_postamble) one, the newest whole copy.
+    /// The tagged postambles at the beginning of the postambles, up to the first one that has no tag or is not intact. For a
+    /// [replaceable](crate::DtWriter::put_postamble) one, the newest intact copy.
     ///
     /// # Errors
     ///
@@ -28,11 +28,11 @@ impl DtReader {
         })
     }
 
-    /// The postamble with this tag: of several the last.
+    /// The postamble with this tag. If there are several, the last one.
     ///
     /// # Errors
     ///
-    /// [`ReadError::Postamble`] if no copy of it is whole; [`ReadError::Io`].
+    /// [`ReadError::Postamble`] if no copy of it is intact; [`ReadError::Io`].
     pub fn tagged_postamble(&self, tag: [u8; 4]) -> Result<Option<Tagged>, ReadError> {
         let mut last = None;
         let mut torn = None;
@@ -76,7 +76,7 @@ impl DtReader {
         }
     }
 
-    /// The newest whole one of the two copies that begin at `first`; `None` if the file ends before they do.
+    /// The newer intact copy of the two copies that begin at `first`; `None` if the file ends before they do.
     fn newest_copy(&self, tag: [u8; 4], first: u64, most: u32) -> Result<Option<Found>, ReadError> {
         let size = COPY_HEAD as u64 + u64::from(most);
         let end = first + 2 * size;
@@ -103,7 +103,7 @@ impl DtReader {
         Ok(Some(newest.map_or(Found::Empty(tag, end, begun), |(_, tagged)| Found::Whole(tagged, end))))
     }
 
-    /// The tagged postamble at `offset`, and the offset of its end; `None` if no whole one ends before `limit`.
+    /// The tagged postamble at `offset`, and the offset of its end; `None` if no intact one ends before `limit`.
     fn whole_at(&self, offset: u64, limit: u64) -> Result<Option<(Tagged, u64)>, ReadError> {
         let mut head = [0; TAGGED_HEAD];
         if self.read_at(offset, &mut head)? < TAGGED_HEAD || head[..4] != TAGGED_MAGIC {

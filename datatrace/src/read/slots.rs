@@ -1,4 +1,4 @@
-//! The slots of a dt file, from the oldest on.
+//! The slots of a dt file, oldest first.
 
 use super::{CHUNK, DtReader, ReadError, Span};
 use crate::header::{FRAME_SIZE, Version};
@@ -12,7 +12,7 @@ pub struct Slot<'a> {
     place: SlotPlace,
 }
 
-/// The place of a slot's entries when the slots were listed, for a later [`DtReader::bytes_at`].
+/// The place of a slot's entries when the slots were listed, for a later call of [`DtReader::bytes_at`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotPlace {
     index: u32,
@@ -32,13 +32,13 @@ impl<'a> Slot<'a> {
         self.place.offset
     }
 
-    /// Size of its entries in bytes. Not 0.
+    /// Size of its entries in bytes. Never 0.
     #[allow(clippy::len_without_is_empty)] // No slot is empty.
     pub fn len(&self) -> u32 {
         self.place.length
     }
 
-    /// Its place, without the reader.
+    /// Its place, independent of the reader.
     pub fn place(&self) -> SlotPlace {
         self.place
     }
@@ -56,7 +56,7 @@ impl<'a> Slot<'a> {
     ///
     /// # Errors
     ///
-    /// [`ReadError::Io`]; [`ReadError::Damaged`] if the file has been cut since it was opened.
+    /// [`ReadError::Io`]; [`ReadError::Damaged`] if the file has been truncated since it was opened.
     pub fn bytes(&self) -> Result<Vec<u8>, ReadError> {
         let mut bytes = vec![0; self.len() as usize];
         let there = self.reader.read_at(self.offset(), &mut bytes)?;
@@ -71,11 +71,11 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// Iterates over the slots of a dt file that hold entries, from the oldest on. A damaged slot is an error in its place.
+/// Iterates over the slots of a dt file that hold entries, oldest first. A damaged slot is returned as an error in its place.
 #[derive(Debug)]
 pub struct Slots<'a> {
     reader: &'a DtReader,
-    /// The number of slots that were visited.
+    /// Number of slots visited.
     done: u64,
 }
 
@@ -99,7 +99,7 @@ impl<'a> Iterator for Slots<'a> {
                 continue;
             }
             if header.slot_offset(index) >= self.reader.length {
-                // This slot and all behind it.
+                // Report this slot and all following ones together.
                 let end = if u64::from(index) >= oldest { number } else { oldest };
                 self.done += end - 1 - u64::from(index);
                 return Some(Err(self.reader.missing(index, end)));
@@ -118,9 +118,9 @@ impl DtReader {
     ///
     /// # Errors
     ///
-    /// [`ReadError::Io`]; [`ReadError::Damaged`] if the file was cut off since it was opened.
+    /// [`ReadError::Io`]; [`ReadError::Damaged`] if the file has been truncated since it was opened.
     pub fn bytes_at(&self, place: &SlotPlace) -> Result<Option<Vec<u8>>, ReadError> {
-        // No memory is allocated for bytes beyond the end of the file.
+        // Allocate no memory for bytes beyond the end of the file.
         if place.offset + u64::from(place.length) > self.length {
             return Ok(None);
         }
@@ -136,7 +136,7 @@ impl DtReader {
         Ok(same.then_some(bytes))
     }
 
-    /// Slot `index`, of which at least one byte is in the file; `None` if it was never written.
+    /// Slot `index`, if at least one of its bytes is in the file; `None` if it was never written.
     fn slot(&self, index: u32) -> Result<Option<Slot<'_>>, ReadError> {
         match self.header.version() {
             Version::ByteStream => self.stream_slot(index).map(Some),
@@ -189,7 +189,7 @@ impl DtReader {
         Err(self.damaged(index, start, reason))
     }
 
-    /// Whether the `length` bytes at `offset` have this checksum.
+    /// Returns whether the `length` bytes at `offset` have this checksum.
     fn agrees(&self, offset: u64, length: u32, checksum: u32) -> Result<bool, ReadError> {
         let most = self.header.buffer_size() - FRAME_SIZE as u32;
         if length == 0 || length > most || offset + u64::from(length) > self.length {

@@ -1,4 +1,4 @@
-//! The source of a reader's bytes: a file that is read at offsets, or memory.
+//! The source of a reader's bytes: a file, read at offsets, or memory.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Opens a regular file, and returns its length too. Other files may be endless, or block.
+    /// Opens a regular file, and also returns its length. Other files may be endless, or block.
     pub(crate) fn open(path: &Path) -> io::Result<(Self, u64)> {
         if !path.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
@@ -22,7 +22,7 @@ impl Source {
         Ok((Self::File(file), length))
     }
 
-    /// Fills `place` with the bytes at `offset`, or with fewer at their end. Returns their number.
+    /// Fills `place` with the bytes at `offset`. At the end of the source there may be fewer. Returns their number.
     pub(crate) fn read_full(&self, offset: u64, place: &mut [u8]) -> io::Result<usize> {
         let mut there = 0;
         while there < place.len() {

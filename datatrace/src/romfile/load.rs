@@ -26,7 +26,7 @@ pub enum LoadError {
         /// The error of the system.
         source: io::Error,
     },
-    /// A line of the protocol is wrong.
+    /// A line of the protocol is malformed.
     #[error("{}: {error}", path.display())]
     Line {
         /// The romfile.
@@ -40,7 +40,7 @@ pub enum LoadError {
     Object {
         /// The romfile.
         path: PathBuf,
-        /// The line, from 1.
+        /// The line, counted from 1.
         line: usize,
         /// The reason.
         #[source]
@@ -48,8 +48,8 @@ pub enum LoadError {
     },
 }
 
-/// Creates the trace objects that the romfile `./rom` has for `protocol`, and [keeps](TraceObject::keep) them open, so that the protocol
-/// finds them by name. A program that calls this calls [`close_all`](crate::close_all) at its end. The original's `dtLoadXObjRomOpts`.
+/// Creates the trace objects that the romfile `./rom` lists for `protocol`, and [keeps](TraceObject::keep) them open, so that the protocol
+/// can look them up by name. A program that calls this must call [`close_all`](crate::close_all) at its end. The original's `dtLoadXObjRomOpts`.
 ///
 /// # Errors
 ///
@@ -80,12 +80,12 @@ pub fn load_options_from(romfile: &Path, protocol: &str, directory: &Path) -> Re
         let made = name.map_or_else(|| options.clone().create_unnamed(), |name| options.clone().create(&name));
         objects.push(made.map_err(|error| LoadError::Object { path: path(), line, error })?);
     }
-    // Only after all succeeded: otherwise the earlier ones are closed by their drop.
+    // Only after all have succeeded: otherwise dropping closes the earlier ones.
     objects.iter().for_each(TraceObject::keep);
     Ok(objects)
 }
 
-/// How to mend the error.
+/// The remedy for an error.
 fn mend(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound => "; name a romfile, or make this one",

@@ -1,24 +1,24 @@
-//! From the text of a romfile to its entries.
+//! Parses the text of a romfile into entries.
 
 use super::{RomEntry, RomError};
 
-/// The second word of our lines.
+/// The second word of lines that are read.
 const FACILITY: &str = "trace";
 const OPTIONS: &str = "`name=NAME`, `logsize=BYTES` or `filesize=BUFFERS`";
 
-/// The lines of the facility `trace`, in their order, each as an entry or an error.
+/// The lines of the facility `trace` in order, each as an entry or an error.
 pub fn parse(text: &str) -> impl Iterator<Item = Result<RomEntry, RomError>> + '_ {
     text.lines().enumerate().filter_map(|(index, line)| entry(line, index + 1))
 }
 
-/// A word, and the column where it begins.
+/// A word, and the column of its beginning.
 #[derive(Clone, Copy)]
 struct Word<'a> {
     text: &'a str,
     column: usize,
 }
 
-/// The words of a line up to a comment; a `;` is a word, and so is all that stands behind it and is no comment.
+/// The words of a line up to a comment. A `;` is a word, and the text after it that is not a comment is another one.
 fn words(line: &str) -> Vec<Word<'_>> {
     let mut words = Vec::new();
     let mut rest = line;

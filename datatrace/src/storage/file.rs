@@ -1,7 +1,7 @@
-//! A dt file on disk. It appears under its name as a whole, and belongs to one writer.
+//! A dt file on disk. It appears under its name only when it has a header, and belongs to one writer.
 //!
-//! It is created under a temporary name, gets its header, and then its name, so that no process finds a file without a header. A lock
-//! (`flock`), which ends with the process, shows that it is being written. An older file of the same name is replaced only if no process
+//! It is created under a temporary name, gets its header, and then its final name, so that no process finds a file without a header. A lock
+//! (`flock`), which ends with the process, shows that the file is being written. An existing file with the same name is replaced only if no process
 //! holds its lock.
 
 use super::Storage;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 use tempfile::TempPath;
 
-/// How often an allocation is retried that signals interrupt, before the file gets its length without reserved space.
+/// Maximum number of attempts of an allocation that signals interrupt. Then the file gets its length without reserved space.
 const ATTEMPTS: u32 = 16;
 
 /// A dt file on disk, written by positional writes.
@@ -29,12 +29,12 @@ pub struct FileStorage {
     file: Reopened<File>,
     path: PathBuf,
     unnamed: Option<TempPath>,
-    /// The process that made it.
+    /// The process that created it.
     process: u32,
     header: HeaderWrites,
 }
 
-/// How the header is written.
+/// The method of writing the header.
 #[derive(Debug)]
 enum HeaderWrites {
     /// By positional writes.
@@ -45,7 +45,7 @@ enum HeaderWrites {
 }
 
 impl FileStorage {
-    /// Creates a file for the name `path`. It has no name until [`DtWriter::publish`](crate::DtWriter::publish).
+    /// Creates a file to be named `path`. It has no name until [`DtWriter::publish`](crate::DtWriter::publish).
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl FileStorage {
         let made = tempfile::Builder::new()
             .prefix(&prefix)
             .suffix(".new")
-            // The umask applies, as to any new file.
+            // The umask applies, as for any new file.
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(directory);
         let (file, unnamed) = made.map_err(|error| not_created(directory, error))?.into_parts();
@@ -70,19 +70,19 @@ impl FileStorage {
         Ok(Self { file, path, unnamed: Some(unnamed), process, header: HeaderWrites::Positional })
     }
 
-    /// Stores the header through a mapping of the file's first page, which saves two system calls per buffer. Where that is not possible
-    /// (other machines than x86-64, file systems whose reads do not see mappings), it is written by positional writes.
+    /// Stores the header through a mapping of the file's first page, which saves two system calls per buffer. If that is not possible
+    /// (on machines other than x86-64, or file systems whose reads do not see mappings), the header is written by positional writes.
     ///
-    /// If another process truncates the file, a handler of SIGBUS keeps the program alive. The handler is installed for the process, and
-    /// passes other signals on. The program ends in a thread that blocks SIGBUS, in a forked child, or if the program has a handler that
-    /// does not pass signals on.
+    /// If another process truncates the file, a SIGBUS handler keeps the program alive. The handler is installed for the process, and passes other
+    /// signals on. Truncation still ends the program in a thread that blocks SIGBUS, in a forked child, or if the program has a handler that does not
+    /// pass signals on.
     #[must_use]
     pub fn map_header(mut self) -> Self {
         self.header = HeaderWrites::ToBeMapped;
         self
     }
 
-    /// Names the file. An existing file of that name that no process is writing is replaced if `replace` is set; otherwise it is an
+    /// Names the file. An existing file with that name that no process is writing is replaced if `replace` is set; otherwise it is an
     /// [`Error::Exists`].
     pub(crate) fn publish(&mut self, replace: bool) -> Result<(), Error> {
         while let Some(unnamed) = self.unnamed.take() {
@@ -102,7 +102,7 @@ impl FileStorage {
         Ok(())
     }
 
-    /// The existing file of that name, locked, so that only one process replaces it. `None` if it was removed in the meantime.
+    /// The existing file with that name, locked, so that only one process replaces it. `None` if it was removed in the meantime.
     fn older(&self) -> Result<Option<File>, Error> {
         match self.path.symlink_metadata() {
             Ok(older) if older.is_file() => {}
@@ -124,7 +124,7 @@ impl FileStorage {
         }
     }
 
-    /// Replaces the locked file. If another file has the name now, does nothing, and the caller tries again.
+    /// Replaces the locked file. If another file has the name by now, does nothing; the caller retries.
     fn replace(&mut self, older: &File) -> Result<(), Error> {
         let now = self.path.symlink_metadata();
         let same =
@@ -140,7 +140,7 @@ impl FileStorage {
         self.named()
     }
 
-    /// The file has its name.
+    /// Records that the file has its name.
     fn named(&mut self) -> Result<(), Error> {
         self.file.rename(&self.path).map_err(|error| Error::io(&self.path, "name the trace file", error))
     }
@@ -150,7 +150,7 @@ impl FileStorage {
             if page.store(header) {
                 return Ok(());
             }
-            // A positional write finds out whether the header can be written at all.
+            // A positional write determines whether the header can be written at all.
             self.header = HeaderWrites::Positional;
         }
         retried(|| self.file.get()?.write_all_at(header, 0))?;
@@ -165,7 +165,7 @@ impl FileStorage {
     }
 }
 
-/// Locks the file again, whose descriptor the program has closed.
+/// Locks the reopened file after the program has closed its descriptor.
 fn lock(file: &File) -> io::Result<()> {
     Ok(flock(file, FlockOperation::NonBlockingLockExclusive)?)
 }
@@ -186,7 +186,7 @@ impl Drop for FileStorage {
     }
 }
 
-/// Repeats a call that a signal interrupted, a bounded number of times: some file systems start again, and would never finish under
+/// Repeats a call interrupted by a signal, a limited number of times: some file systems restart the operation, and would never finish under
 /// frequent signals.
 fn repeated<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     for _ in 1..ATTEMPTS {
@@ -211,11 +211,11 @@ impl Storage for FileStorage {
     }
 
     fn allocate(&mut self, length: u64) -> io::Result<()> {
-        // Beyond the limit on file sizes the program would get SIGXFSZ.
+        // Beyond the limit on file sizes, the program would receive SIGXFSZ.
         if getrlimit(Resource::Fsize).current.is_some_and(|limit| length > limit) {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        // Some file systems allocate all free space before they find that it is not enough.
+        // Some file systems allocate all free space before they detect that it is not enough.
         let file = &*self.file.get()?;
         let free = fstatvfs(file)?;
         let there = file.metadata()?.len();

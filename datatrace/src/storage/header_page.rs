@@ -1,5 +1,5 @@
 //! Stores the header through a shared mapping of the file's first page. Such a store has the effect of a small positional write, without a
-//! system call. `docs/format-dt.md` argues why it keeps the order of writes.
+//! system call. `docs/format-dt.md` shows why it preserves the order of writes.
 #![expect(unsafe_code, reason = "a raw pointer into a mapping is the only way to store the header as a whole")]
 
 use crate::header::HEADER_SIZE;
@@ -10,11 +10,11 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// The smallest page of all machines.
+/// The smallest page size of all machines.
 const PAGE: usize = 4096;
 
-/// File systems whose mappings and positional writes share pages of memory, so that readers see both in the same order: ext2 to ext4, XFS,
-/// Btrfs, F2FS and tmpfs. The file system below an overlay is not known.
+/// File systems whose mappings and positional writes share memory pages, so that readers see both in the same order: ext2 to ext4, XFS,
+/// Btrfs, F2FS and tmpfs. For an overlay, the underlying file system cannot be determined.
 const COHERENT: [u64; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994];
 
 /// The mapped first page of a file.
@@ -27,7 +27,7 @@ pub(super) struct HeaderPage {
 
 impl HeaderPage {
     /// Maps the first page of `file`, whose header has allocated the page. `None` if stores do not have the effect of writes, or the page
-    /// cannot be mapped: on other machines than x86-64, on other file systems, or if the mapping is refused or cannot be guarded.
+    /// cannot be mapped: on machines other than x86-64, on other file systems, or if the mapping is refused or cannot be guarded.
     pub(super) fn of(file: &File) -> Option<Self> {
         if cfg!(miri) {
             return None;
@@ -43,7 +43,7 @@ impl HeaderPage {
         Some(Self { guarded, map })
     }
 
-    /// Stores the header. `false` if it is not in the file: the page was cut off, or the medium was full.
+    /// Stores the header. Returns `false` if it is not in the file: the page was truncated, or the medium was full.
     pub(super) fn store(&mut self, header: &[u8; HEADER_SIZE]) -> bool {
         // SAFETY: the page is mapped, readable and writable, for as long as `self` lives, and longer than a header. No other
         // reference to it exists in this program, and `self` is borrowed exclusively.
@@ -52,8 +52,8 @@ impl HeaderPage {
     }
 }
 
-/// The fields that change are stored by one instruction, so that a kill leaves all or none of them. The first field, which does not change,
-/// is stored before, for a file that was cut off and has grown again.
+/// Stores the fields that change by one instruction, so that a kill leaves all or none of them. The first field, which does not change,
+/// is stored before, for a file that was truncated and has grown again.
 ///
 /// # Safety
 ///

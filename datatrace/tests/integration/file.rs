@@ -1,4 +1,4 @@
-//! The bytes of dt files: any sequence of calls, killed or out of room anywhere, and any bytes that are none.
+//! The bytes of dt files: any sequence of calls, interrupted by a kill or a full disk anywhere; and arbitrary bytes that are not a dt file.
 
 mod full_disk;
 mod golden;

@@ -1,10 +1,10 @@
-//! A forked child has a copy of the buffers of its parent, and the parent's files: it leaves these alone. Alone in its program, so that no
-//! other thread holds a lock when the process forks.
+//! A forked child has a copy of its parent's buffers, and access to the parent's files; it must not touch them. The only test of its program, so that
+//! no other thread holds a lock when the process forks.
 
 use datatrace::{DtReader, DtWriter, Error, FileStorage, Layout, TraceOptions, close_all, get_trace_object};
 use std::fs;
 
-/// Runs `child` in a forked process; whether it says so.
+/// Runs `child` in a forked process, and returns its result.
 fn in_a_child(child: impl FnOnce() -> bool) -> bool {
     // SAFETY: no other thread of this program holds a lock; the child ends at once after `child`.
     let process = unsafe { libc::fork() };

@@ -8,7 +8,7 @@ mod own_process;
 #[path = "../../../tests/support/seed.rs"]
 mod seed;
 
-/// How the random tests run.
+/// The configuration of the random tests.
 fn random() -> ProptestConfig {
     ProptestConfig { rng_seed: RngSeed::Fixed(seed::seed()), ..ProptestConfig::default() }
 }

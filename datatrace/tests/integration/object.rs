@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tempfile::TempDir;
 
-/// The list is the process's: one test at a time, each with a directory.
+/// Serialises tests, because the list belongs to the process, and gives each a directory.
 pub(crate) fn alone() -> (MutexGuard<'static, ()>, TempDir) {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -81,7 +81,7 @@ fn a_second_object_of_one_name_is_refused() {
     let elsewhere = tempfile::tempdir().unwrap();
     let error = options(&elsewhere).create("ip").unwrap_err();
     assert!(matches!(error, Error::Duplicate { .. }), "{error}");
-    // Another name, the same file.
+    // A different name with the same file name.
     let spelt = options(&place).instance("b_c").create("a").unwrap();
     let error = options(&place).instance("c").create("a_b").unwrap_err();
     assert!(matches!(&error, Error::InUse { path } if path == spelt.path()), "{error}");

@@ -1,4 +1,4 @@
-//! Romfiles: parsed lines, errors with their positions, and the objects that the lines create.
+//! Romfiles: parsed lines, errors with their positions, and the created objects.
 
 use datatrace::romfile::{LoadError, RomEntry, load_options_from, parse};
 use datatrace::{close_all, get_trace_object};

@@ -1,4 +1,4 @@
-//! What must be in the file of a program that was killed.
+//! Checks the file of a killed program.
 
 use crate::Round;
 use datatrace::DtReader;
@@ -32,7 +32,7 @@ pub(crate) fn judge(directory: &Path, round: Round) -> Result<bool, String> {
     Ok(file.header().in_progress().is_some())
 }
 
-/// Where in the stream of all entries these bytes begin; `None` if they are no part of it.
+/// The begin of these bytes in the stream of all entries; `None` if they are not a part of it.
 fn begin_of(bytes: &[u8]) -> Option<u64> {
     let is_at = |begin: u64| (begin..).zip(bytes).all(|(at, byte)| (at / 8).to_le_bytes()[(at % 8) as usize] == *byte);
     if is_at(0) {
@@ -44,7 +44,7 @@ fn begin_of(bytes: &[u8]) -> Option<u64> {
     })
 }
 
-/// They are those that were appended, in their order. Where the file has its full size, none that was flushed is missing.
+/// Checks that the postambles are the appended ones in order. In a file of full size, no flushed postamble may be missing.
 fn judge_postambles(file: &DtReader, round: Round, posted: u64) -> Result<(), String> {
     let mut next = 0u64;
     for tagged in file.tagged_postambles() {

@@ -1,4 +1,4 @@
-//! `kill -9` at random instants: the file opens, and holds all flushed entries and no partial one.
+//! `kill -9` at random instants: the file can be opened, and holds all flushed entries and no partial one.
 //!
 //! 140 kills, or `DATATRACE_KILLS`. The program starts itself as the victim.
 #![forbid(unsafe_code)]
@@ -18,7 +18,7 @@ struct Round {
     logsize: u32,
     filesize: u32,
     full_size: bool,
-    /// Whether the header is stored through a mapping instead of by `pwrite`.
+    /// True if the header is stored through a mapping instead of by `pwrite`.
     maps_header: bool,
 }
 

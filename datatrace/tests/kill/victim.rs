@@ -1,4 +1,4 @@
-//! The program that is killed: numbers one after the other, flushed from time to time; it reports the flushed ones to the judge.
+//! The program that is killed: it writes consecutive numbers, flushes from time to time, and reports the flushed numbers to the judge.
 
 use crate::Round;
 use datatrace::{TraceOptions, tagged};
@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Entry `n` is the number `n` in eight bytes; postamble `n` is tagged, and contains `n`. The file `flushed`
-/// beside it has the flushed bytes of entries and the number of flushed postambles.
+/// in the same directory has the number of flushed bytes of entries and of flushed postambles.
 pub(crate) fn write_for_ever(directory: &Path, round: Round) -> ! {
     let options = TraceOptions::new(round.layout()).directory(directory);
     let options = if round.maps_header { options.map_header() } else { options };

@@ -1,4 +1,4 @@
-//! A disk that runs full at any byte, and has room again later: an entry is taken whole or refused, and nothing that was taken is lost.
+//! A disk that is full at any byte, and has room again later: an entry is accepted or refused completely, and no accepted entry is lost.
 
 use crate::file::independent;
 use crate::file::model::{Model, Operation};

@@ -1,5 +1,5 @@
-//! Files that were written once, checked in, and must come out the same, byte for byte. `DATATRACE_GOLDEN=write` makes them anew; the
-//! texts beside them, which are compared with what the independent decoder reads, are changed by hand.
+//! Golden files, which must be reproduced byte for byte. `DATATRACE_GOLDEN=write` regenerates them. The text files next to them are compared with the
+//! output of the independent decoder, and are changed by hand.
 
 use crate::file::independent::decode;
 use crate::file::memory::Memory;
@@ -69,7 +69,7 @@ fn files_equal_the_golden_files() {
         let file = Memory::default();
         let mut writer = DtWriter::create(file.clone(), layout).unwrap();
         scenario(&mut writer).unwrap();
-        // As it is in that instant: what is dropped is flushed.
+        // Copy now, because dropping the writer flushes.
         let bytes = file.0.borrow().bytes.clone();
         let path = golden(&format!("{name}.dt"));
         if anew {

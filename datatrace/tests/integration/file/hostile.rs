@@ -1,4 +1,4 @@
-//! Bytes that are no valid dt file: errors name offset and reason, nothing panics, and valid slots can be read.
+//! Bytes that are not a valid dt file: errors name offset and reason, nothing panics, and valid slots can be read.
 
 use crate::file::round_trip::read;
 use datatrace::{DtReader, DtWriter, Error, Layout, ReadError, Version};
@@ -36,7 +36,7 @@ fn an_invalid_header_is_an_error_that_names_the_field() {
     }
 }
 
-/// What is damaged, and how many slots come out all the same.
+/// The damage found, and the number of readable slots.
 fn damage(bytes: Vec<u8>) -> (Vec<String>, usize) {
     let reader = DtReader::from_bytes(bytes).unwrap();
     let (whole, damaged): (Vec<_>, Vec<_>) = reader.slots().partition(Result::is_ok);

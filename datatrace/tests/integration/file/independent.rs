@@ -1,12 +1,12 @@
-//! A decoder of dt files that was written from the tables of `docs/format-dt.md` alone: it shares no line with the crate.
+//! A decoder of dt files written from the tables of `docs/format-dt.md` alone: it shares no code with the crate.
 
-/// What a dt file says.
+/// The contents of a dt file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decoded {
     pub(crate) header: [i32; 5],
-    /// Slots with entries, from the oldest on: number, entries' bytes.
+    /// Slots with entries, oldest first: number, entries' bytes.
     pub(crate) slots: Vec<(usize, Vec<u8>)>,
-    /// Slots that ought to be whole and are not.
+    /// Slots that should be intact and are not.
     pub(crate) torn: Vec<usize>,
     pub(crate) postambles: Vec<u8>,
 }
@@ -46,7 +46,7 @@ pub(crate) fn decode(file: &[u8]) -> Decoded {
     decoded
 }
 
-/// The entries of a framed slot; none of one that was never written.
+/// The entries of a framed slot; `None` if it was never written.
 fn framed(slot: &[u8], stated: Option<usize>) -> Option<&[u8]> {
     let word = |at: usize| Some(u32::from_le_bytes(slot.get(at..at + 4)?.try_into().unwrap()));
     let (length, checksum) = (word(0)? as usize, word(4)?);

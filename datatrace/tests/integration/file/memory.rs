@@ -1,4 +1,4 @@
-//! A file in memory that remembers every write, and can be full.
+//! A file in memory that records every write, and can run full.
 
 use datatrace::Storage;
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ pub(crate) enum Write {
 }
 
 impl Write {
-    /// What is in the file after it.
+    /// Applies the write to the contents of a file.
     pub(crate) fn apply(&self, file: &mut Vec<u8>) {
         match self {
             Self::Bytes(offset, bytes) => {
@@ -30,9 +30,9 @@ impl Write {
 pub(crate) struct Contents {
     pub(crate) bytes: Vec<u8>,
     pub(crate) writes: Vec<Write>,
-    /// How many more bytes the file may grow by; `None`: any.
+    /// Number of bytes by which the file may still grow; `None`: no limit.
     pub(crate) room: Option<usize>,
-    /// How many writes succeed before one is refused; `None`: all.
+    /// Number of writes that succeed before one is refused; `None`: all.
     pub(crate) succeed: Option<usize>,
 }
 
@@ -56,7 +56,7 @@ impl Memory {
             contents.writes.push(write);
             return Ok(());
         };
-        // A full disk takes what fits.
+        // A full disk accepts the bytes that fit.
         let most = before + room;
         let (part, whole) = match write {
             Write::Bytes(offset, mut bytes) => {

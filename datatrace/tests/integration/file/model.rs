@@ -1,4 +1,4 @@
-//! What a dt file ought to contain, kept in plain lists.
+//! The expected contents of a dt file, kept in plain lists.
 
 use crate::file::independent::Decoded;
 use datatrace::Version;
@@ -20,9 +20,9 @@ pub(crate) struct Model {
     pub(crate) logsize: usize,
     pub(crate) filesize: usize,
     pub(crate) full_size: bool,
-    /// All slots that were ever finished: their entries' bytes.
+    /// The entries' bytes of all slots finished so far.
     pub(crate) finished: Vec<Vec<u8>>,
-    /// The buffer, and how much of it has been flushed.
+    /// The buffer, and the number of its bytes that have been flushed.
     pub(crate) buffer: Vec<u8>,
     pub(crate) flushed: usize,
     pub(crate) list: VecDeque<Vec<u8>>,
@@ -45,21 +45,21 @@ impl Model {
         }
     }
 
-    /// Bytes that a slot has for entries.
+    /// Bytes of a slot available for entries.
     pub(crate) fn capacity(&self) -> usize {
         self.logsize - if self.version == Version::Framed { 8 } else { 0 }
     }
 
-    /// How many slots the file has now.
+    /// Current number of slots in the file.
     pub(crate) fn slots(&self) -> usize {
         let written = self.finished.len() + usize::from(self.flushed > 0);
         if self.full_size { self.filesize } else { written.min(self.filesize) }
     }
 
-    /// Whether the call is accepted.
+    /// Executes a call, and returns whether it is accepted.
     pub(crate) fn run(&mut self, operation: &Operation) -> bool {
         let accepted = self.run_alone(operation);
-        // Only a flush with postambles puts them into the file; those stay behind a slot that is added.
+        // Only a flush with postambles writes them; they then stay after any added slot.
         if matches!(operation, Operation::Flush(true)) && !self.list.is_empty() {
             self.post();
         }
@@ -102,7 +102,7 @@ impl Model {
         self.posted = Some(self.list.iter().flatten().copied().collect());
     }
 
-    /// What the file says now.
+    /// The current contents of the file.
     pub(crate) fn decoded(&self) -> Decoded {
         let frame = self.logsize - self.capacity();
         let open = (self.flushed > 0).then(|| self.buffer[..self.flushed].to_vec());

@@ -1,4 +1,4 @@
-//! A file on disk holds after each write what one in memory does, whichever way its header goes there.
+//! After each write, a file on disk has the same contents as a file in memory, whichever way its header is written.
 
 use crate::file::memory::Write;
 use crate::file::run::{case, run, writer};

@@ -1,4 +1,4 @@
-//! A kill between any two writes, and within one: the slots that the header counts are whole, and no torn slot is read as one.
+//! A kill between any two writes, or within one: the slots counted by the header are intact, and no torn slot is returned as intact.
 
 use crate::file::independent;
 use crate::file::memory::Write;
@@ -8,7 +8,7 @@ use crate::file::run::{Case, case, run, writer};
 use datatrace::Version;
 use proptest::prelude::*;
 
-/// What a kill can leave: every prefix of the writes; and of each write that is longer than a header, any number of its words (of its
+/// The states that a kill can leave: every prefix of the writes; and for each write longer than a header, any number of its words (of its
 /// bytes in a byte stream).
 fn states(writes: &[Write], word: usize, mut judge: impl FnMut(&[u8])) {
     let mut file = Vec::new();
@@ -25,12 +25,12 @@ fn states(writes: &[Write], word: usize, mut judge: impl FnMut(&[u8])) {
     }
 }
 
-/// Follows the headers of a file, and checks the slots that they cover against the history of the model.
+/// Follows the headers of a file, and checks the covered slots against the history of the model.
 struct Promise {
     history: Vec<Vec<u8>>,
     frame: usize,
     postambles: Vec<u8>,
-    /// How many slots have been begun.
+    /// Number of slots begun.
     begun: usize,
     header: [i32; 5],
 }
@@ -69,7 +69,7 @@ proptest! {
 
     #[test]
     fn torn_slots_are_detected(mut case in case()) {
-        // An inserted postamble moves the others, which a kill can see.
+        // An inserted postamble moves the others; a kill during that is not covered by the promise.
         case.operations.retain(|operation| !matches!(operation, Operation::Insert(_)));
         let (mut writer, file) = writer(&case);
         let mut model = Model::new(case.version, case.logsize as usize, case.filesize as usize, case.full_size);

@@ -1,4 +1,4 @@
-//! Replaceable postambles: after a kill, a torn or a refused write, a reader finds the newest whole copy. Slots of one entry.
+//! Replaceable postambles: after a kill, a torn write or a refused write, a reader finds the newest intact copy. Each slot has one entry.
 
 use crate::file::memory::{Memory, Write};
 use datatrace::{DtReader, DtWriter, Error, Layout, ReadError, Version};
@@ -16,7 +16,7 @@ fn found(bytes: &[u8]) -> Option<Vec<u8>> {
     reader.tagged_postamble(TAG).expect("nothing is damaged").map(|tagged| tagged.contents)
 }
 
-/// Longer and shorter ones, that outgrow their room twice.
+/// Notes of different lengths, two of which exceed the capacity of the previous space.
 fn notes() -> Vec<Vec<u8>> {
     [3, 900, 0, 3000, 1, 9000, 20].iter().zip(1..).map(|(length, byte)| vec![byte; *length]).collect()
 }
@@ -36,7 +36,7 @@ fn a_kill_leaves_the_old_or_the_new_postamble() {
                 for cut in 0..bytes.len() {
                     let mut cut_off = torn.clone();
                     Write::Bytes(*offset, bytes[..cut].to_vec()).apply(&mut cut_off);
-                    // The last bytes may be those that were there.
+                    // The remaining bytes may equal the old ones.
                     let now = found(&cut_off);
                     assert!(now == before || now.as_ref() == Some(&note), "{cut} of {} bytes", bytes.len());
                 }
@@ -66,7 +66,7 @@ fn the_other_copy_is_read_if_one_is_damaged() {
     damage(&mut bytes, b"newer");
     assert_eq!(found(&bytes).unwrap(), b"older");
     damage(&mut bytes, b"older");
-    // The copies are there, and a kill tears one at most.
+    // Both copies exist, and a kill tears one at most.
     let error = DtReader::from_bytes(bytes).unwrap().tagged_postamble(TAG).unwrap_err();
     assert!(matches!(error, ReadError::Postamble { offset: 148, .. }), "{error:?}");
     assert!(error.to_string().contains("neither copy of `note` has its checksum"), "{error}");

@@ -1,4 +1,4 @@
-//! After each call of any sequence, the file equals a plain model, as read by the independent decoder and by the crate.
+//! After each call of any sequence, the file equals a plain model, according to the independent decoder and the crate.
 
 use crate::file::independent::{self, Decoded};
 use crate::file::model::{Model, Operation};
@@ -7,7 +7,7 @@ use datatrace::{DtReader, Header, ReadError, Version};
 use proptest::prelude::*;
 use std::io::Read;
 
-/// What the crate reads, in the form of the independent decoder.
+/// The contents read by the crate, in the form of the independent decoder.
 pub(crate) fn read(bytes: &[u8]) -> Decoded {
     let reader = DtReader::from_bytes(bytes.to_vec()).unwrap();
     let header: [u8; 20] = reader.header().to_bytes();
@@ -46,7 +46,7 @@ proptest! {
             prop_assert_eq!(&independent::decode(&bytes), &expected);
             prop_assert_eq!(&read(&bytes), &expected);
             prop_assert_eq!(writer.buffered(), model.buffer.len());
-            // What stands behind the slots are the postambles, and nothing else.
+            // The bytes after the slots are exactly the postambles.
             let location = writer.postamble_location();
             prop_assert_eq!(Header::from_bytes(bytes[..20].try_into().unwrap()).unwrap().postamble_location(), location);
             prop_assert_eq!(bytes.len() as u64, location + expected.postambles.len() as u64);
@@ -56,7 +56,7 @@ proptest! {
         prop_assert_eq!(independent::decode(&file.0.borrow().bytes), model.decoded());
     }
 
-    /// Entries of one size are read as they were written, across slots and wraps.
+    /// Entries of one size are read back as written, across slots and wraps.
     #[test]
     fn entries_round_trip(
         framed: bool,
@@ -76,7 +76,7 @@ proptest! {
         writer.flush(false).unwrap();
         let bytes = file.0.borrow().bytes.clone();
         let reader = DtReader::from_bytes(bytes.clone()).unwrap();
-        // In a byte stream that has wrapped, the first whole entry begins behind the rest of one.
+        // In a byte stream that has wrapped, the first complete entry begins after the rest of another one.
         let total = u64::from(count) * size as u64;
         let held = reader.slots().map(|slot| u64::from(slot.unwrap().len())).sum::<u64>();
         let skip = if framed || !fits { 0 } else { (total - held).next_multiple_of(size as u64) - (total - held) };
