@@ -17,9 +17,9 @@ pub(crate) fn call_lifetime() -> Lifetime {
 #[derive(Clone)]
 pub(crate) struct Argument {
     pub(crate) name: Ident,
-    /// The type as written, for signatures.
+    /// The type as written, for function signatures.
     pub(crate) ty: Type,
-    /// The type with the call's lifetime in place of every elided one, for types that are not signatures.
+    /// The type with the call's lifetime in place of every elided one, for use outside of signatures.
     pub(crate) ty_tied: Type,
     /// The type as text, for listings.
     pub(crate) ty_text: String,
@@ -50,7 +50,7 @@ impl Parse for Argument {
     }
 }
 
-/// Finds what cannot be part of an argument's type.
+/// Finds parts that are not allowed in an argument's type.
 struct Check {
     problem: Option<Error>,
 }
@@ -78,7 +78,7 @@ impl VisitMut for Check {
 }
 
 /// Names elided lifetimes: `&T` and `'_` get the call's lifetime. Function pointers and `Fn(…)` bounds bind their own elided lifetimes,
-/// which stay.
+/// so these stay.
 struct NameLifetimes;
 
 impl VisitMut for NameLifetimes {
@@ -98,7 +98,7 @@ impl VisitMut for NameLifetimes {
     fn visit_parenthesized_generic_arguments_mut(&mut self, _: &mut syn::ParenthesizedGenericArguments) {}
 }
 
-/// A type in the usual spelling: the text of a token stream has a space between any two tokens.
+/// Formats a type in the usual spelling: the text of a token stream has a space between any two tokens.
 fn type_text(ty: &Type) -> String {
     let mut text = ty.to_token_stream().to_string();
     for (spaced, plain) in [

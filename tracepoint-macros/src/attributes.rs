@@ -4,7 +4,7 @@ use crate::problems::Problems;
 use syn::ext::IdentExt;
 use syn::{Attribute, Error, Expr, ExprLit, Ident, Lit, Meta, Result};
 
-/// The names of the levels, as `tracepoint::Level` has them.
+/// The names of the levels in `tracepoint::Level`.
 const LEVELS: [&str; 15] = [
     "Emerg",
     "Alert",
@@ -36,7 +36,7 @@ pub(crate) struct Attributes {
     pub(crate) doc: String,
     /// `#[level(…)]`.
     pub(crate) level: Option<Ident>,
-    /// The name of the event, where that of the type is another one: `#[__tracepoint_name(…)]`, which only `#[traced]` writes.
+    /// The name of the event, if it differs from the name of the type: `#[__tracepoint_name(…)]`, which only `#[traced]` writes.
     pub(crate) name: Option<Ident>,
 }
 
@@ -82,7 +82,7 @@ fn level(attribute: &Attribute) -> Result<Ident> {
     known_level(level)
 }
 
-/// The level of this name.
+/// Checks the name of a level.
 pub(crate) fn known_level(level: Ident) -> Result<Ident> {
     if LEVELS.contains(&level.to_string().as_str()) {
         Ok(level)
@@ -91,7 +91,7 @@ pub(crate) fn known_level(level: Ident) -> Result<Ident> {
     }
 }
 
-/// The constant that tells whether a field is there: `#[__tracepoint_if(…)]`, which only `#[traced]` writes. Removes it from the attributes.
+/// Takes the constant that determines whether a field is present: `#[__tracepoint_if(…)]`, which only `#[traced]` writes.
 pub(crate) fn condition(attributes: &mut Vec<Attribute>) -> Result<Option<Ident>> {
     let is_condition = |attribute: &Attribute| attribute.path().is_ident("__tracepoint_if");
     let condition = attributes.iter().find(|attribute| is_condition(attribute)).map(Attribute::parse_args).transpose();
@@ -99,7 +99,7 @@ pub(crate) fn condition(attributes: &mut Vec<Attribute>) -> Result<Option<Ident>
     condition
 }
 
-/// The doc comment of a class, a field or an argument, which take no other attribute; `what` names the item in messages.
+/// The doc comment of a class, a field or an argument, which accept no other attribute; `what` names the item in messages.
 pub(crate) fn only_doc(attributes: &[Attribute], what: &str) -> Result<String> {
     for attribute in attributes {
         if attribute.path().is_ident("cfg") || attribute.path().is_ident("cfg_attr") {
@@ -119,7 +119,7 @@ fn doc_text(attributes: &[Attribute]) -> String {
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("doc")) {
         if let Meta::NameValue(meta) = &attribute.meta {
             let mut value = &meta.value;
-            // A fragment of a macro.
+            // The expression is a fragment of a macro.
             while let Expr::Group(group) = value {
                 value = &group.expr;
             }

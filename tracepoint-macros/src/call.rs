@@ -1,4 +1,4 @@
-//! What `trace!` and `span!` do with arguments that they do not match: fragments of another macro that hold a path, or a whole call.
+//! Expands arguments that `trace!` and `span!` do not match themselves: fragments of another macro that contain a path, or a complete call.
 
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
@@ -23,7 +23,7 @@ impl Parse for Call {
     }
 }
 
-/// The call of the macro with what the fragments hold, or an error if there are none.
+/// Repeats the call of the macro with the contents of the fragments. An error if there are no fragments.
 pub(crate) fn expand(Call { krate, name, arguments }: Call) -> TokenStream {
     if arguments.clone().into_iter().any(|tree| is_fragment(&tree)) {
         let flat = flat(arguments);
@@ -45,7 +45,7 @@ fn is_fragment(tree: &TokenTree) -> bool {
     matches!(tree, TokenTree::Group(group) if group.delimiter() == Delimiter::None)
 }
 
-/// The tokens, and in place of each fragment those that it holds.
+/// The tokens, with each fragment replaced by its contents.
 fn flat(tokens: TokenStream) -> TokenStream {
     let inside = |tree| match tree {
         TokenTree::Group(group) if group.delimiter() == Delimiter::None => flat(group.stream()),

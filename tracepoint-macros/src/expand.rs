@@ -1,7 +1,7 @@
 //! Generates items from the parsed input. `on` and `off` generate the same signatures; `off` is used where tracing is compiled out.
 //!
-//! The user's expressions and types must not resolve to items and bindings of the expansion around them. Bindings get hygienic names
-//! from [`local`]; items, which have no hygiene, have `__tracepoint` in their names.
+//! The user's expressions and types must not resolve to items and bindings of the surrounding expansion. Bindings get hygienic names
+//! from [`local`]; items have no hygiene, so their names contain `__tracepoint`.
 
 mod arguments;
 mod field;
@@ -19,7 +19,7 @@ use crate::mark::Mark;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
-/// Whether tracing is compiled out.
+/// True if tracing is compiled out.
 const OFF: bool = cfg!(feature = "off");
 
 /// The items of a `define_trace!` block.
@@ -50,7 +50,7 @@ fn at(krate: &Ident, place: Span) -> Ident {
     krate
 }
 
-/// The longest list of nested pairs. The compiler needs a higher `recursion_limit` for types that are nested much deeper.
+/// Maximum length of a list of nested pairs. For much deeper types, the compiler needs a higher `recursion_limit`.
 const MAX_LIST: usize = 32;
 
 /// The values of the fields as a nested tuple, see [`nested`].
@@ -79,14 +79,14 @@ fn value_types(krate: &Ident, fields: &[Field]) -> TokenStream {
     nested(&types, &|front, back| quote!(#krate::private::Both<#front, #back>))
 }
 
-/// What a list of values, or of their types, is made of.
+/// A part of a list of values, or of their types.
 enum Part {
     Field(TokenStream),
-    /// A list of one field or none: a field on a condition.
+    /// A list of one field or none: a conditional field.
     List(TokenStream),
 }
 
-/// `(a, (b, (c, ())))`. More than [`MAX_LIST`] parts are split in halves, which `join` combines, so that any number is possible.
+/// `(a, (b, (c, ())))`. A list of more than [`MAX_LIST`] parts is split into halves, which `join` combines, so the number of parts is unlimited.
 fn nested(parts: &[Part], join: &dyn Fn(TokenStream, TokenStream) -> TokenStream) -> TokenStream {
     if parts.len() > MAX_LIST {
         let (front, back) = parts.split_at(parts.len() / 2);

@@ -1,4 +1,4 @@
-//! The fields of a marker: `name: type = expression`, or `name` alone for an argument of that name and its type. `ty` parses the types.
+//! The fields of a marker: `name: type = expression`, or `name` alone for an argument with this name and its type. `ty` parses the types.
 
 mod ty;
 
@@ -54,9 +54,9 @@ pub(crate) enum Kind {
     /// An enumeration that derives `TraceEnum`.
     DerivedEnum(Path),
     Text,
-    /// Text in a `String` or a pointer to text; also that of a `%s`.
+    /// Text in a `String` or a pointer to text; also the text of a `%s`.
     Printed,
-    /// What `Display` or `Debug` writes, up to a number of bytes.
+    /// The output of `Display` or `Debug`, up to a number of bytes.
     Formatted {
         debug: bool,
         bound: Box<Expr>,
@@ -91,11 +91,11 @@ pub(crate) struct Field {
     pub(crate) doc: String,
     pub(crate) kind: Kind,
     pub(crate) value: Expr,
-    /// The constant that tells whether the field is there; `None`: it is.
+    /// The constant that determines whether the field is present; `None` if it always is.
     pub(crate) condition: Option<Ident>,
 }
 
-/// A field as written: without a type and a value it is an argument.
+/// A field as written. Without a type and a value it is an argument.
 pub(crate) struct WrittenField {
     ident: Ident,
     name: String,
@@ -109,7 +109,7 @@ impl Parse for WrittenField {
         let mut attributes = Attribute::parse_outer(input)?;
         let condition = attributes::condition(&mut attributes)?;
         let doc = attributes::only_doc(&attributes, "a field")?;
-        // Any word, including keywords of Rust, and of TSDL, which the metadata prefixes with an underscore.
+        // Any word is allowed, including keywords of Rust, and of TSDL, which the metadata prefixes with an underscore.
         let ident = input
             .call(Ident::parse_any)
             .map_err(|error| Error::new(error.span(), "expected a field: `name: type = expression`"))?;
@@ -128,7 +128,7 @@ impl Parse for WrittenField {
 }
 
 impl WrittenField {
-    /// The field, of an event with these arguments.
+    /// Resolves the field, given the arguments of the event.
     pub(crate) fn resolve(self, arguments: &[Argument]) -> Result<Field> {
         let Self { ident, name, doc, condition, rest } = self;
         let (kind, value) = match rest {
@@ -139,7 +139,7 @@ impl WrittenField {
     }
 }
 
-/// The type and value of a field that is the argument `ident`.
+/// The type and value of a field that stands for the argument `ident`.
 fn of_argument(ident: &Ident, arguments: &[Argument]) -> Result<(Kind, Expr)> {
     let hint = format!("write `{ident}: type = expression`");
     let Some(Argument { ty, .. }) = arguments.iter().find(|argument| argument.name == *ident) else {
@@ -159,7 +159,7 @@ fn of_argument(ident: &Ident, arguments: &[Argument]) -> Result<(Kind, Expr)> {
     Ok((kind, value))
 }
 
-/// A type without the parentheses and the groups around it, which are those of fragments of macros.
+/// The type without surrounding parentheses and groups; fragments of macros are groups.
 pub(crate) fn plain(ty: &Type) -> &Type {
     match ty {
         Type::Group(group) => plain(&group.elem),
@@ -169,7 +169,7 @@ pub(crate) fn plain(ty: &Type) -> &Type {
 }
 
 impl Kind {
-    /// Whether the value of a field is given as such, and not as a reference.
+    /// Returns whether the value of a field is passed by value, not by reference.
     fn is_by_value(&self) -> bool {
         !matches!(self, Self::Path | Self::Text | Self::Array { .. } | Self::Sequence { .. })
     }

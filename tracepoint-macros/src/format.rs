@@ -10,8 +10,8 @@ pub(crate) struct Conversion {
     pub(crate) kind: Kind,
 }
 
-/// Splits a format into its conversions. The name of a field is the last word between the previous conversion and its own, or `argN`,
-/// counted from one, if there is no word.
+/// Splits a format into its conversions. The name of a field is the last word between the previous conversion and its own; if there is no
+/// word, it is `argN`, counted from one.
 pub(crate) fn parse(format: &LitStr) -> Result<Vec<Conversion>> {
     let text = format.value();
     let fail = |message: String| Err(Error::new(format.span(), message));
@@ -48,7 +48,7 @@ pub(crate) fn parse(format: &LitStr) -> Result<Vec<Conversion>> {
     Ok(conversions)
 }
 
-/// Whether `c` may occur between the `%` and the letter that ends a conversion: flags, width, precision, length.
+/// Returns whether `c` may occur between the `%` and the letter that ends a conversion: flags, width, precision, length.
 fn is_inner(c: char) -> bool {
     matches!(c, '-' | '+' | ' ' | '#' | '\'' | '0'..='9' | '.' | '*' | 'h' | 'l' | 'L' | 'q' | 'j' | 'z' | 't')
 }

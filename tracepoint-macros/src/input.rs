@@ -14,7 +14,7 @@ pub(crate) struct Block {
     /// The path to the core crate: `$crate`.
     pub(crate) krate: Ident,
     pub(crate) provider: Option<LitStr>,
-    /// With those of the spans.
+    /// The tracepoints, including those of the spans.
     pub(crate) tracepoints: Vec<Tracepoint>,
     pub(crate) spans: Vec<Span>,
 }
@@ -48,7 +48,7 @@ impl Parse for Block {
     }
 }
 
-/// `provider = "…";`, if it is there.
+/// Parses an optional `provider = "…";`.
 pub(crate) fn provider(input: ParseStream<'_>) -> Result<Option<LitStr>> {
     if !is_assignment(input) {
         return Ok(None);
@@ -95,7 +95,7 @@ fn declaration(
     Ok(())
 }
 
-/// Whether a class begins here: `class name`. A tracepoint called `class` is followed by its arguments.
+/// Returns whether a class begins here: `class name`. A tracepoint named `class` is followed by its arguments.
 fn is_class(input: ParseStream<'_>) -> bool {
     input.peek(Ident) && input.peek2(Ident) && input.fork().parse::<Ident>().is_ok_and(|word| word == "class")
 }
@@ -106,7 +106,7 @@ fn class(input: ParseStream<'_>, classes: &mut Vec<Class>, problems: &mut Proble
     if classes.iter().any(|(other, _)| *other == name) {
         problems.add(Error::new(name.span(), format!("the class `{name}` is declared twice")));
     }
-    // Declare the class even if it has an error, so that its events do not report that it is missing.
+    // Declare the class even if it has an error, so that its events do not report it as missing.
     let index = classes.len();
     classes.push((name.clone(), Prototype::default()));
     let prototype = prototype(input, &name, problems)?;
@@ -160,7 +160,7 @@ fn of_class(input: ParseStream<'_>, classes: &[Class], problems: &mut Problems) 
     Ok(found.map_or_else(Prototype::default, |(_, prototype)| prototype.clone()))
 }
 
-/// Checks the names of a block against each other.
+/// Checks the names of a block for conflicts.
 fn check_names(Block { provider, tracepoints, spans, .. }: &Block, problems: &mut Problems) {
     for Span { name, text, attributes, .. } in spans {
         let clashes = |other: &Tracepoint| other.attributes.cfg.is_empty() && other.text == *text;
@@ -173,7 +173,7 @@ fn check_names(Block { provider, tracepoints, spans, .. }: &Block, problems: &mu
     }
     for (i, tracepoint) in tracepoints.iter().enumerate() {
         let Tracepoint { text, name, attributes, .. } = tracepoint;
-        // Two tracepoints of one name are allowed under `cfg`s that exclude each other; rustc reports those that do not.
+        // Two tracepoints with the same name are allowed under mutually exclusive `cfg`s; rustc reports an error if both are active.
         let clashes = |other: &&Tracepoint| other.attributes.cfg.is_empty() && other.text == *text;
         if attributes.cfg.is_empty() && tracepoints[..i].iter().any(|other| clashes(&other)) {
             problems.add(Error::new(name.span(), format!("the tracepoint `{text}` is declared twice")));

@@ -1,13 +1,13 @@
 //! The procedural macros of [`tracepoint`](https://docs.rs/tracepoint). Use them through that crate: its `define_trace!` and
-//! `trace_mark!` pass `$crate` to these macros, so that they work if the caller has renamed the dependency.
+//! `trace_mark!` pass `$crate` to these macros, so that they work even if the caller has renamed the dependency.
 //!
 //! Each macro parses its input, checks it, and generates items:
 //!
 //! * `input`, `attributes`, `argument`, `field`, `tracepoint`, `span` parse and check a `define_trace!` block;
-//! * `call` unpacks what other macros pass to `trace!` and `span!`;
+//! * `call` unpacks arguments that other macros pass to `trace!` and `span!`;
 //! * `format`, `mark` parse and check a `trace_mark!`;
-//! * `trace_enum` derives the trait of enumerations that are fields;
-//! * `traced` parses a `#[traced]` and its function, and chooses the fields;
+//! * `trace_enum` derives the trait of enumerations used as fields;
+//! * `traced` parses a `#[traced]` and its function, and selects the fields;
 //! * `problems` collects errors, so that one build reports all of them;
 //! * `expand` generates the items, with separate files for builds with tracing and with tracing compiled out.
 
@@ -35,7 +35,7 @@ pub fn define_trace(input: TokenStream) -> TokenStream {
     expand::block(&block).into()
 }
 
-/// What `trace!` and `span!` do with arguments that they do not match.
+/// Expands arguments that `trace!` and `span!` do not match themselves.
 #[proc_macro]
 pub fn call(input: TokenStream) -> TokenStream {
     call::expand(syn::parse_macro_input!(input as call::Call)).into()

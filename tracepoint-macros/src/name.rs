@@ -4,7 +4,7 @@ use proc_macro2::Span;
 use syn::ext::IdentExt;
 use syn::{Error, Ident, LitStr, Result};
 
-/// The longest `provider:event` that LTTng's tools accept, in bytes.
+/// Maximum length of `provider:event` that LTTng's tools accept, in bytes.
 const MAX_FULL_NAME: usize = 255;
 
 /// The text of an identifier, without `r#`. TSDL allows only ASCII.
@@ -17,21 +17,21 @@ pub(crate) fn of_ident(ident: &Ident) -> Result<String> {
     }
 }
 
-/// Whether a field of a span can have the name of this argument.
+/// Returns whether a field of a span can have the name of this argument.
 pub(crate) fn can_be_of_field(name: &Ident) -> bool {
     of_ident(name).is_ok_and(|text| !BEGIN_FIELDS.contains(&text.as_str()))
 }
 
-/// The fields that the first event of a span has in front.
+/// The fields at the beginning of a span's first event.
 pub(crate) const BEGIN_FIELDS: [&str; 2] = ["span_id", "parent_id"];
 
-/// The primitive types, which a tracepoint of the same name would shadow.
+/// The primitive types. A tracepoint with such a name would shadow the type.
 const PRIMITIVES: [&str; 17] = [
     "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "str", "u8", "u16", "u32", "u64", "u128",
     "usize",
 ];
 
-/// The text of an event's name, where it is not that of a type.
+/// The text of an event's name, if it differs from the name of the type.
 pub(crate) fn of_event(name: &Ident) -> Result<String> {
     let text = of_ident(name)
         .map_err(|error| Error::new(name.span(), format!("{error}, or give the span another name: `name = \"…\"`")))?;

@@ -1,4 +1,4 @@
-//! Collects all errors of an input, so that one build reports all of them and not only the first.
+//! Collects all errors of an input, so that one build reports all of them.
 
 use proc_macro2::{Span, TokenTree};
 use std::fmt::Display;
@@ -28,7 +28,7 @@ impl Problems {
         self.0.map_or(Ok(value), Err)
     }
 
-    /// Parses `item, item, …` to the end of `content`, and leaves out items with errors.
+    /// Parses `item, item, …` to the end of `content`, and omits items with errors.
     pub(crate) fn list<T: Parse>(&mut self, content: ParseStream<'_>) -> Vec<T> {
         let mut items = Vec::new();
         while !content.is_empty() {
@@ -50,13 +50,13 @@ impl Problems {
     }
 }
 
-/// Parses `T`, or fails with this message at this place: the token in front of it, not the next line.
+/// Parses `T`, or fails with this message at this place: the preceding token, rather than the next line.
 pub(crate) fn expect<T: Parse>(input: ParseStream<'_>, place: Span, message: impl Display) -> Result<T> {
     input.parse().map_err(|_| Error::new(place, message))
 }
 
-/// Skips to the next item: to after a comma that `name:` or an attribute follows. Other commas may be part of the type or expression that
-/// failed to parse.
+/// Skips to the next item: to the first token after a comma that is followed by `name:` or an attribute. Other commas may be part of the type or
+/// expression that failed to parse.
 fn skip_to_item(content: ParseStream<'_>) {
     while !content.is_empty() {
         let comma = content.peek(Token![,]);
@@ -68,7 +68,7 @@ fn skip_to_item(content: ParseStream<'_>) {
     }
 }
 
-/// Skips to after the next `;` or `{ … }`.
+/// Skips to the first token after the next `;` or `{ … }`.
 pub(crate) fn skip_declaration(input: ParseStream<'_>) {
     while !input.is_empty() {
         let last = input.peek(Token![;]) || input.peek(token::Brace);

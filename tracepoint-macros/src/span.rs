@@ -1,5 +1,5 @@
-//! Parses spans, `[async] span name(arguments) { fields }`, and makes the tracepoints of each: `name_begin` and `name_end`, and of an
-//! `async span` also those of the span of a poll, `name_poll`.
+//! Parses spans, `[async] span name(arguments) { fields }`, and creates the tracepoints of each: `name_begin` and `name_end`, and for an
+//! `async span` also the two of the span of a poll, `name_poll`.
 
 use crate::argument::Argument;
 use crate::attributes::Attributes;
@@ -27,7 +27,7 @@ pub(crate) struct Span {
     pub(crate) poll: Option<Ident>,
 }
 
-/// Whether a span begins here: `span name` or `async span name`. A tracepoint called `span` is followed by its arguments.
+/// Returns whether a span begins here: `span name` or `async span name`. A tracepoint named `span` is followed by its arguments.
 pub(crate) fn is_span(input: ParseStream<'_>) -> bool {
     let ahead = input.fork();
     let keyword = ahead.parse::<Option<Token![async]>>();
@@ -110,7 +110,7 @@ impl Span {
         self.end_of("end", &quote!(End), own, Vec::new(), &[])
     }
 
-    /// The tracepoint of one end, with the argument that the core makes, of type `ty`, and with the fields that come from it in front.
+    /// The tracepoint of one end. Its first argument, of type `ty`, comes from the core, and so do its first fields.
     fn end_of(
         &self,
         end: &str,
@@ -119,7 +119,7 @@ impl Span {
         fields: Vec<Field>,
         arguments: &[Argument],
     ) -> Tracepoint {
-        // Not visible to the user's expressions.
+        // Hygienic, so that the user's expressions cannot refer to it.
         let timed = Ident::new("span", Place::mixed_site());
         let written = Punctuated::<WrittenField, Token![,]>::parse_terminated.parse2(own(&timed));
         let own = written.into_iter().flatten().filter_map(|field| field.resolve(&[]).ok());

@@ -5,7 +5,7 @@ use quote::quote;
 use syn::ext::IdentExt;
 use syn::{Data, DeriveInput, Error, Fields, Ident, Path, Result, parse_quote};
 
-/// The integer types that an enumeration may have by `repr`, with their widths and whether they are signed.
+/// The integer types allowed in `repr`, each with its width and signedness.
 const INTEGERS: [(&str, u8, bool); 10] = [
     ("u8", 8, false),
     ("u16", 16, false),
@@ -87,7 +87,7 @@ fn repr(input: &DeriveInput) -> Result<Option<(&'static str, u8, bool)>> {
     Ok(found)
 }
 
-/// The path to the library: `::tracepoint`, or that of `#[trace_enum(crate = path)]`.
+/// The path to the library: `::tracepoint`, or the path in `#[trace_enum(crate = path)]`.
 fn krate(input: &DeriveInput) -> Result<Path> {
     let mut path: Path = parse_quote!(::tracepoint);
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("trace_enum")) {

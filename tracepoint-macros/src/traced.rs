@@ -1,4 +1,4 @@
-//! Parses `#[traced(options)]` and the function that it is on, and chooses the fields of its span.
+//! Parses `#[traced(options)]` and its function, and selects the fields of the span.
 
 mod argument;
 
@@ -43,7 +43,7 @@ impl Parse for Function {
         }
         let body;
         braced!(body in input);
-        // Those inside, which have to come first there, mean the same outside.
+        // Inner attributes come first in the body; outside they have the same meaning.
         let inside = Attribute::parse_inner(&body)?;
         attributes.extend(inside.into_iter().map(|inner| Attribute { style: AttrStyle::Outer, ..inner }));
         Ok(Self { attributes, visibility, signature, body: body.parse()? })
@@ -53,32 +53,32 @@ impl Parse for Function {
 /// A field of the span: an argument of the span, and the expression that the function passes.
 pub(crate) struct Chosen {
     pub(crate) name: Ident,
-    /// The type of the field, as `define_trace!` takes it.
+    /// The type of the field, in the syntax of `define_trace!`.
     pub(crate) kind: TokenStream,
     /// The type of the span's argument.
     pub(crate) ty: Type,
     pub(crate) value: Value,
 }
 
-/// What the function passes to its span.
+/// The value that the function passes to its span.
 pub(crate) enum Value {
     Expression(TokenStream),
-    /// An argument of the function, which is a field if its type gives one.
+    /// An argument of the function, which becomes a field if its type allows it.
     Argument(Given),
 }
 
 /// An argument of the function.
 pub(crate) struct Given {
-    /// The type of what `place` refers to.
+    /// The type of the value that `place` refers to.
     pub(crate) ty: TokenStream,
     pub(crate) place: TokenStream,
-    /// The `#[cfg(…)]` of the argument: what stands in the parentheses of each.
+    /// The `#[cfg(…)]` attributes of the argument: the contents of each pair of parentheses.
     pub(crate) cfg: Vec<TokenStream>,
-    /// Whether `fields(…)` names it, so that it has to be a field.
+    /// True if `fields(…)` names it; it must then be a field.
     pub(crate) is_named: bool,
 }
 
-/// An entry of `fields(…)`: without a type and a value it is an argument.
+/// An entry of `fields(…)`. Without a type and a value it is an argument.
 struct Written {
     name: Ident,
     rest: Option<(TokenStream, Expr)>,
@@ -106,7 +106,7 @@ impl Parse for Written {
     }
 }
 
-/// What stands in the parentheses of `#[traced(…)]`.
+/// The options in the parentheses of `#[traced(…)]`.
 pub(crate) struct Options {
     fields: Option<Vec<Written>>,
     skip: Vec<Ident>,
@@ -172,7 +172,7 @@ impl Parse for Options {
 }
 
 impl Options {
-    /// The fields of the span of a function.
+    /// Selects the fields of the span of a function.
     pub(crate) fn choose(&self, signature: &Signature) -> Result<Vec<Chosen>> {
         let arguments: Vec<_> = signature.inputs.iter().filter_map(Argument::of).collect();
         let find = |name: &Ident| arguments.iter().find(|argument| argument.name == name);
@@ -211,7 +211,7 @@ fn of_expression(name: &Ident, kind: &TokenStream, value: &Expr) -> Result<Chose
     let mut value = quote!(#value);
     let ty = syn::parse::Parser::parse2(
         |input: ParseStream<'_>| {
-            // The words before an integer.
+            // Skip the words before an integer.
             let mut word = input.fork().call(Ident::parse_any).ok();
             while word
                 .as_ref()
@@ -251,7 +251,7 @@ fn of_expression(name: &Ident, kind: &TokenStream, value: &Expr) -> Result<Chose
     Ok(Chosen { name: name.clone(), kind: kind.clone(), ty, value: Value::Expression(value) })
 }
 
-/// The return type without `impl Trait`, which a binding cannot have.
+/// The return type with `impl Trait` replaced, because a binding cannot have such a type.
 pub(crate) fn returned(signature: &Signature) -> Type {
     struct Opaque;
     impl syn::visit_mut::VisitMut for Opaque {

@@ -7,7 +7,7 @@ use crate::problems::{Problems, expect};
 use syn::parse::ParseStream;
 use syn::{Error, Expr, Ident, Result, Token, Visibility, braced, parenthesized, token};
 
-/// One tracepoint. An event of a class has a copy of the class's prototype.
+/// A tracepoint. An event of a class has a copy of the class's prototype.
 pub(crate) struct Tracepoint {
     pub(crate) attributes: Attributes,
     pub(crate) visibility: Visibility,
@@ -15,7 +15,7 @@ pub(crate) struct Tracepoint {
     /// The name without `r#`.
     pub(crate) text: String,
     pub(crate) prototype: Prototype,
-    /// If it is one end of a span.
+    /// Set if it is one end of a span.
     pub(crate) of_span: Option<OfSpan>,
 }
 
@@ -28,15 +28,15 @@ pub(crate) struct Prototype {
     pub(crate) fields: Option<Vec<Field>>,
 }
 
-/// What a tracepoint has that is one of the two of a span.
+/// Additional data of a tracepoint that is one end of a span.
 pub(crate) struct OfSpan {
     /// The static of the key that both share.
     pub(crate) key: Ident,
-    /// The argument that has the time of the event.
+    /// The argument with the time of the event.
     pub(crate) timed: Ident,
 }
 
-/// `(arguments) [if condition] { fields }`, or `;` in place of the fields. `name` is that of the tracepoint, class or span.
+/// Parses `(arguments) [if condition] { fields }`, or `;` in place of the fields. `name` is the name of the tracepoint, class or span.
 pub(crate) fn prototype(input: ParseStream<'_>, name: &Ident, problems: &mut Problems) -> Result<Prototype> {
     if !input.peek(token::Paren) {
         return Err(Error::new(name.span(), format!("expected arguments in parentheses after `{name}`")));

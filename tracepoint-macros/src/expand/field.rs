@@ -8,7 +8,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Expr, Ident};
 
-/// The primitive type called `ident`, even if an item of that name is in scope. Errors point to `ident`.
+/// The primitive type named `ident`, even if another item with that name is in scope. Errors point to `ident`.
 fn primitive(ident: &Ident) -> TokenStream {
     quote_spanned!(ident.span().resolved_at(Span::call_site())=> ::core::primitive::#ident)
 }
@@ -171,7 +171,7 @@ impl Kind {
         }
     }
 
-    /// The function that makes the value of an `Option`, and what it takes behind a reference to that.
+    /// The function that converts an `Option` to a value, and its further argument: a conversion, if the value is passed by reference.
     fn optional(&self, krate: &Ident) -> (TokenStream, TokenStream) {
         let value = local("value");
         let of = |ty: &TokenStream, convert: TokenStream| (quote!(optional::<#ty, _>), quote!(, #convert));
@@ -211,7 +211,7 @@ impl Kind {
 }
 
 impl Field {
-    /// The constant expression that tells whether the field is there.
+    /// The constant expression that determines whether the field is present.
     pub(super) fn is_there(&self) -> TokenStream {
         self.condition.as_ref().map_or_else(|| quote!(true), ToTokens::to_token_stream)
     }
@@ -228,13 +228,13 @@ impl Field {
         self.kind.value_type(krate)
     }
 
-    /// The expression of the value. The user's expression keeps its spans, so that errors point to it; the code around it has the span
+    /// The expression of the value. The user's expression keeps its spans, so that errors point to it; the surrounding code has the span
     /// of the field's name.
     pub(super) fn value(&self, krate: &Ident) -> TokenStream {
         let value = &self.value;
         let krate = &at(krate, self.span);
         let place = self.span.resolved_at(Span::call_site());
-        // If a bound on the whole expression is not met, rustc points to the innermost code that is not expanded: the value.
+        // If a bound on the complete expression is not met, rustc points to the innermost code that does not come from a macro: the value.
         let reference = quote_spanned!(value.span()=> &(#value));
         match &self.kind {
             Kind::Scalar { ident, big_endian, .. } => {

@@ -25,7 +25,7 @@ pub(super) fn tracepoint(block: &Block, tracepoint: &Tracepoint) -> TokenStream 
         #(#cfg)*
         #allows
         const _: () = {
-            // Never called, and so not in the program. Makes errors in a declaration errors of this build, too.
+            // Never called, and so not in the program. It makes errors in a declaration errors of this build as well.
             fn __tracepoint_check<#lifetime>(#(#names: #tied),*) {
                 #(#krate::private::by_value::<#tied>();)*
                 if #condition {

@@ -1,4 +1,4 @@
-//! The items of a span besides its tracepoints: their key, the type that `span!` takes by its path, and its implementation.
+//! The items of a span in addition to its tracepoints: their key, the type that `span!` uses by its path, and its implementation.
 
 use super::surface::{allows, place};
 use super::{OFF, local};
@@ -74,7 +74,7 @@ pub(super) fn items(krate: &Ident, span: &Span) -> TokenStream {
                     #krate::span::Span::begun(#begin)
                 }
 
-                // What `trace!` calls, which takes no span. Inlined: without code for it, a shared object must not export its symbol.
+                // Called by `trace!`, which does not accept spans. Inlined: it has no code, so a shared object must not export its symbol.
                 #[doc(hidden)]
                 #[inline]
                 pub fn __tracepoint_fire<#lifetime>(#(#names: #unused),*)

@@ -8,7 +8,7 @@ use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 
 /// Allows the lints that the expansion must not raise in a strict crate. It lists single lints, because a crate that forbids one lint of
-/// a group cannot allow the group. The clippy lints are about signatures, which follow from the declaration.
+/// a group cannot allow the group. The clippy lints concern signatures, which are determined by the declaration.
 pub(super) fn allows() -> TokenStream {
     quote!(#[allow(
         dead_code,
@@ -103,7 +103,7 @@ pub(super) fn functions(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
             }
         }
     });
-    // Only a span fires its ends.
+    // The ends of a span are fired by the span only.
     let fire = of_span.is_none().then(|| {
         quote_spanned! {place=>
             #(#cfg)*
@@ -153,7 +153,7 @@ pub(super) fn functions(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
     }
 }
 
-/// What `span!` calls, which takes no event. Empty for an event of a span.
+/// Called by `span!`, which does not accept events. Empty for an event of a span.
 pub(super) fn no_span(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
     if tracepoint.of_span.is_some() {
         return TokenStream::new();

@@ -1,8 +1,8 @@
-//! The function of a `#[traced]`, whose body is in a span.
+//! The function of a `#[traced]`, with its body inside a span.
 //!
 //! The span is declared inside the function, where no other item can collide with its names. An item inside a function cannot use the
-//! function's generics: the types of the span's arguments are those of fields, and the function passes what it has of them. Whether an argument
-//! is a field, which its type decides, is a constant there; see `field::argument` of `tracepoint-ring`.
+//! function's generics: so the span's arguments have the types of fields, and the function converts its values to them. The type of an argument
+//! determines whether it is a field; the result is a constant there, see `field::argument` of `tracepoint-ring`.
 
 use super::local;
 use crate::name;
@@ -21,7 +21,7 @@ pub(crate) fn traced(options: &Options, function: &Function) -> Result<TokenStre
     let is_async = signature.asyncness.is_some();
     let Some(err) = options.err else {
         let body = match &signature.output {
-            // In a block of its own: the lints on where items stand are for the user's code.
+            // In a block of its own: the lints about the placement of items are for the user's code.
             _ if !is_async => quote!({ #body }),
             ReturnType::Type(_, ty) if matches!(**ty, Type::Never(_)) => {
                 let body = typed(&parse_quote!(::core::convert::Infallible), body);
@@ -64,7 +64,7 @@ pub(crate) fn traced(options: &Options, function: &Function) -> Result<TokenStre
     Ok(quote!(#(#attributes)* #visibility #signature { #begin #body }))
 }
 
-/// Declares and begins the span, and with `err` makes the function that records an error.
+/// Declares and begins the span. With `err`, also creates the function that records an error.
 fn begin(options: &Options, function: &Function, fields: &[Chosen]) -> Result<TokenStream> {
     let Function { attributes, signature, .. } = function;
     let Options { krate, parent, err, .. } = options;
@@ -74,7 +74,7 @@ fn begin(options: &Options, function: &Function, fields: &[Chosen]) -> Result<To
         None => (signature.ident.clone(), signature.ident.span()),
     };
     name::of_event(&name)?;
-    // Types of other names than the function, whose name a type or a module may have that the user's expressions mention.
+    // Type names that differ from the function's name: the user's expressions may refer to a type or module with that name.
     let [ty, event] = ["__tracepoint_span", "__tracepoint_error"].map(|ty| Ident::new(ty, place));
     let keyword = signature.asyncness.map(|_| quote!(async));
     let provider = options.provider.as_ref().map(|provider| quote!(provider = #provider;));
@@ -91,7 +91,7 @@ fn begin(options: &Options, function: &Function, fields: &[Chosen]) -> Result<To
     });
     let values = fields.iter().map(|field| value(krate, field));
     let parent = parent.as_ref().map(|parent| quote!(parent: #parent,));
-    // With `err`: an event, what fires it, and the binding of that.
+    // With `err`: an event, the function that fires it, and the binding of that function.
     let recording = err.map(|_| {
         let error_event = format_ident!("{name}_err");
         let declared = quote! {
@@ -125,12 +125,12 @@ fn begin(options: &Options, function: &Function, fields: &[Chosen]) -> Result<To
     })
 }
 
-/// Whether it depends on more than the declaration that the field is there.
+/// Returns whether the presence of the field depends on more than the declaration.
 fn is_conditional(value: &Value) -> bool {
     matches!(value, Value::Argument(given) if !given.is_named || !given.cfg.is_empty())
 }
 
-/// The constant that tells whether an argument is a field.
+/// The constant that determines whether an argument is a field.
 fn constant(krate: &Path, field: &Chosen, condition: &Ident) -> Option<TokenStream> {
     let Chosen { name, ty: argument, value: Value::Argument(Given { ty, cfg, is_named, .. }), .. } = field else {
         return None;
@@ -154,7 +154,7 @@ fn constant(krate: &Path, field: &Chosen, condition: &Ident) -> Option<TokenStre
     })
 }
 
-/// What the function passes.
+/// The value that the function passes.
 fn value(krate: &Path, Chosen { ty: argument, value, .. }: &Chosen) -> TokenStream {
     let Given { place, cfg, .. } = match value {
         Value::Expression(value) => return value.clone(),
@@ -174,7 +174,7 @@ fn value(krate: &Path, Chosen { ty: argument, value, .. }: &Chosen) -> TokenStre
     })
 }
 
-/// The attribute that is met where the argument is there, and the one that is met where it is not.
+/// Two attributes: one is active if the argument is present, the other one if it is not.
 fn cfg_pair(cfg: &[TokenStream]) -> (Option<TokenStream>, Option<TokenStream>) {
     let is_conditional = !cfg.is_empty();
     (
@@ -183,7 +183,7 @@ fn cfg_pair(cfg: &[TokenStream]) -> (Option<TokenStream>, Option<TokenStream>) {
     )
 }
 
-/// The body, after a statement that tells its type: `?` in a closure or an `async` block does not.
+/// The body, after a statement that determines its type: `?` in a closure or an `async` block does not.
 fn typed(ty: &Type, body: &TokenStream) -> TokenStream {
     let result = local("never");
     quote! {

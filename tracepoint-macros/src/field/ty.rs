@@ -1,4 +1,4 @@
-//! The types of fields: what may stand behind the colon.
+//! Parses the types of fields: the syntax after the colon.
 
 use super::{Base, Kind, Label, Scalar};
 use quote::{quote, quote_spanned};
@@ -7,7 +7,7 @@ use syn::parse::ParseStream;
 use syn::spanned::Spanned;
 use syn::{Error, Expr, Ident, LitStr, Path, Result, Token, braced, bracketed, parenthesized, parse_quote};
 
-/// The bytes of `display` and `debug`, if none are given, and of what writes an address or an id.
+/// The default maximum size of `display` and `debug` in bytes, and the size for addresses and ids.
 const BOUND: usize = 256;
 const ADDRESS_BOUND: usize = 64;
 
@@ -104,7 +104,7 @@ const FIELD_TYPES: &str = "an integer up to 64 bits, `bool`, `f32`, `f64`, `str`
                            `enum R { Label = value, … }`, `enum Type`, `display`, `debug`, `Option<T>`, `Duration`, \
                            `SystemTime`, or a type of the standard library that holds a text, a path or an address";
 
-/// The last word of a path: types of the standard library are known by their names.
+/// The last word of a path: types of the standard library are recognised by name.
 fn last_of_path(input: ParseStream<'_>) -> Result<Ident> {
     let _: Option<Token![::]> = input.parse()?;
     let mut ident = input.call(Ident::parse_any)?;
@@ -115,7 +115,7 @@ fn last_of_path(input: ParseStream<'_>) -> Result<Ident> {
     Ok(ident)
 }
 
-/// `<str>` behind `Arc`, `Box` or `Rc`, `<'_, str>` behind `Cow`.
+/// Parses `<str>` after `Arc`, `Box` or `Rc`, and `<'_, str>` after `Cow`.
 fn pointer_to_text(input: ParseStream<'_>, pointer: &Ident) -> Result<Kind> {
     let not_text = || Error::new(pointer.span(), format!("`{pointer}` can be recorded if it holds a `str`"));
     let _: Token![<] = input.parse().map_err(|_| not_text())?;
@@ -128,7 +128,7 @@ fn pointer_to_text(input: ParseStream<'_>, pointer: &Ident) -> Result<Kind> {
     if text == "str" { Ok(Kind::Printed) } else { Err(not_text()) }
 }
 
-/// The optional number of bytes behind `display` and `debug`.
+/// Parses the optional number of bytes after `display` and `debug`.
 fn bound(input: ParseStream<'_>) -> Result<Expr> {
     if !input.peek(syn::token::Paren) {
         return Ok(parse_quote!(#BOUND));
@@ -138,11 +138,11 @@ fn bound(input: ParseStream<'_>) -> Result<Expr> {
     content.parse()
 }
 
-/// `<T>` behind `Option`.
+/// Parses `<T>` after `Option`.
 fn optional(input: ParseStream<'_>, option: &Ident) -> Result<Kind> {
     let missing = |what| Error::new(option.span(), format!("expected {what}: `Option<type>`"));
     let _: Token![<] = input.parse().map_err(|_| missing("`<`"))?;
-    // `&str` and `&Path` in the type of an argument.
+    // Accept `&str` and `&Path` in the type of an argument.
     if input.peek(Token![&]) {
         let _: Token![&] = input.parse()?;
         let _: Option<syn::Lifetime> = if input.peek(syn::Lifetime) { Some(input.parse()?) } else { None };

@@ -1,4 +1,4 @@
-//! The arguments of a function under `#[traced]`, and the fields that they may be.
+//! The arguments of a function with `#[traced]`, and the fields that they can become.
 
 use super::{Chosen, Given, Value};
 use crate::field::plain;
@@ -7,12 +7,12 @@ use quote::quote;
 use syn::ext::IdentExt;
 use syn::{Attribute, FnArg, GenericArgument, Generics, Ident, Pat, PatIdent, PathArguments, Type};
 
-/// An argument that has a name.
+/// An argument with a name.
 pub(super) struct Argument<'f> {
     pub(super) name: &'f Ident,
     /// The type, without the references.
     ty: &'f Type,
-    /// How many references the name is away from a value of this type.
+    /// The number of references between the name and a value of this type.
     references: usize,
     attributes: &'f [Attribute],
 }
@@ -29,7 +29,7 @@ impl<'f> Argument<'f> {
         Some(Self { name: ident, ty, references, attributes: &typed.attrs })
     }
 
-    /// The field that it is, if its type is what it is called; `None` if no field is called so.
+    /// The field for this argument, if its type is the one that the type's name suggests; `None` if no field type has this name.
     pub(super) fn field(&self, generics: &Generics, is_named: bool) -> Option<Chosen> {
         let Self { name, ty, references, attributes } = self;
         let (kind, argument) = of_type(ty, generics)?;
@@ -42,7 +42,7 @@ impl<'f> Argument<'f> {
     }
 }
 
-/// The type of the field that an argument of this type is, and that of the span's argument, by the name of the type.
+/// The type of the field for an argument of this type, and the type of the span's argument, determined by the type's name.
 fn of_type(ty: &Type, generics: &Generics) -> Option<(TokenStream, TokenStream)> {
     let scalars = |element: &Type| scalar(element).map(|scalar| quote!([#scalar]));
     let path = match ty {
@@ -55,7 +55,7 @@ fn of_type(ty: &Type, generics: &Generics) -> Option<(TokenStream, TokenStream)>
     };
     let (first, last) = (path.segments.first()?, path.segments.last()?);
     let is_parameter = generics.type_params().any(|parameter| parameter.ident == first.ident);
-    // A type of a type: an item in the function cannot name it.
+    // An associated type: an item inside the function cannot name it.
     let is_associated = path.segments.len() > 1 && first.ident.unraw().to_string().starts_with(char::is_uppercase);
     if is_parameter || is_associated {
         return None;
@@ -96,13 +96,13 @@ fn primitive_elements(element: &Type, elements: &TokenStream) -> TokenStream {
     scalar(element).map_or_else(|| elements.clone(), |scalar| quote!(&[::core::primitive::#scalar]))
 }
 
-/// Types whose text is the field.
+/// Types that are recorded as text.
 const DISPLAYED: [&str; 7] = ["IpAddr", "Ipv4Addr", "Ipv6Addr", "SocketAddr", "SocketAddrV4", "SocketAddrV6", "Uuid"];
 
 const SCALARS: [&str; 13] =
     ["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize", "bool", "f32", "f64"];
 
-/// The name of a type that is written as a scalar that a field can have.
+/// The name of a type, if it is written as a scalar type that a field can have.
 fn scalar(ty: &Type) -> Option<&Ident> {
     let Type::Path(path) = plain(ty) else { return None };
     path.path.get_ident().filter(|name| SCALARS.iter().any(|scalar| *name == scalar))

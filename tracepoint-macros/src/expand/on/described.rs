@@ -1,4 +1,4 @@
-//! The parts that the descriptions of tracepoints and of markers have in common.
+//! The common parts of the descriptions of tracepoints and markers.
 
 use crate::input::Block;
 use crate::tracepoint::Tracepoint;
@@ -6,13 +6,13 @@ use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Ident, LitStr};
 
-/// The common parts of the descriptions of a tracepoint and of its marker.
+/// The parts that the descriptions of a tracepoint and of its marker share.
 pub(super) fn common_parts(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
     let Tracepoint { text, name, attributes, .. } = tracepoint;
     parts_of(&block.krate, text, name.span(), block.provider.as_ref(), attributes.level.as_ref())
 }
 
-/// The same of anything with a name. The provider's default is the name of the crate, the level's is `DebugLine`.
+/// The same for any item with a name. The default provider is the name of the crate, the default level is `DebugLine`.
 pub(super) fn parts_of(
     krate: &Ident,
     text: &str,
@@ -32,7 +32,7 @@ pub(super) fn parts_of(
     }
 }
 
-/// The source location of `span`. `file!()` and `line!()` get this span, because with that of the call site all locations would be the
+/// The source location of `span`. `file!()` and `line!()` get this span, because with the span of the call site all locations would be the
 /// line on which the block begins.
 fn location(krate: &Ident, span: Span) -> TokenStream {
     let file = quote_spanned!(span=> ::core::file!());

@@ -14,7 +14,7 @@ use quote::{ToTokens, quote};
 use syn::Ident;
 use syn::ext::IdentExt;
 
-/// The static of a field block's marker, its entry, and the trait implementations. The type of the marker is that of the tracepoint.
+/// The static of a field block's marker, its entry, and the trait implementations. The marker's type is the tracepoint's type.
 pub(super) fn marker_items(block: &Block, tracepoint: &Tracepoint, fields: &[Field]) -> TokenStream {
     let (name, doc) = (&tracepoint.name, &tracepoint.attributes.doc);
     let common = common_parts(block, tracepoint);
@@ -64,7 +64,7 @@ fn descriptors(krate: &Ident, fields: &[Field]) -> TokenStream {
     })
 }
 
-/// What is in the static of a marker beside its fields.
+/// The contents of a marker's static, except its fields.
 struct Statics {
     parts: TokenStream,
     probes: TokenStream,

@@ -1,4 +1,4 @@
-//! The note of a marker for other tools: what `__tracepoint_note!` of the core takes.
+//! The note of a marker for other tools: the arguments of the core's `__tracepoint_note!`.
 
 use crate::field::{Base, Field, Kind, Scalar};
 use proc_macro2::TokenStream;
@@ -6,9 +6,9 @@ use quote::{format_ident, quote};
 use std::fmt::Write;
 use syn::{Ident, LitStr};
 
-/// The most words that are passed as arguments of their own. The core has the same number.
+/// Maximum number of words that are passed as separate arguments. The core has the same limit.
 const MAX_ARGUMENTS: usize = 12;
-/// The longest name of a crate that becomes a provider, in words of eight bytes: the limit of crates.io. A longer one is cut off.
+/// Maximum length of a crate name used as provider, in words of eight bytes: the limit of crates.io. A longer name is truncated.
 const PROVIDER_WORDS: usize = 8;
 
 /// The call on a marker that adds its note.
@@ -28,7 +28,7 @@ pub(super) fn with_note(krate: &Ident, provider: Option<&LitStr>, name: &str, fi
     let note = if conditions.is_empty() {
         quote!(#words, #arguments)
     } else {
-        // Of an event that has not all fields, it tells those in front.
+        // If the event lacks some fields, the note describes only those before the first conditional one.
         let (few_words, few_arguments) = described(fields.iter().take_while(|field| field.condition.is_none()));
         let all = quote!((#(#conditions)&&*));
         quote!({ if #all { #words } else { #few_words } }, #arguments, #all, #few_arguments)
@@ -36,7 +36,7 @@ pub(super) fn with_note(krate: &Ident, provider: Option<&LitStr>, name: &str, fi
     Some(quote!(.with_note(#krate::__tracepoint_note!(#provider #name, #note))))
 }
 
-/// The number of words of these fields, their names and types, and the sizes and offsets of the arguments that hold them.
+/// The number of words of these fields; their names and types; and the sizes and offsets of the arguments that hold them.
 fn described<'f>(fields: impl Iterator<Item = &'f Field> + Clone) -> (usize, TokenStream) {
     let names: Vec<_> = fields.clone().map(|field| format!("{}:{}", field.name, field.kind.note_type())).collect();
     let names = names.join(",");
@@ -47,7 +47,7 @@ fn described<'f>(fields: impl Iterator<Item = &'f Field> + Clone) -> (usize, Tok
     (words, quote!(#names #(#arguments #offsets)*))
 }
 
-/// The bytes of the crate's name, which is known to the compiler and not to the macro: constants, of which the assembler emits as many
+/// The bytes of the crate's name, which is known to the compiler but not to the macro: constants, of which the assembler emits as many
 /// bytes as the name has.
 fn name_of_crate(krate: &Ident) -> TokenStream {
     let mut template = String::new();

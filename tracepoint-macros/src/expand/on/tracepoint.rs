@@ -75,7 +75,7 @@ fn key(tracepoint: &Tracepoint) -> Ident {
     tracepoint.of_span.as_ref().map_or_else(|| format_ident!("__TRACEPOINT_KEY"), |of_span| of_span.key.clone())
 }
 
-/// The only function that copies arguments, so that an argument which is not `Copy` is one compile error.
+/// The only function that copies arguments, so that an argument that is not `Copy` causes a single compile error.
 fn copy(krate: &Ident, tracepoint: &Tracepoint, Arguments { names, .. }: &Arguments<'_>) -> TokenStream {
     let name = &tracepoint.name;
     let lifetime = call_lifetime();
@@ -178,7 +178,7 @@ fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             pub fn __tracepoint_fire(#(#names: #types),*) {
                 let #args = (#(#names,)*);
                 if let ::core::result::Result::Err(#entered) = #krate::private::fire_fast::<#name>(&#args) {
-                    // By value: a reference would force the arguments into memory on the fast path, too.
+                    // By value: a reference would force the arguments into memory on the fast path as well.
                     let (#(#names,)*) = __tracepoint_copy(&#args);
                     Self::__tracepoint_fire_full(#(#names,)* #entered)
                 }
