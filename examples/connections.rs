@@ -1,6 +1,6 @@
 //! A server whose recording may begin long after its clients connected. A state dump records their names.
 //!
-//! `cargo run --example connections`, or with `--serve`, for so many seconds if a number follows, and, from another terminal,
+//! `cargo run --example connections`. Or with `--serve`, optionally followed by a number of seconds, and, in another terminal,
 //! `tracectl record -e 'server:*' -o /tmp/late`.
 
 #![forbid(unsafe_code)]
@@ -14,11 +14,11 @@ use tracepoint::{Agent, Session, sinks::CtfSink, state_dump};
 tracepoint::define_trace! {
     provider = "server";
 
-    /// A client came.
+    /// A client connected.
     #[level(Info)]
     pub connected(id: u64, peer: &str) { id: u64 = id, peer: str = peer }
 
-    /// There is a client that came before the recording began.
+    /// A client that connected before the recording began.
     #[level(Info)]
     pub connection(id: u64, peer: &str, requests: u64) { id: u64 = id, peer: str = peer, requests: u64 = requests }
 
@@ -45,7 +45,7 @@ impl Connections {
         }
     }
 
-    /// Tells of all that there are. The lock makes it a picture of one moment.
+    /// Fires an event for each connected client. The lock makes the dump consistent.
     fn dump(&self) {
         for (id, (peer, requests)) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             tracepoint::trace!(connection(*id, peer, *requests));
@@ -57,11 +57,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let _agent = Agent::start().inspect_err(|error| eprintln!("{error}")).ok();
     let connections = Connections::default();
 
-    // Runs for each recording that begins, and for that one alone.
+    // Called for each recording that begins; only that recording receives the events.
     let dumped = connections.clone();
     let _dump = state_dump("connections", move |_| dumped.dump());
 
-    // These are not recorded.
+    // These connections are not recorded.
     for (id, peer) in (1..).zip(["anna", "bert", "cleo"]) {
         connections.connect(id, peer);
     }

@@ -1,8 +1,8 @@
-//! A program that crashes, for the book's page on production: the newest events before the crash are found in a snapshot afterwards.
+//! A program that crashes, for the book's page on production: a snapshot contains the newest events before the crash.
 //!
-//! `cargo run --example crash [segfault|abort|kill|exit]`: transfers money for two seconds; then account 13 comes, and the program ends in this
-//! way, by default with a segmentation fault. `tracectl create`, `trigger` and `install-core-handler` prepare it; the program knows nothing
-//! of that.
+//! `cargo run --example crash [segfault|abort|kill|exit]`: transfers money for two seconds, until account 13 is reached; the program then ends in the
+//! given way, by default with a segmentation fault. Prepare the snapshot with `tracectl create`, `trigger` and `install-core-handler`; the program
+//! itself is not involved.
 
 use std::env;
 use std::process::Command;
@@ -18,7 +18,7 @@ tracepoint::define_trace! {
     pub transfer(number: u64, account: u64, cents: u64) { number: u64 = number, account: u64 = account, cents: u64 = cents }
 }
 
-/// How many transfers are well.
+/// Number of transfers that succeed.
 const WELL: u64 = 2000;
 
 fn transfer(number: u64, account: u64, how: &str) {
@@ -37,7 +37,7 @@ fn transfer(number: u64, account: u64, how: &str) {
 
 fn main() {
     let how = env::args().nth(1).unwrap_or_default();
-    // A program goes on if it cannot be traced.
+    // Continue if the program cannot be traced.
     let _agent = Agent::start().inspect_err(|error| eprintln!("not traced: {error}"));
     for number in 0..WELL {
         transfer(number, 20 + number % 10, &how);

@@ -1,7 +1,7 @@
 //! A flight recorder in code: the newest events of each thread stay in memory, and a panic writes them to a directory before anything else
-//! happens. No daemon, no second process, no file until then.
+//! happens. There is no daemon and no second process, and no file until then.
 //!
-//! `cargo run --example flight [DIR]`: four workers serve requests; one of them meets a bug.
+//! `cargo run --example flight [DIR]`: four workers serve requests; one of them hits a bug.
 
 #![forbid(unsafe_code)]
 
@@ -14,11 +14,11 @@ use tracepoint::{Channel, Session};
 tracepoint::define_trace! {
     provider = "worker";
 
-    /// A worker begins with a request.
+    /// A worker starts a request.
     #[level(Info)]
     pub begun(request: u64, bytes: u64) { request: u64 = request, bytes: u64 = bytes }
 
-    /// It has served it.
+    /// The worker has served the request.
     #[level(Info)]
     pub served(request: u64) { request: u64 = request }
 }
@@ -36,7 +36,7 @@ fn serve(request: u64) {
 fn main() -> Result<(), Box<dyn Error>> {
     let directory = std::env::args().nth(1).map_or_else(|| std::env::temp_dir().join("flight"), PathBuf::from);
 
-    // 1 MiB for each thread, and no sink: what is older is overwritten.
+    // 1 MiB for each thread, and no sink: older events are overwritten.
     let flight = Session::builder("flight")
         .events("worker:*")
         .channel(Channel::overwrite(1 << 20))
@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         workers.into_iter().map(thread::ScopedJoinHandle::join).filter(Result::is_err).count()
     });
 
-    // The session goes on: a snapshot can be taken at any time.
+    // The session continues after the panic: a snapshot can be taken at any time.
     let now = flight.snapshot(directory.join("end"))?;
     println!("{panicked} of 4 workers panicked; {} events in {}", now.events, now.path.display());
     println!("{}", flight.stop()?);

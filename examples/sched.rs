@@ -1,5 +1,5 @@
-//! A bare hook, a probe that is connected while the program runs, and a marker that the probe exports: for programs whose probes are
-//! their own. Most programs declare fields in `define_trace!` and need neither; the README has the shortest of these.
+//! A bare hook, a probe that is connected while the program runs, and a marker that the probe exports: for programs with their own
+//! probes. Most programs declare fields in `define_trace!` and need neither; the README has the shortest such program.
 //!
 //! `cargo run --example sched`
 
@@ -11,13 +11,13 @@ use tracepoint::{Agent, Session, sinks::CtfSink};
 use tracepoint_reader::Trace;
 use tracepoint_reader::text::{TextOptions, TextWriter};
 
-/// What the program has of its own.
+/// The program's own data.
 struct Task {
     pid: i32,
     state: i64,
 }
 
-// 1. Declare: a name and typed arguments. While it is off, a call of it costs nothing that can be measured.
+// 1. Declare: a name and typed arguments. While it is off, a call costs nothing measurable.
 tracepoint::define_trace! {
     provider = "sched";
 
@@ -25,7 +25,7 @@ tracepoint::define_trace! {
     sched_switch(prev: &Task, next: &Task);
 }
 
-// 2. Call it wherever it happens.
+// 2. Call it wherever the event happens.
 fn switch(prev: &Task, next: &Task) {
     tracepoint::trace!(sched_switch(prev, next));
 }
@@ -43,13 +43,13 @@ fn probe_sched_switch(prev: &Task, next: &Task) {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The program can be controlled from outside while this lives (`tracectl list`). If it fails, the program runs without it.
+    // While this exists, the program can be controlled from outside (`tracectl list`). If it fails, the program runs without it.
     let _agent = Agent::start().inspect_err(|error| eprintln!("{error}")).ok();
 
     let (idle, shell) = (Task { pid: 0, state: 0 }, Task { pid: 4711, state: 1 });
-    switch(&idle, &shell); // off: nobody sees this one
+    switch(&idle, &shell); // off: not recorded
 
-    // 4. Record: which events, and where to.
+    // 4. Record: the events, and the destination.
     let place = tempfile::tempdir()?;
     let directory = place.path().join("trace");
     let session =
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     unregister_trace_sched_switch(probe); // the probe is not running any more, and will not again
     switch(&idle, &shell); // off
 
-    // 6. The account of the recording, and the recording itself: any reader of CTF opens it, this is ours.
+    // 6. The account of the recording, and the recording itself. Any CTF reader can open it; this is ours.
     for event in session.stop()?.events() {
         eprintln!("{}: fired {}, recorded {}", event.name, event.fired, event.recorded);
     }

@@ -1,4 +1,4 @@
-//! Which task does what, in a program whose tasks move between threads: a number for each, in every record.
+//! Follows tasks that move between threads: every record has a number that identifies its task.
 //!
 //! `cargo run --example tokio`
 
@@ -13,14 +13,14 @@ use tracepoint_reader::{Item, Trace};
 tracepoint::define_trace! {
     provider = "shop";
 
-    /// A request continues with its next step. The function does not know which request it is for.
+    /// A request continues with its next step. The function does not know which request the step belongs to.
     step(n: u32) { n: u32 = n }
 }
 
 async fn request() {
     for n in 0..100 {
         tracepoint::trace!(step(n));
-        tokio::task::yield_now().await; // another thread may go on
+        tokio::task::yield_now().await; // another thread may continue
     }
 }
 
@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     session.stop()?;
 
-    // The steps of each request, wherever they were recorded.
+    // The steps of each request, regardless of the thread that recorded them.
     let mut steps: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for item in Trace::open(&directory)?.items() {
         let Item::Event(event) = item else { return Err(format!("{item:?}").into()) };

@@ -6,24 +6,24 @@ use std::path::Path;
 use tracepoint_reader::text::{TextOptions, TextWriter};
 use tracepoint_reader::{ReadError, Trace};
 
-/// How many lines from either end.
+/// Number of lines at either end.
 const LINES: usize = 3;
-/// Longer lines are cut.
+/// Maximum length of a line. Longer ones are cut.
 const WIDTH: usize = 240;
 
-/// Lines from both ends of a trace, as `tracectl view` shows them.
+/// Lines from both ends of a trace, in the format of `tracectl view`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Excerpt {
     /// The first lines.
     pub first: Vec<String>,
-    /// How many are left out.
+    /// Number of lines omitted in between.
     pub between: u64,
     /// The last lines, if there are more.
     pub last: VecDeque<String>,
 }
 
 impl Excerpt {
-    /// Reads all of the trace in `directory`.
+    /// Reads the complete trace in `directory`.
     ///
     /// # Errors
     ///
@@ -33,7 +33,7 @@ impl Excerpt {
         let mut writer = TextWriter::new(TextOptions::default());
         for item in Trace::open(directory)?.items() {
             let mut line = Line::default();
-            // A `Line` takes everything.
+            // Writing to a `Line` cannot fail.
             let _ = writer.write_item(&mut line, &item);
             let line = line.to_text();
             if excerpt.first.len() < LINES {

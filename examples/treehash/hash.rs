@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use tracepoint::trace;
 
-/// How much is read at a time.
+/// Number of bytes read at a time.
 const CHUNK: usize = 64 << 10;
 
 /// Room for a chunk.
@@ -16,7 +16,7 @@ pub(crate) fn chunk() -> Box<[u8]> {
     vec![0; CHUNK].into()
 }
 
-/// Hashes the file at `path`.
+/// Hashes the file at `path`, and counts the result.
 pub(crate) fn hash_and_tell(path: &Path, chunk: &mut [u8], progress: &Progress) {
     match hash(path, chunk) {
         Ok(size) => progress.hashed(size),
@@ -24,7 +24,7 @@ pub(crate) fn hash_and_tell(path: &Path, chunk: &mut [u8], progress: &Progress) 
     }
 }
 
-/// Hashes the file at `path`; its size. The digest is in the trace, and nowhere else.
+/// Hashes the file at `path`, and returns its size. The digest is recorded in the trace only.
 fn hash(path: &Path, chunk: &mut [u8]) -> io::Result<u64> {
     let mut file = File::open(path)?;
     let size = file.metadata()?.len();

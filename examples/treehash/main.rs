@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The error and its causes. Most errors contain the text of their cause, which is not repeated.
+/// The error and its causes. Most errors already contain the text of their cause, which is not repeated.
 fn with_causes(error: &anyhow::Error) -> String {
     error
         .chain()

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 /// session records them into a CTF trace: exactly one `treehash:file_hashed` for each regular file hashed, and one
 /// `treehash:error` for each problem.
 ///
-/// Symbolic links are not followed, unless `--follow` is given: each is one `treehash:link_skipped`, and one that leads in a
-/// circle is a `treehash:error` of the kind `loop` besides. Unreadable entries are counted and do not end the walk.
+/// Symbolic links are not followed, unless `--follow` is given: each is one `treehash:link_skipped`; a link that leads in a
+/// circle is also a `treehash:error` of the kind `loop`. Unreadable entries are counted and do not end the walk.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "treehash",
@@ -31,28 +31,28 @@ Exit codes:
   2  the command line is wrong"
 )]
 pub struct Options {
-    /// The directory [default: the Rust toolchain's own, as `rustc --print sysroot` prints it]
+    /// The directory [default: the Rust toolchain's, as printed by `rustc --print sysroot`]
     #[arg(value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// Where to write the trace: a directory that is empty or does not exist [default: a new one for temporary files]
+    /// The trace: a directory that is empty or does not exist [default: a new temporary directory]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Write the trace into a circular file of a fixed size instead, which must not exist
+    /// Write the trace to a circular file of a fixed size instead, which must not exist
     #[arg(long, value_name = "FILE", conflicts_with = "out")]
     pub dt: Option<PathBuf>,
-    /// How many packets of 512 KiB the circular file holds: it keeps the newest
+    /// Number of packets of 512 KiB in the circular file, which keeps the newest ones
     #[arg(long, value_name = "N", default_value_t = 64, requires = "dt")]
     pub dt_slots: u32,
-    /// How many threads hash [default: one for each processor]
+    /// Number of threads that hash [default: one for each processor]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
     /// Follow symbolic links
     #[arg(long)]
     pub follow: bool,
-    /// Record nothing: the same work with all tracepoints off, to compare
+    /// Record nothing: the same work with all tracepoints off, for comparison
     #[arg(long, conflicts_with_all = ["out", "dt"])]
     pub off: bool,
-    /// Hash it so many times, one after the other
+    /// Number of times to hash the tree, one after the other
     #[arg(long, value_name = "N", default_value = "1")]
     pub repeat: NonZeroU64,
     /// Report in one JSON object

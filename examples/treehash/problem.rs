@@ -1,24 +1,24 @@
-//! What can be wrong with a file.
+//! Problems with files.
 
 use rustix::io::Errno;
 use std::io;
 
-/// Why a file was not hashed, or a directory not entered. The values are those in the trace.
+/// The reason that a file was not hashed, or a directory not entered. The values are used in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Problem {
-    /// Reading it is not allowed.
+    /// Permission to read it is denied.
     Permission = 0,
-    /// It was listed, and was gone when it was opened; or it is a link that leads nowhere.
+    /// It was listed, but no longer existed when it was opened; or it is a dangling link.
     Vanished = 1,
-    /// A link leads back to where it stands, or to itself.
+    /// A link leads to a directory that contains it, or to itself.
     Loop = 2,
     /// Anything else.
     Other = 3,
 }
 
 impl Problem {
-    /// All of them, by value.
+    /// All problems, by value.
     pub const ALL: [Self; 4] = [Self::Permission, Self::Vanished, Self::Loop, Self::Other];
 
     /// The name in the trace.
@@ -31,7 +31,7 @@ impl Problem {
         }
     }
 
-    /// What the system's answer means.
+    /// Classifies an error of the system.
     pub fn of(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::PermissionDenied => Self::Permission,

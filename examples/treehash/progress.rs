@@ -1,4 +1,4 @@
-//! How far the work is: counted by all threads, shown by a bar.
+//! The progress of the work: counted by all threads, and shown by a bar.
 
 use crate::problem::Problem;
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint::trace;
 
-/// What was done in all.
+/// Total counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Regular files hashed.
@@ -34,7 +34,7 @@ impl Totals {
     }
 }
 
-/// The counters, and the bar on the standard error: only where that is a terminal.
+/// The counters, and a bar on the standard error if that is a terminal.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -46,7 +46,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Counters at zero; with a bar, or without one.
+    /// Creates zeroed counters, with or without a bar.
     pub fn new(shown: bool) -> Self {
         let bar = if shown { ProgressBar::new(0) } else { ProgressBar::hidden() };
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {human_pos} of {human_len} files, {msg} {elapsed}") {
@@ -62,22 +62,22 @@ impl Progress {
         }
     }
 
-    /// A regular file was found.
+    /// Counts a regular file that was found.
     pub(crate) fn found(&self) {
         self.bar.inc_length(1);
     }
 
-    /// A directory was entered.
+    /// Counts a directory that was entered.
     pub(crate) fn entered(&self) {
         self.directories.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A link was seen and not followed.
+    /// Counts a link that was not followed.
     pub(crate) fn skipped(&self) {
         self.links.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A file of `size` bytes was hashed.
+    /// Counts a hashed file of `size` bytes.
     pub(crate) fn hashed(&self, size: u64) {
         let files = self.files.fetch_add(1, Ordering::Relaxed);
         let bytes = self.bytes.fetch_add(size, Ordering::Relaxed) + size;
@@ -93,7 +93,7 @@ impl Progress {
         trace!(crate::trace::error(path, kind, message));
     }
 
-    /// Takes the bar away; what was counted.
+    /// Removes the bar, and returns the counts.
     pub fn finish(self) -> Totals {
         self.bar.finish_and_clear();
         Totals {

@@ -1,4 +1,4 @@
-//! The recording: a session from before the walk to after it.
+//! The recording: a session that lasts from before the walk until after it.
 
 use crate::options::Options;
 use anyhow::Context;
@@ -8,9 +8,9 @@ use tracepoint::sinks::account::{Account, EventAccount};
 use tracepoint::sinks::{CtfSink, DtSink};
 use tracepoint::{Channel, Session};
 
-/// How much each thread can have recorded and not yet written. With the files in the page cache, a thread that has a processor
-/// to itself records some 100,000 events or 13 MB a second: this lasts for 0.3 s, should the thread that writes find no
-/// processor for so long.
+/// Maximum size of events that a thread has recorded and that are not written yet. With the files in the page cache, a thread with a processor
+/// of its own records about 100,000 events or 13 MB per second: the ring lasts for 0.3 s if the writing thread gets no
+/// processor in that time.
 const RING: usize = 4 << 20;
 
 /// A running recording.
@@ -21,31 +21,31 @@ pub struct Recording {
     is_file: bool,
 }
 
-/// What was recorded.
+/// The result of a recording.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// Where the trace is.
+    /// The place of the trace.
     pub out: PathBuf,
-    /// Whether that is a circular file.
+    /// True if it is a circular file.
     pub is_file: bool,
     /// Bytes written.
     pub bytes: u64,
-    /// What became of each event up to the rings.
+    /// Counts of each event up to the rings.
     pub events: Vec<EventAccount>,
-    /// How many events were lost, by reason; empty if none were.
+    /// Number of lost events by reason; empty if there are none.
     pub lost: BTreeMap<String, u64>,
 }
 
 impl Recording {
-    /// Records all events of this program into the circular file or the directory of the options, or into a new directory; `threads`
-    /// threads hash.
+    /// Records all events of this program into the circular file or directory given by the options, or into a new directory. `threads` is the
+    /// number of hashing threads.
     ///
     /// # Errors
     ///
-    /// If the directory cannot be made or is not empty, if the file exists, or if the session does not start.
+    /// If the directory cannot be created or is not empty, the file exists, or the session does not start.
     pub fn start(options: &Options, threads: usize) -> anyhow::Result<Self> {
-        // A ring for each thread that hashes, one for the thread that walks, and one to spare: all are there before the first
-        // event, so that no thread finds none, and there are never more.
+        // A ring for each hashing thread, one for the walking thread, and one spare. All exist before the first
+        // event, so that every thread finds one, and their number never grows.
         let rings = threads + 2;
         let channel = Channel::discard(RING).spares(rings).max_rings(rings);
         let session = Session::builder("treehash").events("treehash:*").channel(channel);
@@ -62,7 +62,7 @@ impl Recording {
         Ok(Self { session, out, is_file: options.dt.is_some() })
     }
 
-    /// Ends the recording: when it returns, the trace is whole.
+    /// Ends the recording. When it returns, the trace is complete.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ fn new_directory() -> anyhow::Result<PathBuf> {
     Ok(directory.context("cannot make a directory for the trace; name one with --out DIR")?.keep())
 }
 
-/// All that was lost, before the rings and after them.
+/// All losses, before the rings and after them.
 fn lost(account: &Account) -> BTreeMap<String, u64> {
     let mut lost = BTreeMap::new();
     let mut add = |reason: &str, count| {

@@ -1,4 +1,4 @@
-//! What was done, for people and for programs.
+//! The results, for people and for programs.
 
 use crate::excerpt::Excerpt;
 use crate::problem::Problem;
@@ -16,13 +16,13 @@ use std::time::Duration;
 /// A run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What was to be done.
+    /// The task.
     pub work: Work,
-    /// What was done.
+    /// The counts.
     pub totals: Totals,
-    /// How long that took, without the start and the end of the recording.
+    /// The duration, without start and end of the recording.
     pub elapsed: Duration,
-    /// What was recorded; `None` with the tracepoints off.
+    /// The result of the recording; `None` with the tracepoints off.
     pub recorded: Option<Recorded>,
 }
 
@@ -31,7 +31,7 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// What `out` returns.
+    /// The errors of `out`.
     pub fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
         let Self { work, totals, elapsed, recorded } = self;
         let problems: BTreeMap<_, _> = Problem::ALL.map(|kind| (kind.name(), totals.problems[kind as usize])).into();
@@ -52,11 +52,11 @@ impl Report {
         writeln!(out, "{}", Value::to_string(&object))
     }
 
-    /// Tables.
+    /// Writes tables.
     ///
     /// # Errors
     ///
-    /// What `out` returns.
+    /// The errors of `out`.
     pub fn write_text(&self, out: &mut impl Write, excerpt: Option<&Excerpt>) -> io::Result<()> {
         let Self { work, totals, elapsed, recorded } = self;
         let mode = if recorded.is_some() { "recorded" } else { "tracepoints off" };
@@ -108,7 +108,7 @@ impl Report {
     }
 }
 
-/// What became of each event.
+/// The counts of each event.
 fn events(recorded: &Recorded) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_header(["tracepoint", "fired", "recorded", "lost"]);
@@ -123,7 +123,7 @@ fn events(recorded: &Recorded) -> Table {
     table
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);

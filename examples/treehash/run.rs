@@ -23,7 +23,7 @@ use tracepoint::Agent;
 ///
 /// If the root cannot be read, or the trace or the report cannot be written.
 pub fn run(options: &Options) -> anyhow::Result<()> {
-    // Without an agent the program runs without being controllable.
+    // Without an agent the program still runs, but cannot be controlled.
     let _agent = Agent::start().inspect_err(|error| eprintln!("treehash: {error}")).ok();
     let root = options.root.clone().map_or_else(sysroot, Ok)?;
     fs::read_dir(&root)
@@ -55,7 +55,7 @@ fn processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A large real tree that is there wherever this was built.
+/// A large real tree that exists wherever this program was built.
 fn sysroot() -> anyhow::Result<PathBuf> {
     const MEND: &str = "name the directory to hash: treehash DIR";
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());

@@ -10,7 +10,7 @@ tracepoint::define_trace! {
     #[level(DebugProcess)]
     pub dir_entered(path: &Path, depth: u32) {
         path: path = path,
-        /// How far below the root: the root itself is at 0.
+        /// Depth below the root, which is at 0.
         depth: u32 = depth,
     }
 
@@ -30,11 +30,11 @@ tracepoint::define_trace! {
         len: u32 = len,
     }
 
-    /// A regular file was hashed to its end: fired exactly once for each.
+    /// A regular file was hashed completely: fired exactly once for each.
     #[level(Info)]
     pub file_hashed(path: &Path, size: u64, digest: &[u8; 32]) {
         path: path = path,
-        /// How many bytes were hashed.
+        /// Number of bytes hashed.
         size: u64 = size,
         /// BLAKE3.
         digest: [u8; 32] = digest,
@@ -46,7 +46,7 @@ tracepoint::define_trace! {
         path: path = path,
     }
 
-    /// Something could not be read, or leads in a circle.
+    /// A file could not be read, or a link leads in a circle.
     #[level(Warning)]
     pub error(path: &Path, kind: Problem, message: &str) {
         path: path = path,

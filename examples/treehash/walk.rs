@@ -1,4 +1,4 @@
-//! Finds the regular files of a tree, and hands them to the threads that hash them.
+//! Finds the regular files of a tree, and passes them to the hashing threads.
 
 use crate::hash;
 use crate::problem::Problem;
@@ -10,21 +10,21 @@ use std::path::{Path, PathBuf};
 use tracepoint::trace;
 use walkdir::{DirEntry, WalkDir};
 
-/// How far the walk may be ahead of the hashing, in files.
+/// Maximum number of files that the walk may be ahead of the hashing.
 const AHEAD: usize = 1 << 16;
 
-/// What shall be hashed, and how.
+/// The task: a tree to hash, and options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
     /// The directory.
     pub root: PathBuf,
-    /// How many threads hash; at least one does.
+    /// Number of hashing threads; at least one is used.
     pub threads: usize,
-    /// Whether symbolic links are followed: what they lead to then counts as if it stood in their place.
+    /// True if symbolic links are followed: their targets then count as if they were in the place of the links.
     pub follow: bool,
 }
 
-/// Hashes the tree. This thread walks, others hash.
+/// Hashes the tree. This thread walks, other threads hash.
 pub fn hash_tree(work: &Work, progress: Progress) -> Totals {
     let (found, files) = crossbeam_channel::bounded(AHEAD);
     std::thread::scope(|scope| {
@@ -42,7 +42,7 @@ pub fn hash_tree(work: &Work, progress: Progress) -> Totals {
 }
 
 fn walk(work: &Work, found: &Sender<PathBuf>, progress: &Progress) {
-    // By name, so that two walks of a tree are alike.
+    // Sort by name, so that two walks of a tree have the same order.
     for entry in WalkDir::new(&work.root).follow_links(work.follow).sort_by_file_name() {
         match entry {
             Ok(entry) if entry.file_type().is_dir() => {
@@ -51,7 +51,7 @@ fn walk(work: &Work, found: &Sender<PathBuf>, progress: &Progress) {
             }
             Ok(entry) if entry.file_type().is_file() => {
                 progress.found();
-                // Fails if all threads are gone, which are here until the walk is over.
+                // Fails only if all threads are gone; they exist until the walk is over.
                 let _ = found.send(entry.into_path());
             }
             Ok(entry) if entry.file_type().is_symlink() => skip_link(&entry, progress),
@@ -60,7 +60,7 @@ fn walk(work: &Work, found: &Sender<PathBuf>, progress: &Progress) {
             Err(error) => {
                 let path = error.path().unwrap_or(&work.root);
                 let kind = match error.io_error() {
-                    None => Problem::Loop, // a link to one of the directories that it stands in
+                    None => Problem::Loop, // a link to a directory that contains it
                     Some(error) => Problem::of(error),
                 };
                 progress.problem(path, kind, &error.to_string());
@@ -69,7 +69,7 @@ fn walk(work: &Work, found: &Sender<PathBuf>, progress: &Progress) {
     }
 }
 
-/// A link is not followed; but one that leads in a circle is worth telling.
+/// Skips a link. A link that leads in a circle is reported as a problem.
 fn skip_link(link: &DirEntry, progress: &Progress) {
     let path = link.path();
     progress.skipped();
@@ -79,12 +79,12 @@ fn skip_link(link: &DirEntry, progress: &Progress) {
         Err(error) if Problem::of(&error) == Problem::Loop => {
             progress.problem(path, Problem::Loop, &error.to_string());
         }
-        // Where a link leads nowhere, nothing was to be hashed.
+        // The link is dangling: there is nothing to hash.
         Ok(false) | Err(_) => {}
     }
 }
 
-/// Whether the link at `path` leads to a directory that it stands in.
+/// Returns whether the link at `path` leads to a directory that contains it.
 fn leads_back(path: &Path) -> io::Result<bool> {
     let target = fs::canonicalize(path)?;
     let place = fs::canonicalize(path.parent().unwrap_or(Path::new("/")))?;

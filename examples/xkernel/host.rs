@@ -5,9 +5,9 @@ use crate::protocol::Protocol;
 use crate::wire::{ACK, Datagram, PSH, Packet, Segment, TCP, UDP};
 use anyhow::Result;
 
-/// Ticks after which a segment that was not acknowledged is sent again.
+/// Ticks after which an unacknowledged segment is sent again.
 const PATIENCE: u32 = 10;
-/// Bytes of a segment.
+/// Size of a segment in bytes.
 const SEGMENT: usize = 512;
 const PORT: u16 = 7;
 
@@ -23,16 +23,16 @@ pub(crate) struct Host<'a> {
     stack: &'a Stack,
     address: u32,
     peer: u32,
-    /// TCP: what is to be sent, how much of it is acknowledged, and when the segment behind that was sent.
+    /// TCP: data to send, number of acknowledged bytes, and the time at which the segment after those was sent.
     outgoing: Vec<u8>,
     acknowledged: usize,
     sent_at: Option<u32>,
-    /// What came.
+    /// Data received.
     pub(crate) incoming: Vec<u8>,
     pub(crate) datagrams: Vec<u32>,
 }
 
-/// Which way a packet goes.
+/// The direction of a packet.
 #[derive(Clone, Copy)]
 enum Way {
     Up,

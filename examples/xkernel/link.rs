@@ -1,8 +1,8 @@
-//! The wire between the hosts: it loses packets, and damages some.
+//! The link between the hosts, which loses packets and damages some.
 
 use std::collections::VecDeque;
 
-/// Ticks from one end to the other.
+/// Delay of the link in ticks.
 const DELAY: u32 = 3;
 
 /// A link in one direction.
@@ -18,7 +18,7 @@ impl Link {
         Self { random: seed | 1, flying: VecDeque::new(), lost: 0, damaged: 0 }
     }
 
-    /// Of a hundred packets ten are lost, and two have a bit turned over.
+    /// Sends a packet. Of a hundred packets ten are lost, and two have a bit flipped.
     pub(crate) fn send(&mut self, tick: u32, mut packet: Vec<u8>) {
         match self.next() % 100 {
             0..10 => {

@@ -1,5 +1,5 @@
-//! A small protocol stack in the manner of the x-kernel: two hosts talk UDP and TCP over a link that loses packets, each protocol is
-//! traced if the romfile says so, and its counters stand behind its trace.
+//! A small protocol stack in the style of the x-kernel: two hosts communicate by UDP and TCP over a link that loses packets. Each protocol is
+//! traced if the romfile says so, and its counters are appended to its trace.
 //!
 //! `cargo run --example xkernel [-- ROMFILE [DIRECTORY [SEED]]]`
 
@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 
 const ROMFILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/xkernel/rom");
 const HOSTS: [u32; 2] = [0x0A00_0001, 0x0A00_0002];
-/// What each host sends.
+/// The data sent by each host.
 const DATAGRAMS: u32 = 200;
 const BYTES: usize = 200_000;
-/// No run takes as long.
+/// An upper bound that no run reaches.
 const MAX_TICKS: u32 = 100_000;
 
 fn main() -> Result<()> {
@@ -33,7 +33,7 @@ fn main() -> Result<()> {
     };
     let seed = arguments.next().map_or(Ok(1), |seed| seed.parse())?;
     let outcome = run(romfile.as_ref(), &directory, seed);
-    // Traced entries are kept in every case.
+    // Keep traced entries in every case.
     datatrace::close_all()?;
     outcome?;
     println!("traces in {}; for one of them: tracectl dt dump {0}/FILE.dt", directory.display());
@@ -50,7 +50,7 @@ fn run(romfile: &Path, directory: &Path, seed: u64) -> Result<()> {
     let data = |host: usize| -> Vec<u8> { (0..BYTES).map(|n| (n * (host + 3) / 7) as u8).collect() };
     let [one, other] = HOSTS;
     let mut hosts = [Host::new(&stack, one, other, data(0)), Host::new(&stack, other, one, data(1))];
-    // Link n brings what host n receives.
+    // Link n delivers the packets that host n receives.
     let mut links = [Link::new(seed), Link::new(seed.wrapping_mul(0x9E37_79B9))];
     let mut tick = 0;
     while tick < DATAGRAMS || !hosts.iter().all(Host::is_done) || !links.iter().all(Link::is_empty) {

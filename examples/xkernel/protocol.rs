@@ -1,4 +1,4 @@
-//! What every protocol has: the trace objects that the romfile gives it, and counters that end up behind its traces.
+//! The common parts of all protocols: the trace objects configured by the romfile, and counters that are appended to the traces.
 
 use anyhow::Result;
 use datatrace::{Format, TraceObject, load_options_from, tagged};
@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex};
 
 type Counters = Arc<Mutex<BTreeMap<&'static str, u64>>>;
 
-/// A protocol of both hosts: they trace into the same objects.
+/// A protocol of both hosts, which trace into the same objects.
 #[derive(Clone)]
 pub(crate) struct Protocol {
-    /// One for each line of the romfile, with or without a name. Without a line there is none, and nothing is traced.
+    /// One for each line of the romfile, with or without a name. Without a line it is empty, and nothing is traced.
     traces: Vec<Arc<TraceObject>>,
     counters: Counters,
 }
 
 impl Protocol {
-    /// What the initialization of a protocol does: it asks the romfile whether it is traced. `format` is what its entries have.
+    /// Initializes a protocol: the romfile determines whether it is traced. `format` is the format of its entries.
     pub(crate) fn new(name: &str, format: &str, romfile: &Path, directory: &Path) -> Result<Self> {
         let counters = Counters::default();
         let format: Format = format.parse()?;

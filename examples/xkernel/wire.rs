@@ -1,4 +1,4 @@
-//! Headers as they are on the wire: IPv4 (RFC 791), UDP (RFC 768), TCP (RFC 9293), without options.
+//! Headers in wire format: IPv4 (RFC 791), UDP (RFC 768), TCP (RFC 9293), without options.
 
 pub(crate) const UDP: u8 = 17;
 pub(crate) const TCP: u8 = 6;
@@ -66,7 +66,7 @@ impl<'a> Packet<'a> {
         Ok(Self { source: address(12), destination: address(16), protocol: header[9], payload })
     }
 
-    /// What UDP and TCP put into their checksums beside themselves.
+    /// The pseudo-header, which UDP and TCP include in their checksums.
     fn pseudo_header(&self, length: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(12);
         bytes.extend(self.source.to_be_bytes());
@@ -88,7 +88,7 @@ impl<'a> Datagram<'a> {
         bytes.extend(self.payload);
         let around = Packet { source, destination, protocol: UDP, payload: &[] };
         let sum = checksum(&[&around.pseudo_header(length), &bytes]);
-        // 0 would say that there is none.
+        // 0 would mean that there is no checksum.
         let sum = if sum == 0 { 0xFFFF } else { sum };
         bytes[6..8].copy_from_slice(&sum.to_be_bytes());
         bytes
@@ -141,7 +141,7 @@ fn word(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The internet checksum (RFC 1071) of parts, of which all but the last have even lengths.
+/// The internet checksum (RFC 1071) of several parts. All parts except the last must have even lengths.
 fn checksum(parts: &[&[u8]]) -> u16 {
     let words = parts.iter().flat_map(|part| part.chunks(2));
     let mut sum: u32 = words.map(|word| u32::from(word[0]) << 8 | word.get(1).map_or(0, |low| u32::from(*low))).sum();

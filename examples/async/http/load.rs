@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// The size in bytes of a document that is sent.
+/// Size in bytes of an uploaded document.
 const DOCUMENT: usize = 64 << 10;
 
-/// Sends requests until the time is over: how many had no answer, or another one than 200.
+/// Sends requests until the time is over. Returns the number of requests without an answer, or with a status other than 200.
 pub(crate) async fn run(address: SocketAddr, connections: u16, time: Duration) -> anyhow::Result<u64> {
     let end = Instant::now() + time;
     let mut clients = JoinSet::new();

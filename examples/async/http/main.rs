@@ -1,6 +1,6 @@
 //! A web server under load. Nothing is recorded: `tracectl` shows its latencies by route while it runs.
 //!
-//! `cargo run --release --example http`, and beside it
+//! `cargo run --release --example http`, and in another terminal
 //! `tracectl hist 'latency(http:req_begin, http:req_end by id)' --by route`
 
 #![forbid(unsafe_code)]
@@ -19,15 +19,15 @@ use tracepoint::probes::Latency;
 #[derive(Debug, Parser)]
 #[command(after_help = "Example:\n  http --connections 4 --seconds 60")]
 struct Args {
-    /// For how many seconds requests are sent
+    /// Seconds during which requests are sent
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
 
-    /// How many connections send them, each one request after the other
+    /// Number of connections that send requests, each one request after the other
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     connections: u16,
 
-    /// The port that is listened on, on the loopback interface; 0 takes a free one
+    /// The port to listen on, on the loopback interface; 0 selects a free one
     #[arg(long, default_value_t = 0, value_name = "PORT")]
     port: u16,
 }
@@ -40,7 +40,7 @@ async fn main() -> anyhow::Result<()> {
     let address = listener.local_addr()?;
     tokio::spawn(async { axum::serve(listener, server::router()).await });
 
-    // The same statistic that `tracectl hist` asks for from outside.
+    // The same statistic that `tracectl hist` requests from outside.
     let latency = Latency::between("http:req_begin", "http:req_end", Some("id"), &["route"])?;
     println!("http://{address}, process {}, for {} s; its latencies, while it runs:", std::process::id(), args.seconds);
     println!("  tracectl hist 'latency(http:req_begin, http:req_end by id)' --by route");

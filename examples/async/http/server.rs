@@ -27,9 +27,9 @@ pub(crate) fn router() -> Router {
         .layer(from_fn(traced))
 }
 
-/// Fires the events of a request. Both are off until somebody asks.
+/// Fires the events of a request. Both are off until a session or a statistic enables them.
 async fn traced(request: Request, next: Next) -> Response {
-    // Ordering: Relaxed, because the numbers have only to differ.
+    // Ordering: Relaxed, because the numbers need only be distinct.
     static LAST: AtomicU64 = AtomicU64::new(0);
     let id = LAST.fetch_add(1, Ordering::Relaxed);
     let pattern = request.extensions().get::<MatchedPath>().cloned();
@@ -40,7 +40,7 @@ async fn traced(request: Request, next: Next) -> Response {
     response
 }
 
-/// Computes an item: the larger its number, the longer it takes.
+/// Computes an item; the time grows with its number.
 async fn item(Path(number): Path<u16>) -> String {
     let mut digest = blake3::hash(&number.to_le_bytes());
     for _ in 0..number {

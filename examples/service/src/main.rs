@@ -1,5 +1,5 @@
-//! A web service that answers from a database. Nothing in it is annotated: axum, h2, tower-http and sqlx speak `tracing` and `log`, and the two
-//! lines at the top of `main` make tracepoints of that.
+//! A web service with a database. Its code has no annotations: axum, h2, tower-http and sqlx use `tracing` and `log`, and the two
+//! lines at the top of `main` turn their events into tracepoints.
 //!
 //! ```sh
 //! cd examples/service && cargo build
@@ -8,7 +8,7 @@
 //! tracectl report /tmp/service -o service.html
 //! ```
 //!
-//! The argument is a number of requests that the program makes of itself before it ends; without one, it serves until it is stopped.
+//! The argument is the number of requests that the program sends to itself before it ends; without one, it serves until it is stopped.
 #![forbid(unsafe_code)]
 
 use anyhow::Result;
@@ -51,7 +51,7 @@ async fn item(State(pool): State<SqlitePool>, Path(id): Path<i64>) -> Result<Str
     found.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?.ok_or(StatusCode::NOT_FOUND)
 }
 
-/// Makes so many requests over HTTP/2; each fourth asks for what is not there.
+/// Sends `requests` requests over HTTP/2; each fourth is for a missing item.
 async fn ask(address: SocketAddr, requests: u32) -> Result<()> {
     let stream = TokioIo::new(TcpStream::connect(address).await?);
     let (mut sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await?;

@@ -1,11 +1,11 @@
-//! What babeltrace2 reads in a trace.
+//! Reads a trace with babeltrace2.
 
 use super::Plain;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// The events of the trace in `directory`, which babeltrace2 must read without a word of complaint.
+/// The events of the trace in `directory`. babeltrace2 must read it without any message.
 pub(crate) fn events(directory: &Path) -> Vec<Plain> {
     let output = Command::new("babeltrace2").arg(directory).env("LC_ALL", "C").output();
     let output = output.expect("babeltrace2 cannot be run: scripts/setup.sh installs it");
@@ -87,7 +87,7 @@ impl Value {
     }
 }
 
-/// What is left of a line.
+/// The rest of a line.
 struct Text<'a> {
     rest: &'a [u8],
 }
@@ -158,7 +158,7 @@ impl Text<'_> {
         Value::Array(values)
     }
 
-    /// In quotes, with C's escapes.
+    /// A quoted string, with C's escapes.
     fn string(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.expect(b"\"");

@@ -1,4 +1,4 @@
-//! What the events of a tree have to be, worked out without the program.
+//! The expected events of a tree, computed without the program under test.
 
 use super::{Plain, bytes, tree};
 use std::fs;
@@ -11,8 +11,8 @@ pub(crate) fn events_without_trouble(root: &Path) -> Vec<Plain> {
     events
 }
 
-/// The events of a [`tree::Tree`], but those of chunks, and without the errors' messages. `closed`: the program may not read
-/// what is closed.
+/// The events of a [`tree::Tree`], except those of chunks, and without the messages of errors. With `closed`, the program may not read
+/// closed files and directories.
 pub(crate) fn events(root: &Path, closed: bool) -> Vec<Plain> {
     let mut events = Vec::new();
     directory(root, 0, closed, &mut events);

@@ -1,4 +1,4 @@
-//! What the tests share: a tree to hash, an account of it that owes nothing to the program, and what babeltrace2 says.
+//! Shared by the tests: a tree to hash, its expected events computed independently of the program, and the events according to babeltrace2.
 
 #![allow(dead_code, reason = "no test uses all of it")]
 
@@ -25,13 +25,13 @@ pub(crate) fn bytes(path: &Path) -> Vec<u8> {
     path.as_os_str().as_encoded_bytes().to_vec()
 }
 
-/// In an order of their own: events of several threads that come at the same time have none.
+/// Sorts the events: simultaneous events of several threads have no defined order.
 pub(crate) fn sorted(mut events: Vec<Plain>) -> Vec<Plain> {
     events.sort();
     events
 }
 
-/// Fails with the first difference only: thousands of events are no message.
+/// Fails at the first difference, because a list of thousands of events is not a useful message.
 pub(crate) fn assert_same(what: &str, found: &[Plain], expected: &[Plain]) {
     for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
         assert_eq!(found, expected, "{what}: event {index} of {} differs", found_of(found));

@@ -6,12 +6,12 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where the example called `name` is, built as the tests are: with the features of the workspace, so that nothing is built twice.
+/// Path of the example called `name`, built as the tests are, with the features of the workspace, so that nothing is built twice.
 pub(crate) fn built(name: &str) -> PathBuf {
     run(build().example(name))
 }
 
-/// The same of `tracectl`.
+/// Path of `tracectl`, built in the same way.
 pub(crate) fn tracectl() -> PathBuf {
     run(build().bin("tracectl"))
 }
@@ -25,7 +25,7 @@ fn run(build: CargoBuild) -> PathBuf {
     build.run().expect("it builds").path().to_owned()
 }
 
-/// A copy where every user can run it.
+/// Copies a program to a place where every user can run it.
 pub(crate) fn copied(program: &Path, tree: &Tree) -> PathBuf {
     let copy = tree.place.path().join("program");
     fs::copy(program, &copy).unwrap();

@@ -1,4 +1,4 @@
-//! A tree with all that makes trouble.
+//! A tree with all kinds of difficult entries.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -19,10 +19,10 @@ pub(crate) const CLOSED: [&str; 2] = ["closed file", "closed directory"];
 pub(crate) const CIRCLES: [&str; 3] = ["itself", "inner/up", "inner/deeper/to the root"];
 
 impl Tree {
-    /// Makes it: some 400 regular files, of sizes around those of a chunk, under names that text formats stumble over.
+    /// Creates the tree: about 400 regular files, with sizes close to the size of a chunk, and names that text formats may handle wrongly.
     pub(crate) fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
-        // Others shall be able to walk it, and to write their traces beside it.
+        // Other users must be able to walk it, and to write their traces next to it.
         fs::set_permissions(place.path(), Permissions::from_mode(0o777)).unwrap();
         let root = place.path().join("tree");
         for directory in ["", "empty", "inner", "inner/deeper", CLOSED[1]] {
@@ -84,7 +84,7 @@ fn content(seed: usize, size: usize) -> Vec<u8> {
     (0..size).map(|i| (i * 31 + seed * 7 + i / 251) as u8).collect()
 }
 
-/// Whether the tests run as a user to whom no file is closed.
+/// Returns whether the tests run as root, who can read every file.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

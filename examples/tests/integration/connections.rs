@@ -1,4 +1,4 @@
-//! A recording that begins after the clients came knows their names.
+//! A recording that begins after the clients connected contains their names.
 
 use std::process::Command;
 

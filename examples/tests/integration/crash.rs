@@ -1,4 +1,4 @@
-//! The events before a crash are in the rings that the program leaves, up to the one that it crashed at.
+//! The rings left by a crashed program contain the events before the crash, including the last one.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The snapshot of a panic has what the panicking worker had begun, last.
+//! The snapshot taken at a panic ends with the request that the panicking worker had started.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The latencies that the server prints are those of the requests that a recording has, and `tracectl hist` shows them while it runs.
+//! The latencies printed by the server match the recorded requests, and `tracectl hist` shows them while the server runs.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -48,7 +48,7 @@ fn latencies_by_route_are_shown_while_it_runs() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // It names the command that shows them.
+    // Its output names the command that shows them.
     let lines = BufReader::new(server.stdout.take().unwrap()).lines().map(Result::unwrap);
     let command = lines.map(|line| line.trim().to_owned()).find(|line| line.starts_with("tracectl hist ")).unwrap();
     let command = format!("{command} --once --interval 500ms --json").replacen("tracectl", "\"$0\"", 1);

@@ -1,4 +1,4 @@
-//! The examples as their users run them.
+//! Runs the examples as users do.
 #![forbid(unsafe_code)]
 
 #[path = "../common/mod.rs"]

@@ -1,5 +1,5 @@
-//! The same events by two ways that have only the site in common: typed probes that keep plain values, and the recording as
-//! babeltrace2 reads it. One test, for sessions and probes see the whole process.
+//! The same events on two paths that share only the site: typed probes that keep plain values, and the recording as read by
+//! babeltrace2. A single test, because sessions and probes affect the whole process.
 
 use crate::common::tree::Tree;
 use crate::common::{Plain, assert_same, babeltrace, bytes, expected, sorted};
@@ -12,7 +12,7 @@ use treehash::progress::Progress;
 use treehash::trace;
 use treehash::walk::{Work, hash_tree};
 
-/// What the probes saw.
+/// The events seen by the probes.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Vec<Plain>>>);
 
@@ -25,7 +25,7 @@ impl Seen {
 #[test]
 fn probes_and_babeltrace2_agree() {
     let tree = Tree::new();
-    // A file that is gone when its turn comes: in a directory that was listed with it, behind a link whose event removes it.
+    // A file that disappears before it is opened: its directory has been listed, and the event of a link before it removes it.
     let gone = tree.root.join("zz/late");
     fs::create_dir(tree.root.join("zz")).unwrap();
     fs::write(&gone, "soon gone").unwrap();
@@ -74,7 +74,7 @@ fn probes_and_babeltrace2_agree() {
     assert_same("babeltrace2 against the probes", &recorded, &seen);
     assert_eq!(recorded.len() as u64, summary.events().iter().map(|event| event.recorded).sum::<u64>());
 
-    // Both against the tree itself; the tests' user may read everything if it is root.
+    // Compare both with the tree itself; the tests' user can read everything if it is root.
     let hashed = |events: &[Plain]| -> Vec<Plain> {
         events.iter().filter(|event| matches!(event, Plain::FileHashed { .. })).cloned().collect()
     };

@@ -1,4 +1,4 @@
-//! The first program that a newcomer copies does what its comments say.
+//! The first program that a newcomer copies behaves as its comments say.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! The program as its users run it, on a tree that makes trouble, with 8 threads: its trace as babeltrace2 reads it against an
-//! account of the tree that owes nothing to it.
+//! The program run as users do, on a difficult tree, with 8 threads. Its trace, as read by babeltrace2, is compared with
+//! expected events computed independently.
 
 use crate::common::tree::{self, Tree};
 use crate::common::{Plain, assert_same, babeltrace, bytes, expected, program, sorted};
@@ -19,7 +19,7 @@ fn run(arguments: impl FnOnce(&mut Command)) -> Output {
     command.output().unwrap()
 }
 
-/// Runs it as a user to whom closed files are closed.
+/// Runs the program as a user who cannot read closed files.
 fn run_as_nobody(tree: &Tree, arguments: impl FnOnce(&mut Command)) -> Output {
     if !tree::is_root() {
         return run(arguments);
@@ -39,7 +39,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Without what cannot be foreseen: chunks, and the words of messages.
+/// Removes unpredictable data: chunks, and the texts of messages.
 fn foreseeable(events: Vec<Plain>) -> Vec<Plain> {
     let without_words = |event| match event {
         Plain::ChunkRead { .. } => None,
@@ -61,7 +61,7 @@ fn the_trace_has_the_expected_events() {
     let expected = sorted(expected::events(&tree.root, true));
     assert_same("the trace", &foreseeable(recorded.clone()), &expected);
 
-    // The chunks of each file add up, and none but the last is short.
+    // The chunks of each file add up, and only the last one is short.
     let sizes = || {
         expected.iter().filter_map(|event| match event {
             Plain::FileHashed { size, .. } => Some(*size),
@@ -78,7 +78,7 @@ fn the_trace_has_the_expected_events() {
     assert_eq!(chunks.len() as u64, sizes().map(|size| size.div_ceil(64 << 10)).sum::<u64>());
     assert_eq!(chunks.iter().map(|len| u64::from(*len)).sum::<u64>(), sizes().sum::<u64>());
 
-    // The program's own account, of the tree and of the recording.
+    // Check the program's own counts of the tree and of the recording.
     assert_eq!(report["files"], sizes().count());
     assert_eq!(report["bytes"], sizes().sum::<u64>());
     assert_eq!(report["links"], 5);
@@ -104,7 +104,7 @@ fn the_trace_has_the_expected_events() {
 fn the_toolchain_is_hashed_without_loss() {
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().unwrap();
     let sysroot = PathBuf::from(text(&sysroot.stdout).trim_end());
-    // A toolchain of its own is what the program hashes by default; one that shares its place with a whole system is not.
+    // By default the program hashes a separate toolchain, but not one that is installed in the system's own directories.
     let root = if sysroot.starts_with("/usr") { sysroot.join("lib/rustlib") } else { sysroot.clone() };
     let place = tempfile::tempdir().unwrap();
     let out = place.path().join("trace");
@@ -160,7 +160,7 @@ fn a_circular_file_keeps_the_newest_and_balances() {
     let report = recorded("64");
     assert_eq!((&report["lost"], &report["out"]), (&serde_json::json!({}), &text(&bytes(&file)).into()));
     assert_eq!(events(&file), 1 + 3 * 50);
-    // One packet of each of three threads, and room for one.
+    // Three threads write one packet each, and there is room for one.
     let report = recorded("1");
     assert_eq!(events(&file) + report["lost"]["overwritten"].as_u64().unwrap(), 1 + 3 * 50);
     assert!(tracepoint_reader::verify(&file).unwrap().passed());

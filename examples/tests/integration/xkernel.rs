@@ -1,4 +1,4 @@
-//! The protocol stack leaves traces that agree with its counters, which stand behind them.
+//! The protocol stack writes traces that agree with the counters appended to them.
 
 use datatrace::DtReader;
 use std::collections::BTreeMap;
