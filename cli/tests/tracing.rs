@@ -1,5 +1,5 @@
-//! `tracectl record` of a program that knows only `tracing` and `log`: a web service over HTTP/2 by axum, hyper and h2, none of which knows
-//! this library. The traced process is this test program again. A program of its own, because it links a whole HTTP stack.
+//! `tracectl record` of a program that uses only `tracing` and `log`: a web service over HTTP/2 with axum, hyper and h2, none of which knows
+//! this library. The traced process is this test program again. This is a separate test program, because it links a whole HTTP stack.
 #![forbid(unsafe_code)]
 
 use axum::{Router, routing::get};
@@ -16,10 +16,10 @@ use tracing_subscriber::prelude::*;
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-/// Set in the traced process: how many requests it makes.
+/// Set in the traced process: the number of requests it makes.
 const REQUESTS: &str = "TEST_REQUESTS";
 
-/// A program with the layer in `main`, and nothing else. It ends when its standard input does.
+/// A program with only the layer in `main`. It ends when its standard input does.
 fn program(requests: usize) -> Outcome {
     tracing_subscriber::registry().with(tracepoint_tracing::layer()).init();
     tracepoint_tracing::log::init()?;
@@ -41,7 +41,7 @@ async fn serve(requests: usize) -> Outcome {
         let request = hyper::Request::get(format!("http://{address}/hello")).body(Empty::<Bytes>::new())?;
         let answer = sender.send_request(request).await?;
         assert_eq!(answer.into_body().collect().await?.to_bytes(), "hello");
-        // What an application itself says.
+        // An event of the application itself.
         tracing::info!(
             number,
             took = 1.5,
@@ -58,7 +58,7 @@ async fn serve(requests: usize) -> Outcome {
     Ok(())
 }
 
-/// Records that program by `tracectl`.
+/// Records that program with `tracectl`.
 fn record(rules: &[&str], requests: usize, directory: &Path, test: &str) -> Outcome<Output> {
     let run_dir = tempfile::tempdir_in("/dev/shm")?;
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
@@ -90,7 +90,7 @@ fn an_agent_may_start_before_the_layer() -> Outcome {
     }
     let place = tempfile::tempdir()?;
     let directory = place.path().join("trace");
-    // The tracepoint of `log` is there from the beginning, so that there is something to record at once.
+    // The tracepoint of `log` exists from the beginning, so that there is something to record immediately.
     let output = record(&["tracing:tracing:*", "log:record"], 0, &directory, "an_agent_may_start_before_the_layer")?;
     let talk = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{talk}{}", String::from_utf8_lossy(&output.stdout));
@@ -116,7 +116,7 @@ fn callsites_that_were_reached_are_listed() -> Outcome {
             .env("TRACEPOINT_RUN_DIR", run_dir.path())
             .output()?;
         let listed = String::from_utf8(output.stdout)?;
-        // The last one that it reaches.
+        // The last one reached.
         if listed.contains("tracing:tracing::shutdown_record") || Instant::now() > deadline {
             break listed;
         }
@@ -145,13 +145,13 @@ fn libraries_that_know_only_tracing_are_recorded() -> Outcome {
     let events = events(&directory)?;
     let names: BTreeSet<_> = events.iter().map(Event::name).collect();
 
-    // The events and spans of the h2 library, which knows only `tracing`.
+    // The events and spans of the h2 library, which uses only `tracing`.
     assert!(names.iter().filter(|name| name.starts_with("tracing:h2::")).count() > 10, "{names:?}\n{talk}");
     assert!(names.iter().any(|name| name.ends_with("_begin")) && names.iter().any(|name| name.ends_with("_end")));
     let inside = events.iter().filter(|event| field(event, "span_id").and_then(Value::as_u64) > Some(0)).count();
     assert!(inside > 0, "events inside spans name them");
 
-    // What the application says: the first event of the callsite, too, each with its types.
+    // The events of the application, including the first event of the callsite, with the types of their fields.
     let answered: Vec<_> = events.iter().filter(|event| field(event, "number").is_some()).collect();
     assert_eq!(answered.len(), 20, "{names:?}\n{talk}");
     for (number, event) in (0..).zip(&answered) {
@@ -166,7 +166,7 @@ fn libraries_that_know_only_tracing_are_recorded() -> Outcome {
     let by_app = logged.iter().filter(|event| field(event, "target").and_then(Value::as_bytes) == Some(b"app::old"));
     assert_eq!(by_app.count(), 20);
 
-    // A span of the application: begin, an event inside, a value that is recorded later, end.
+    // A span of the application: begin, an event inside, a value recorded later, end.
     let of_span = |ending: &str| {
         let name = format!("tracing:tracing::shutdown{ending}");
         let found = events.iter().find(|event| event.name() == name);

@@ -1,5 +1,5 @@
-//! Each command of the pages runs, in the order of the page, on a machine of its own: namespaces for processes, mounts, the network and the
-//! host name, in which the program of the pages serves. A command that goes on until Ctrl-C is interrupted after two seconds. All have to succeed.
+//! Runs each command of the pages, in the order of the page, on an isolated machine: namespaces for processes, mounts, the network and the
+//! host name, in which the program of the pages serves. A command that runs until Ctrl-C is interrupted after two seconds. All must succeed.
 
 use crate::skip::skip;
 use crate::{pages, program};
@@ -7,10 +7,10 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// The hosts of the pages, which are this one.
+/// The hosts named in the pages; all of them are this machine.
 const HOSTS: &str = "127.0.0.1 localhost collector.lan broker.lan edge.lan\n";
 
-/// What comes before the commands of a page. `$1` is the directory of the test.
+/// Runs before the commands of a page. `$1` is the directory of the test.
 const MACHINE: &str = r#"
 place=$1
 hostname vm
@@ -54,7 +54,7 @@ fn run(page: &str) {
     let bin = path.join("bin");
     std::fs::create_dir(&bin).unwrap();
     std::fs::write(path.join("hosts"), HOSTS).unwrap();
-    // Other names of the two programs, whose own directories the machine may hide.
+    // Other names for the two programs, because the test machine may hide their directories.
     let (real_tracectl, real_program) = (path.join("tracectl"), path.join("program"));
     for name in [&real_tracectl, &real_program] {
         std::fs::write(name, "").unwrap();
@@ -98,7 +98,7 @@ fn executable(path: &Path, text: &str) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Whether this machine can make others.
+/// True if this machine supports the required namespaces.
 fn has_namespaces() -> bool {
     let works = Command::new("unshare").args(["--mount", "--net", "--uts", "--pid", "--fork", "true"]).status();
     let works = works.is_ok_and(|status| status.success());

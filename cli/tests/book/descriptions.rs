@@ -1,9 +1,9 @@
-//! Each description of a session in a page is one that `tracectl load` takes.
+//! Each session description in a page is accepted by `tracectl load`.
 
 use crate::pages;
 use std::process::Command;
 
-/// What a part of a description is put behind.
+/// Prepended to a partial description.
 const HEAD: &str = r#"
 format = "tracepoint-session"
 version = 1

@@ -1,7 +1,7 @@
-//! The commands of the pages `docs/from-*.md`: ours, and those of other tools where they are installed.
+//! The commands of the pages `docs/from-*.md`: ours, and those of other tools if they are installed.
 //!
 //! A block of commands is marked by the comment before it: `<!-- TOOL: LINES -->`. The blocks of one tool on one page run in one directory, one
-//! after the other, and each prints so many lines that have `answer`.
+//! after the other, and each must print this number of lines that contain `answer`.
 
 use crate::program;
 use crate::skip::skip;
@@ -13,7 +13,7 @@ struct Block {
     lines: usize,
 }
 
-/// The blocks of a page that are for a tool.
+/// The blocks of a page for a tool.
 fn blocks(page: &str, tool: &str) -> Vec<Block> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(page);
     let text = std::fs::read_to_string(path).unwrap();
@@ -28,7 +28,7 @@ fn blocks(page: &str, tool: &str) -> Vec<Block> {
     found
 }
 
-/// Runs the blocks of a page below a shell that has run `before`.
+/// Runs the blocks of a page in a shell that has run `before`.
 fn run(page: &str, tool: &str, place: &Path, shell: &[&str], before: &str) {
     let blocks = blocks(page, tool);
     let group = |(number, block): (usize, &Block)| format!("{{\n{}\n}} >out.{number} 2>err.{number}", block.script);
@@ -44,7 +44,7 @@ fn run(page: &str, tool: &str, place: &Path, shell: &[&str], before: &str) {
     assert!(output.status.success(), "{page}, {tool}: {}{all}", String::from_utf8_lossy(&output.stderr));
     for (number, block) in blocks.iter().enumerate() {
         let out = std::fs::read_to_string(place.join(format!("out.{number}"))).unwrap();
-        // But for what `lttng` says of its own commands.
+        // Except the lines that `lttng` prints about its own commands.
         let is_counted = |line: &&str| line.contains("answer") && !line.to_lowercase().contains("event shop:");
         let lines = out.lines().filter(is_counted).count();
         assert_eq!(lines, block.lines, "{page}, {tool}: {}\n{out}{}", block.script, errors(number));
@@ -60,7 +60,7 @@ fn ours(page: &str) {
     run(page, "ours", place.path(), &["env"], "chmod +x shop; mkdir -m 700 run");
 }
 
-/// The commands of another tool, with a program in C. What this machine lacks ends the test.
+/// The commands of another tool, with a C program. The test is skipped if this machine lacks a requirement.
 fn theirs(page: &str, tool: &str, shell: &[&str], probe: &[&str], before: &str) {
     let place = tempfile::tempdir_in("/dev/shm").unwrap();
     let works = |arguments: &[&str]| {
@@ -91,7 +91,7 @@ fn tracing() {
 #[test]
 fn lttng() {
     ours("from-lttng.md");
-    // A session daemon of its own; root's has its sockets in /run.
+    // A separate session daemon; root's has its sockets in /run.
     let daemon = "
         mount -t tmpfs none /run
         export LTTNG_HOME=$PWD

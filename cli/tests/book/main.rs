@@ -1,4 +1,4 @@
-//! The commands of the README and of the pages in `docs/`, as they stand there.
+//! The commands of the README and of the pages in `docs/`, exactly as written there.
 #![forbid(unsafe_code)]
 
 #[path = "../../../tests/support/skip.rs"]

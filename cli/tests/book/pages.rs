@@ -1,13 +1,13 @@
-//! The blocks of commands of a page, and what the comments before them say.
+//! The blocks of commands of a page, and the directives in the comments before them.
 //!
 //! | comment before a block | means |
 //! |---|---|
 //! | `<!-- TOOL: LINES -->` | a block of `from_other_tools` |
 //! | `<!-- not run: REASON -->` | the block is not run |
-//! | `` <!-- not run `COMMAND`: REASON --> `` | the commands that begin so are not run |
+//! | `` <!-- not run `COMMAND`: REASON --> `` | commands with this prefix are not run |
 //! | `<!-- before: COMMAND -->` | runs this first, which a reader does elsewhere |
-//! | `` <!-- background: `COMMAND` --> `` | the commands that begin so go on, as in another terminal |
-//! | `` <!-- status N: `COMMAND` --> `` | the commands that begin so end with this exit status |
+//! | `` <!-- background: `COMMAND` --> `` | commands with this prefix keep running, as in another terminal |
+//! | `` <!-- status N: `COMMAND` --> `` | commands with this prefix end with this exit status |
 
 use std::path::{Path, PathBuf};
 
@@ -18,20 +18,20 @@ pub(crate) fn root() -> PathBuf {
 
 /// A block of code.
 pub(crate) struct Block {
-    /// The line at which it begins, from 1.
+    /// Its first line, from 1.
     pub(crate) line: usize,
-    /// The language behind the fence.
+    /// The language after the fence.
     pub(crate) language: String,
-    /// What the comments before it say.
+    /// The comments before it.
     directives: Vec<String>,
     pub(crate) text: String,
 }
 
-/// A command, and where it stands.
+/// A command and its position.
 pub(crate) struct Command {
     pub(crate) line: usize,
     pub(crate) text: String,
-    /// Whether it goes on while those behind it run.
+    /// True if it keeps running during the following commands.
     pub(crate) in_background: bool,
     /// Its exit status.
     pub(crate) status: u8,
@@ -43,7 +43,7 @@ impl Command {
     }
 }
 
-/// The beginning of commands, between the first two backticks.
+/// The prefix of commands, between the first two backticks.
 fn prefix(directive: &str) -> &str {
     directive.split('`').nth(1).expect("a command in backticks")
 }
@@ -53,29 +53,29 @@ impl Block {
         self.directives.iter().filter_map(move |directive| directive.strip_prefix(kind))
     }
 
-    /// Whether commands are in it.
+    /// True if it contains commands.
     pub(crate) fn has_commands(&self) -> bool {
         matches!(self.language.as_str(), "console" | "sh")
     }
 
-    /// Whether it is code that the doc tests of the book leave out.
+    /// True for code that the doc tests of the book leave out.
     pub(crate) fn is_left_out(&self) -> bool {
         self.language == "rust,ignore"
     }
 
-    /// Whether [`from_other_tools`](super::from_other_tools) runs it.
+    /// True if [`from_other_tools`](super::from_other_tools) runs it.
     pub(crate) fn is_of_other_tools(&self) -> bool {
         let is_tool =
             |directive: &String| directive.split_once(": ").is_some_and(|(_, lines)| lines.parse::<usize>().is_ok());
         self.directives.iter().any(is_tool)
     }
 
-    /// Why it is not run.
+    /// The reason why it is not run, if any.
     pub(crate) fn not_run(&self) -> Option<&str> {
         self.directives("not run: ").next()
     }
 
-    /// The commands to run, with those that a reader has run elsewhere. In a `console` they stand behind `$`.
+    /// The commands to run, including those that a reader has run elsewhere. In a `console` block they follow `$`.
     pub(crate) fn commands(&self) -> Vec<Command> {
         let before = self.directives("before: ").map(|text| Command::new(self.line, text));
         let lines = self.text.lines().zip(self.line + 1..);
@@ -102,7 +102,7 @@ impl Block {
         commands
     }
 
-    /// The commands that a directive is about.
+    /// The commands that a directive applies to.
     fn commands_that_begin<'a>(&self, directive: &str, commands: &'a mut [Command]) -> Vec<&'a mut Command> {
         let found: Vec<_> = commands.iter_mut().filter(|command| command.text.starts_with(prefix(directive))).collect();
         assert!(!found.is_empty(), "line {}: no command begins so: {directive}", self.line);

@@ -1,4 +1,4 @@
-//! The program that the pages record: each of its events is one that a page names.
+//! The program recorded in the pages: each of its events is named in a page.
 
 use std::time::{Duration, Instant};
 
@@ -34,16 +34,16 @@ mod http {
     }
 }
 
-/// The arguments of the program, which is this one again.
+/// The environment variable with the program's arguments; set if this test program acts as that program.
 const ARGUMENTS: &str = "TEST_SHOP";
 
-/// A shell script by which `exe`, a name of this test program, becomes the program of the pages.
+/// A shell script that runs `exe`, a name of this test program, as the program of the pages.
 pub(crate) fn script(exe: &str) -> String {
     format!("#!/bin/sh\n{ARGUMENTS}=\"$*\" exec '{exe}' --exact program::run --nocapture >/dev/null\n")
 }
 
-/// `./shop REQUESTS [SECONDS]` answers so many requests, and then waits; with other arguments, or without, it answers requests for a second;
-/// with `serve`, until it is ended.
+/// `./shop REQUESTS [SECONDS]` answers this many requests, and then waits; with other or no arguments, it answers requests for a second;
+/// with `serve`, until it is killed.
 #[test]
 fn run() {
     let Ok(arguments) = std::env::var(ARGUMENTS) else { return };
@@ -64,7 +64,7 @@ fn run() {
     }
 }
 
-/// Answers a request; one of 250 is slow.
+/// Answers a request; one in 250 is slow.
 fn answer(id: u32) {
     let _request = tracepoint::span!(shop::request(id));
     let status = if id % 10 == 9 { 500 } else { 200 };
@@ -75,7 +75,7 @@ fn answer(id: u32) {
     }
 }
 
-/// What a request causes in the other parts of the program.
+/// The events of a request in the other parts of the program.
 fn serve(id: u32) {
     let route = if id.is_multiple_of(2) { "/" } else { "/cart" };
     tracepoint::trace!(http::begin(id, route));

@@ -1,11 +1,11 @@
-//! A crash in namespaces of its own, as in a container: the helper finds the run directory as the process saw it.
+//! A crash in separate namespaces, as in a container: the helper finds the run directory at the path seen by the process.
 
 use super::{HOW, Outcome, Place, is_traced, viewed};
 use std::env;
 use std::fs;
 use std::process::Command;
 
-/// In new mount and pid namespaces: a root directory of its own, with a run directory that exists nowhere else.
+/// In new mount and PID namespaces: a separate root directory, with a run directory that exists nowhere else.
 const OUTSIDE: &str = r#"
 set -e
 mount --make-rprivate /

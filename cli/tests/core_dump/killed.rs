@@ -1,4 +1,4 @@
-//! A process that is killed dumps no core. `tracectl listen` notices it.
+//! A killed process dumps no core; `tracectl listen` notices its end.
 
 use super::{Outcome, Place, check_snapshot_with, is_traced, wait_for};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
 
-/// Ends when it is dropped.
+/// Killed on drop.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -46,7 +46,7 @@ fn a_killed_process_leaves_a_snapshot_and_one_that_dumps_core_leaves_one() -> Ou
     check_snapshot_with(&snapshot, "kill", &killed, dies.id(), healthy.id())?;
     wait_for(|| fs::read_to_string(place.path("own/told")).ok().filter(|told| told == "9\n"));
 
-    // A core dump is one occurrence, of the other condition.
+    // A core dump matches the other condition only.
     let mut crashes = place.start(TEST, "abort")?;
     drop(crashes.stdin.take());
     crashes.wait()?;

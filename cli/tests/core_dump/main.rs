@@ -30,12 +30,12 @@ tracepoint::define_trace! {
     pub last(how: &str) { how: str = how }
 }
 
-/// Set in a traced process: how it crashes when its input ends; `no`: it ends.
+/// Set in a traced process: how it crashes when its input ends; `no`: it exits.
 const HOW: &str = "TEST_CRASH";
 const PATTERN: &str = "/proc/sys/kernel/core_pattern";
-/// How many helpers the kernel waits for; 0: it waits for none.
+/// The maximum number of helpers that the kernel waits for; 0: it waits for none.
 const PIPE_LIMIT: &str = "/proc/sys/kernel/core_pipe_limit";
-/// How long to wait for something that takes a moment.
+/// Time limit for conditions that normally become true quickly.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -44,7 +44,7 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 fn is_traced() -> bool {
     let Ok(how) = env::var(HOW) else { return false };
     let _agent = Agent::start().expect("an agent");
-    // On a busy machine the agent applies the sessions later.
+    // On a busy machine, the agent applies the sessions later.
     wait_for(|| trace_step_enabled().then_some(()));
     for n in 0..100 {
         tracepoint::trace!(step(n));
@@ -59,20 +59,20 @@ fn is_traced() -> bool {
         "segv" | "bus" => {
             let name = if how == "segv" { "SEGV" } else { "BUS" };
             let me = std::process::id().to_string();
-            // The first one only removes the handler of the standard library, which takes it for a fault that occurs again.
+            // The first one only removes the handler of the standard library, which assumes that a fault will recur.
             for _ in 0..3 {
                 let _ = Command::new("kill").args([format!("-{name}"), me.clone()]).status();
             }
             std::thread::sleep(DEADLINE);
         }
         "kill" => drop(Command::new("kill").args(["-KILL", &std::process::id().to_string()]).status()),
-        // Not by the test runner, whose output is not read any more.
+        // Not through the test runner, whose output is no longer read.
         _ => std::process::exit(0),
     }
     true
 }
 
-/// As in a program that is built with `panic = "abort"`.
+/// As in a program built with `panic = "abort"`.
 extern "C" fn cannot_unwind() {
     panic!("on purpose");
 }
@@ -84,7 +84,7 @@ fn recurse(n: u64) -> u64 {
     recurse(array[999] + 1) + array[0]
 }
 
-/// The helper, installed; restored on drop. One at a time, on the whole machine.
+/// The installed helper; uninstalled on drop. Only one at a time exists on the whole machine.
 struct Installed {
     before: String,
     limit_before: String,
@@ -106,11 +106,11 @@ struct Place {
 }
 
 impl Place {
-    /// For root, or for another user.
+    /// For root if `None`, otherwise for this user.
     fn new(user: Option<u32>) -> Result<Self, Box<dyn std::error::Error>> {
         let place = Self { dir: tempfile::tempdir_in("/dev/shm")?, user };
         fs::set_permissions(place.dir.path(), fs::Permissions::from_mode(0o755))?;
-        // By another process: a child that is started meanwhile would inherit the file, open for writing, and it could not be run.
+        // Copied by another process: a child started in the meantime would inherit the file open for writing, so that it could not be executed.
         let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_tracectl")).arg(place.path("tracectl")).status()?;
         assert!(copied.success());
         fs::create_dir(place.path("own"))?;
@@ -184,7 +184,7 @@ impl Place {
         Ok(child)
     }
 
-    /// The state of the trigger, when it has been fired so often.
+    /// The state of the trigger once it has fired `times` times.
     fn fired(&self, times: u64) -> Result<Value, Box<dyn std::error::Error>> {
         let began = Instant::now();
         loop {
@@ -214,7 +214,7 @@ impl Place {
     }
 }
 
-/// What babeltrace2 shows of a trace, and its messages.
+/// The output and the messages of babeltrace2 for a trace.
 fn viewed(trace: &Path) -> Result<String, Box<dyn std::error::Error>> {
     let output = Command::new("babeltrace2").arg(trace).output()?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -237,7 +237,7 @@ fn check_snapshot(snapshot: &Path, how: &str, signal: i32, crashed: u32, healthy
     check_snapshot_with(snapshot, how, &parts, crashed, healthy)
 }
 
-/// Both processes are in the snapshot, the one that died with its last event, and its metadata has these parts.
+/// Checks that both processes are in the snapshot, the dead one with its last event, and that its metadata contains `parts`.
 fn check_snapshot_with(snapshot: &Path, how: &str, parts: &[String], crashed: u32, healthy: u32) -> Outcome {
     let trace = trace_of(snapshot, crashed)?;
     let events = viewed(&trace)?;
@@ -254,7 +254,7 @@ fn check_snapshot_with(snapshot: &Path, how: &str, parts: &[String], crashed: u3
     Ok(())
 }
 
-/// Whether or not the kernel waits for the helper.
+/// With and without the kernel waiting for the helper.
 #[test]
 fn each_kind_of_crash_leaves_a_snapshot() -> Outcome {
     const TEST: &str = "each_kind_of_crash_leaves_a_snapshot";
@@ -288,7 +288,7 @@ fn each_kind_of_crash_leaves_a_snapshot() -> Outcome {
     Ok(())
 }
 
-/// The helper has the rights of the process's user.
+/// The helper acts with the rights of the process's user.
 #[test]
 fn the_snapshot_of_a_user_belongs_to_the_user() -> Outcome {
     const TEST: &str = "the_snapshot_of_a_user_belongs_to_the_user";
@@ -340,7 +340,7 @@ fn many_crashes_at_once_leave_a_snapshot_each() -> Outcome {
     Ok(())
 }
 
-/// What the kernel gives is checked, and the former pattern is restored.
+/// The arguments from the kernel are checked, and the former pattern is restored.
 #[test]
 fn the_command_line_of_the_helper_is_checked() -> Outcome {
     let place = Place::new(None)?;
@@ -348,7 +348,7 @@ fn the_command_line_of_the_helper_is_checked() -> Outcome {
     assert!(code == Some(2) && err.contains("%P %u %g %e %h %s"), "{err}");
     let (code, err) = place.as_root(&["notify", "--core", "tool", "0", "0", "7", "host", "11"])?;
     assert!(code == Some(2) && err.contains("`tool` is not the number for %P"), "{err}");
-    // No such process, and so nothing to do.
+    // The process does not exist, so there is nothing to do.
     let (code, err) = place.as_root(&["notify", "--core", "4000000", "65431", "65431", "../a b", "host", "11"])?;
     assert_eq!((code, err.as_str()), (Some(0), ""));
     let installed = place.install()?;
@@ -358,7 +358,7 @@ fn the_command_line_of_the_helper_is_checked() -> Outcome {
     Ok(())
 }
 
-/// The core image goes to a file, or to the handler that was there before.
+/// The core image goes to a file, or to the previous handler.
 #[test]
 fn core_images_are_passed_on() -> Outcome {
     const TEST: &str = "core_images_are_passed_on";
@@ -380,7 +380,7 @@ fn core_images_are_passed_on() -> Outcome {
     assert!(image.display().to_string().contains(&format!(".{}.", crashes.id())), "{}", image.display());
     wait_for(|| fs::read(&image).ok().filter(|bytes| bytes.starts_with(b"\x7fELF") && bytes.len() > 1 << 16));
 
-    // Another handler, which keeps what it is given.
+    // Another handler, which stores its input.
     let handler = place.path("handler");
     let mut script = File::create(&handler)?;
     write!(

@@ -3,7 +3,7 @@
 use crate::fixture::{Build, run};
 use std::process::Command;
 
-/// What `tracectl export` writes for the call stacks of a trace.
+/// Exports the call stacks of a trace in this format.
 fn exported(format: &str, trace: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
     let output = command.args(["export", "--stacks", "calls", format, "-", trace]).output().unwrap();
@@ -23,7 +23,7 @@ fn a_flame_graph_of_calls_has_the_names_of_functions() {
         let of_it = folded.lines().filter(|line| line.contains(stack));
         of_it.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum::<u64>()
     };
-    // Between the function with the site and the event is no function of the tracer, although none is inlined in this build.
+    // Although nothing is inlined in this build, no function of the tracer is between the function with the site and the event.
     assert_eq!(count(";flame::outer_part;flame::middle_part;flame::inner_part;flame:burned "), 10, "{folded}");
     assert_eq!(count(";flame::main;flame::inner_part;flame:burned "), 5, "{folded}");
     assert_eq!(count(";flame:burned "), 15, "{folded}");

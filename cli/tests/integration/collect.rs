@@ -1,4 +1,4 @@
-//! `tracectl collect`: its addresses, its metrics, its end, and failures. What it receives is tested in `collector/tests`.
+//! `tracectl collect`: its addresses, its metrics, its end, and failures. The stored traces are tested in `collector/tests`.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -33,7 +33,7 @@ fn addresses_come_first_and_counts_last() {
     metrics.read_to_string(&mut text).unwrap();
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.contains("\ntracepoint_collector_sessions 0\n"), "{text}");
     assert!(text.contains("\ntracepoint_collector_packets_not_stored_total{reason=\"late\"} 0\n"), "{text}");
-    // A parser of OpenMetrics takes the name of a counter without `_total` for that of its family.
+    // A parser of OpenMetrics uses the name of a counter without `_total` as the name of its family.
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     let mut families: Vec<_> = types.map(|(name, _)| name.strip_suffix("_total").unwrap_or(name)).collect();
     families.sort_unstable();
@@ -45,7 +45,7 @@ fn addresses_come_first_and_counts_last() {
     assert!(child.wait().unwrap().success());
 }
 
-/// A collector at these addresses with state below `place`: its first line, and what it has said until then.
+/// A running collector with state below `place`: its first line, and its messages until then.
 struct Started {
     child: Child,
     first: Value,
@@ -72,7 +72,7 @@ fn start(place: &Path, address: &str, options: &[&str]) -> Started {
 }
 
 impl Started {
-    /// Views the sessions: the exit code and the messages.
+    /// Lists the sessions with `tracectl view`: the exit code and the messages.
     fn view(&self, options: &[&str]) -> (Option<i32>, String) {
         let port = self.first["live"].as_str().unwrap().rsplit_once(':').unwrap().1.to_owned();
         let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
@@ -93,7 +93,7 @@ fn a_collector_for_other_machines_makes_a_key_once() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("state/tracepoint/collector.key");
     let file = path.to_str().unwrap();
-    // Not by a start that fails, which could not tell of it.
+    // A start that fails must not make a key, because it could not print it.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut busy = collect(&place.path().join("out"), &["--live", "0.0.0.0:0"]);
     busy.args(["--control", &taken.local_addr().unwrap().to_string()]);

@@ -91,7 +91,7 @@ fn a_file_is_shown_like_a_directory() {
     let (_, newest, _) = run("view", &smaller);
     let (newest, all) = (events(&newest), events(&out));
     let kept = newest.len();
-    // The first line has no time since the line before.
+    // The first line has no time difference to a previous line.
     assert_eq!(newest[1..], all[all.len() - kept + 1..]);
     assert_eq!(run("verify", &smaller).0, Some(0));
 }

@@ -91,7 +91,7 @@ fn dump_shows_a_byte_stream_that_has_wrapped() {
     let path = stream(&place);
     let (code, out, err) = text(&["dump"], &path);
     assert_eq!((code, err.as_str()), (Some(0), ""));
-    // 63 bytes were written; the oldest that is left is byte 16, within the third entry.
+    // 63 bytes were written; the oldest remaining one is byte 16, within the third entry.
     assert!(out.starts_with("slot 1: 16 bytes at byte 36\n00000024  2a 02 00 00 0a 03 00 2a"), "{out}");
     assert!(out.contains("  03 00 00 0a 04 00 2a 04  |*......*......*.|\n"), "{out}");
     let expected: Vec<_> = (3..9).map(|n| format!("n = {n}, mark = 42, addr = 0xa00000{n}")).collect();

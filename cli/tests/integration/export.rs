@@ -1,4 +1,4 @@
-//! `tracectl export`: what is selected, what is said, and what becomes of bad input. What is in the files is tested in `export/tests`.
+//! `tracectl export`: selection, messages, and handling of bad input. The contents of the files are tested in `export/tests`.
 
 use serde_json::{Value, json};
 use std::fs::{self, OpenOptions};
@@ -20,7 +20,7 @@ tracepoint::define_trace! {
 /// Serialises the recordings: a session records all events of the process.
 static RECORDING: Mutex<()> = Mutex::new(());
 
-/// 10 sales of 5 items each, and one that goes on.
+/// 10 sales of 5 items each, and one that has not ended.
 fn trace() -> (TempDir, PathBuf) {
     record(Channel::discard(8 << 20), || {
         for id in 0..10 {
@@ -31,7 +31,7 @@ fn trace() -> (TempDir, PathBuf) {
     })
 }
 
-/// Records what `fire` fires, before what it returns is dropped.
+/// Records the events fired by `fire`; its return value is dropped after the recording.
 fn record<T>(channel: Channel, fire: impl FnOnce() -> T) -> (TempDir, PathBuf) {
     record_with(Session::builder("till").events("till:*").channel(channel), fire)
 }
@@ -60,7 +60,7 @@ fn run(arguments: &[&str], directory: &Path) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// Exports to a new file, which is removed again, and returns the summary and the notes.
+/// Exports to a new file, which is then removed, and returns the summary and the notes.
 fn exported(format: &str, arguments: &[&str], place: &Path, directory: &Path) -> (Value, String) {
     let out = place.join("out");
     let all = [&[format, out.to_str().unwrap(), "--json"], arguments].concat();
@@ -79,7 +79,7 @@ fn the_same_events_are_selected_for_every_format() {
     for format in [&WITH_SPANS[..], &["--csv"]].concat() {
         let count = |arguments: &[&str]| exported(format, arguments, place.path(), &directory).0["events"].as_u64();
         assert_eq!(count(&[]), Some(71), "{format}");
-        // OTLP has no events but those of spans.
+        // OTLP contains only the events of spans.
         if !format.starts_with("--otlp") {
             assert_eq!(count(&["-e", "till:item", "--filter", "price > 2"]), Some(20));
         }
@@ -140,7 +140,7 @@ fn invalid_requests_are_refused_and_leave_no_file() {
     assert!(code == Some(0) && stderr.contains("tracectl record --context call_stack"), "{stderr}");
     let full = run(&["--csv", "/dev/full"], &directory);
     assert!(full.0 == Some(3) && full.2.contains("cannot write /dev/full") && full.2.contains("make room"), "{full:?}");
-    // What an interrupted export has left.
+    // A leftover of an interrupted export.
     let partial = place.path().join("out.partial");
     fs::write(&partial, "").unwrap();
     let (code, _, stderr) = run(&["--csv", name], &directory);
@@ -187,13 +187,13 @@ fn an_interrupted_export_leaves_no_file_of_that_name() {
         (0..200_000).for_each(|id| tracepoint::trace!(item(id, 1)));
     });
     let [out, partial] = ["out", "out.partial"].map(|name| place.path().join(name));
-    // It may be over before the signal comes.
+    // It may end before the signal arrives.
     for _ in 0..20 {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
         let mut export = command.arg("export").arg("--csv").arg(&out).arg(&directory).spawn().unwrap();
         while !partial.exists() && export.try_wait().unwrap().is_none() {}
         let pid = nix::unistd::Pid::from_raw(export.id().cast_signed());
-        // SIGINT does nothing where a shell has started the tests in the background.
+        // SIGINT is ignored if a shell has started the tests in the background.
         let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
         let was_interrupted = export.wait().unwrap().code().is_none();
         assert_eq!((out.exists(), partial.exists()), (!was_interrupted, was_interrupted));
@@ -242,7 +242,7 @@ fn a_flame_graph_has_the_time_of_the_folded_stacks() {
     // Its channel has no call stacks.
     let (_, calls, _) = run(&["--folded", "-", "--stacks", "calls", "-e", "till:item"], &directory);
     assert_eq!(calls, "[no call stack] 50\n");
-    // Without a span there is nothing that OTLP could have.
+    // Without a span, OTLP would be empty.
     for (format, out) in [("--otlp", "-"), ("--otlp-protobuf", place.path().join("out.pb").to_str().unwrap())] {
         let (code, out, err) = run(&[format, out, "-e", "till:item"], &directory);
         assert!(code == Some(3) && out.is_empty() && err.contains("50 events in none"), "{code:?} {out} {err}");
@@ -265,7 +265,7 @@ fn a_trace_that_is_larger_than_memory_is_exported() {
         }
     });
     for format in [&WITH_SPANS[..], &["--csv"]].concat() {
-        // In KiB: programs and libraries included, less than the trace.
+        // In KiB: enough for programs and libraries, but less than the trace.
         let script = r#"ulimit -v 160000; exec "$@""#;
         let mut command = Command::new("sh");
         command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_tracectl"), "export", "--json", format, "/dev/null"]);

@@ -1,8 +1,8 @@
-//! `tracectl view` of live sessions of stock programs: a program traced by LTTng-UST, `lttng-sessiond`, `lttng-relayd`.
+//! `tracectl view` of live sessions of LTTng's programs: a program traced by LTTng-UST, `lttng-sessiond`, `lttng-relayd`.
 
 use crate::lttng::Lttng;
 
-/// Runs before each script: starts the relay daemon at free ports, `$CONTROL`, `$DATA` and `$LIVE`.
+/// Runs before each script: starts the relay daemon on free ports, `$CONTROL`, `$DATA` and `$LIVE`.
 const PREAMBLE: &str = r#"
 lttng-relayd -o "$PWD/stored" --control-port=tcp://127.0.0.1:$CONTROL --data-port=tcp://127.0.0.1:$DATA \
     --live-port=tcp://127.0.0.1:$LIVE 2>relayd & relayd=$!

@@ -1,4 +1,4 @@
-//! `tracectl` as its users run it.
+//! `tracectl` run as a user would.
 #![forbid(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]

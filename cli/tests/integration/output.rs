@@ -1,4 +1,4 @@
-//! What becomes of a verb whose standard output, or standard error, cannot be written.
+//! The behaviour of verbs whose standard output or standard error cannot be written.
 
 use std::fs::File;
 use std::io::pipe;
@@ -18,7 +18,7 @@ tracepoint::define_trace! {
 /// Serialises the recordings: a session records all events of the process.
 static RECORDING: Mutex<()> = Mutex::new(());
 
-/// Commands that write to the standard output: what the verb takes, in a directory with `trace`, `trace.dt` and a run directory with the
+/// Commands that write to the standard output: the arguments, for a directory with `trace`, `trace.dt` and a run directory with the
 /// session `s`.
 const COMMANDS: &[&str] = &[
     "--help",
@@ -97,7 +97,7 @@ fn every_verb_fails_on_a_full_output_and_not_on_a_closed_one() {
         assert_eq!(full.status.code(), Some(3), "{arguments}: {err}");
         assert!(err.contains("cannot write the output: No space left on device"), "{arguments}: {err}");
 
-        // The reader has enough before the first byte.
+        // The reader closes the pipe before the first byte.
         let (reader, writer) = pipe().unwrap();
         drop(reader);
         let closed = command.stdout(writer).output().unwrap();

@@ -1,4 +1,4 @@
-//! `tracectl query` and `export --parquet` run another program. What that writes is tested in `query/`.
+//! `tracectl query` and `export --parquet` run another program, whose output is tested in `query/`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// A directory with `tracectl` and an empty trace. A `tracectl-query` beside the program that was built is not found from here.
+/// A directory with `tracectl` and an empty trace. From here, a `tracectl-query` next to the built program is not found.
 struct Place {
     directory: TempDir,
     trace: String,
@@ -31,7 +31,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// The least that is a trace.
+/// The smallest valid trace.
 fn empty_trace(directory: &Path) -> String {
     let trace = directory.join("trace");
     fs::create_dir(&trace).unwrap();

@@ -1,4 +1,4 @@
-//! `record --on`: hosts that cannot be reached, have no tracectl or another one, and the arguments of a remote shell. Recordings on several
+//! `record --on`: hosts that cannot be reached, have no tracectl or another version, and the arguments of a remote shell. Recordings on several
 //! hosts are in `cli/tests/network`.
 
 use std::fs;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 const TRACECTL: &str = env!("CARGO_BIN_EXE_tracectl");
 
-/// Joins its words for a shell, as ssh does, but for some hosts.
+/// Joins its words into a shell command as ssh does, with special cases for some hosts.
 const SSH: &str = r#"#!/bin/sh
 host=$1; shift
 case $host in

@@ -78,7 +78,7 @@ fn json_has_the_same_counts() {
     assert_eq!((&object["complete"], &object["failed"]), (&true.into(), &serde_json::json!([])));
     let process = &object["processes"][0];
     assert_eq!((&process["records"], &process["lost"]["killed"]), (&tracer.committed().into(), &1.into()));
-    // Nothing has taken the packets that are in the ring.
+    // Packets that are still in the ring have no checksum.
     assert_eq!(process["unchecked"], process["packets_from_rings"]);
     assert_eq!(process["output"], remains.out().to_str().unwrap());
 }

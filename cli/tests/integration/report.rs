@@ -1,4 +1,4 @@
-//! `tracectl report` in a browser: headless Chromium loads the page, and what its script makes of it is compared with the account.
+//! `tracectl report` in a browser: headless Chromium loads the page, and the result of its script is compared with the account.
 
 use crate::hand::{PREAMBLE, UUID};
 use crate::skip::skip;
@@ -40,7 +40,7 @@ fn trace() -> (TempDir, PathBuf) {
             scope.spawn(move || {
                 (thread * REQUESTS / 3..(thread + 1) * REQUESTS / 3).for_each(request);
                 done.wait();
-                // Its ring stays.
+                // The ring outlives its thread.
                 kept.wait();
             });
         }
@@ -98,7 +98,7 @@ fn number(document: &str, name: &str) -> u64 {
     attribute(document, name).parse().unwrap_or_else(|_| panic!("{name}: {}", attribute(document, name)))
 }
 
-/// The data that the page has in itself.
+/// The data embedded in the page.
 fn data(page: &str) -> Value {
     let (_, data) = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
     serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap()
@@ -113,7 +113,7 @@ fn a_browser_shows_what_the_account_has() {
     let text = std::fs::read_to_string(&page).unwrap();
     assert!(text.len() < 16 << 20 && written["bytes"] == text.len(), "{written}");
     assert!(tracectl(&["report", directory, "-o", "-"]).starts_with("<!"));
-    // The only address is the name of SVG's namespace: it loads nothing.
+    // The only URL is SVG's namespace, which loads nothing.
     assert_eq!(text.matches("://").count(), 1);
 
     let stat = json_of(&["stat", "--json", directory]);
@@ -130,7 +130,7 @@ fn a_browser_shows_what_the_account_has() {
         assert_eq!(number(figure, "count"), count, "{field}");
     }
     assert!(number(&whole, "drawn_losses") > 0 && whole.contains("balances ("), "losses are on the timeline");
-    // Texts of the traced program are no markup.
+    // Text from the traced program never becomes markup.
     assert!(!whole.contains("<title>run</title>") && !whole.contains("<img"), "markup of the program");
 
     let inside = data(&text);
@@ -195,7 +195,7 @@ fn the_page_is_moved_by_keys() {
     assert!(moved.contains("-e 'page:re*'"), "the selection is named");
 }
 
-/// The page names few of the failed checks, and has the number of all.
+/// The page lists some of the failed checks, and the number of all of them.
 #[test]
 fn failed_checks_are_counted_beyond_those_that_are_named() {
     let (place, directory) = trace();

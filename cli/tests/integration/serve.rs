@@ -18,7 +18,7 @@ tracepoint::define_trace! {
     paid(cents: u64, customer: &str) { cents: u64 = cents, customer: str = customer }
 }
 
-/// A trace of 1000 events. One test records at a time: a session records all events of the process.
+/// A trace of 1000 events. Only one test records at a time: a session records all events of the process.
 fn trace() -> (TempDir, PathBuf) {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _alone = ALONE.lock().unwrap();
@@ -120,7 +120,7 @@ fn read_bytes(socket: &UdpSocket, until: MarkKind) -> (Vec<MarkKind>, Vec<Vec<u8
 #[test]
 fn a_trace_is_read_once_and_then_the_server_ends() {
     let (_place, directory) = trace();
-    // Slow enough for the buffer of the socket, also on a busy machine.
+    // Slow enough for the socket's buffer, even on a busy machine.
     let server = serve(&directory, &["--rate", "100K"]);
     let (marks, events) = read(&client(server.address), MarkKind::SessionEnd);
     let all = [MarkKind::SessionBegin, MarkKind::TraceBegin, MarkKind::TraceEnd, MarkKind::SessionEnd];
@@ -136,7 +136,7 @@ fn a_trace_is_read_once_and_then_the_server_ends() {
     assert_eq!((&report["lost"], &report["messages"]), (&0.into(), &1004.into()));
 }
 
-/// A client that is killed takes events that nobody has.
+/// Events sent to a killed client are counted, although nobody received them.
 #[test]
 fn events_of_a_killed_client_are_counted() {
     let (_place, directory) = trace();
@@ -165,7 +165,7 @@ fn events_of_a_killed_client_are_counted() {
         ToClient::Text(text) if text.offset + text.bytes.len() as u32 == text.total => acknowledge(from, text.total),
         _ => None,
     });
-    // It acknowledges none of its events.
+    // The client acknowledges none of its events.
     let mut events = 0;
     while events < 1000 {
         let size = client.recv(&mut buffer).unwrap();
@@ -236,7 +236,7 @@ fn events_are_served_without_a_recorded_trace() {
     assert_eq!((verify.status.code(), verify.stdout.as_slice()), (Some(0), &b""[..]), "{verify:?}");
     let view = String::from_utf8(verb(&["view", out.to_str().unwrap()]).stdout).unwrap();
     assert_eq!(view.matches("outside:message").count(), 3, "{view}");
-    // What is text is shown as text, in both.
+    // A UTF-8 message is shown as text in both layouts.
     for layout in [&[][..], &["--legacy"]] {
         for format in [&[][..], &["--json"]] {
             let server = started(&mut bare(&["--events-from", file.to_str().unwrap()]));
@@ -283,7 +283,7 @@ fn an_interrupt_ends_the_session_with_a_slow_client_and_so_does_a_second_one() {
         let server = serve(&directory, &["--pace", "10", "--no-batches"]);
         let client = client(server.address);
         read(&client, MarkKind::TraceBegin);
-        // The first event: a server that is interrupted before it has any to send ends the trace, too.
+        // Wait for the first event: a server interrupted before it has anything to send also ends the trace.
         client.peek(&mut [0; 2048]).unwrap();
         for _ in 0..interrupts {
             server.interrupt();
@@ -291,7 +291,7 @@ fn an_interrupt_ends_the_session_with_a_slow_client_and_so_does_a_second_one() {
         }
         let (marks, events) = read(&client, MarkKind::SessionEnd);
         assert_eq!(marks, [MarkKind::SessionEnd]);
-        // Those of a second, and not of ten.
+        // The events of one second, not of ten.
         assert!(events.len() < 60, "{} events", events.len());
         let (code, report) = server.end();
         assert_eq!(code, Some(1));
@@ -304,7 +304,7 @@ fn an_interrupt_ends_the_session_with_a_slow_client_and_so_does_a_second_one() {
 fn a_malformed_port_in_the_environment_is_an_error() {
     let (_place, directory) = trace();
     for wrong in ["none", "", "70000"] {
-        // This address would be refused otherwise.
+        // Without `--allow`, this address would be refused.
         let mut server = tracectl(&directory, &["--address", "192.0.2.1"]);
         let error = refused(&server.env("TRACE_SERVER_PORT", wrong).output().unwrap());
         let mend = format!("the environment variable TRACE_SERVER_PORT is `{wrong}`; set it to a port from 0 to 65535");

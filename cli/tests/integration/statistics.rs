@@ -33,7 +33,7 @@ tracepoint::define_trace! {
 /// Serialises the tests: a session records all events of the process.
 static RECORDING: Mutex<()> = Mutex::new(());
 
-/// Records what `fire` fires.
+/// Records the events fired by `fire`.
 fn trace(fire: impl FnOnce()) -> (TempDir, PathBuf) {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("trace");
@@ -148,7 +148,7 @@ fn a_field_may_have_another_type_in_another_event() {
         }
     });
     let (code, out, err) = run(&["stat", "--by", "v", "--csv"], &directory);
-    // The most frequent value is the integer 1, of two events. Bytes that are text are a text.
+    // The most frequent value is the integer 1, of two events. Bytes that are UTF-8 are shown as text.
     let expected = [
         "1",
         "NaN",
@@ -186,7 +186,7 @@ fn a_field_may_have_another_type_in_another_event() {
     }
 }
 
-/// Texts on which a terminal acts, or a spreadsheet.
+/// Texts that would control a terminal or a spreadsheet.
 const HOSTILE: [&str; 4] = ["\u{1b}[2J\u{9b}31m\u{7f}\r\u{202e}", "=1+1", "@x", "\t=1"];
 
 #[test]
@@ -259,7 +259,7 @@ fn durations_have_units() {
     assert_eq!((code, err.as_str()), (Some(0), ""));
     let numbers = of_took.lines().nth(1).unwrap();
     assert!(numbers.contains(", p50 5") && numbers.matches("ms").count() >= 6, "{of_took}");
-    // Without a field each one is shown, and one behind the trace is found.
+    // Without a field each field is shown, and a field after the trace is recognised.
     let (code, all, err) = run(&["hist", "-e", "web:stored"], &directory);
     assert_eq!((code, err.as_str()), (Some(0), ""));
     assert!(all.starts_with(&of_took) && all.contains("\nhist(late)\n"), "{all}");
@@ -400,7 +400,7 @@ fn a_distribution_is_drawn_as_a_picture() {
     ] {
         assert!(size.contains(part), "{part} is missing in {size}");
     }
-    // The bars hold every value once.
+    // Each value is counted in exactly one bar.
     let bars = |text: &str| text.matches("<rect class=\"bar\"").count();
     let counts: Vec<u64> = size
         .lines()
@@ -421,7 +421,7 @@ fn a_distribution_is_drawn_as_a_picture() {
     assert!(code == Some(3) && err.contains("cannot write /nonexistent/x.svg"), "{err}");
 }
 
-/// Tags are closed in order, and characters that XML cannot hold are absent.
+/// Tags are closed in order, and characters not allowed in XML are absent.
 fn well_formed(text: &str) {
     assert!(!text.contains(|c: char| c.is_control() && c != '\n'));
     let mut open = Vec::new();
@@ -463,14 +463,14 @@ fn a_heat_map_has_each_value_in_its_slice_of_time() {
         cells(&rows[0]) >= 1 && cells(&rows[last]) >= 1 && rows[1..last].iter().all(|row| cells(row) == 0),
         "{out}"
     );
-    // The largest values are above, and come last.
+    // The largest values are in the upper rows, and come last.
     assert!(rows[0].1.len() > rows[last].1.len() && out.contains("a column: "), "{out}");
 
     let (code, _, err) = run(&["hist", "hist(size) by route", "--heat-map"], &directory);
     assert!(code == Some(2) && err.contains("a heat map shows one distribution"), "{err}");
 }
 
-/// Damaged traces, and those of other tracers, may have events outside the times of their packet, which go back.
+/// In damaged traces and those of other tracers, events may be outside the times of their packet, and times may decrease.
 #[test]
 fn a_heat_map_has_a_column_for_events_at_any_time() {
     let value = |n: u64| n.to_le_bytes();

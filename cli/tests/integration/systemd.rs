@@ -1,4 +1,4 @@
-//! The units in `examples/systemd`: systemd accepts them and finds them hardened, and their commands work with what they allow.
+//! The units in `examples/systemd`: systemd accepts them and rates them as hardened, and their commands work within their restrictions.
 
 use crate::skip::skip;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ fn units() -> Result<Vec<PathBuf>, Box<dyn Error>> {
     Ok(units)
 }
 
-/// Whether `systemd-analyze` is there.
+/// True if `systemd-analyze` is installed.
 fn has_systemd() -> bool {
     let is_there = Command::new("systemd-analyze").arg("--version").output().is_ok();
     if !is_there {
@@ -27,7 +27,7 @@ fn has_systemd() -> bool {
     is_there
 }
 
-/// What `systemd-analyze` prints.
+/// The output of `systemd-analyze`.
 fn analyze(arguments: &[&str]) -> Result<String, Box<dyn Error>> {
     let output = Command::new("systemd-analyze").args(arguments).output()?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -43,7 +43,7 @@ fn systemd_accepts_the_units() -> Outcome {
     let place = tempfile::tempdir()?;
     let mut copies = Vec::new();
     for unit in units()? {
-        // Programs that exist: a unit whose program is missing is refused.
+        // The program must exist: systemd refuses a unit whose program is missing.
         let text = fs::read_to_string(&unit)?.replace("/usr/local/bin/tracectl", env!("CARGO_BIN_EXE_tracectl"));
         let copy = place.path().join(unit.file_name().ok_or("no name")?);
         fs::write(&copy, text.replace("/usr/local/bin/server", "/bin/true"))?;
@@ -57,7 +57,7 @@ fn systemd_accepts_the_units() -> Outcome {
     Ok(())
 }
 
-/// From 0 (safe) to 10.
+/// The rating ranges from 0 (safe) to 10.
 #[test]
 fn systemd_finds_the_units_hardened() -> Outcome {
     if !has_systemd() {
@@ -72,7 +72,7 @@ fn systemd_finds_the_units_hardened() -> Outcome {
     Ok(())
 }
 
-/// The system calls of a set of systemd, without those of the sets in it that are taken out.
+/// The system calls in a systemd set, without those of excluded subsets.
 fn system_calls(set: &str) -> Result<BTreeSet<String>, Box<dyn Error>> {
     let mut calls = BTreeSet::new();
     for line in analyze(&["syscall-filter", "--no-pager", set])?.lines().skip(1).map(str::trim) {
@@ -85,7 +85,7 @@ fn system_calls(set: &str) -> Result<BTreeSet<String>, Box<dyn Error>> {
     Ok(calls)
 }
 
-/// What the filter of a unit allows.
+/// The system calls allowed by the filter of a unit.
 fn allowed_calls(unit: &str) -> Result<BTreeSet<String>, Box<dyn Error>> {
     let mut allowed = system_calls("@default")?;
     for sets in unit.lines().filter_map(|line| line.strip_prefix("SystemCallFilter=")) {
@@ -101,7 +101,7 @@ fn allowed_calls(unit: &str) -> Result<BTreeSet<String>, Box<dyn Error>> {
     Ok(allowed)
 }
 
-/// What a program did under `strace -f -y`: the system calls, and the files that it opened for writing.
+/// The behaviour of a program under `strace -f -y`: its system calls, and the files that it opened for writing.
 fn traced(log: &str) -> (BTreeSet<String>, Vec<String>) {
     let calls = log.lines().filter_map(|line| line.split_once(' ').map(|(_, call)| call.trim_start()));
     let calls: Vec<_> = calls.filter_map(|call| call.split_once('(')).filter(|(name, _)| is_name(name)).collect();
@@ -119,7 +119,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-/// Without a shell between them, systemd's words are those of `tracectl`; and it does nothing that its unit forbids.
+/// Runs the words of the unit's command without a shell; the program must do nothing that its unit forbids.
 #[test]
 fn the_commands_of_the_units_work_with_what_these_allow() -> Outcome {
     if !has_systemd() {
@@ -149,7 +149,7 @@ fn the_commands_of_the_units_work_with_what_these_allow() -> Outcome {
             let (calls, written) = traced(&fs::read_to_string(&log)?);
             let forbidden: Vec<_> = calls.difference(&allowed).collect();
             assert!(calls.contains("openat") && forbidden.is_empty(), "{line}: {forbidden:?}");
-            // `ProtectSystem=strict` leaves the run directory and the state directory.
+            // `ProtectSystem=strict` permits writing to the run directory and the state directory.
             let outside: Vec<_> = written
                 .iter()
                 .filter(|path| !["/dev/null", "/proc/"].iter().any(|free| path.starts_with(free)))

@@ -37,7 +37,7 @@ fn trace() -> (TempDir, PathBuf) {
     (place, directory)
 }
 
-/// The line of the screen that has this text.
+/// The line of the screen that contains this text.
 fn line<'s>(screen: &'s str, text: &str) -> &'s str {
     screen.lines().find(|line| line.contains(text)).unwrap_or_else(|| panic!("{text} in {screen}"))
 }
@@ -51,7 +51,7 @@ fn a_recorded_trace_is_listed_and_looked_into() {
     let counts = |name| line(&screen, name).split_whitespace().nth(3).and_then(|count| count.parse::<u64>().ok());
     assert_eq!((counts("top:asked"), counts("top:answered")), (Some(100), Some(40)), "{screen}");
 
-    // Smaller than what it shows, and large again.
+    // Smaller than its contents, and then large again.
     top.resize(30, 6);
     top.until("a small screen", |screen| screen.contains("on  top:a") && screen.lines().count() <= 6);
     top.resize(120, 30);
@@ -61,11 +61,11 @@ fn a_recorded_trace_is_listed_and_looked_into() {
     top.until("the fields", |screen| screen.contains("fields: id route") && screen.contains("count 40, p50 "));
     top.press(&["Right"]);
     let screen = top.until("the values", |screen| screen.contains("20  /cart"));
-    // What a program has recorded does not control the terminal.
+    // Recorded text does not control the terminal.
     assert!(screen.contains("20  /\\u{1b}[31mred") && line(&screen, "route=\"/cart\"").contains("id="), "{screen}");
     top.press(&["Space"]);
     top.until("a message", |screen| screen.contains("a recorded trace has no switches"));
-    // A key that follows at once would be one key with it.
+    // A key that follows immediately would be read as part of an escape sequence.
     top.press(&["Escape"]);
     top.until("the list", |screen| screen.contains("OVER TIME"));
     top.press(&["s", "s"]);
@@ -91,7 +91,7 @@ fn signals_and_keys_leave_the_terminal_as_it_was() {
     }
 }
 
-/// As under `nohup`: no signal tells of the end of the terminal.
+/// As under `nohup`: no signal reports the end of the terminal.
 #[test]
 fn it_ends_with_its_terminal() {
     let (_place, directory) = trace();
@@ -100,7 +100,7 @@ fn it_ends_with_its_terminal() {
     let program = PathBuf::from(format!("/proc/{}/stat", top.shell()));
     drop(top);
     let end = Instant::now() + Duration::from_secs(60);
-    // Gone, or ended and not waited for.
+    // Gone, or a zombie.
     while std::fs::read_to_string(&program).is_ok_and(|stat| !stat.contains(") Z ")) {
         assert!(Instant::now() < end, "it goes on without a terminal");
         sleep(Duration::from_millis(20));

@@ -139,7 +139,7 @@ fn readable_events_of_a_damaged_trace_are_shown() {
     assert!(out.lines().count() > 0 && out.lines().all(|line| line.starts_with("FAILED  ")), "{out}");
     assert!(out.lines().any(|line| line.starts_with("FAILED  Q  ")), "{out}");
     assert!(err.contains("the account does not balance"), "{err}");
-    // Behind the sentence and the verdict, without letters.
+    // After the sentence and the verdict there are no letters.
     let (code, plain, err) = run("verify", &[], &directory);
     assert_eq!((code, err.as_str()), (Some(1), ""));
     let lines: Vec<_> = plain.lines().collect();
@@ -259,7 +259,7 @@ fn completions_and_manual_pages_have_every_verb() {
     assert!(of_no_verb.is_empty(), "{of_no_verb:?}");
 }
 
-/// What the completion of a shell offers for the last of these words, with this run directory.
+/// The shell completions of the last of these words, with this run directory.
 fn candidates(words: &[&str], run_dir: &Path) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
     command.env("TRACECTL_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
@@ -291,7 +291,7 @@ fn completions_change_nothing() {
         .output()
         .unwrap();
     assert!(created.status.success(), "{created:?}");
-    // What is left of a process, and of a session, that are gone: any other command removes both.
+    // Remains of a process and of a session that are gone: any other command removes both.
     for (directory, file) in [("apps/12-34", "status"), ("sessions/over", "log")] {
         fs::create_dir(run_dir.join(directory)).unwrap();
         fs::write(run_dir.join(directory).join(file), "x").unwrap();
@@ -324,7 +324,7 @@ fn metadata_that_has_changed_is_noted_and_fails_to_verify() {
     let (code, out, err) = result_of(&tracectl(&["view".as_ref(), "--follow".as_ref(), directory.as_os_str()]));
     assert!(code == Some(0) && out.contains("shop:qaid"), "{out}");
     assert_eq!(err.matches("the metadata is damaged").count(), 1, "{err}");
-    // What hands it on counts it as damage.
+    // Verbs that pass the metadata on count it as damage.
     let dt = place.path().join("trace.dt");
     let arguments = ["convert".as_ref(), "--json".as_ref(), directory.as_os_str(), "-o".as_ref(), dt.as_os_str()];
     let (code, out, err) = result_of(&tracectl(&arguments));

@@ -1,7 +1,7 @@
-//! What other tools see of a program with notes: they list every event, and print what the recorder records. By Debian's tools.
+//! Programs with notes as seen by Debian's versions of other tools: these list every event, and print what the recorder records.
 //!
-//! The kernel must let root attach uprobes, and have a tracefs, which these tests mount where it is not. SystemTap's scripts are parsed:
-//! running them takes a kernel with kprobes and its headers.
+//! The kernel must let root attach uprobes, and have a tracefs, which these tests mount if necessary. SystemTap's scripts are only
+//! parsed: running them requires a kernel with kprobes and its headers.
 
 use crate::fixture::Build;
 use crate::skip::skip;
@@ -21,7 +21,7 @@ fn program() -> PathBuf {
     Build::dev().feature("agent").binary("usdt")
 }
 
-/// Runs a program to its end: its standard output.
+/// Runs a program to its end; returns its standard output.
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}: run scripts/setup.sh --ci"));
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -41,7 +41,7 @@ fn scripts(source: &[&str], tool: &str) -> Vec<(String, String)> {
     json["scripts"].as_array().expect("a list").iter().map(|s| (text(s, "event"), text(s, "program"))).collect()
 }
 
-/// Whether this process may attach uprobes; otherwise says what is missing.
+/// True if this process may attach uprobes; otherwise prints what is missing.
 fn can_attach() -> bool {
     if !nix::unistd::geteuid().is_root() {
         skip("not root, and only root may attach uprobes", "run the tests as root");
@@ -57,7 +57,7 @@ fn can_attach() -> bool {
     true
 }
 
-/// The program, waiting for a tool.
+/// The program, waiting for a tool to attach.
 struct Traced {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -84,7 +84,7 @@ impl Traced {
         output(Command::new(TRACECTL).args(arguments).env("TRACEPOINT_RUN_DIR", self.run_dir.path()))
     }
 
-    /// Waits until the event is on, which the program may not be waiting for.
+    /// Waits until the event is on; the program may wait for another event.
     fn wait_until_on(&self, event: &str) {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
@@ -97,13 +97,13 @@ impl Traced {
         }
     }
 
-    /// Has it fire its events, once it is on.
+    /// Makes it fire its events, once they are on.
     fn fire(&mut self) {
         self.child.stdin.as_mut().expect("piped").write_all(b"\n").expect("it reads");
         assert_eq!(self.line(), "fired 3");
     }
 
-    /// Waits for its end, which it reaches when the event is off.
+    /// Waits for its end, which follows when the event is off.
     fn end(mut self) {
         assert_eq!(self.line(), "off");
         assert!(self.child.wait().expect("ends").success());
@@ -123,13 +123,13 @@ impl Tool {
         Self { child, lines }
     }
 
-    /// The next lines about the fixture's events. A tool that is interrupted may not print what it has seen.
+    /// The next lines about the fixture's events. An interrupted tool may not print the events it has seen.
     fn events(&mut self, count: usize) -> Vec<String> {
         let lines = self.lines.by_ref().map(|line| line.expect("UTF-8"));
         lines.filter(|line| line.starts_with("usdt:")).take(count).collect()
     }
 
-    /// Asks it to end until it has: bpftrace 0.17 misses a signal now and then. The kernel detaches what is killed.
+    /// Interrupts it repeatedly until it has ended: bpftrace 0.17 occasionally misses a signal. The kernel detaches a killed tool.
     fn end(mut self) {
         let pid = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
         let asked = Instant::now();
@@ -176,7 +176,7 @@ fn every_tool_lists_every_event() {
     assert!(!empty.status.success() && said.contains("feature `usdt`"), "{said}");
 }
 
-/// What the fixture fires as `usdt:request`.
+/// The expected output for `usdt:request`.
 fn expected() -> Vec<String> {
     let line = |id: i64| {
         let (has, code) = if id % 2 == 0 { (1, -5) } else { (0, 0) };
@@ -200,7 +200,7 @@ fn tools_print_what_the_recorder_records() {
     }
 }
 
-/// By the path of the program or by its process, and while a session records one of the events.
+/// By the path of the program or by its process, also while a session records one of the events.
 fn bpftrace_prints_events(program: &Path, by_pid: bool) {
     let mut traced = Traced::start(program, "request");
     let pid = traced.child.id().to_string();
@@ -239,7 +239,7 @@ fn bpftrace_prints_events(program: &Path, by_pid: bool) {
     assert_eq!(view.lines().filter(|line| line.contains("usdt:request")).count(), 3, "{view}");
 }
 
-/// perf has the events after `perf buildid-cache --add`, by the kernel's uprobe events, which are removed at the end.
+/// perf knows the events after `perf buildid-cache --add`, as the kernel's uprobe events, which are removed at the end.
 fn perf_records_events(program: &Path) {
     let place = tempfile::tempdir().expect("a directory");
     let cache = place.path().join("cache");
@@ -264,7 +264,7 @@ fn perf_records_events(program: &Path) {
     let arguments = ["record", "-q", "-e", "sdt_usdt:mark", "-p", &pid, "-o", data, "--control", &control];
     let recording = Tool::start(&mut perf(&arguments));
     assert_eq!(traced.line(), "on");
-    // The event is on as soon as perf has opened it; it counts once perf has enabled it, and only then are commands answered.
+    // The event is on as soon as perf has opened it, but perf only counts after enabling it; it answers commands only after that.
     commands.write_all(b"ping\n").expect("written");
     answers.read_exact(&mut [0; 4]).expect("an answer");
     traced.fire();
@@ -277,8 +277,8 @@ fn perf_records_events(program: &Path) {
     }
 }
 
-/// Without root, and without the kernel: gdb writes the semaphore itself. With a copy of the program, because the kernel takes the breakpoints of its
-/// uprobes for itself, and another test attaches some to every process of the file.
+/// gdb needs neither root nor the kernel: it writes the semaphore itself. The test uses a copy of the program, because another test attaches
+/// uprobes to every process of the original file, and the kernel handles their breakpoints itself.
 #[test]
 fn gdb_stops_at_an_event() {
     let run_dir = tempfile::tempdir_in("/dev/shm").expect("a directory");
@@ -290,7 +290,7 @@ fn gdb_stops_at_an_event() {
     let run = format!("run request 3 < {}", line.display());
     let mut command = Command::new("gdb");
     command.args(["-nx", "-q", "-batch", "-ex", "set debuginfod enabled off", "-ex", "break -probe-stap usdt:request"]);
-    // The casts below are C's; in a program with debug information gdb would expect Rust's.
+    // The casts below are in C; in a program with debug information gdb would expect Rust.
     command.args(["-ex", "set language c"]);
     command.args([
         "-ex",
@@ -309,7 +309,7 @@ fn gdb_stops_at_an_event() {
     }
 }
 
-/// A copy of the program in which `change` has altered the note of `usdt:request`: it is given the provider, the name and the arguments.
+/// A copy of the program with an altered note of `usdt:request`: `change` gets the provider, the name and the arguments.
 fn altered(place: &Path, change: impl Fn(&mut [u8])) -> PathBuf {
     let mut bytes = fs::read(program()).expect("read");
     let name = b"usdt\0request\0";
@@ -324,11 +324,11 @@ fn altered(place: &Path, change: impl Fn(&mut [u8])) -> PathBuf {
     path
 }
 
-/// Root runs the scripts, by a shell: what is in a file must become neither a command nor a part of a program.
+/// Root runs the scripts in a shell: text from a file must become neither a command nor part of a program.
 #[test]
 fn a_hostile_note_becomes_no_script() {
     let place = tempfile::tempdir().expect("a directory");
-    // Does nothing, in place of the tools.
+    // Stand-ins for the tools that do nothing.
     for tool in ["bpftrace", "stap"] {
         std::os::unix::fs::symlink("/bin/true", place.path().join(tool)).expect("linked");
     }
@@ -360,13 +360,13 @@ fn a_hostile_note_becomes_no_script() {
             assert_eq!((written.len(), left_out.len()), (all - 1, 1), "{left_out:?}");
         }
     }
-    // The register behind which arguments are: bpftrace reads the seventh.
+    // The base register of arguments: bpftrace reads the seventh argument through it.
     let path = altered(place.path(), |note| {
         let register = note.iter().position(|byte| *byte == b'%').expect("an argument in memory");
         note[register + 1] = b'\'';
     });
     assert_eq!(refused(&path, "bpftrace").1, ["usdt:request"]);
-    // A path is code to the shell and to the tools as well.
+    // A path is interpreted by the shell and by the tools as well.
     for name in ["a'b", "a\"b", "a b", "a$b", "a{b", "a,b"] {
         let path = place.path().join(name);
         fs::copy(program(), &path).expect("copied");

@@ -32,7 +32,7 @@ fn view(arguments: &[&str], directory: &Path) -> Command {
     command
 }
 
-/// What `view` prints.
+/// The output lines of `view`.
 fn lines(arguments: &[&str], directory: &Path) -> Vec<String> {
     let output = view(arguments, directory).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -60,7 +60,7 @@ fn fire_from_threads() {
     });
 }
 
-/// A `view` that follows, and its output.
+/// A following `view`, and its output.
 struct Following(Child, NamedTempFile, NamedTempFile);
 
 impl Following {
@@ -71,7 +71,7 @@ impl Following {
         Self(command.spawn().unwrap(), out, errors)
     }
 
-    /// Its lines, once it has ended by itself.
+    /// Its lines, after it has ended by itself.
     fn finish(mut self) -> Vec<String> {
         let deadline = Instant::now() + Duration::from_secs(60);
         let status = loop {
@@ -138,7 +138,7 @@ fn parts_of_a_trace_are_shown_by_time_and_number() {
         assert!(lines(&["--head", &text], &directory)[..] == all[..some], "the first {count}");
         assert!(lines(&["--tail", &text], &directory)[..] == all[1500 - some..], "the last {count}");
     }
-    // Times as they are printed, as they are in JSON, and relative to the trace.
+    // Times in the printed form, in the form of JSON, and relative to the trace.
     let time = |line: &String| line[..18].to_owned();
     let (from, to) = (time(&all[400]), time(&all[900]));
     let expected: Vec<_> = all.iter().filter(|line| (&from..=&to).contains(&&time(line))).cloned().collect();

@@ -1,4 +1,4 @@
-//! `nats-server`, and a connection to it that looks at what it has.
+//! `nats-server`, and a connection to it for inspecting its state.
 
 use crate::programs::Running;
 use crate::skip::skip;
@@ -19,12 +19,12 @@ pub(crate) struct Broker {
     port: u16,
 }
 
-/// A port that is free now.
+/// A currently free port.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Whether there is `nats-server`; otherwise the test is over.
+/// True if `nats-server` is installed; otherwise the test is skipped.
 pub(crate) fn is_there() -> bool {
     let is_there = Command::new("nats-server").arg("--version").output().is_ok();
     if !is_there {
@@ -34,7 +34,7 @@ pub(crate) fn is_there() -> bool {
 }
 
 impl Broker {
-    /// Starts one whose files are below `place`.
+    /// Starts a server that stores its files below `place`.
     pub(crate) fn start(place: &Path) -> Self {
         Self::with(place, "")
     }
@@ -58,7 +58,7 @@ impl Broker {
         broker
     }
 
-    /// Starts the server again, with the files that it has.
+    /// Restarts the server with its existing files.
     pub(crate) fn restart(&mut self) {
         let config = self.place.join("nats.conf");
         fs::write(&config, &self.config).unwrap();
@@ -78,7 +78,7 @@ impl Broker {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
-    /// Asks it something.
+    /// Runs a request on it.
     pub(crate) fn ask<T, F: Future<Output = T>>(&self, ask: impl FnOnce(jetstream::Context) -> F) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! Three servers that keep each message three times.
+//! A cluster of three servers with three replicas of each message.
 
 use crate::broker::{Broker, free_port, is_there};
 use crate::programs::{Collect, Record};
@@ -28,7 +28,7 @@ fn a_server_of_three_may_be_killed() {
         .collect();
     let urls: Vec<_> = servers.iter().map(Broker::url).collect();
     let url = format!("{}?replicas=3", urls.join(","));
-    // A sender creates the stream when the servers have elected a leader.
+    // A sender creates the stream once the servers have elected a leader.
     let test = "clusters::a_server_of_three_may_be_killed";
     let options = ["--add-channel", "own:ring-size=8M,packets=256", "--channel", "own", "--retry", "60s"];
     let collect = Collect::start(place, "a", &url, &["--lease", "30s"]);
@@ -38,7 +38,7 @@ fn a_server_of_three_may_be_killed() {
         context.get_stream("TRACEPOINT").await.unwrap().cached_info().config.num_replicas
     });
     assert_eq!(replicas, 3);
-    // One at a time: the others have everything when the next one is killed.
+    // One at a time: the others are up to date when the next one is killed.
     for number in 0..servers.len() {
         wait_for("all servers are up to date", || is_current(&servers[(number + 1) % 3]).then_some(()));
         servers[number].kill();
@@ -56,7 +56,7 @@ fn a_server_of_three_may_be_killed() {
     assert_verified(place, &[&output]);
 }
 
-/// Whether all servers have what the leaders of both streams have.
+/// True if all servers are up to date with the leaders of both streams.
 fn is_current(broker: &Broker) -> bool {
     broker.ask(|context| async move {
         let mut is_current = true;

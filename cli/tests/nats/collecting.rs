@@ -32,7 +32,7 @@ fn a_trace_is_stored_whole_and_the_broker_forgets_it() {
     assert_eq!(traces(&output).len(), 1);
 }
 
-/// What the metrics of a collector say.
+/// The value of a collector's metric.
 pub(crate) fn metric(address: &str, name: &str) -> Option<u64> {
     let mut connection = TcpStream::connect(address).ok()?;
     connection.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").ok()?;
@@ -61,7 +61,7 @@ fn a_collector_that_comes_late_gets_everything_and_its_status_tells_how_far_it_i
     });
     assert!(sent > 4 && line.contains(&format!("streams to {url} (connected to broker one at {url})")), "{line}");
     assert!(broker.state().messages > 4);
-    // Later than everything.
+    // After everything else.
     record.program.wait("the recording ends");
     let collect = Collect::start(place, "a", &broker.url(), &["--metrics", "127.0.0.1:0"]);
     wait_for("the broker has nothing left", || (broker.state().messages == 0).then_some(()));
@@ -146,7 +146,7 @@ fn what_is_published_twice_is_stored_once() {
             assert!(ack.unwrap().await.unwrap().duplicate, "{sequence}");
             again += 1;
             if !message.subject.contains(".=") {
-                // As behind the duplicate window.
+                // As after the duplicate window.
                 assert!(!context.publish(message.subject, message.payload).await.unwrap().await.unwrap().duplicate);
                 other_ids += 1;
             }

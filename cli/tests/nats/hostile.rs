@@ -1,4 +1,4 @@
-//! Anybody who may publish can publish anything.
+//! Anyone with publishing rights can publish arbitrary data.
 
 use crate::broker::{Broker, is_there};
 use crate::programs::{Collect, Record};
@@ -29,7 +29,7 @@ fn messages_that_are_no_traces_harm_nothing() {
         let mut true_subjects = Vec::new();
         for sequence in 1..=messages {
             let message = stream.get_raw_message(sequence).await.unwrap();
-            // Everything of the trace once more, damaged, and under the name of another one.
+            // All messages of the trace again, damaged and under another name.
             let mut payload = message.payload.to_vec();
             let at = next() as usize % payload.len();
             payload[at] ^= 1 << (next() % 8);
@@ -55,7 +55,7 @@ fn messages_that_are_no_traces_harm_nothing() {
                 context.publish(subject, payload.into()).await.unwrap().await.unwrap();
             }
         }
-        // An entry in the bucket of leases that is no lease.
+        // An invalid entry in the bucket of leases.
         let leases = context.create_stream(async_nats::jetstream::stream::Config {
             name: "KV_tracepoint-leases".to_owned(),
             subjects: vec!["$KV.tracepoint-leases.>".to_owned()],

@@ -1,4 +1,4 @@
-//! Brokers and collectors are killed and started again while a trace is recorded.
+//! Brokers and collectors are killed and restarted while a trace is recorded.
 
 use crate::broker::{Broker, is_there};
 use crate::programs::{Collect, Record};
@@ -28,7 +28,7 @@ fn a_collector_that_is_killed_goes_on_where_its_files_end() {
     let broker = Broker::start(place);
     let test = "kills::a_collector_that_is_killed_goes_on_where_its_files_end";
     let record = Record::start(place, "record", &broker.url(), (test, "20000 150"), &[]);
-    // The lease is longer than a collector is away.
+    // The lease is longer than the collector's absence.
     let start = || Collect::start(place, "a", &broker.url(), &["--lease", "60s"]);
     let mut collect = start();
     for _ in 0..6 {

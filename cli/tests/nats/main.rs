@@ -1,6 +1,6 @@
-//! Traces through a NATS broker: senders, brokers and collectors are programs of their own, which the tests kill and stop.
+//! Traces through a NATS broker: senders, brokers and collectors are separate processes, which the tests kill and stop.
 //!
-//! The traced programs are further instances of this program. The broker is `nats-server` of Debian.
+//! The traced programs are further instances of this program. The broker is Debian's `nats-server`.
 #![forbid(unsafe_code)]
 
 mod broker;
@@ -31,7 +31,7 @@ tracepoint::define_trace! {
 
 /// Set in a traced program: `EVENTS MICROSECONDS`, the number of events of each of its two threads, and the pause after each.
 const TRACED: &str = "TEST_BROKERED";
-/// How long to wait for something that takes a moment.
+/// Time limit for conditions that normally become true quickly.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// In a traced program, plays its part and returns `true`.
@@ -56,7 +56,7 @@ fn is_traced() -> bool {
     true
 }
 
-/// Waits until there is an answer.
+/// Waits until `answer` returns a value.
 fn wait_for<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + DEADLINE;
     loop {

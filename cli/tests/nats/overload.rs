@@ -1,4 +1,4 @@
-//! A broker that is full, or away: what does not fit is lost in the rings, and counted.
+//! A full or absent broker: events that do not fit are lost in the rings, and counted.
 
 use crate::broker::{Broker, is_there};
 use crate::programs::{Collect, Record, tracectl};
@@ -62,7 +62,7 @@ fn what_a_broker_does_not_get_until_the_end_is_lost_by_the_network() {
     assert!(recorded + lost == 20_000 && lost > 0, "{report}");
     assert_eq!(report["counters"]["lost"]["sink"].as_u64(), Some(lost), "{report}");
     broker.restart();
-    // What the broker has acknowledged it has, though the trace has no end there.
+    // The broker has everything that it has acknowledged, although the end of the trace is missing there.
     let collect = Collect::start(place, "a", &broker.url(), &[]);
     let output = collect.output.clone();
     wait_for("what was acknowledged is stored", || (events(&[&output]).len() as u64 >= recorded).then_some(()));

@@ -1,4 +1,4 @@
-//! Programs that run while a test does.
+//! Programs that run during a test.
 
 use crate::{TRACED, wait_for};
 use nix::sys::signal::{Signal, kill};
@@ -41,7 +41,7 @@ pub(crate) fn tracectl(place: &Path, arguments: &[&str]) -> Output {
     Command::new(TRACECTL).args(arguments).env("TRACEPOINT_RUN_DIR", place.join("run")).output().unwrap()
 }
 
-/// A collector. Its output is the directory of its name.
+/// A collector. Its output directory has its name.
 pub(crate) struct Collect {
     pub(crate) program: Running,
     pub(crate) output: PathBuf,
@@ -49,7 +49,7 @@ pub(crate) struct Collect {
 }
 
 impl Collect {
-    /// One that takes traces from a broker.
+    /// Starts a collector that takes traces from a broker.
     pub(crate) fn start(place: &Path, name: &str, broker: &str, options: &[&str]) -> Self {
         let ports = ["--control", "127.0.0.1:0", "--data", "127.0.0.1:0", "--live", "127.0.0.1:0"];
         Self::with(place, name, &[&["--nats", broker][..], &ports, options].concat())
@@ -66,24 +66,24 @@ impl Collect {
         Self { program, output, log }
     }
 
-    /// Where it serves metrics.
+    /// The address of its metrics.
     pub(crate) fn metrics(&self) -> String {
         let text = fs::read_to_string(&self.log).unwrap();
         let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
         first["metrics"].as_str().unwrap().to_owned()
     }
 
-    /// What it has said.
+    /// Its messages so far.
     pub(crate) fn said(&self) -> String {
         fs::read_to_string(self.log.with_extension("errors")).unwrap()
     }
 
-    /// Ends it as Ctrl-C does; its counts.
+    /// Ends it as Ctrl-C does; returns its counts.
     pub(crate) fn end(self) -> Value {
         self.end_and_said().0
     }
 
-    /// The same, and what it has said.
+    /// The same; also returns its messages.
     pub(crate) fn end_and_said(mut self) -> (Value, String) {
         self.program.signal(Signal::SIGINT);
         let status = self.program.wait("the collector ends");
@@ -94,7 +94,7 @@ impl Collect {
     }
 }
 
-/// A recording of this program, which traces `plan`, to a broker.
+/// A recording of this program, which traces `plan`, sent to a broker.
 pub(crate) struct Record {
     pub(crate) program: Running,
     out: PathBuf,
@@ -105,7 +105,7 @@ impl Record {
         Self::to(place, name, &["--nats".to_owned(), broker.to_owned()], of, options)
     }
 
-    /// A recording that is sent to where an option says.
+    /// A recording with a destination given by an option.
     pub(crate) fn to(place: &Path, name: &str, to: &[String; 2], (test, plan): (&str, &str), options: &[&str]) -> Self {
         let mut command = Command::new(TRACECTL);
         command.args(["record", "--json", "-e", "brokered:*"]).args(to).args(["--sync-interval", "100ms"]);
@@ -119,14 +119,14 @@ impl Record {
         [&self.out, &self.out.with_extension("errors")].map(|file| fs::read_to_string(file).unwrap()).concat()
     }
 
-    /// Waits for its end; its report, in which nothing has failed.
+    /// Waits for its end; returns its report, which must not contain failures.
     pub(crate) fn finish(self) -> Value {
         let report = self.end();
         assert!(report["failures"].as_array().is_some_and(Vec::is_empty), "{report}");
         report
     }
 
-    /// Waits for its end; its report.
+    /// Waits for its end; returns its report.
     pub(crate) fn end(mut self) -> Value {
         self.program.wait("the recording ends");
         let text = fs::read_to_string(&self.out).unwrap();

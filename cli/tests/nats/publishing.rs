@@ -1,4 +1,4 @@
-//! From a program over the network to a collector that publishes, and over a broker to another collector.
+//! From a program over the network to a collector that publishes, and through a broker to another collector.
 
 use crate::broker::{Broker, free_port, is_there};
 use crate::collecting::metric;
@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A collector at the edge: it is started again on the same ports, with the same directory.
+/// A collector at the edge, restarted on the same ports and with the same directory.
 struct Edge<'a> {
     place: &'a Path,
     broker: String,
@@ -36,7 +36,7 @@ impl<'a> Edge<'a> {
         Collect::with(self.place, "edge", &[options, &ports, &self.options].concat())
     }
 
-    /// What tells a sender to send here.
+    /// The option that makes a sender send here.
     fn to(&self) -> [String; 2] {
         ["--stream".to_owned(), format!("127.0.0.1:{}", self.ports[0])]
     }
@@ -46,18 +46,18 @@ impl<'a> Edge<'a> {
     }
 }
 
-/// The packets that a collector has counted.
+/// A count of packets reported by a collector.
 fn count(counts: &Value, name: &str) -> u64 {
     counts[name].as_u64().unwrap_or_else(|| panic!("{name}: {counts}"))
 }
 
-/// The file of this name in the directory of a session: that of the trace, or the one above its chunks.
+/// The file of this name in the directory of a session: in the trace's directory, or in the one above its chunks.
 fn beside(output: &Path, name: &str) -> Option<PathBuf> {
     let trace = traces(output).pop()?;
     [trace.join(name), trace.parent()?.join(name)].into_iter().find(|path| path.exists())
 }
 
-/// Waits until the edge has published everything of the only trace, and the broker has handed it on.
+/// Waits until the edge has published everything of its only trace, and the broker has delivered it.
 fn wait_until_through(broker: &Broker, edge: &Path) {
     wait_for("the edge has published everything", || {
         let position = fs::read_to_string(beside(edge, ".published")?).ok()?;
@@ -66,7 +66,7 @@ fn wait_until_through(broker: &Broker, edge: &Path) {
     wait_for("the broker has nothing left", || (broker.state().messages == 0).then_some(()));
 }
 
-/// The same account at the edge and at the centre, and each event once at both.
+/// Asserts that edge and centre have the same account, and each event once.
 fn assert_handed_on(place: &Path, [edge, centre]: [&Path; 2], each: u64, told: &str) {
     for output in [edge, centre] {
         assert_once(&[output], each, told);
@@ -132,7 +132,7 @@ fn an_edge_that_is_killed_goes_on_where_it_was() {
             pause(&mut random);
             a.program.0.kill().unwrap();
             a.program.wait("it is killed");
-            // One of them only stores.
+            // In one round, the edge only stores.
             a = if round == 2 { edge.with(&[]) } else { edge.start() };
         }
         let report = record.finish();

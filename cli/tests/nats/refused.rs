@@ -1,4 +1,4 @@
-//! What cannot be done is refused before anything is recorded, with what to do.
+//! Impossible requests are refused before anything is recorded, with advice.
 
 use crate::broker::{Broker, free_port, is_there};
 use crate::is_traced;

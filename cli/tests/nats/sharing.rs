@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 const LEASE: &[&str] = &["--lease", "2s"];
-/// The events of each thread of a trace that changes its collector, and the pause after each: some seconds.
+/// Number of events of each thread of a trace that changes its collector, followed by the pause after each: several seconds in total.
 const EVENTS: u64 = 20_000;
 const PLAN: &str = "20000 200";
 
@@ -43,7 +43,7 @@ fn two_collectors_share_the_traces_of_many_programs() {
     assert_verified(place, &[&outputs[0], &outputs[1]]);
 }
 
-/// A trace that begins at the collector `a`, and goes on at `b` after `change`, which may give back a new `a`.
+/// A trace that begins at the collector `a`, and continues at `b` after `change`, which may return a new `a`.
 fn taken_over(test: &str, change: impl FnOnce(&Path, &str, Collect) -> Option<Collect>) -> (TempDir, [PathBuf; 2]) {
     let directory = TempDir::new_in("/dev/shm").unwrap();
     let place = directory.path();
@@ -51,7 +51,7 @@ fn taken_over(test: &str, change: impl FnOnce(&Path, &str, Collect) -> Option<Co
     let a = Collect::start(place, "a", &broker.url(), LEASE);
     let record = Record::start(place, "record", &broker.url(), (test, PLAN), &[]);
     let output = a.output.clone();
-    // Some seconds, in which it commits.
+    // Several seconds, during which it commits.
     wait_for("the first collector has events", || (events_of(&output) > 300).then_some(()));
     let b = Collect::start(place, "b", &broker.url(), LEASE);
     let a = change(place, &broker.url(), a);
@@ -75,13 +75,13 @@ fn events_of(directory: &Path) -> u64 {
     sizes.flatten().map(|entry| entry.metadata().map_or(0, |it| it.len().saturating_sub(16) / 72)).sum()
 }
 
-/// Whether a trace is being collected below a directory.
+/// True if a trace is being collected below a directory.
 fn has_lease(directory: &Path) -> bool {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     directory.join(".lease").exists() || entries.filter(|path| path.is_dir()).any(|path| has_lease(&path))
 }
 
-/// Each event is at one of the collectors; the chunks of both are one trace.
+/// Asserts that each event is at one of the collectors, and that the chunks of both form one trace.
 fn assert_shared(place: &Path, outputs: &[PathBuf; 2], told: &str) {
     let [a, b] = outputs;
     assert_once(&[a, b], EVENTS, told);

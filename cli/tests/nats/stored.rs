@@ -1,4 +1,4 @@
-//! What is stored below directories of collectors.
+//! The traces stored below the directories of collectors.
 
 use crate::programs::{TRACECTL, tracectl};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The traces below a directory, chunks of one apart.
+/// The traces below a directory; chunks of a trace count separately.
 pub(crate) fn traces(directory: &Path) -> Vec<PathBuf> {
     if directory.join("metadata").exists() {
         return vec![directory.to_owned()];
@@ -18,7 +18,7 @@ pub(crate) fn traces(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// How often each event of a test program is in the traces, by thread and number, as babeltrace2 reads them.
+/// Counts each event of a test program in the traces, by thread and number, as read by babeltrace2.
 pub(crate) fn events(directories: &[&Path]) -> BTreeMap<(u64, u64), usize> {
     let mut events = BTreeMap::new();
     for trace in directories.iter().flat_map(|directory| traces(directory)) {
@@ -34,7 +34,7 @@ pub(crate) fn events(directories: &[&Path]) -> BTreeMap<(u64, u64), usize> {
     events
 }
 
-/// Asserts that each of the events of both threads is stored once.
+/// Asserts that each event of both threads is stored once.
 pub(crate) fn assert_once(directories: &[&Path], each: u64, told: &str) {
     let events = events(directories);
     let twice = events.iter().filter(|(_, count)| **count > 1).count();
@@ -49,7 +49,7 @@ pub(crate) fn assert_once(directories: &[&Path], each: u64, told: &str) {
     assert_eq!(events.len() as u64, each * 2, "{told}");
 }
 
-/// Asserts that `tracectl verify` finds no fault in any trace, nor in all together.
+/// Asserts that `tracectl verify` finds no fault in any single trace, nor in all of them together.
 pub(crate) fn assert_verified(place: &Path, directories: &[&Path]) {
     let whole = directories.iter().map(|directory| directory.to_path_buf());
     for trace in directories.iter().flat_map(|directory| traces(directory)).chain(whole) {
@@ -59,7 +59,7 @@ pub(crate) fn assert_verified(place: &Path, directories: &[&Path]) {
     }
 }
 
-/// The events that accounts have as written in the present traces, and as lost by the network.
+/// The events counted in accounts as written to the present traces, and as lost by the network.
 pub(crate) fn accounts(directories: &[&Path]) -> (u64, u64) {
     let (mut written, mut network) = (0, 0);
     for trace in directories.iter().flat_map(|directory| traces(directory)) {
@@ -75,7 +75,7 @@ pub(crate) fn accounts(directories: &[&Path]) -> (u64, u64) {
     (written, network)
 }
 
-/// What the account of the last chunk of the only trace says of its streams: channel, instance, recorded, written, and what was lost, by reason.
+/// The streams in the account of the last chunk of the only trace: channel, instance, recorded, written, and losses by reason.
 pub(crate) fn streams(directory: &Path) -> Vec<String> {
     let last = traces(directory).pop().expect("a trace");
     let account: Value = serde_json::from_slice(&fs::read(last.join(".account/account.json")).unwrap()).unwrap();
@@ -96,7 +96,7 @@ pub(crate) fn streams(directory: &Path) -> Vec<String> {
     streams
 }
 
-/// Moves the chunks of several collectors into one directory, which is then one trace.
+/// Moves the chunks of several collectors into one directory, which then forms one trace.
 pub(crate) fn together(directories: &[&Path], into: &Path) {
     fs::create_dir_all(into).unwrap();
     for trace in directories.iter().flat_map(|directory| traces(directory)) {

@@ -1,4 +1,4 @@
-//! Collectors that cannot be reached or cannot store: what the sender's user is told, and what becomes of the events.
+//! Collectors that cannot be reached or cannot store: messages to the sender's user, and the fate of the events.
 
 use crate::running::{Collect, Running, TRACECTL};
 use crate::streams::{stream, tracectl};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// `record` with a command of its own; the exit code, and what it says.
+/// Runs `record` with a command; returns the exit code and its messages.
 fn record(place: &Path, to: &str, command: &[&str], traced: &str) -> (Option<i32>, String) {
     let mut record = Command::new(TRACECTL);
     record.args(["record", "-e", "network:*", "--stream", to, "--"]).args(command);
@@ -37,7 +37,7 @@ fn a_name_that_is_too_long_and_a_refused_port_are_told() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let own = std::env::current_exe().unwrap();
     let test = "bad_peers::a_name_that_is_too_long_and_a_refused_port_are_told";
-    // Also of a process that has ended before the recorder knows it.
+    // Repeated, because the process may end before the recorder knows it.
     for _ in 0..10 {
         let (code, told) = record(place, &free.to_string(), &[own.to_str().unwrap(), test, "--exact"], "10 100");
         assert_eq!(code, Some(6), "{told}");
@@ -46,7 +46,7 @@ fn a_name_that_is_too_long_and_a_refused_port_are_told() {
         // The events of its two threads.
         assert!(told.contains("\n0 events of 1 process, 20 lost (100.0 %)\n"), "{told}");
     }
-    // Nothing is kept, and the rings still have the events.
+    // Nothing is stored, and the rings still have the events.
     let mut command = Command::new(TRACECTL);
     command.args(["record", "-e", "network:*", "--retry", "200ms", "-o", "both", "--stream", &free.to_string(), "--"]);
     command.arg(own).args([test, "--exact"]).current_dir(place).env("TRACEPOINT_RUN_DIR", place.join("run"));
@@ -57,7 +57,7 @@ fn a_name_that_is_too_long_and_a_refused_port_are_told() {
     assert!(told.contains("tracectl recover record-"), "{told}");
 }
 
-/// A collector on a file system of its own, which is full but for a little room.
+/// A collector on a separate file system that has very little free space.
 fn collect(place: &Path) -> Collect {
     let full = place.join("full");
     fs::create_dir(&full).unwrap();
@@ -68,7 +68,7 @@ fn collect(place: &Path) -> Collect {
     Collect::listening(&mut command, &place.join("collect"))
 }
 
-/// Whether events of the only process were lost, as it has counted them.
+/// `Some` once the only process has counted lost events.
 fn lost_in_rings(place: &Path) -> Option<()> {
     let status: Value = serde_json::from_slice(&tracectl(place, &["status", "--json"]).stdout).ok()?;
     let lost = status["sessions"][0]["processes"][0]["counters"]["lost"].as_object()?;
@@ -99,7 +99,7 @@ fn a_full_disk_of_the_collector_is_told_and_the_rings_keep_to_their_policy() {
     assert!(shown.contains("; the collector cannot store: No space left on device"), "{shown}");
     let told = fs::read_to_string(place.join("collect.errors")).unwrap();
     assert!(told.contains("cannot write: No space left on device") && told.contains("senders wait until"), "{told}");
-    // Its rings hold what they can, and count the rest.
+    // The rings hold as much as possible, and the rest is counted.
     wait_for(|| lost_in_rings(place));
     let there = format!("/proc/{}/root{}", collect.program.0.id(), place.join("full").display());
     fs::remove_file(Path::new(&there).join("ballast")).unwrap();

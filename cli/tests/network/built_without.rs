@@ -1,4 +1,4 @@
-//! A program that was built with the feature `session` alone: what it says of itself, what it refuses, and that `record` needs nothing more of it.
+//! A program built with only the feature `session`: its status, its refusals, and recording it with `record`, which needs no other feature of it.
 
 use crate::fixture::Build;
 use crate::running::{ANY, Collect};
@@ -69,7 +69,7 @@ fn a_program_with_sessions_alone_refuses_other_outputs_and_is_recorded_into_them
             stderr(&refused)
         );
 
-        // A session that waits for other processes is made, and this one answers once what it cannot do.
+        // A session that waits for other processes is created, and this one answers once with what it cannot do.
         let waits = tracectl(place, &[&create[..], &["--wait"]].concat());
         let message = format!(
             "process {pid} (session-alone): the session does not start: this program was {}",
@@ -79,7 +79,7 @@ fn a_program_with_sessions_alone_refuses_other_outputs_and_is_recorded_into_them
         assert!(tracectl(place, &["destroy", "own"]).status.success());
     }
 
-    // The packets are taken from outside: the output is that of `tracectl`.
+    // The recorder takes the packets from the rings, so the output is done by `tracectl`.
     let collect = Collect::start(place);
     let to = collect.to();
     let recorded: [&[&str]; 3] = [&["--stream", &to], &["--udp", ANY], &["--dt", dt]];

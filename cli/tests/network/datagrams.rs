@@ -1,12 +1,12 @@
 //! Programs are recorded and streamed in datagrams, through a network that loses, repeats and reorders them, to a collector, which may be killed.
-//! What is stored is what babeltrace2 reads; it balances with the account of the sender and with what the program has traced.
+//! The stored events are those read by babeltrace2; they must balance with the account of the sender and with the events of the program.
 //!
 //! ```text
 //!   record ── control: 127.0.0.1, TCP ──────────────────────────▶ collect
 //!          ── data: 127.0.0.1, UDP ──▶ proxy ── 127.0.0.2, UDP ──▶
 //! ```
 //!
-//! A sender sends datagrams to the host of the control connection and the port that the collector names, so the proxy has that port, at
+//! A sender sends datagrams to the host of the control connection and the port named by the collector. The proxy therefore has the same port, at
 //! another address of the loopback interface.
 
 use crate::link::{Faults, Random};
@@ -22,13 +22,13 @@ use std::thread::sleep;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The events of each of the two threads of a program.
+/// Number of events of each of a program's two threads.
 pub(crate) const EVENTS: u64 = 4000;
 
-/// What a program records.
+/// The events that a program fires.
 #[derive(Clone, Copy, Debug)]
 struct Load {
-    /// The events of each of its two threads, and the pause after each, in microseconds.
+    /// Number of events of each of its two threads; followed by the pause after each, in microseconds.
     events: u64,
     pause: u64,
     rings: &'static str,
@@ -37,17 +37,17 @@ struct Load {
 
 /// Packets of 4 KiB.
 const SMALL: Load = Load { events: EVENTS, pause: 50, rings: "own:ring-size=256K,packets=64", sync_interval: "100ms" };
-/// Packets of 1 MiB, which are 780 datagrams and hold 43,000 events. A longer interval lets them become full.
+/// Packets of 1 MiB, each of which takes 780 datagrams and holds 43,000 events. With a longer interval they become full.
 const LARGE: Load = Load { events: 50_000, pause: 0, rings: "own:ring-size=16M,packets=16", sync_interval: "4s" };
 
-/// A collector at these addresses, whose output has this name; where it listens for control and data.
+/// A collector at these addresses, with an output directory of this name; returns its addresses for control and data.
 fn collect(place: &Path, name: &str, at: [&str; 2], gap_time: &str) -> (Collect, [SocketAddr; 2]) {
     let collect = Collect::at(place, name, at, &["--gap-time", gap_time]);
     let addresses = ["control", "data"].map(|of| collect.address(of).parse().unwrap());
     (collect, addresses)
 }
 
-/// Ends it. Its exit code is 1 if something came late or not at all, as it may where datagrams are lost or changed; what came twice is no failure.
+/// Ends it. Its exit code is 1 if data came late or not at all, which is allowed if datagrams are lost or changed; repeated data is not a failure.
 fn end(collect: Collect, loses: bool) {
     let status = collect.end();
     assert!(status.success() || loses && status.code() == Some(1), "{status}");
@@ -71,7 +71,7 @@ pub(crate) fn finish(mut record: Running, place: &Path, told: &str) {
     assert!(status.success(), "{told}: {status}: {}", fs::read_to_string(place.join("record.errors")).unwrap());
 }
 
-/// What the report of a recording says of all events: how many were recorded, and how many were lost.
+/// The counts in the report of a recording: recorded events and lost events.
 fn reported(place: &Path) -> [u64; 2] {
     let text = fs::read_to_string(place.join("record")).unwrap();
     let report: Value = serde_json::from_str(text.lines().last().expect(&text)).unwrap();
@@ -91,7 +91,7 @@ pub(crate) fn trace_below(directory: &Path) -> PathBuf {
     found
 }
 
-/// The numbers of the events that babeltrace2 reads, by thread, in order.
+/// The numbers of the events read by babeltrace2, by thread, in order.
 pub(crate) fn stored(trace: &Path, told: &str) -> [Vec<u64>; 2] {
     let output = Command::new("babeltrace2").arg(trace).output().expect("babeltrace2 runs");
     let messages = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -108,12 +108,12 @@ pub(crate) fn stored(trace: &Path, told: &str) -> [Vec<u64>; 2] {
     threads
 }
 
-/// What an account says of the events of all streams.
+/// Sums over all streams in an account.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
     pub(crate) written: u64,
     pub(crate) network: u64,
-    /// Lost otherwise.
+    /// Lost for other reasons.
     pub(crate) other: u64,
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn account(trace: &Path) -> Sums {
     sums
 }
 
-/// Streams a program through a network with these faults; what became of its events.
+/// Streams a program through a network with these faults; returns the outcome of its events.
 fn sums(test: &str, load: Load, seed: u64, faults: Faults, gap_time: &str, options: &[&str]) -> Sums {
     let place = TempDir::new_in("/dev/shm").unwrap();
     let (collect, [control, data]) = collect(place.path(), "collect", [ANY, "127.0.0.2:0"], gap_time);
@@ -148,7 +148,7 @@ fn sums(test: &str, load: Load, seed: u64, faults: Faults, gap_time: &str, optio
     balance(place.path(), 2 * load.events, &told, &proxy, faults)
 }
 
-/// What became of all events: the trace, its account, and the report of the recording say the same.
+/// Checks that the trace, its account, and the report of the recording agree on the outcome of all events.
 fn balance(place: &Path, events: u64, told: &str, proxy: &UdpProxy, faults: Faults) -> Sums {
     let trace = trace_below(&place.join("stored"));
     let threads = stored(&trace, told);
@@ -162,19 +162,19 @@ fn balance(place: &Path, events: u64, told: &str, proxy: &UdpProxy, faults: Faul
     assert_eq!(sums.written + sums.network + sums.other, events, "{told}");
     assert_eq!(reported(place), [sums.written, sums.network + sums.other], "{told}");
     assert_eq!(read_as_lost(&trace), (sums.network + sums.other, false), "{told}");
-    // Of 200 datagrams, one in a hundred may be none.
+    // At a loss rate of one percent, it is possible that none of 200 datagrams is lost.
     assert!(proxy.lost() > 0 || faults.loss < 50, "{told}: the network loses datagrams");
     sums
 }
 
-/// How many events of a trace were lost, to its readers, and whether perhaps more were.
+/// The number of lost events according to the readers of a trace, and true if more may be lost.
 fn read_as_lost(trace: &Path) -> (u64, bool) {
     let output = Command::new(TRACECTL).args(["stat", "--json"]).arg(trace).output().unwrap();
     let counts: Value = serde_json::from_slice(&output.stdout).unwrap();
     (counts["lost"].as_u64().unwrap(), counts["lost_more"].as_bool().unwrap())
 }
 
-/// The same with small packets; how many events are not stored.
+/// The same with small packets; returns the number of events that are not stored.
 fn lost(test: &str, seed: u64, faults: Faults, gap_time: &str, options: &[&str]) -> u64 {
     let sums = sums(test, SMALL, seed, faults, gap_time, options);
     sums.network + sums.other
@@ -190,8 +190,8 @@ fn packets_of_many_datagrams_are_put_together() {
         let faults = Faults { loss: 50, duplicates: 50, reordering: 20, ..Faults::NONE };
         let all = sums(test, LARGE, seed, faults, "30s", &[]);
         assert_eq!((all.network, all.other), (0, 0), "TRACEPOINT_SEED={seed}");
-        // At the cap a packet takes 2.6 s, longer than a gap lasts, and what is asked for comes between its datagrams. What does not fit is lost by
-        // the cap alone.
+        // At the cap, a packet takes 2.6 s, which is longer than a gap lasts, and repetitions come between its datagrams. Only the cap causes
+        // losses.
         let capped = sums(test, LARGE, seed, faults, "2s", &["--max-bandwidth", "400K/s"]);
         assert!(capped.network == 0 && capped.written > 0, "TRACEPOINT_SEED={seed}: {capped:?}");
     }
@@ -234,19 +234,19 @@ fn what_bad_networks_lose_is_sent_again_or_counted() {
         for loss in [0, 10, 50] {
             assert_eq!(lost(test, seed, faults(loss), "2s", &[]), 0, "TRACEPOINT_SEED={seed}: {loss} per mille");
         }
-        // Given up before it is sent again often enough; and never sent again.
+        // Given up before it was repeated often enough; and then never repeated.
         lost(test, seed, faults(300), "10ms", &[]);
         assert!(lost(test, seed, faults(100), "2s", &["--resend-buffer", "0"]) > 0, "TRACEPOINT_SEED={seed}");
     }
     for seed in seed::campaign(1) {
-        // Each tenth datagram is changed on its way, and its checksum fits.
+        // Each tenth datagram is altered in transit and has a matching checksum.
         let changed = Faults { corruption: 100, ..Faults::NONE };
         assert_eq!(lost(test, seed, changed, "2s", &[]), 0, "TRACEPOINT_SEED={seed}: changed");
         assert!(lost(test, seed, changed, "2s", &["--resend-buffer", "0"]) > 0, "TRACEPOINT_SEED={seed}: changed");
     }
 }
 
-/// The control connection stays: the collector says at the end what it has.
+/// The control connection persists: the collector reports at the end what it has stored.
 #[test]
 fn what_a_partition_keeps_from_the_collector_is_lost() {
     if is_traced() {

@@ -1,5 +1,5 @@
-//! Hosts: network namespaces, each linked to one in the middle, where the [proxies](crate::proxy) are. Nothing is routed between them: what a
-//! host sends to another passes a proxy.
+//! Hosts: network namespaces, each linked to a central one, where the [proxies](crate::proxy) run. There is no routing between them: all
+//! traffic between hosts passes through a proxy.
 //!
 //! ```text
 //!   host 1, 10.77.1.2 ──── 10.77.1.1 ┐
@@ -25,7 +25,7 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
-    /// Makes hosts with the numbers 1 to `count`; `None` where that is not possible and tests may be skipped.
+    /// Creates hosts with the numbers 1 to `count`; `None` if that is not possible and tests may be skipped.
     pub(crate) fn new(count: u8) -> Option<Self> {
         let name = format!("tp{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let hosts = Self { name, count };
@@ -69,7 +69,7 @@ impl Hosts {
         format!("10.77.{host}.1")
     }
 
-    /// A program on a host, which has a name of its own, `host1` and so on.
+    /// A program on a host; the host name is `host1` and so on.
     pub(crate) fn command(&self, host: u8, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace(host), "unshare", "--uts", "sh", "-c"]);
@@ -80,7 +80,7 @@ impl Hosts {
     /// Runs `make` in the middle, for example to open sockets there.
     pub(crate) fn in_the_middle<T: Send>(&self, make: impl FnOnce() -> T + Send) -> T {
         let namespace = File::open(format!("/run/netns/{}", self.namespace(0))).expect("the namespace");
-        // The namespace is that of the thread, and of the sockets that it opens.
+        // Threads have their own namespace, and sockets belong to the namespace in which they were opened.
         let make = move || {
             setns(namespace, CloneFlags::CLONE_NEWNET).expect("entering a network namespace");
             make()
@@ -88,7 +88,7 @@ impl Hosts {
         thread::scope(|scope| scope.spawn(make).join().expect("it does not panic"))
     }
 
-    /// Cuts or restores the cable of a host. Connections stay, and nothing arrives meanwhile.
+    /// Disconnects or reconnects the link of a host. Connections stay open, but nothing arrives in between.
     pub(crate) fn set_cable(&self, host: u8, is_up: bool) {
         let state = if is_up { "up" } else { "down" };
         ip(&format!("-n {} link set host{host} {state}", self.namespace(0))).expect("a link");

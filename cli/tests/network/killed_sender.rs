@@ -1,4 +1,4 @@
-//! A program that records and streams by itself is killed: recovery knows what its collector has.
+//! A program that records and streams by itself is killed: recovery takes into account what its collector has stored.
 
 use crate::running::{Collect, Running};
 use crate::streams::{events, stream, tracectl};
@@ -17,30 +17,30 @@ use tracepoint::sinks::StreamSink;
 use tracepoint::sinks::stream::StreamOptions;
 use tracepoint::{Channel, Session};
 
-/// Set in a traced program that has a session in code: where it streams to.
+/// Set in a traced program with a session in code: its streaming destination.
 const IN_CODE: &str = "TEST_IN_CODE";
-/// More events than its rings hold.
+/// More events than its rings can hold.
 const MANY: u64 = 20_000;
 
-/// The events that are said to be acknowledged.
+/// Number of events reported as acknowledged.
 fn acknowledged(streams: &Value) -> u64 {
     let lists = streams.as_array().into_iter().flatten().filter_map(|stream| stream["acknowledged"].as_array());
     lists.flatten().filter_map(|stream| stream[2].as_u64()).sum()
 }
 
-/// The list beside the rings of the only process of a session.
+/// The list next to the rings of the only process of a session.
 fn list(place: &Path, session: &str) -> Option<Value> {
     let mut rings = fs::read_dir(place.join("run/sessions").join(session).join("rings")).ok()?;
     let text = rings.find_map(|entry| fs::read(entry.ok()?.path().join("streams.json")).ok())?;
     serde_json::from_slice(&text).ok()
 }
 
-/// Kills the program when its collector has stalled, and compares what is recovered with what is stored.
+/// Kills the program after its collector has stalled, and compares the recovered events with the stored ones.
 fn kill_and_recover(place: &Path, session: &str, mut program: Running, collect: Collect) {
     let known = wait_for(|| list(place, session).map(|list| acknowledged(&list)).filter(|events| *events > MANY));
     let signal = |signal| kill(Pid::from_raw(collect.program.0.id().cast_signed()), signal).unwrap();
     signal(Signal::SIGSTOP);
-    // The drain goes on to take packets.
+    // The drain continues to take packets.
     sleep(Duration::from_secs(1));
     program.0.kill().unwrap();
     program.0.wait().unwrap();

@@ -1,4 +1,4 @@
-//! Senders, a collector and viewers on hosts of their own: network namespaces, with a network between them that the tests disturb.
+//! Senders, a collector and viewers on separate hosts: network namespaces, with a network between them that the tests disturb.
 //!
 //! The traced programs are further instances of this program. The tests need root, or rights to make network namespaces.
 #![forbid(unsafe_code)]
@@ -38,7 +38,7 @@ tracepoint::define_trace! {
 
 /// Set in a traced program: `EVENTS MICROSECONDS`, the number of events of each of its two threads, and the pause after each.
 const TRACED: &str = "TEST_NETWORK";
-/// How long to wait for something that takes a moment.
+/// Time limit for conditions that normally become true quickly.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// In a traced program, plays its part and returns `true`.
@@ -61,7 +61,7 @@ fn is_traced() -> bool {
     true
 }
 
-/// Waits until there is an answer.
+/// Waits until `answer` returns a value.
 fn wait_for<T>(mut answer: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + DEADLINE;
     loop {

@@ -1,4 +1,4 @@
-//! `record --on`: one command in the middle records on two hosts, and collects there.
+//! `record --on`: one command in the central namespace records on two hosts, and collects there.
 
 use crate::hosts::Hosts;
 use crate::running::{Running, TRACECTL};
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// `record --on` for two hosts, each of which runs a program with `events` events of each of its two threads. The program's name has what a
-/// shell would change.
+/// `record --on` for two hosts, each with a program whose two threads fire `events` events each. The program's name contains shell
+/// metacharacters.
 fn record(hosts: &Hosts, place: &Path, test: &str, events: u64, options: &[&str]) -> Running {
     let program = place.join("a program's $name; `x` \"y\"");
     fs::copy(env::current_exe().unwrap(), &program).unwrap();
@@ -33,7 +33,7 @@ fn view(options: &[&str], stored: &Path) -> impl Iterator<Item = Value> + use<> 
     serde_json::Deserializer::from_reader(Cursor::new(view.stdout)).into_iter().map(Result::unwrap)
 }
 
-/// The number of events, which are in the order of time.
+/// The number of events, which must be in time order.
 fn viewed(stored: &Path) -> u64 {
     let (mut last, mut count) = (i64::MIN, 0);
     for event in view(&[], stored) {
@@ -106,7 +106,7 @@ fn a_host_with_another_time_of_day_is_put_right() {
         // Both are on this machine. The offset in the metadata was measured by reading one clock after the other.
         assert!(correction.abs() <= bound + 1_000_000 && bound < 1_000_000_000, "{clock}");
     }
-    // As if the time of day of the second host were 5 s behind, and its clock its own.
+    // As if the second host had a separate clock, with its time of day 5 s behind.
     let other = traces(&stored)[1].join("metadata");
     let metadata = fs::read_to_string(&other).unwrap();
     let clock = &metadata[metadata.find("clock {").unwrap()..];
@@ -125,7 +125,7 @@ fn a_host_with_another_time_of_day_is_put_right() {
     let lines: Vec<_> = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
     assert_eq!(lines[0], ["HOST", "CORRECTION", "ERROR", "AT", "MOST", "TRACE"]);
     assert!(lines.len() == 3 && lines[1..].iter().all(|line| line[0] == "host0"), "{table}");
-    // The events of both hosts were at the same time, and are shown so.
+    // The events of both hosts happened at the same time, and are shown so.
     let first_times = traces(&stored)
         .into_iter()
         .map(|trace| view(&["--head", "1"], &trace).next().unwrap()["time_ns"].as_i64().unwrap());

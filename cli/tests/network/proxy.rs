@@ -1,4 +1,4 @@
-//! Proxies that disturb what passes: datagrams are lost, repeated and reordered by a seed; connections are cut and restored.
+//! Proxies that disturb traffic: datagrams are lost, repeated and reordered depending on a seed; connections are cut and restored.
 
 use crate::link::{Faults, Link};
 use std::collections::HashMap;
@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A pause of a proxy that has nothing to do.
+/// Pause of an idle proxy.
 const IDLE: Duration = Duration::from_millis(1);
 
-/// Carries datagrams of any number of clients to a server, and back, until it is dropped. Each client and direction has a link of its own, so
-/// that the faults of one do not depend on the others.
+/// Carries datagrams between any number of clients and a server until it is dropped. Each client and direction has a separate link, so
+/// that their faults are independent.
 #[derive(Debug)]
 pub(crate) struct UdpProxy {
     pub(crate) address: SocketAddr,
     stop: Arc<AtomicBool>,
-    /// Datagrams that came from clients, and those of them that were lost.
+    /// Number of datagrams received from clients, and how many of these were lost.
     received: Arc<AtomicU64>,
     lost: Arc<AtomicU64>,
     is_cut: Arc<AtomicBool>,
@@ -31,7 +31,7 @@ struct Client {
 }
 
 impl UdpProxy {
-    /// Listens at `address`, on a free port if its port is 0. `faults` are those of the two directions, to the server and back.
+    /// Listens at `address`, on a free port if its port is 0. `faults` are for the two directions, to the server and back.
     pub(crate) fn start(address: SocketAddr, server: SocketAddr, seed: u64, faults: [Faults; 2]) -> Self {
         let front = UdpSocket::bind(address).expect("a socket");
         front.set_read_timeout(Some(IDLE)).expect("a timeout");
@@ -71,7 +71,7 @@ impl UdpProxy {
                     while let Ok(length) = client.socket.recv(&mut buffer) {
                         client.back.send(&buffer[..length], now);
                     }
-                    // A receiver that has ended gets nothing.
+                    // The receiver may have ended.
                     while let Some(datagram) = client.there.take(now) {
                         if !is_cut.load(Ordering::Relaxed) {
                             let _ = client.socket.send(&datagram);
@@ -87,12 +87,12 @@ impl UdpProxy {
         proxy
     }
 
-    /// Datagrams that came from clients. Who sends no more than 100 ahead of them loses none in the socket of the proxy.
+    /// Number of datagrams from clients. A client that sends at most 100 ahead of this number loses none in the socket of the proxy.
     pub(crate) fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// Nothing reaches the server from now on.
+    /// From now on, nothing reaches the server.
     pub(crate) fn cut(&self) {
         self.is_cut.store(true, Ordering::Relaxed);
     }
@@ -119,7 +119,7 @@ pub(crate) struct TcpProxy {
 #[derive(Debug, Default)]
 struct Shared {
     stop: AtomicBool,
-    /// Whether new connections are closed at once.
+    /// True if new connections are closed immediately.
     is_cut: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
     connections: AtomicU64,
@@ -139,7 +139,7 @@ impl TcpProxy {
                     continue;
                 };
                 if !shared.is_cut.load(Ordering::Relaxed) {
-                    // A server that is gone refuses the connection; so does the proxy.
+                    // If the server is gone it refuses the connection, and so does the proxy.
                     let _ = join(&client, server, &shared);
                 }
             }
@@ -147,7 +147,7 @@ impl TcpProxy {
         proxy
     }
 
-    /// Ends all connections in both directions, with what is under way in them, and refuses new ones.
+    /// Closes all connections in both directions, with the data in transit, and refuses new ones.
     pub(crate) fn cut(&self) {
         self.shared.is_cut.store(true, Ordering::Relaxed);
         for socket in self.shared.open.lock().expect("the sockets").drain(..) {
@@ -155,12 +155,12 @@ impl TcpProxy {
         }
     }
 
-    /// Takes connections again.
+    /// Accepts connections again.
     pub(crate) fn restore(&self) {
         self.shared.is_cut.store(false, Ordering::Relaxed);
     }
 
-    /// How many connections there were so far.
+    /// The number of connections so far.
     pub(crate) fn connections(&self) -> u64 {
         self.shared.connections.load(Ordering::Relaxed)
     }
@@ -173,7 +173,7 @@ impl Drop for TcpProxy {
     }
 }
 
-/// Joins a client and the server by two threads.
+/// Connects a client and the server with two threads.
 fn join(client: &TcpStream, server: SocketAddr, shared: &Shared) -> io::Result<()> {
     let server = TcpStream::connect(server)?;
     shared.connections.fetch_add(1, Ordering::Relaxed);
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
     use crate::{seed, wait_for};
 
-    /// The numbers that arrive of 2000 datagrams. The first is answered.
+    /// Which of 2000 numbered datagrams arrive. The first one is answered.
     fn arrived(seed: u64, faults: Faults) -> Vec<u32> {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         server.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
@@ -245,7 +245,7 @@ mod tests {
         let faults = Faults { loss: 200, duplicates: 50, reordering: 20, ..Faults::NONE };
         let numbers = arrived(seed, faults);
         assert!(numbers.len() > 1000 && numbers.len() < 2000 && !numbers.is_sorted(), "{}", numbers.len());
-        // How far one is overtaken also depends on when the next is sent.
+        // The reordering distance also depends on when the next one is sent.
         let [mut once, mut again] = [numbers, arrived(seed, faults)];
         once.sort_unstable();
         again.sort_unstable();

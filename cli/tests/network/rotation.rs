@@ -1,4 +1,4 @@
-//! Chunks of collected traces: each can be read by itself, and a collector that is killed at any moment loses and repeats nothing.
+//! Chunks of collected traces: each is readable alone, and a collector killed at any moment neither loses nor repeats anything.
 
 use crate::running::{ANY, Collect, Running, TRACECTL};
 use crate::streams::{events, tracectl};
@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A program with so many events of each thread, which is recorded there.
+/// Records a program with this many events of each thread.
 fn record(place: &Path, to: &str, test: &str, events: u64) -> Running {
     let mut record = Command::new(TRACECTL);
     record.args(["record", "-e", "network:*", "--stream", to, "--sync-interval", "50ms", "--retry", "30s", "--"]);
@@ -44,8 +44,8 @@ fn finish(place: &Path, mut record: Running, collect: Collect) {
     assert!(!errors.contains("cannot "), "{errors}");
 }
 
-/// All chunks together balance, and each is read by itself; the events in them. A collector that is killed before the first packet of a chunk
-/// leaves it without an event, which `kills` of them may be; so does a trace that ends right behind a rotation.
+/// Checks that all chunks together balance and that each is readable alone; returns their number of events. A collector killed before the first
+/// packet of a chunk leaves it empty, which may happen `kills` times; so does a trace that ends directly after a rotation.
 fn check(place: &Path, kills: usize) -> u64 {
     let verified = tracectl(place, &["verify", place.join("stored").to_str().unwrap()]);
     let said = String::from_utf8_lossy(&verified.stdout).into_owned() + &String::from_utf8_lossy(&verified.stderr);
@@ -86,7 +86,7 @@ fn a_collector_that_is_killed_while_it_rotates_loses_and_repeats_nothing() {
     let record = record(place, &collector.to(), test, 10_000);
     wait_for(|| (chunks(place).len() > 2).then_some(()));
     for _ in 0..KILLS {
-        // Another number of chunks is there each time; then at any moment.
+        // In the first kills, a new chunk has appeared; later ones happen at any moment.
         let known = chunks(place).len();
         wait_for(|| (chunks(place).len() > known).then_some(()));
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

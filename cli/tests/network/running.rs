@@ -1,4 +1,4 @@
-//! Programs that run while a test does.
+//! Programs that run during a test.
 
 use crate::hosts::Hosts;
 use crate::wait_for;
@@ -35,7 +35,7 @@ impl Running {
 /// An address of this host with a free port.
 pub(crate) const ANY: &str = "127.0.0.1:0";
 
-/// A collector that listens.
+/// A listening collector.
 pub(crate) struct Collect {
     pub(crate) program: Running,
     first: Value,
@@ -47,7 +47,7 @@ impl Collect {
         Self::at(place, "collect", [ANY, ANY], &[])
     }
 
-    /// At these addresses for control and data, with output of this name. It stores below `stored`.
+    /// At these addresses for control and data, with an output of this name. It stores below `stored`.
     pub(crate) fn at(place: &Path, name: &str, at: [&str; 2], options: &[&str]) -> Self {
         let mut command = Command::new(TRACECTL);
         command.args(["collect", "--json", "--live", ANY, "--control", at[0], "--data", at[1]]).args(options);
@@ -64,19 +64,19 @@ impl Collect {
         Self::listening(&mut command, &place.join(name))
     }
 
-    /// Starts it by a command, whose first line of output says where it listens.
+    /// Starts it with a command; the first line of its output contains its addresses.
     pub(crate) fn listening(command: &mut Command, output: &Path) -> Self {
         let program = Running::start(command, output);
         let text = wait_for(|| fs::read_to_string(output).ok().filter(|text| text.contains('\n')));
         Self { program, first: serde_json::from_str(text.lines().next().unwrap()).unwrap() }
     }
 
-    /// Where it listens for `control`, `data` or `live`.
+    /// Its address for `control`, `data` or `live`.
     pub(crate) fn address(&self, of: &str) -> &str {
         self.first[of].as_str().unwrap()
     }
 
-    /// What `--stream` takes.
+    /// The argument of `--stream`.
     pub(crate) fn to(&self) -> String {
         format!("{}:{}", self.address("control"), self.address("data").rsplit_once(':').unwrap().1)
     }

@@ -1,4 +1,4 @@
-//! `--key-file`: a sender and a collector that share a key, and those that do not.
+//! `--key-file`: a sender and a collector that share a key, and pairs that do not.
 
 use crate::datagrams::{finish, stored, trace_below};
 use crate::running::{ANY, Collect, Running, TRACECTL};

@@ -1,4 +1,4 @@
-//! What `status` tells of streams, and what is known of them when their recorder was killed.
+//! Streams in the output of `status`, and after their recorder was killed.
 
 use crate::running::{Collect, Running, TRACECTL};
 use crate::{TRACED, is_traced, wait_for};
@@ -16,7 +16,7 @@ pub(crate) fn tracectl(place: &Path, arguments: &[&str]) -> Output {
     Command::new(TRACECTL).args(arguments).env("TRACEPOINT_RUN_DIR", place.join("run")).output().unwrap()
 }
 
-/// The status of the only session, and the stream of its only process, once that is like this.
+/// The status of the only session, and the stream of its only process, once the condition holds.
 pub(crate) fn stream(place: &Path, is_so: impl Fn(&Value) -> bool) -> (Value, Value) {
     wait_for(|| {
         let status: Value = serde_json::from_slice(&tracectl(place, &["status", "--json"]).stdout).ok()?;
@@ -26,7 +26,7 @@ pub(crate) fn stream(place: &Path, is_so: impl Fn(&Value) -> bool) -> (Value, Va
     })
 }
 
-/// How many events of it the peer has acknowledged.
+/// Number of its events acknowledged by the peer.
 fn acknowledged(stream: &Value) -> u64 {
     let streams = stream["acknowledged"].as_array().into_iter().flatten();
     streams.map(|stream| stream[2].as_u64().unwrap()).sum()
@@ -80,9 +80,9 @@ fn what_a_killed_recorder_had_sent_is_known_and_the_rest_is_counted() {
     record.arg(env::current_exe().unwrap()).args([test, "--exact"]);
     record.env(TRACED, "1000000 100").env("TRACEPOINT_RUN_DIR", place.join("run"));
     let mut record = Running::start(&mut record, &place.join("record"));
-    // More than the rings hold is stored.
+    // More is stored than the rings can hold.
     stream(place, |stream| acknowledged(stream) > 20_000);
-    // The collector stalls, and the recorder goes on to take packets.
+    // The collector stalls, and the recorder continues to take packets.
     signal(Signal::SIGSTOP);
     let is_behind =
         |stream: &Value| stream["lag_ms"].as_u64() > Some(1500) && stream["waiting"].as_u64() > Some(300_000);
@@ -101,7 +101,7 @@ fn what_a_killed_recorder_had_sent_is_known_and_the_rest_is_counted() {
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert!(errors.contains("; they were on their way to 127.0.0.1"), "{errors}");
-    // What is acknowledged, and still in a ring, is among those that are kept.
+    // Events that are acknowledged and still in a ring are among those kept.
     assert!(missing > 0 && known + kept >= acknowledged(&last), "{report} {last}");
     collect.end();
     let stored = events(place, "stored");
@@ -111,12 +111,12 @@ fn what_a_killed_recorder_had_sent_is_known_and_the_rest_is_counted() {
     assert!(both >= all - missing && both <= all, "{both} of {all} are there, {missing} are said to be missing");
 }
 
-/// Set in a traced program that closes all its descriptors when it is told to: the directory of its own files.
+/// Set in a traced program that closes all its descriptors on request: the directory of its own files.
 const CLOSES: &str = "TEST_CLOSES";
-/// How many files of its own it opens then.
+/// Number of files that it then opens.
 const OWN: usize = 16;
 
-/// Closes all descriptors above 2 when there is a file `close`, and opens its own files.
+/// Waits for a file `close`, then closes all descriptors above 2 and opens its own files.
 fn close_all(own: &Path) {
     wait_for(|| own.join("close").exists().then_some(()));
     for number in 3..1024 {
@@ -180,9 +180,9 @@ fn the_clocks_of_a_live_session_are_shown() {
     let json = |arguments: &[&str]| serde_json::from_slice::<Value>(&tracectl(place, arguments).stdout).ok();
     let session = wait_for(|| json(&["view", "--json", &relay]));
     let url = session["url"].as_str().unwrap();
-    // The first measurement may not have come.
+    // The first measurement may not have arrived yet.
     let clock = wait_for(|| json(&["view", "--json", "--clocks", url]).filter(|clock| clock["aligned"] == true));
-    // Both have one clock.
+    // Both have the same clock.
     let (correction, bound) = (clock["correction_ns"].as_i64().unwrap(), clock["bound_ns"].as_u64().unwrap());
     assert!(bound < 1_000_000_000 && correction.unsigned_abs() <= bound + 1_000_000, "{clock}");
     let table = String::from_utf8(tracectl(place, &["view", "--clocks", url]).stdout).unwrap();

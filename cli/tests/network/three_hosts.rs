@@ -1,5 +1,5 @@
-//! Programs on two hosts are streamed in datagrams to a third, through networks that lose up to three datagrams in ten, repeat and reorder them, and cut
-//! connections; in every other one the collector is killed and started again. Each network has a seed.
+//! Programs on two hosts stream datagrams to a third, through networks that lose up to 30 % of the datagrams, repeat and reorder them, and cut
+//! connections. In every other network the collector is killed and restarted. Each network has a seed.
 //!
 //! ```text
 //!   host 2 ── control, TCP ──▶ proxy, which cuts and restores ──▶ host 1: collect
@@ -39,13 +39,13 @@ fn record(hosts: &Hosts, host: u8, place: &Path, test: &str) -> Running {
     Running::start(&mut command, &place.join("record"))
 }
 
-/// Whether there is a stream below a directory.
+/// True if there is a stream below a directory.
 fn has_stream(directory: &Path) -> bool {
     let below = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     directory.join("index").exists() || below.filter(|path| path.is_dir()).any(|path| has_stream(&path))
 }
 
-/// One network.
+/// Runs one network.
 fn passes(seed: u64, test: &str) {
     let Some(hosts) = Hosts::new(3) else { return };
     let mut random = Random::new(seed);
@@ -75,7 +75,7 @@ fn passes(seed: u64, test: &str) {
         sleep(Duration::from_millis(random.below(400)));
         cut.restore();
         if seed % 2 == 1 {
-            // Its parents, `ip` and the shell, have become it.
+            // Its parents, `ip` and the shell, have executed it in place.
             collector.program.0.kill().unwrap();
             collector.program.0.wait().unwrap();
             collector = collect(&hosts, place.path(), step);
@@ -86,7 +86,7 @@ fn passes(seed: u64, test: &str) {
         finish(record, &of(host), &told);
     }
     let status = collector.end();
-    // 1: something came late or not at all.
+    // 1: data arrived late or not at all.
     assert!(matches!(status.code(), Some(0 | 1)), "{told}: {status}");
     for (host, udp) in SENDERS.into_iter().zip(udp) {
         let trace = trace_below(&stored_of(host));

@@ -1,4 +1,4 @@
-//! Programs on two hosts are recorded there, a third stores what they send, and a viewer merges it.
+//! Programs on two hosts are recorded, a third host stores their streams, and a viewer merges them.
 
 use crate::hosts::Hosts;
 use crate::proxy::TcpProxy;
@@ -58,7 +58,7 @@ fn programs_on_two_hosts_are_collected_on_a_third() {
     let test = "whole::programs_on_two_hosts_are_collected_on_a_third";
     let mut records: Vec<_> =
         [2, 3].map(|host| record(&hosts, host, place.path(), &Hosts::middle(host), test, 1500)).into();
-    // TCP goes on where it was when the cable of a host is cut for a while.
+    // TCP resumes after the link of a host was down for a while.
     wait_for(|| fs::read_dir(path("stored")).is_ok_and(|mut hosts| hosts.next().is_some()).then_some(()));
     hosts.set_cable(2, false);
     sleep(Duration::from_secs(1));

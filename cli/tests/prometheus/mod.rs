@@ -1,11 +1,11 @@
-//! A parser of metrics that is not ours: Prometheus's own, of Debian's package `python3-prometheus-client`.
+//! An independent parser of metrics: Prometheus's own, from Debian's package `python3-prometheus-client`.
 
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
-/// Reads metrics with Prometheus's own parser, which demands more in the newer format. Writes name, labels and value of each sample.
+/// Reads metrics with Prometheus's own parser, which is stricter for the newer format. Writes name, labels and value of each sample.
 const PARSE: &str = "import json, sys
 from prometheus_client.parser import text_string_to_metric_families
 families = list(text_string_to_metric_families(sys.stdin.read()))
@@ -35,12 +35,12 @@ pub(crate) fn value(samples: &[Sample], name: &str, labels: &Value) -> Value {
     value.clone()
 }
 
-/// Asks a server for its metrics. Returns the head and the body of its answer.
+/// Requests the metrics of a server. Returns the head and the body of its answer.
 pub(crate) fn scraped(address: &str) -> (String, String) {
     asked(address, "GET /metrics")
 }
 
-/// Asks a server by this method for this path.
+/// Sends a request line with method and path to a server.
 pub(crate) fn asked(address: &str, request: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(format!("{request} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();

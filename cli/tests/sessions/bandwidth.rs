@@ -1,4 +1,4 @@
-//! `tracectl bandwidth`: one cap for all that the processes of a run directory stream.
+//! `tracectl bandwidth`: one cap for everything that the processes of a run directory stream.
 
 use super::{BUSY, Outcome, Place, Traced, is_traced, program};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// The cap, in bytes per second, and what a stream may have more in the files than that: packets that are complete at once.
+/// The cap, in bytes per second; then how much a stream may exceed it in the files, because complete packets are written at once.
 const CAP: u64 = 300 << 10;
 const PACKET: u64 = 64 << 10;
 
@@ -48,7 +48,7 @@ fn the_cap_is_shown_and_changed() -> Outcome {
     assert!(code == Some(0) && out.is_empty() && err.contains("stream at most 2.00 MiB/s"), "{err}");
     assert_eq!(shown(&place)?, 2 << 20);
     assert!(place.well(&["bandwidth"]).contains(": 2.00 MiB/s\nin use: 0 B/s\n"));
-    // What a session needs is refused, and then nothing is changed.
+    // Unsupported options are refused, and nothing is changed.
     let create = ["create", "s", "-e", "shop:*", "--wait", "--stream", "127.0.0.1:1"];
     let error = place.refused(&[&create[..], &["--max-bandwidth", "100"]].concat());
     assert!(error.contains("a `max_bandwidth` of at least"), "{error}");
@@ -66,13 +66,13 @@ fn the_cap_is_shown_and_changed() -> Outcome {
 fn a_cap_too_small_for_what_is_streamed_is_refused_on_both_sides() -> Outcome {
     let place = Place::new();
     let streams = ["-e", "shop:*", "--wait", "--stream", "127.0.0.1:1"];
-    // What would be streamed at a cap that is there.
+    // Streaming with an existing cap.
     assert_eq!(place.tracectl(&["bandwidth", "1K"]).0, Some(0));
     for verb in [&["create", "s"][..], &["record", "--duration", "1s"]] {
         let error = place.refused(&[verb, &streams[..]].concat());
         assert!(error.contains("more than 10 s at a cap of the run directory of 1024 bytes per second"), "{error}");
     }
-    // A cap for what `record` streams.
+    // A cap on the streams of `record`.
     assert_eq!(place.tracectl(&["bandwidth", "off"]).0, Some(0));
     let record = [&["record", "--duration", "10m"], &streams[..]].concat();
     let _record = Traced(place.command(&record).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);

@@ -10,7 +10,7 @@ fn rules_use_the_channels_that_they_name() -> Outcome {
     }
     let place = Place::new();
     let _traced = place.start("channels::rules_use_the_channels_that_they_name");
-    // Large enough that nothing is overwritten, however long the commands take.
+    // Large enough that nothing is overwritten, regardless of how long the commands take.
     let flight = "flight:policy=overwrite,ring-size=4M,packets=4,contexts=thread+thread_name";
     place.well(&["create", "both", "-e", "shop:paid", "-o", "out", "--add-channel", flight, "--add-channel", "more"]);
     place.well(&["start", "both"]);
@@ -93,7 +93,7 @@ fn a_server_serves_the_events_of_all_channels() -> Outcome {
     Ok(())
 }
 
-/// By the verbs of the command line, in a process that records all the while.
+/// With the verbs of the command line, in a process that records continuously.
 #[test]
 fn outputs_and_channels_are_added_and_removed_while_recording() -> Outcome {
     if is_traced() {
@@ -156,7 +156,7 @@ fn invalid_channels_are_refused() {
     assert!(err.contains("the session has no channel `b`; it has channel0, a"), "{err}");
 }
 
-/// `tracectl` has no verb for that; a program, or an editor, changes the description.
+/// `tracectl` has no verb for this; a program or an editor changes the description.
 #[test]
 fn changed_settings_of_a_channel_are_told() -> Outcome {
     if is_traced() {

@@ -1,4 +1,4 @@
-//! What a user meets after a crash: `view` of the incomplete trace names the command that completes it, and `recover` takes the session's name.
+//! The user's view of a crash: `view` of the incomplete trace names the command that completes it, and `recover` takes the session's name.
 
 use super::in_code::{NAME, start};
 use super::{Outcome, Place, paid};
@@ -9,7 +9,7 @@ use tracepoint_control::{Channel, Session};
 /// Set to the directory of the trace of a process that dies.
 const TRACE: &str = "TEST_TRACE";
 
-/// In a process that dies, records 20 events, and returns `true` when its input ends, which it does not.
+/// In a process that dies: records 20 events, and returns `true` when its input ends, which does not happen.
 fn dies() -> bool {
     let (Ok(name), Ok(trace)) = (env::var(NAME), env::var(TRACE)) else { return false };
     let sink = CtfSink::create(trace).expect("an empty directory");
@@ -45,7 +45,7 @@ fn a_trace_that_a_killed_process_left_is_recovered_by_name() -> Outcome {
         assert!(shown.contains("/sessions/mysession -o OUT"), "{shown}");
     }
     for (from, out) in [(rings, "of-rings"), ("mysession", "of-name")] {
-        // Nothing is lost, which 0 says.
+        // Exit code 0 says that nothing is lost.
         place.well(&["recover", from, "-o", out]);
         assert_eq!(super::viewed(&place.path(out), " shop:paid: "), 20);
         place.well(&["view", out]);

@@ -1,4 +1,4 @@
-//! How `tracectl record` ends: the exit code tells losses, processes that were not recorded, and processes that were killed.
+//! The exit codes of `tracectl record` for losses, processes that were not recorded, and killed processes.
 
 use super::remote_recording::{busy, written};
 use super::{DIES, EXITS, Outcome, Place, TRACED, is_traced, kill, program, until};
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The table in the book and the text of `--help` are those of the code.
+/// The tables in the book and in `--help` match the code.
 #[test]
 fn exit_codes_are_documented() -> Outcome {
     let help = Place::new().well(&["--help"]);
@@ -59,7 +59,7 @@ fn a_process_that_is_not_recorded_is_named() -> Outcome {
     let place = Place::new();
     let test = "exit_codes::a_process_that_is_not_recorded_is_named";
     let recorded = place.start(test);
-    // It cannot make files as large as its rings.
+    // It cannot create files as large as its rings.
     let plain = program(test, 0);
     let mut limited = Command::new("prlimit");
     limited.arg("--fsize=65536").arg(plain.get_program()).args(plain.get_args());
@@ -74,7 +74,7 @@ fn a_process_that_is_not_recorded_is_named() -> Outcome {
     Ok(())
 }
 
-/// A process that is stopped when it is to be recorded, and killed before it answers.
+/// A process that is stopped when recording should start, and killed before it answers.
 #[test]
 fn a_process_that_never_answers_is_named() -> Outcome {
     if is_traced() {
@@ -106,7 +106,7 @@ fn a_process_that_never_answers_is_named() -> Outcome {
     Ok(())
 }
 
-/// Rules that only exclude events leave all others; those that exclude everything are refused, and so is a rule that nothing can match.
+/// Rules that only exclude events keep all others; rules that exclude everything, and rules that nothing can match, are refused.
 #[test]
 fn nothing_is_recorded_only_if_that_is_said() {
     if is_traced() {
@@ -164,7 +164,7 @@ fn a_command_decides_by_its_status() -> Outcome {
         let text = String::from_utf8(output.stdout)?;
         let report: serde_json::Value = serde_json::from_str(text.lines().last().ok_or("no report")?)?;
         let recorded = report["recorded"].as_u64().unwrap_or_default();
-        // The thread of a program that calls `exit` fires on meanwhile.
+        // The thread of a program that calls `exit` continues to fire in the meantime.
         assert!(if exits { recorded >= 10 } else { recorded == 10 }, "{report}");
         assert_eq!(report["recovered"].as_array().is_some_and(Vec::is_empty), expected != 134, "{report}");
         place.verifies(&out);
@@ -172,7 +172,7 @@ fn a_command_decides_by_its_status() -> Outcome {
     Ok(())
 }
 
-/// A command of which nothing can be recorded is no success, whatever its own status: it has no agent, or no such event.
+/// A command that cannot be recorded is a failure regardless of its own status: it has no agent, or no such event.
 #[test]
 fn a_command_of_which_nothing_is_recorded_fails() -> Outcome {
     if is_traced() {
@@ -191,7 +191,7 @@ fn a_command_of_which_nothing_is_recorded_fails() -> Outcome {
     Ok(())
 }
 
-/// The report that cannot be written does not hide how the command has ended.
+/// A report that cannot be written does not hide the exit status of the command.
 #[test]
 fn a_report_that_cannot_be_written_hides_no_status() -> Outcome {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Names that a traced process chose, and that must not look like another line of the output.
+//! Names chosen by a traced process must not look like another line of the output.
 
 use super::{Outcome, Place, is_traced, program};
 use std::fs;

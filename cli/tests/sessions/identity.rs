@@ -1,4 +1,4 @@
-//! Traced processes that are, or become, something else than when their agent starts: in another time namespace, in a `chroot`, of another user.
+//! Traced processes whose environment differs from, or changes after, the start of their agent: another time namespace, a `chroot`, another user.
 //! These tests need root.
 
 use super::{Outcome, Place, Traced, is_traced, program, until};
@@ -9,14 +9,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Where that process calls `chroot` once its agent runs.
+/// The directory for `chroot`, called once the agent runs.
 const CHROOT: &str = "TEST_CHROOT";
-/// The user that it becomes then.
+/// The user that the process then becomes.
 const USER: &str = "TEST_USER";
-/// Set if that user may debug it afterwards.
+/// Set if that user may debug the process afterwards.
 const DUMPABLE: &str = "TEST_DUMPABLE";
 
-/// In a traced process: does what a test asks it to do after its agent has started.
+/// In a traced process: performs the requested changes after its agent has started.
 pub(super) fn change() {
     if let Some(root) = env::var_os(CHROOT) {
         std::os::unix::fs::chroot(root).expect("root");
@@ -30,7 +30,7 @@ pub(super) fn change() {
     }
 }
 
-/// Records a process for a moment; how many events, and the first and the last time.
+/// Records a process for a moment; returns the number of events, and the first and the last time.
 fn recorded(place: &Place, process: &Traced) -> Result<(usize, [Duration; 2]), Box<dyn std::error::Error>> {
     let pid = process.0.id().to_string();
     let out = format!("of-{pid}");
@@ -46,8 +46,8 @@ fn recorded(place: &Place, process: &Traced) -> Result<(usize, [Duration; 2]), B
     Ok((times.len(), [*first, *last].map(Duration::from_nanos)))
 }
 
-/// Its clocks are ahead by a day, as those of a container that was moved here may be. What it shares with processes of this namespace has no part
-/// of that.
+/// Its clocks are a day ahead, as in a container that was migrated to this machine. Data shared with processes of this namespace is not
+/// shifted.
 #[test]
 fn a_process_of_another_time_namespace_is_recorded_at_the_right_time() -> Outcome {
     if is_traced() {
@@ -63,7 +63,7 @@ fn a_process_of_another_time_namespace_is_recorded_at_the_right_time() -> Outcom
         apart.args(traced.get_args()).envs(traced.get_envs().filter_map(|(name, value)| Some((name, value?))));
         place.start_as(apart)
     };
-    // The first one makes the files that all share.
+    // The first one creates the shared files.
     for process in [apart("86400"), place.start(test), apart("172800")] {
         let (_, times) = recorded(&place, &process)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
@@ -86,7 +86,7 @@ fn a_process_that_has_called_chroot_is_recorded() -> Outcome {
     let (events, times) = recorded(&place, &process)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
     assert!(events > 0 && times[0] >= began && times[1] <= now, "{began:?}, {times:?}, {now:?}");
-    // A session that is applied to it later.
+    // A session applied to it later.
     place.well(&["create", "flight", "-e", "shop:paid", "--start"]);
     assert_eq!(place.on(), ["shop:paid"]);
     let (code, said, notes) = place.tracectl(&["snapshot", "flight", "-o", "snapshot"]);
@@ -97,7 +97,7 @@ fn a_process_that_has_called_chroot_is_recorded() -> Outcome {
     Ok(())
 }
 
-/// A service that begins as root: its agent goes on in the run directory of its user, or both sides say why it does not.
+/// A service that starts as root: its agent continues in the run directory of its user, or both sides report why it does not.
 #[test]
 fn a_process_that_has_changed_its_user_goes_on_or_says_why() -> Outcome {
     if is_traced() {
@@ -116,7 +116,7 @@ fn a_process_that_has_changed_its_user_goes_on_or_says_why() -> Outcome {
             service.env(DUMPABLE, "1");
         }
         if in_default {
-            // As systemd has it: root's run directory, and none that the user is given.
+            // As under systemd: root's run directory, and none for the user.
             service.env_remove("XDG_RUNTIME_DIR").env_remove("RUNTIME_DIRECTORY");
             service.env_remove("TRACEPOINT_RUN_DIR").stdin(Stdio::piped()).stdout(Stdio::piped());
             return Ok(super::ready(service));
@@ -127,12 +127,12 @@ fn a_process_that_has_changed_its_user_goes_on_or_says_why() -> Outcome {
         let process = start(in_default, dumpable)?;
         let pid = process.0.id().to_string();
         let err = place.refused(&["record", "-e", "shop:paid", "-p", &pid, "-o", "out"]);
-        // Its agent says so by itself, perhaps a moment later.
+        // Its agent reports it by itself, perhaps a moment later.
         let left = "the process has become user 65531, who may not use the run directory";
         until(|| fs::read_to_string(&notices).is_ok_and(|said| said.contains(left)));
         let said = fs::read_to_string(&notices)?;
         if in_default && !dumpable {
-            // Its user could not debug it: it may have secrets of root's in its memory.
+            // Its user could not debug it: its memory may contain secrets of root.
             assert!(said.contains("it is not dumpable") && said.contains("`prctl(PR_SET_DUMPABLE, 1)`"), "{said}");
             assert!(
                 err.contains(&format!(

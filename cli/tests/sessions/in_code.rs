@@ -1,4 +1,4 @@
-//! Sessions that programs start in code: they are listed, can be snapshot, and have no name in common with a session from outside.
+//! Sessions that programs start in code: they are listed, can be snapshot, and share no name with an external session.
 
 use super::{Outcome, Place, Traced, paid, program};
 use std::env;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tracepoint_control::sinks::TextSink;
 use tracepoint_control::{Channel, Session};
 
-/// Set to the name of the session that a process has in its code.
+/// Set to the name of the session in the code of a process.
 pub(super) const NAME: &str = "TEST_IN_CODE";
 
 /// In a process with a session in its code, records 20 events, waits until its input ends, and returns `true`.
@@ -28,10 +28,10 @@ pub(super) fn start(place: &Place, test: &str, name: &str, further: Option<(&str
     place.start_as(command)
 }
 
-/// Has the process stop its session.
+/// Makes the process stop its session.
 fn stop(mut traced: Traced) -> Outcome {
     drop(traced.0.stdin.take());
-    // Its status is that of the test runner, whose output goes nowhere by now.
+    // Its status is that of the test runner, whose output is no longer read.
     traced.0.wait()?;
     Ok(())
 }
@@ -58,7 +58,7 @@ fn a_session_in_code_is_listed_and_snapshot() -> Outcome {
     assert_eq!(place.tracectl(&["snapshot", "flight", "-o", "taken"]).0, Some(0));
     assert_eq!(super::viewed(&place.path("taken"), " shop:paid: "), 20);
 
-    // Commands that change a session say whose it is.
+    // Commands that change a session report its owner.
     for arguments in [&["create", "flight", "-e", "shop:*", "--wait"][..], &["stop", "flight"], &["destroy", "flight"]]
     {
         let err = place.refused(arguments);

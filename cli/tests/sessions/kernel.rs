@@ -1,4 +1,4 @@
-//! `record --kernel`: the kernel's own events in the trace. These tests need root, and a kernel with perf and tracefs.
+//! `record --kernel`: kernel events in the trace. These tests need root, and a kernel with perf and tracefs.
 
 use super::{Outcome, PAUSE, Place, is_traced, kill, program, until};
 use crate::skip::skip;
@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Whether this process may record the kernel; otherwise says what is missing.
+/// True if this process may record the kernel; otherwise prints what is missing.
 fn can_record() -> bool {
     if !nix::unistd::geteuid().is_root() {
         skip("not root, and only root may record the kernel", "run the tests as root");
@@ -29,14 +29,14 @@ fn can_record() -> bool {
     true
 }
 
-/// What `view --json` shows.
+/// The output of `view --json`.
 fn events(place: &Place, traces: &[&str]) -> Vec<Value> {
     let out = place.well(&[&["view", "--json"], traces].concat());
     let events = out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     events.filter(|event| event["type"] == "event").collect()
 }
 
-/// Does this while all processors are busy: of one that is idle, the kernel leaves out many events, which fire while another one is stored.
+/// Runs `during` while all processors are busy: on an idle one, the kernel drops many events that fire while another one is being stored.
 fn busy<T>(during: impl FnOnce() -> T) -> T {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -48,7 +48,7 @@ fn busy<T>(during: impl FnOnce() -> T) -> T {
             });
         }
         let result = catch_unwind(AssertUnwindSafe(during));
-        // Relaxed: the flag guards no other memory.
+        // Relaxed: the flag publishes no other memory.
         is_over.store(true, Ordering::Relaxed);
         result.unwrap_or_else(|panic| resume_unwind(panic))
     })
@@ -58,7 +58,7 @@ fn is(event: &Value, name: &str) -> bool {
     event["name"] == name
 }
 
-/// One view shows why a thread stood still: it is switched away between two of its events.
+/// One view shows why a thread was not running: it is switched away between two of its events.
 #[test]
 fn one_view_has_the_kernel_between_the_events_of_a_process() -> Outcome {
     if is_traced() || !can_record() {
@@ -87,7 +87,7 @@ fn one_view_has_the_kernel_between_the_events_of_a_process() -> Outcome {
     let (mut sleeps, mut whole) = (0, 0);
     let ours: Vec<_> =
         events.iter().enumerate().filter(|(_, e)| e["name"].as_str().is_some_and(|n| n.starts_with("shop:"))).collect();
-    // The kernel is recorded from a moment on at which the process is recorded already.
+    // The kernel recording starts when the process is already recorded.
     let began = events.iter().position(|e| is(e, "sched:sched_switch")).ok_or("no event of the kernel")?;
     for pair in
         ours.windows(2).filter(|pair| pair[0].0 > began && is(pair[0].1, "shop:looked") && is(pair[1].1, "shop:paid"))
@@ -98,7 +98,7 @@ fn one_view_has_the_kernel_between_the_events_of_a_process() -> Outcome {
             between.iter().position(|e| is_ours(&e))
         };
         sleeps += 1;
-        // The kernel leaves out an event that fires while another one is stored.
+        // The kernel drops an event that fires while another one is being stored.
         if let (Some(away), Some(back)) = (of("prev_pid"), of("next_pid")) {
             assert!(away < back, "the thread slept 5 ms between two events: {between:#?}");
             whole += 1;
@@ -106,7 +106,7 @@ fn one_view_has_the_kernel_between_the_events_of_a_process() -> Outcome {
     }
     assert!(whole > 10 && whole * 10 >= sleeps * 9, "{whole} of {sleeps} sleeps, {} events", ours.len());
     let switches = counts[&Some("sched:sched_switch")]["recorded"].as_u64();
-    // It warns of events that the kernel has counted and not stored.
+    // It warns of events that the kernel has counted but not stored.
     let theirs = Command::new("babeltrace2").arg(place.path("out")).output()?;
     assert!(theirs.status.success(), "{}", String::from_utf8_lossy(&theirs.stderr));
     let theirs = String::from_utf8(theirs.stdout)?.matches(" sched:sched_switch: ").count();
@@ -114,7 +114,7 @@ fn one_view_has_the_kernel_between_the_events_of_a_process() -> Outcome {
     Ok(())
 }
 
-/// The number of system calls of a program is that of `perf stat`.
+/// The number of a program's system calls equals that of `perf stat`.
 #[test]
 fn counts_are_those_of_perf() -> Outcome {
     if is_traced() || !can_record() {
@@ -141,7 +141,7 @@ fn counts_are_those_of_perf() -> Outcome {
     Ok(())
 }
 
-/// The kernel's own counts balance with what was recorded and what was lost.
+/// The kernel's own counts balance with the recorded and lost events.
 #[test]
 fn losses_are_counted_by_cpu() -> Outcome {
     if is_traced() || !can_record() {
@@ -211,7 +211,7 @@ fn without_rights_nothing_begins_and_the_message_says_how_to_get_them() -> Outco
     assert!(mends.iter().all(|mend| message.contains(mend)), "{message}");
     assert!(!place.path("out").exists() && !place.path("started").exists());
 
-    // tracefs may be read, and perf still refuses.
+    // tracefs may be readable while perf still refuses.
     let rights = ["--reuid=65534", "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"];
     let mut command = Command::new("setpriv");
     command.args(rights).arg(&program).args(["record", "--kernel", "sched:sched_switch", "-o", "out"]);
@@ -317,7 +317,7 @@ fn lttng_packet(cpu: u32, times: &[u64]) -> Vec<u8> {
     packet
 }
 
-/// A trace of lttng-modules, whose offset of the clock differs from ours, merges with ours by time.
+/// A trace of lttng-modules, whose clock offset differs, merges with ours by time.
 #[test]
 fn a_trace_of_lttng_modules_merges_by_time() -> Outcome {
     if is_traced() {

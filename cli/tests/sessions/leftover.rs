@@ -1,4 +1,4 @@
-//! Rings that a killed `record` has left in memory: they are shown, can be recovered, and are removed on request, but never those in use.
+//! Rings that a killed `record` left in memory: they are shown, can be recovered, and are removed on request, but never while in use.
 
 use super::remote_recording::{busy, record, verified, written};
 use super::{BECOMES, Outcome, Place, is_traced, kill, program, until};
@@ -35,7 +35,7 @@ fn rings_of_a_killed_recorder_are_shown_and_removed() -> Outcome {
         assert!(left.iter().all(|left| left["age_seconds"].as_u64() < Some(DAY / 2)), "counts from the end: {report}");
     }
 
-    // What may still be recovered stays, unless the user says otherwise.
+    // Recoverable rings stay, unless the user explicitly requests their removal.
     let err = place.refused(&["destroy", &names[0]]);
     assert!(
         err.contains("tracectl recover") && err.contains(&format!("tracectl destroy --purge {}", names[0])),
@@ -45,7 +45,7 @@ fn rings_of_a_killed_recorder_are_shown_and_removed() -> Outcome {
     assert!(place.well(&["clean"]).starts_with("kept "));
     assert!(place.well(&["clean", "--purge", "--dry-run"]).starts_with("would remove "));
     assert_eq!(count()?, 3);
-    // The recorder may have been killed while it wrote a packet, which is a note.
+    // If the recorder was killed while it wrote a packet, there is a note.
     let (code, said, notes) = place.tracectl(&["recover", &format!("run/sessions/{}", names[0]), "-o", "recovered"]);
     assert_eq!(code, Some(0), "{said}{notes}");
     assert!(
@@ -67,7 +67,7 @@ fn rings_of_a_killed_recorder_are_shown_and_removed() -> Outcome {
     Ok(())
 }
 
-/// `status` and `list` say at once that a process has died.
+/// `status` and `list` report immediately that a process has died.
 #[test]
 fn a_killed_process_is_shown_as_dead() -> Outcome {
     if is_traced() {
@@ -78,7 +78,7 @@ fn a_killed_process_is_shown_as_dead() -> Outcome {
     let (_stays, dies) = (place.start(test), place.start(test));
     place.well(&["create", "flight", "-e", "shop:paid", "--start"]);
     let pid = dies.0.id();
-    // The last answer of the process; it goes on recording.
+    // The last answer of the process, which continues to record.
     place.well(&["status"]);
     drop(dies);
     let shown = place.well(&["status"]);
@@ -114,14 +114,14 @@ fn a_killed_process_is_shown_as_dead() -> Outcome {
     Ok(())
 }
 
-/// Has a recorder record this process, as if for days, and kills it. Returns the name of its session.
+/// Lets a recorder record this process for what looks like days, and kills it. Returns the name of its session.
 fn kill_recorder(place: &Place, traced: &super::Traced, out: &str) -> Result<String, Box<dyn std::error::Error>> {
     let mut recorder = record(place, traced, out)?;
     until(|| written(&place.path(out)) > 1 << 16);
     let rings = place.path("run/sessions").join(format!("record-{}/rings", recorder.id()));
     let dir = fs::read_dir(rings)?.next().ok_or("no rings")??.path();
     File::open(&dir)?.set_modified(SystemTime::now() - Duration::from_secs(2 * DAY))?;
-    // No file is made in it meanwhile: what the process stores into mapped files changes no time stamp.
+    // No file in it is created in the meantime: stores into mapped files change no time stamp.
     until(|| File::open(&dir).and_then(|dir| dir.metadata()?.modified()).is_ok_and(is_of_today));
     recorder.kill()?;
     recorder.wait()?;
@@ -129,7 +129,7 @@ fn kill_recorder(place: &Place, traced: &super::Traced, out: &str) -> Result<Str
     Ok(format!("record-{}", recorder.id()))
 }
 
-/// A process that becomes another program keeps its id: what it recorded before stays, and is in the trace that `recover` makes.
+/// A process that executes another program keeps its id. Its earlier records are kept, and `recover` includes them in the trace.
 #[test]
 fn events_before_exec_can_be_recovered() {
     if is_traced() {
@@ -138,12 +138,12 @@ fn events_before_exec_can_be_recovered() {
     let place = Place::new();
     let test = "leftover::events_before_exec_can_be_recovered";
     place.well(&["create", "s", "-e", "shop:paid", "-o", "out", "--start", "--wait"]);
-    // 20 events, and then the same program again, with events without an end.
+    // 20 events, and then the same program again with an endless series of events.
     let mut first = program(test, 20);
     first.env(BECOMES, "1");
     let traced = place.start_as(first);
     let process = || -> serde_json::Value {
-        // A process that is just calling `exec` does not answer, which `status` says by its exit code.
+        // A process that is calling `exec` does not answer, which the exit code of `status` reports.
         let (_, report, _) = place.tracectl(&["status", "--json"]);
         let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
         report["sessions"][0]["processes"][0].clone()

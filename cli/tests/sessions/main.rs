@@ -54,25 +54,25 @@ tracepoint::define_trace! {
     pub looked(n: u64) { n: u64 = n }
 }
 
-/// Set in a process that a test starts in order to trace it: how many events it fires; 0: until its input ends.
+/// Set in a process that a test starts in order to trace it: the number of events it fires; 0: until its input ends.
 const TRACED: &str = "TEST_TRACED";
 
-/// How many threads of that process fire without a pause.
+/// Number of threads of that process that fire without a pause.
 const BUSY: &str = "TEST_BUSY";
 
-/// How many MiB of memory that process takes before it is traced.
+/// Memory that process allocates before it is traced, in MiB.
 const BALLAST: &str = "TEST_BALLAST";
 
-/// How many milliseconds that process rests between two events.
+/// Pause of that process between two events, in milliseconds.
 const PAUSE: &str = "TEST_PAUSE";
 
 /// Set if that process aborts after its events.
 const DIES: &str = "TEST_DIES";
 
-/// Set to the status with which that process calls `exit` after its events, its agent and a thread that fires still there.
+/// Set to the status with which that process calls `exit` after its events, while its agent and a firing thread are still running.
 const EXITS: &str = "TEST_EXITS";
 
-/// Set if that process becomes another program after its events.
+/// Set if that process executes another program after its events.
 const BECOMES: &str = "TEST_BECOMES";
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -233,7 +233,7 @@ fn counters(status: &str) -> Vec<String> {
     lines.next().expect("a process").split_whitespace().skip(2).map(str::to_owned).collect()
 }
 
-/// The number of lines with `text` in what babeltrace2 shows.
+/// The number of lines that contain `text` in the output of babeltrace2.
 fn viewed(dir: &Path, text: &str) -> usize {
     let output =
         Command::new("babeltrace2").arg(dir).output().expect("babeltrace2 is installed (see scripts/setup.sh)");
@@ -250,7 +250,7 @@ fn first(dir: &Path) -> Result<SystemTime, Box<dyn std::error::Error>> {
     Ok(UNIX_EPOCH + Duration::from_secs_f64(seconds.parse()?))
 }
 
-/// The time until a process records is printed, but not checked.
+/// The time until a process records is printed but not checked.
 #[test]
 fn a_process_is_listed_recorded_and_switched_off_again() -> Outcome {
     if is_traced() {
@@ -328,7 +328,7 @@ fn a_command_is_recorded_from_its_first_event() -> Outcome {
     Ok(())
 }
 
-/// Waits until something is so, for as long as a busy machine may take.
+/// Waits until a condition holds, as long as a busy machine may need.
 #[track_caller]
 fn until(mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
@@ -344,7 +344,7 @@ fn kill(process: &Child, signal: &str) -> Outcome {
     Ok(())
 }
 
-/// No event stays on when the controller is killed, and the events of a process that dies are in the trace.
+/// No event stays on after the controller is killed, and the events of a process that dies are in the trace.
 #[test]
 fn a_killed_controller_or_process_loses_no_event() -> Outcome {
     if is_traced() {
@@ -360,7 +360,7 @@ fn a_killed_controller_or_process_loses_no_event() -> Outcome {
     });
     record.kill()?;
     record.wait()?;
-    // The agent learns from the kernel that the controller has died.
+    // The kernel notifies the agent that the controller has died.
     until(|| place.on().is_empty());
     assert!(place.well(&["status"]).contains(&format!("\n  record-{} ", record.id())));
     // The recorded events are still in the rings of the running process.
@@ -521,7 +521,7 @@ fn failures_are_reported_with_a_hint() -> Outcome {
             assert!(err.contains(part), "{arguments:?}: {part} is not in {err}");
         }
     }
-    // Messages repeat only a few of thousands of rules, and no step is quadratic in their number.
+    // Messages list only a few of thousands of rules, and no step is quadratic in their number.
     let many: Vec<_> = (0..3000).flat_map(|n| ["-e".to_owned(), format!("none{n}:*")]).collect();
     let many: Vec<_> = many.iter().map(String::as_str).collect();
     let err = place.refused(&[&["create", "t"], &many[..]].concat());
@@ -564,7 +564,7 @@ fn a_stopped_process_is_named_and_does_not_hang_the_command() -> Outcome {
     let traced = place.start("a_stopped_process_is_named_and_does_not_hang_the_command");
     let alive = place.start("a_stopped_process_is_named_and_does_not_hang_the_command");
     let [stopped, other] = [&traced, &alive].map(|process| process.0.id().to_string());
-    // A session that no process can compute, or that is not started, has no numbers.
+    // A session that no process can compute, or that is not started, has no results.
     let sizes = ["-e", "shop:paid", "--statistic", "hist(sizze)"];
     assert_eq!(place.tracectl(&[&["create", "sizes", "--start"], &sizes[..]].concat()).0, Some(1));
     let refused = place.refused(&["stat", "-s", "sizes"]);
@@ -580,7 +580,7 @@ fn a_stopped_process_is_named_and_does_not_hang_the_command() -> Outcome {
     assert_eq!(code, Some(1));
     let expected = format!("process {} ", traced.0.id());
     assert!(err.contains(&expected) && err.contains("has not acknowledged"), "{err}");
-    // So do the verbs that show numbers: none are computed, or only those of the other process.
+    // The verbs that show numbers report the same: none are computed, or only those of the other process.
     place.well(&["create", "numbers", "-e", "shop:paid", "--statistic", "hist(cents)", "--start", "--pid", &other]);
     place.well(&["destroy", "numbers"]);
     let create = ["create", "numbers", "-e", "shop:paid", "--statistic", "hist(cents)", "--start"];

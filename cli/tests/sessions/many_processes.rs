@@ -1,6 +1,6 @@
-//! Many processes under one `record`: each is recorded, or named.
+//! Many processes under one `record`: each is either recorded or named.
 //!
-//! `TRACEPOINT_FLEET` says how many there are. A thousand need 12 GiB of free memory and, in a debug build on two processors, a minute.
+//! `TRACEPOINT_FLEET` sets their number. A thousand need 12 GiB of free memory and, in a debug build on two processors, a minute.
 
 use super::{Outcome, PAUSE, Place, Traced, is_traced, kill, program, until};
 use std::collections::BTreeSet;
@@ -11,9 +11,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long processes may take to start, and then a recording may: no test goes on for longer.
+/// Time limit for the start of the processes, and for the start of a recording.
 const PATIENCE: Duration = Duration::from_secs(240);
-/// What a process takes at most: its rings, itself, and what the kernel has for it.
+/// Maximum memory of a process: its rings, its own memory, and its share of kernel memory.
 const MEMORY: u64 = 12 << 20;
 
 fn processes() -> usize {
@@ -23,11 +23,11 @@ fn processes() -> usize {
 /// The processes of one test.
 struct Fleet {
     processes: Vec<Traced>,
-    /// Held by one test at a time: the processes of two may be more than the machine has room for.
+    /// Held by one test at a time: the processes of two tests may exceed the machine's memory.
     _turn: MutexGuard<'static, ()>,
 }
 
-/// Starts them all at once, and waits until they are listed. All together fire at most a thousand times a second.
+/// Starts them all at once, and waits until they are listed. Together they fire at most a thousand times a second.
 fn start(place: &Place, test: &str, count: usize) -> Fleet {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -45,7 +45,7 @@ fn start(place: &Place, test: &str, count: usize) -> Fleet {
     command.stdin(Stdio::piped()).stdout(Stdio::null());
     let traced: Vec<_> = (0..count).map(|_| Traced(command.spawn().expect("a process"))).collect();
     let began = Instant::now();
-    // Without `tracectl list`, which every process answers.
+    // Without `tracectl list`, which would query every process.
     let listed = || {
         let entries = fs::read_dir(place.path("run/apps")).into_iter().flatten().flatten();
         entries.filter(|entry| entry.path().join("process.json").exists()).count()
@@ -57,7 +57,7 @@ fn start(place: &Place, test: &str, count: usize) -> Fleet {
     Fleet { processes: traced, _turn: turn }
 }
 
-/// Records for a while to this output, with these limits on open files: exit code, report, and messages.
+/// Records for a while to this output, with these limits on open files; returns exit code, report, and messages.
 fn record(place: &Place, output: [&str; 2], soft: u64, hard: u64) -> (Option<i32>, serde_json::Value, String) {
     let arguments = ["record", "-e", "shop:paid", "--duration", "5s", "--json", "--timeout", "60s"];
     let record = place.command(&[&arguments[..], &output].concat());
@@ -116,7 +116,7 @@ fn open_files_are_not_counted_for_each_process() -> Outcome {
     Ok(())
 }
 
-/// One that does not answer, because it is stopped, is waited for while the others are recorded.
+/// A process that does not answer, because it is stopped, does not delay the recording of the others.
 #[test]
 fn a_process_that_does_not_answer_delays_no_other() -> Outcome {
     if is_traced() {
@@ -141,7 +141,7 @@ fn a_process_that_does_not_answer_delays_no_other() -> Outcome {
     Ok(())
 }
 
-/// A recorder holds no file for a process between two rounds, where it has not enough of them.
+/// If the limit on open files is too low, a recorder holds no file for a process between two rounds.
 #[test]
 fn all_are_recorded_at_a_hard_limit_below_their_number() {
     if is_traced() {

@@ -1,10 +1,10 @@
-//! Verbs that look at all sessions take work for each of them, and not for each pair of them.
+//! The work of verbs that look at all sessions is linear in their number, not quadratic.
 
 use super::{Outcome, Place, is_traced};
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// The number of system calls of `tracectl` with these arguments, its threads included.
+/// The number of system calls of `tracectl` with these arguments, including its threads.
 fn calls(place: &Place, arguments: &[&str]) -> Result<u64, Box<dyn std::error::Error>> {
     let log = place.path("strace");
     let tracectl = place.command(arguments);
@@ -36,7 +36,7 @@ fn the_work_of_status_grows_with_the_number_of_sessions() -> Outcome {
     };
     let status = ["status", "--json"];
     let [few, more, many] = [with(10, &status)?, with(30, &status)?, with(70, &status)?];
-    // Two steps of 20 and 40 sessions: the second is twice the first, where each session costs the same.
+    // Two steps of 20 and 40 sessions: the second costs twice the first if each session costs the same.
     let (first, second) = (more - few, many - more);
     assert!(second < first * 5 / 2, "{few} system calls with 10 sessions, {more} with 30, {many} with 70");
     Ok(())

@@ -1,4 +1,4 @@
-//! A program under valgrind's memcheck, with a session in its code, and with one that `tracectl record` attaches.
+//! A program under valgrind's memcheck, once with a session in its code, and once with a session attached by `tracectl record`.
 
 use super::{Outcome, Place, TRACED, is_traced, paid, program, viewed};
 use std::env;
@@ -28,11 +28,11 @@ fn sessions_work_under_memcheck_without_an_error() -> Outcome {
     place.well(&["record", "-e", "shop:paid", "-p", &pid, "--duration", "300ms", "-o", "out"]);
     assert!(viewed(&place.path("out"), " shop:paid: ") > 0);
     place.verifies("out");
-    // Its status is that of the test runner, whose output goes nowhere by now.
+    // Its status is that of the test runner, whose output is no longer read.
     drop(traced.0.stdin.take());
     traced.0.wait()?;
     let log = fs::read_to_string(log)?;
-    // Those with `--` are of valgrind about itself, such as system calls that it does not know.
+    // Lines with `--` are valgrind's own messages, for example about unknown system calls.
     assert!(!log.lines().any(|line| line.starts_with("==")), "{log}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Recording takes the memory that a process can spare: one under a limit is not killed.
+//! Recording takes only memory that a process can spare: a process with a memory limit is not killed.
 
 use super::{BALLAST, BUSY, Outcome, Place, Traced, is_traced, kill, program, skip, until};
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 struct Cgroup(PathBuf);
 
 impl Cgroup {
-    /// Makes one for this test; `None` where neither version of cgroups allows it.
+    /// Creates one for this test; `None` if neither version of cgroups allows it.
     fn new(test: &str, limit: u64) -> Option<Self> {
         let name = format!("tracepoint-{}-{test}", std::process::id());
         let own = |version: &str| {
@@ -20,7 +20,7 @@ impl Cgroup {
             Some(line.rsplit(':').next()?.trim_start_matches('/').to_owned())
         };
         let v1 = || Some((Path::new("/sys/fs/cgroup/memory").join(own(":memory:")?), "memory.limit_in_bytes"));
-        // A cgroup of version 2 that has processes cannot have children with a limit: the root can.
+        // In cgroup version 2, a cgroup with processes cannot have children with a limit; the root can.
         let v2 = || Some((PathBuf::from("/sys/fs/cgroup"), "memory.max"));
         for (parent, file) in [v1(), v2()].into_iter().flatten() {
             let cgroup = Self(parent.join(&name));
@@ -75,7 +75,7 @@ fn a_process_under_a_limit_on_memory_is_recorded_and_lives_on() -> Outcome {
     Ok(())
 }
 
-/// Rings of a size that is set are not made smaller: what does not fit is lost, and the reason is reported.
+/// Rings with a configured size are not made smaller: events that do not fit are lost, and the reason is reported.
 #[test]
 fn memory_that_cannot_be_had_is_a_loss_with_a_reason() -> Outcome {
     if is_traced() {
@@ -97,9 +97,9 @@ fn memory_that_cannot_be_had_is_a_loss_with_a_reason() -> Outcome {
     Ok(())
 }
 
-/// What a process has in memory.
+/// Memory of a process.
 struct Taken {
-    /// Memory of its own, and rings, in KiB: `RssAnon` and `RssShmem`. The pages of its code belong to the kernel's cache of files.
+    /// Private memory and rings, in KiB: `RssAnon` and `RssShmem`. The pages of its code belong to the kernel's page cache.
     kib: u64,
     files: BTreeSet<String>,
 }
@@ -117,7 +117,7 @@ impl Taken {
     }
 }
 
-/// What attaching takes of a process that records nothing, after the rings of its threads were given back: two rings, and little else.
+/// The memory cost of attaching to a process that records nothing, after the rings of its threads were released: two rings, and little else.
 #[test]
 fn a_process_that_is_attached_and_idle_takes_little_more_than_two_rings() -> Outcome {
     const MOST_KIB: u64 = 2_450;
@@ -138,7 +138,7 @@ fn a_process_that_is_attached_and_idle_takes_little_more_than_two_rings() -> Out
             record = Some(place.command(&["record", "-e", "shop:paid", "-p", &pid, "-o", "out"]).spawn()?);
         }
         until(|| !place.on().is_empty());
-        // The threads of the drain have begun, and what no thread has taken is given back.
+        // The threads of the drain have started, and unused rings are released.
         std::thread::sleep(Duration::from_secs(1));
         let began = Instant::now();
         let mut attached = Taken::by(&pid)?;
@@ -149,7 +149,7 @@ fn a_process_that_is_attached_and_idle_takes_little_more_than_two_rings() -> Out
         let more = attached.kib - before.kib;
         println!("{more} KiB, named: {is_named}");
         assert!(more <= MOST_KIB, "{more} KiB more than {}", before.kib);
-        // Pages of code are shared with all processes of the program. No further files are mapped but the session's.
+        // Code pages are shared by all processes of the program. No files are mapped except those of the session.
         let run = place.path("run");
         let others = attached.files.difference(&before.files).filter(|file| !Path::new(file).starts_with(&run));
         assert_eq!(others.collect::<Vec<_>>(), [""; 0]);

@@ -1,4 +1,4 @@
-//! A recorder and a traced process in different pid namespaces, as on both sides of a container: no process id of one means anything to the
+//! A recorder and a traced process in different PID namespaces, as inside and outside a container: a process id of one is meaningless in the
 //! other.
 
 use super::remote_recording::written;
@@ -6,7 +6,7 @@ use super::skip::skip;
 use super::{Outcome, Place, TRACED, is_traced, program, until};
 use std::process::{Command, Stdio};
 
-/// This command in a pid namespace of its own; `None` where that cannot be had, and tests may be skipped.
+/// This command in a separate PID namespace; `None` if that is not possible and tests may be skipped.
 fn apart(command: &Command) -> Option<Command> {
     let apart = |command: &Command| {
         let mut apart = Command::new("unshare");
@@ -26,7 +26,7 @@ fn apart(command: &Command) -> Option<Command> {
     None
 }
 
-/// The sites go off when the recorder is killed, and its session goes with the next command.
+/// The sites are switched off when the recorder is killed, and the next command removes its session.
 #[test]
 fn a_killed_recorder_of_another_namespace_leaves_nothing_on() -> Outcome {
     if is_traced() {
@@ -49,7 +49,7 @@ fn a_killed_recorder_of_another_namespace_leaves_nothing_on() -> Outcome {
         let mut record = record.stdout(Stdio::null()).spawn()?;
         until(|| written(&place.path("out")) > 1 << 12);
         assert_eq!(place.on(), ["shop:paid"]);
-        // With `unshare`, which is killed, ends what runs below it.
+        // Together with `unshare`, whose end also ends its children.
         record.kill()?;
         record.wait()?;
         until(|| place.on().is_empty());

@@ -40,7 +40,7 @@ fn files_have_the_names_that_were_given() -> Outcome {
     assert!(fs::read_to_string(place.path("one.txt"))?.contains(" shop:paid "));
     assert_eq!(names(&place.path("")), ["one.dt", "one.txt", "run"]);
 
-    // Another process gets a file beside it, which the report names.
+    // Another process gets a second file next to it, which is named in the report.
     let _other = place.start("outputs::files_have_the_names_that_were_given");
     let (code, out, err) = record(&["--dt", "two.dt", "--json"]);
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
@@ -68,7 +68,7 @@ fn files_have_the_names_that_were_given() -> Outcome {
     Ok(())
 }
 
-/// The file has the packets that were written; beside it is a complete trace, with those from the rings.
+/// The file has the packets that were written; next to it is a complete trace, including the packets from the rings.
 #[test]
 fn a_process_killed_while_it_writes_a_file_is_recovered() -> Outcome {
     if is_traced() {
@@ -130,7 +130,7 @@ fn the_address_of_a_server_is_printed_and_can_be_read() -> Outcome {
     let (code, _, err) = place.tracectl(&["create", "too", "-e", "shop:*", "--udp", &format!(":{port}"), "--start"]);
     assert_eq!(code, Some(1));
     assert!(err.contains("choose another port, or 0 for a free one"), "{err}");
-    // A recording in which no process can take part does not begin.
+    // A recording that no process can take part in does not start.
     let err = place.refused(&["record", "-e", "shop:*", "-o", "none", "--udp", &format!("127.0.0.1:{port}")]);
     assert!(err.contains("choose another port, or 0 for a free one"), "{err}");
     assert!(!place.path("none").exists());
@@ -147,7 +147,7 @@ fn the_address_of_a_server_is_printed_and_can_be_read() -> Outcome {
     Ok(())
 }
 
-/// What was sent, and to how many, is in the summary; what nobody has read is lost.
+/// The summary contains the number of sent events and of clients; unread events are lost.
 #[test]
 fn a_recording_tells_what_its_server_has_sent() -> Outcome {
     if is_traced() {
@@ -162,7 +162,7 @@ fn a_recording_tells_what_its_server_has_sent() -> Outcome {
     assert!(code == Some(0) && out.starts_with("0 events of 1 process"), "{out}{err}");
     assert!(line.ends_with(&format!(" has sent 0 events to 0 clients, {lost} were sent to no client")), "{out}");
 
-    // A client that reads some of them.
+    // A client that reads some of the events.
     let mut command = place.command(&["record", "--json", "-e", "shop:*", "--udp", "127.0.0.1:0"]);
     let errors = place.path("errors");
     let record = command.stdout(Stdio::piped()).stderr(fs::File::create(&errors)?).spawn()?;

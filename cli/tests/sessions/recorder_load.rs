@@ -1,4 +1,4 @@
-//! `tracectl record` under load, and without any: a disk that is late, a burst after a rest, and how often an idle recorder wakes up.
+//! `tracectl record` under load, and idle: a slow disk, a burst after an idle period, and the wake-ups of an idle recorder.
 
 use super::remote_recording::verified;
 use super::{Outcome, PAUSE, Place, is_traced, kill, program, until};
@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tracepoint_control::Agent;
 
-/// Set in a process that a test starts: events of a burst, milliseconds of pause behind each, and the number of bursts.
+/// Set in a process that a test starts: events per burst, milliseconds of pause after each burst, and the number of bursts.
 const BURSTS: &str = "TEST_BURSTS";
 
 /// In a traced process, fires bursts as soon as its events are on, and ends.
@@ -24,7 +24,7 @@ fn fire_bursts() {
     while !paid.is_on() {
         sleep(Duration::from_millis(1));
     }
-    // Its ring is taken, and the recorder comes to rest.
+    // Its ring is drained, and the recorder becomes idle.
     tracepoint::trace!(super::paid(0));
     sleep(Duration::from_secs(2));
     for burst in 0..bursts {
@@ -32,11 +32,11 @@ fn fire_bursts() {
         sleep(pause);
     }
     drop(agent);
-    // Without the harness of the tests, which would write to a pipe that nobody reads.
+    // Skips the test harness, which would write to a pipe without a reader.
     exit(0);
 }
 
-/// Records a process that fires bursts, by `command`, which runs `tracectl record` with the arguments behind it: the report.
+/// Records a process that fires bursts with `command`, which runs `tracectl record` with the arguments after it; returns the report.
 fn record_bursts(
     place: &Place,
     test: &str,
@@ -56,7 +56,7 @@ fn record_bursts(
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// Nothing of so many events is lost; the one before them may have come while its site was being switched on.
+/// Asserts that none of the events is lost, except the first, which may fire while its site is being switched on.
 fn assert_kept(report: &serde_json::Value, events: u64) {
     let counters = &report["counters"];
     let recorded = counters["recorded"].as_u64().unwrap_or_default();
@@ -66,7 +66,7 @@ fn assert_kept(report: &serde_json::Value, events: u64) {
 /// Nearly 300,000 events a second: more than a ring holds in 300 ms.
 const STEADY: &str = "300 1 5000";
 
-/// The disk is late by 300 ms, again and again: rings and overflow hold what comes meanwhile.
+/// The disk is repeatedly late by 300 ms; rings and overflow memory hold the events of that time.
 #[test]
 fn late_writes_cost_no_event() -> Outcome {
     fire_bursts();
@@ -74,7 +74,7 @@ fn late_writes_cost_no_event() -> Outcome {
     let log = place.path("strace");
     let late = |tracectl: Command| {
         let mut strace = Command::new("strace");
-        // `write` is what appends to the stream of a trace; the first calls make metadata.
+        // The stream file of a trace is appended to with `write`; the first calls write metadata.
         strace.args([
             "-f",
             "--seccomp-bpf",
@@ -96,7 +96,7 @@ fn late_writes_cost_no_event() -> Outcome {
     Ok(())
 }
 
-/// More events at once than rings hold until the recorder would come by itself.
+/// More events at once than rings can hold until the next regular round of the recorder.
 #[test]
 fn a_burst_after_a_rest_is_kept() -> Outcome {
     fire_bursts();
@@ -107,7 +107,7 @@ fn a_burst_after_a_rest_is_kept() -> Outcome {
     Ok(())
 }
 
-/// How often the threads of a process have fallen asleep so far.
+/// How often the threads of a process have slept so far.
 fn sleeps(process: &Child) -> u64 {
     let threads = fs::read_dir(format!("/proc/{}/task", process.id())).into_iter().flatten().flatten();
     let statuses = threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
@@ -117,7 +117,7 @@ fn sleeps(process: &Child) -> u64 {
     statuses.filter_map(count).sum()
 }
 
-/// Processes that fire nothing cost the recorder at most four wake-ups a second, however many they are, and each of them as many.
+/// Processes that fire nothing cost the recorder at most four wake-ups a second, regardless of their number, and each of them as many.
 #[test]
 fn an_idle_recorder_hardly_wakes_up() -> Outcome {
     const SECONDS: u64 = 6;
@@ -134,7 +134,7 @@ fn an_idle_recorder_hardly_wakes_up() -> Outcome {
     let mut recorder =
         place.command(&["record", "-e", "shop:*", "-o", "out"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     until(|| fs::read_dir(place.path("out")).is_ok_and(|traces| traces.count() == traced.len()));
-    // Until its intervals have become the longest.
+    // Until its intervals have reached their maximum.
     sleep(Duration::from_secs(3));
     let all = || [&recorder, &traced[0].0].map(sleeps);
     let (before, began) = (all(), Instant::now());
@@ -149,7 +149,7 @@ fn an_idle_recorder_hardly_wakes_up() -> Outcome {
     Ok(())
 }
 
-/// A few events a second take one ring, however long the recorder does not take them, and none is lost.
+/// A few events per second use one ring, regardless of how long the recorder is stopped, and none is lost.
 #[test]
 fn a_stopped_recorder_costs_a_quiet_process_no_memory() -> Outcome {
     if is_traced() {
@@ -167,7 +167,7 @@ fn a_stopped_recorder_costs_a_quiet_process_no_memory() -> Outcome {
     let rings = || fs::read_dir(&dir).map_or(0, Iterator::count);
     sleep(Duration::from_secs(2));
     let before = rings();
-    // At two packets a second, as many as two rings have.
+    // At two packets a second, the number of packets in two rings.
     sleep(Duration::from_secs(10));
     assert_eq!(rings(), before);
     kill(&recorder, "CONT")?;

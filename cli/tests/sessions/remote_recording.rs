@@ -1,5 +1,5 @@
 //! `tracectl record` reads the rings of other processes: whichever process is killed or stopped, no committed event is missing, and none is
-//! there twice.
+//! duplicated.
 
 use super::{BUSY, Outcome, Place, Traced, is_traced, kill, program, seed, until};
 use std::env;
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How often `record` is killed, unless the environment says otherwise.
+/// How often `record` is killed, unless the environment sets another number.
 const KILLS: u32 = 5;
 const KILLS_VARIABLE: &str = "TRACEPOINT_KILLS";
 
@@ -34,7 +34,7 @@ pub(super) fn written(dir: &Path) -> u64 {
     entries.map(|entry| entry.path()).filter(|path| !path.ends_with("metadata")).map(size).sum()
 }
 
-/// The number of events that `tracectl view` shows. Its losses are those of threads that fire faster than the machine can write.
+/// The number of events shown by `tracectl view`. Its losses are from threads that fire faster than the machine can write.
 fn viewed(place: &Place, trace: &str) -> u64 {
     let (code, out, err) = place.tracectl(&["view", trace]);
     assert_eq!(code, Some(0), "{err}");
@@ -95,7 +95,7 @@ fn a_killed_recorder_loses_and_repeats_nothing() -> Outcome {
         // Each packet once, whether or not a sink has written it.
         let (code, report, said) =
             place.tracectl(&["recover", left.to_str().ok_or("no text")?, "-o", &whole, "--json"]);
-        // Also in the middle of a write: a packet that is partly in the file is still in the ring.
+        // The kill may interrupt a write: a packet that is partly in the file is still in the ring.
         assert!(code == Some(0) && said.lines().all(|line| line.contains("are a part of a packet")), "{report} {said}");
         let report: serde_json::Value = serde_json::from_str(&report)?;
         let process = &report["processes"][0];
@@ -131,10 +131,10 @@ fn a_process_that_is_stopped_is_drained() -> Outcome {
     assert_eq!(viewed(&place, "out"), recorded, "all that was committed");
     let (code, out, _) = place.tracectl(&["verify", "out"]);
     assert!(code != Some(0) && out.contains("complete"), "it runs: {out}");
-    // The process ends the recording when it continues, and then removes its rings, which no recorder needs.
+    // When the process continues, it ends the recording, and then removes its rings, which no recorder needs.
     kill(&traced.0, "CONT")?;
     until(|| {
-        // This removes the directory of the session as soon as it is empty.
+        // This removes the session's directory once it is empty.
         place.well(&["status"]);
         fs::read_dir(place.path("run/sessions")).is_ok_and(|dir| dir.count() == 0)
     });
@@ -165,7 +165,7 @@ fn two_recorders_have_rings_of_their_own() -> Outcome {
     Ok(())
 }
 
-/// A process whose rings the recorder cannot look at, because another process holds the lock for too long, is named, and its rings stay.
+/// A process whose rings are inaccessible, because another process holds the lock for too long, is named, and its rings are kept.
 #[test]
 fn a_process_that_could_not_be_looked_at_is_named() -> Outcome {
     if is_traced() {
@@ -208,11 +208,11 @@ fn the_largest_size_holds_for_all_processes_together() -> Outcome {
         [(); 3].map(|()| busy(&place, "remote_recording::the_largest_size_holds_for_all_processes_together", 1));
     let (code, out, err) = place.tracectl(&["record", "-e", "shop:paid", "-o", "out", "--json", "--max-size", "4M"]);
     let report: serde_json::Value = serde_json::from_str(&out)?;
-    // The size was asked for: that it is reached is the end, and no failure.
+    // Reaching the configured size is a regular end, not a failure.
     let is_told = err.contains("stopped at `--max-size` (4.00 MiB)") && report["max_size_reached"] == true;
     assert!(code == Some(0) && is_told && report["failures"] == serde_json::json!([]), "{code:?} {err} {report}");
     let bytes = report["counters"]["bytes"].as_u64().unwrap_or_default();
-    // The first and last packets of streams come on top.
+    // The first and last packets of streams are additional.
     assert!(bytes > MOST / 2 && bytes < MOST + (64 << 10), "{bytes}");
     assert!(report["counters"]["lost"]["sink"].as_u64() > Some(0), "{report}");
     // One number has one name.

@@ -1,4 +1,4 @@
-//! `tracectl stat` and `hist` of running programs, and rules of sessions that compute.
+//! `tracectl stat` and `hist` of running programs, and rules of sessions with statistics.
 
 use super::prometheus::{Sample, address, parsed, scraped, value};
 use super::tmux::Tmux;
@@ -38,7 +38,7 @@ fn stat_counts_the_events_of_running_programs() -> Outcome {
         place.well(&["stat", "-p", &pid, "-e", "shop:paid", "--by", "cents", "--once", "--interval", "100ms", "--csv"]);
     let mut rows = one.lines();
     assert_eq!(rows.next(), Some("time_ns,\"cents\",count,per_second"));
-    // Each price comes once, and there is room for 1000 of them.
+    // Each price occurs once, and there is room for 1000 of them.
     assert!(rows.clone().count() > 10 && rows.clone().all(|row| row.contains("\",1,")), "{one}");
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_nanos();
     let times: Vec<u128> = rows.filter_map(|row| row.split(',').next()?.parse().ok()).collect();
@@ -91,7 +91,7 @@ fn hist_shows_running_programs() -> Outcome {
     Ok(())
 }
 
-/// An event that several rules select counts once; each rule of a session has its own rate.
+/// An event selected by several rules counts once; each rule of a session has its own rate.
 #[test]
 fn rules_that_overlap_count_an_event_once() -> Outcome {
     if is_traced() {
@@ -161,7 +161,7 @@ fn a_session_computes_until_it_is_destroyed() -> Outcome {
     let last = out.rsplit("\n\n").next().ok_or("nothing")?;
     assert!(last.starts_with("STATISTIC") && last.contains("PER SECOND") && last.contains("P99"), "{out}");
     assert_eq!(last.lines().filter(|line| line.contains("shop:")).count(), 1 + 1 + 1 + 2, "{out}");
-    // Once, and at once: without rates.
+    // Shown once and immediately, without rates.
     let once = place.well(&["stat", "-s", "numbers"]);
     assert!(once.matches("STATISTIC").count() == 1 && !once.contains("PER SECOND"), "{once}");
     assert_eq!(place.well(&["stat", "-s", "numbers", "--watch", "--count", "2"]).matches("STATISTIC").count(), 2);
@@ -170,7 +170,7 @@ fn a_session_computes_until_it_is_destroyed() -> Outcome {
     assert!(!place.well(&["hist", "cents", "-s", "numbers", "--once"]).contains("latency"));
     assert!(place.refused(&["hist", "size", "-s", "numbers"]).contains("--statistic 'hist(FIELD)'"));
 
-    // What is there stays when the process is killed.
+    // The results stay when the process is killed.
     shop.0.kill()?;
     shop.0.wait()?;
     let read = || -> Result<Value, Box<dyn std::error::Error>> {
@@ -199,7 +199,7 @@ fn running_programs_have_metrics() -> Outcome {
     let test = "statistics::running_programs_have_metrics";
     let _shops = [place.start(test), place.start(test)];
     let total = "tracepoint_events_total";
-    // Repeated if the programs did not run in these 100 ms.
+    // Repeated in case the programs did not run in these 100 ms.
     let metrics = |arguments: &[&str], is_enough: &dyn Fn(&[Sample]) -> bool| {
         let mut metrics = Vec::new();
         until(|| {
@@ -214,14 +214,14 @@ fn running_programs_have_metrics() -> Outcome {
     let paid = json!({ "event": "shop:paid" });
     let counts = metrics(&["stat", "shop:*", "-e", "shop:paid"], &|all| all.len() >= 2 && has_ten(all, total, &paid));
     assert_eq!(counts.len(), 2, "{counts:?}");
-    // Three of each process.
+    // Three from each process.
     let by = metrics(&["stat", "shop:paid", "--by", "cents", "--groups", "3"], &|by| by.len() >= 7);
     assert!(by.len() == 7 && by[6].1 == json!({ "group": "further" }), "{by:?}");
     let statistic = json!({ "statistic": "latency(shop:paid, shop:looked by thread)" });
     let count = "tracepoint_latency_seconds_count";
     metrics(&["hist", "latency(shop:paid, shop:looked)"], &|all| has_ten(all, count, &statistic));
 
-    // Two rules that compute the same of one event are one sample; a filter is another one.
+    // Two rules with the same statistic of one event give one sample; a filter gives another one.
     place.well(&["create", "numbers", "-e", "shop:*", "--statistic", "count", "--statistic", "hist(cents)", "--start"]);
     place.well(&["enable", "numbers", "-e", "shop:paid", "--statistic", "count"]);
     place.well(&["enable", "numbers", "-e", "shop:pai?", "--statistic", "count", "--filter", "cents & 1"]);
@@ -271,7 +271,7 @@ fn running_programs_have_metrics() -> Outcome {
     Ok(())
 }
 
-/// On a terminal, the numbers replace the last ones, also when the window has become smaller.
+/// On a terminal, the numbers are redrawn in place, also after the window was made smaller.
 #[test]
 fn numbers_are_renewed_in_place() {
     if is_traced() {
@@ -294,7 +294,7 @@ fn numbers_are_renewed_in_place() {
         assert_eq!(screen.matches("shop:").count(), 2, "{screen}");
         last = count(&screen);
     }
-    // Of the terminal's group, the shell would end as well.
+    // Killing the terminal's process group would also end the shell.
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", stat.shell())).expect("its children");
     let process = nix::unistd::Pid::from_raw(children.trim().parse().expect("one child"));
     nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGINT).expect("it runs");

@@ -42,7 +42,7 @@ fn running_programs_are_listed_switched_and_looked_into() -> Outcome {
     assert!(screen.starts_with("2 processes, 2 tracepoints, 2 on"), "{screen}");
     assert_eq!(on(&place), ["shop:looked", "shop:paid"]);
 
-    // By name, so that the order does not change.
+    // Sorted by name, so that the order does not change.
     top.press(&["s", "s", "Home", "Space"]);
     top.until("an event that is off", |screen| row(screen, "shop:looked").is_some_and(|(state, ..)| state == "off"));
     assert_eq!(on(&place), ["shop:paid"]);
@@ -50,7 +50,7 @@ fn running_programs_are_listed_switched_and_looked_into() -> Outcome {
     top.press(&["Space"]);
     let again = top.until("an event that is on again", |screen| is_on(screen, "shop:looked"));
     assert_eq!(on(&place), ["shop:looked", "shop:paid"]);
-    // What was counted before is not forgotten.
+    // Earlier counts are kept.
     assert!(row(&again, "shop:looked").map(|row| row.2) > row(&off, "shop:looked").map(|row| row.2), "{off}{again}");
 
     drop(ends);
@@ -94,7 +94,7 @@ fn the_events_of_a_session_are_switched_in_it() {
     assert_eq!(place.on(), [""; 0]);
     top.press(&["q"]);
     top.until_ended(0);
-    // The session stays as it was left.
+    // The session stays as it was changed.
     assert!(place.well(&["status", "flight"]).contains("`!shop:paid`"));
     place.well(&["disable", "flight", "-e", "!shop:paid"]);
     assert_eq!(place.on(), ["shop:paid"]);

@@ -40,7 +40,7 @@ impl Drop for Listener {
     }
 }
 
-/// Sends what a helper of another project would send for a core dump, and returns the answer.
+/// Sends the message of a foreign core-dump helper, and returns the answer.
 fn core_dump(place: &Place, pid: u32) -> std::io::Result<i32> {
     let mut payload = vec![0; 524];
     payload[..4].copy_from_slice(&pid.to_ne_bytes());
@@ -53,7 +53,7 @@ fn core_dump(place: &Place, pid: u32) -> std::io::Result<i32> {
     Ok(i32::from_ne_bytes(answer))
 }
 
-/// What is not watched is named; a subscriber sees what happens.
+/// Unwatched conditions are named; a subscriber gets notifications.
 #[test]
 fn a_listener_watches_and_notifies() -> Outcome {
     if is_traced() {
@@ -67,7 +67,7 @@ fn a_listener_watches_and_notifies() -> Outcome {
     assert!(code == Some(0) && err.contains("note: trigger t1 of flight: nobody watches"), "{err}");
     assert!(triggers(&place)["triggers"][0]["missing"].as_str().is_some_and(|text| text.contains("tracectl listen")));
     let mut dies = place.start("triggers::a_listener_watches_and_notifies");
-    // What would never act is not set, unless it is for later processes.
+    // A trigger that could never act is refused, unless it is for later processes.
     for (words, said) in [
         (&["event", "shop:pad"][..], "no event of the process matches `shop:pad`; did you mean shop:paid?"),
         (&["event", "shop:*", "--level", "==emerg"], "has a level `==emerg`"),
@@ -100,7 +100,7 @@ fn a_listener_watches_and_notifies() -> Outcome {
     assert_eq!((&occurrence["pid"], &occurrence["entries"]["killed_signal"]), (&dies.0.id().into(), &9.into()));
     let report = listener.next()?;
     assert_eq!((&report["type"], &report["session"]), (&"occurred".into(), &"flight".into()));
-    // The first trigger stops the session, after the same occurrence has fired the other one as well.
+    // The first trigger stops the session, after the same occurrence has also fired the other one.
     let action = |trigger: usize, action: usize| report["triggers"][trigger]["actions"][action]["action"].clone();
     assert_eq!([action(0, 0), action(0, 1), action(1, 0)], ["notify", "stop", "notify"], "{report:#}");
     assert_eq!(subscriber.next()?["trigger"], "again");
@@ -127,7 +127,7 @@ fn a_recorder_watches_its_session() -> Outcome {
     let mut record = place.command(&["record", "-e", "shop:*", "-o", "trace"]);
     let mut record = Traced(record.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
     let session = format!("record-{}", record.0.id());
-    // It watches before it has an output. What has ended before is no occurrence.
+    // It watches before it has an output. Ends of processes before that are not occurrences.
     let _ = until(|| fs::read_dir(place.path("trace")).ok()?.next());
     let mark = place.path("mark");
     let run =
@@ -142,7 +142,7 @@ fn a_recorder_watches_its_session() -> Outcome {
     Ok(())
 }
 
-/// Waits until there is something.
+/// Waits until `found` returns a value.
 fn until<T>(found: impl Fn() -> Option<T>) -> T {
     let began = std::time::Instant::now();
     loop {
@@ -154,7 +154,7 @@ fn until<T>(found: impl Fn() -> Option<T>) -> T {
     }
 }
 
-/// What `triggers --json` says.
+/// The output of `triggers --json`.
 fn triggers(place: &Place) -> Value {
     serde_json::from_str(&place.well(&["triggers", "--json"])).expect("JSON")
 }
@@ -201,7 +201,7 @@ fn a_core_dump_is_received_and_a_snapshot_taken() -> Outcome {
     let has = |pid: u32| traces.iter().flatten().any(|name| name.starts_with(&format!("{pid}-")));
     assert!(has(dies.id()) && has(healthy.0.id()), "{traces:?}");
 
-    // The session is stopped, so another core dump is counted, and that is all.
+    // The session is stopped, so another core dump is only counted.
     assert!(place.well(&["status", "flight"]).contains("flight: stopped"));
     assert_eq!(core_dump(&place, 1)?, 0);
     assert!(listener.next()?["triggers"][0]["suppressed"].as_str().is_some_and(|reason| reason.contains("stopped")));
@@ -214,7 +214,7 @@ fn a_core_dump_is_received_and_a_snapshot_taken() -> Outcome {
     assert!(shown.contains(&format!("last: snapshot {output}\n")) && shown.contains("last: stop done\n"), "{shown}");
     assert!(shown.contains("keeps 2 snapshots within 1.00 GiB"), "{shown}");
 
-    // It is killed and restarted, and ends cleanly.
+    // It is killed and restarted, and then ends cleanly.
     kill(&listener.child, "KILL")?;
     listener.child.wait()?;
     assert!(core_dump(&place, 1).is_err());
@@ -226,8 +226,8 @@ fn a_core_dump_is_received_and_a_snapshot_taken() -> Outcome {
     Ok(())
 }
 
-/// An event that matches: the snapshot has its fields, a program and a subscriber are told, and a process whose fields the filter does not fit
-/// is named.
+/// An event that matches: the snapshot has its fields, a program and a subscriber are notified, and a process whose fields do not fit the
+/// filter is named.
 #[test]
 fn an_event_that_matches_is_acted_on() -> Outcome {
     const TEST: &str = "triggers::an_event_that_matches_is_acted_on";
@@ -300,7 +300,7 @@ fn triggers_belong_to_their_session() -> Outcome {
     }
     let refused = place.refused(&["trigger", "OnAnyCoreDump", "stop"]);
     assert!(refused.contains("one, two") && refused.contains("-s NAME"), "{refused}");
-    // A directory of `$XDG_STATE_HOME` that does not exist is made, and no other is taken in its place.
+    // A missing directory `$XDG_STATE_HOME` is created, and never replaced by another one.
     let snapshot = |state: &Path| {
         let mut command = place.command(&["trigger", "-s", "two", "panic", "snapshot", "--id", "state"]);
         let output = command.env("XDG_STATE_HOME", state).output()?;
@@ -329,7 +329,7 @@ fn triggers_belong_to_their_session() -> Outcome {
         assert_eq!(code, Some(0), "{err}");
         err
     };
-    // Its default place is that of the user, and decided now.
+    // Its default directory is the user's, and is determined now.
     let command =
         place.command(&["trigger", "-s", "two", "OnAnyCoreDump", "snapshot"]).env("XDG_STATE_HOME", "/tmp").output()?;
     let said = String::from_utf8(command.stderr)?;

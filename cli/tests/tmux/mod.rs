@@ -1,11 +1,11 @@
-//! A terminal for programs that need one: tmux, with a server of its own.
+//! A terminal for programs that need one: tmux, with a separate server.
 
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long something may take to appear.
+/// Time limit for text to appear.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Tmux {
@@ -13,7 +13,7 @@ pub(crate) struct Tmux {
 }
 
 impl Tmux {
-    /// Runs a command of the shell in a terminal of this size, then says how it ended and in which state it has left the terminal.
+    /// Runs a shell command in a terminal of this size, then prints its exit code and the state of the terminal.
     pub(crate) fn run(command: &str, (width, height): (u16, u16), environment: &[(&str, &str)]) -> Self {
         let tmux = Self { place: tempfile::tempdir().unwrap() };
         let script = format!(
@@ -36,12 +36,12 @@ impl Tmux {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// What it shows.
+    /// The contents of the screen.
     pub(crate) fn screen(&self) -> String {
         self.tmux(&["capture-pane", "-p"])
     }
 
-    /// Presses keys, by tmux's names of them.
+    /// Presses keys, given by tmux's names.
     pub(crate) fn press(&self, keys: &[&str]) {
         self.tmux(&[&["send-keys"], keys].concat());
     }
@@ -68,7 +68,7 @@ impl Tmux {
         }
     }
 
-    /// Waits for the end with this exit code; the terminal is as it was.
+    /// Waits for the end with this exit code; the terminal must be restored.
     pub(crate) fn until_ended(&self, code: u8) {
         let end = format!("ended {code}\nicanon\necho\n");
         self.until(&end, |screen| screen.contains(&end));

@@ -7,7 +7,7 @@ use crate::read::{read, result_of};
 use std::net::UdpSocket;
 use std::thread;
 
-/// A port at which no program listens.
+/// A port without a listening program.
 fn closed_port() -> u16 {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -70,7 +70,7 @@ fn another_program_has_the_same_exit_code() {
     let port = socket.local_addr().unwrap().port();
     let echo = thread::spawn(move || {
         let mut buffer = [0; 100];
-        // Answers every START, and the STOP with which the client gives up.
+        // Answers every START, and the STOP that the client sends when it times out.
         while let Ok((length, from)) = socket.recv_from(&mut buffer) {
             socket.send_to(b"SSH-2.0-something", from).unwrap();
             if buffer[..length] == [2] {

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Carries datagrams between a server and its client for as long as the program runs. Each direction has faults of its own.
+/// Carries datagrams between a server and its client as long as the program runs. Each direction has its own faults.
 pub fn network(server: SocketAddr, seed: u64, faults: [Faults; 2]) -> u16 {
     let front = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = front.local_addr().unwrap().port();
@@ -25,7 +25,7 @@ pub fn network(server: SocketAddr, seed: u64, faults: [Faults; 2]) -> u16 {
                 home.send(&buffer[..length], epoch.elapsed());
             }
             while let Some(datagram) = there.take(epoch.elapsed()) {
-                // A receiver that has ended gets nothing.
+                // The receiver may have ended.
                 let _ = back.send(&datagram);
             }
             while let Some(datagram) = home.take(epoch.elapsed()) {

@@ -1,4 +1,4 @@
-//! A server and a client in processes of their own, with a random network between them: events arrive unchanged and in order, and every
+//! A server and a client in separate processes, with a random network between them: events arrive unchanged and in order, and every
 //! loss is reported. Runs over 100 networks, or `TRACEPOINT_UDP_SEEDS`.
 
 use crate::read::link::Random;
@@ -27,10 +27,10 @@ tracepoint::define_trace! {
 const THREADS: u64 = 2;
 /// The number of events of each thread.
 const EVENTS: u64 = 2000;
-/// How many networks run at a time: most of them wait most of the time.
+/// Number of networks that run at a time: they are idle most of the time.
 const AT_ONCE: u64 = 10;
 
-/// The text of an event; its length differs from that of its neighbours.
+/// The text of an event; its length differs from that of the neighbouring events.
 fn text_of(n: u64) -> String {
     format!("reading {n} {}", "#".repeat((n % 40) as usize))
 }
@@ -63,7 +63,7 @@ struct Output {
     objects: Vec<Value>,
     end: Value,
     code: Option<i32>,
-    /// Printed when a check fails.
+    /// Printed if a check fails.
     about: String,
 }
 
@@ -165,7 +165,7 @@ fn over_any_network_received_and_lost_events_are_those_that_were_sent() {
                 while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < campaign.end) {
                     let output = read_over(seed, &trace);
                     if output.code == Some(5) {
-                        // No datagram of the server has arrived, so that nothing is reported.
+                        // No datagram of the server has arrived, so nothing is reported.
                         assert!(output.objects.iter().all(|object| object["type"] != "event"), "{}", output.about);
                         continue;
                     }

@@ -46,7 +46,7 @@ fn numbers_of_16_bits_go_on_beyond_them() {
 #[test]
 fn a_limit_ends_the_session_and_the_next_client_goes_on() {
     let server = OriginalServer::start(0, 7, Duration::from_millis(20), events(90));
-    // The first client has a delay at its begin, in which events come.
+    // The first client has a delay at the beginning, during which events arrive.
     let (code, out, _) = result_of(&read(server.port, &["--events-limit", "60"]).output().unwrap());
     assert!(
         out.contains("\nSend STOP command to the server.\n") && out.ends_with("\nReceive session ends.\n"),

@@ -1,5 +1,5 @@
-//! An emulation of the original kernel server, written from the description of its messages alone. Beside the layout it has the
-//! original's habits: it sends from a second socket that was never bound, swaps 16 bits of a packet's number into 32, leaves its padding
+//! An emulation of the original kernel server, written only from the description of its messages. It has the original's layout and
+//! behaviour: it sends from a second, unbound socket, swaps 16 bits of a packet's number into 32, leaves its padding
 //! unset, and ignores START while it has a client.
 
 use std::io::ErrorKind;
@@ -61,7 +61,7 @@ impl State {
         self.mark(SESSION_END);
     }
 
-    /// Handles the commands that come before the next event is due.
+    /// Handles the commands that arrive before the next event is due.
     fn commands(&mut self) {
         let mut buffer = [0; 100];
         self.commands.set_read_timeout(Some(self.pace)).unwrap();

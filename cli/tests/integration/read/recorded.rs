@@ -148,7 +148,7 @@ fn a_dt_file_that_is_cut_off_while_it_is_viewed_is_damaged() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
     command.args(["view", "--json"]).arg(&file).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // Most of the output waits behind the first line.
+    // Most of the output is still unread after the first line.
     let mut out = BufReader::new(child.stdout.take().unwrap());
     out.read_line(&mut String::new()).unwrap();
     let header: [u8; 8] = fs::read(&file).unwrap()[..8].try_into().unwrap();

@@ -15,7 +15,7 @@ const NO_FAULTS: [Faults; 2] = [Faults::NONE; 2];
 const BAD: [Faults; 2] =
     [Faults::NONE, Faults { loss: 200, duplicates: 50, reordering: 5, truncation: 20, corruption: 20, ..Faults::NONE }];
 
-/// The lines of the legacy client for this many events, without those for the begin and the end.
+/// The lines of the legacy client for this many events, without those for the beginning and the end.
 fn lines(events: u64) -> String {
     (0..events).fold(String::new(), |mut out, n| {
         let content = format!("test:numbered: {{ n = {n} }}");
@@ -140,7 +140,7 @@ fn a_dt_file_is_a_trace_with_its_losses() {
         match object["type"].as_str() {
             Some("loss") => lost += object["events"].as_u64().unwrap(),
             Some("event") => events += 1,
-            // The server of this test makes no checksums.
+            // The server of this test sends no checksums.
             other => assert!(other == Some("unchecked") && object["packets"].as_u64() > Some(0), "{line}"),
         }
     }

@@ -1,4 +1,4 @@
-//! The metrics of `tracectl stat` and `hist`, read by a parser of Prometheus.
+//! The metrics of `tracectl stat` and `hist`, read by Prometheus's own parser.
 
 use super::{answered, requests, run, trace};
 use crate::prometheus::{address, asked, parsed, scraped, value};
@@ -69,10 +69,10 @@ fn metrics_are_served_until_it_is_interrupted() {
             "{head}"
         );
         assert_eq!(value(&parsed(&body), "tracepoint_events_total", &json!({ "event": "web:idle" })), 20.0);
-        // A peer that says nothing and one that breaks off do no harm.
+        // A silent peer and one that disconnects do no harm.
         drop(TcpStream::connect(&address).unwrap());
     }
-    // The server has 64 connections at a time. With 100 that have sent a part of a request, it still answers another one, and the newest of the 100.
+    // The server handles 64 connections at a time. With 100 partial requests open, it still answers another one, and the newest of the 100.
     let begun = |_| {
         let mut stream = TcpStream::connect(&address).unwrap();
         stream.write_all(b"GET /metrics HTT").unwrap();
@@ -85,7 +85,7 @@ fn metrics_are_served_until_it_is_interrupted() {
     let mut answer = String::new();
     last.read_to_string(&mut answer).unwrap();
     assert_eq!(answer, format!("{full}\r\n\r\n{body}"), "its connection was not given up for those before");
-    // The oldest was.
+    // The oldest one was closed.
     assert_eq!(half_open[0].read(&mut [0]).unwrap_or(0), 0);
     assert_eq!(asked(&address, "HEAD /metrics"), (full, String::new()), "{body}");
     for (request, status, part) in [
