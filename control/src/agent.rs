@@ -8,6 +8,7 @@ mod active_session;
 mod builder;
 mod context;
 mod current_errors;
+mod description;
 mod entry;
 mod environment;
 mod error;
@@ -25,9 +26,7 @@ mod worker;
 pub use builder::AgentBuilder;
 pub use error::AgentError;
 
-use crate::notice::Notice;
 use crate::own_thread;
-use crate::rundir::RunDir;
 use crate::session::{RecordingHandle, SessionError};
 use crate::snapshot::SnapshotSummary;
 use crate::state::{Dump, StateDump, state_dump};
@@ -40,6 +39,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tracepoint_run_dir::notice::Notice;
+use tracepoint_run_dir::rundir::RunDir;
 use wakeup::Stop;
 use worker::Worker;
 

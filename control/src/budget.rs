@@ -10,11 +10,11 @@
 
 mod cost;
 
-use crate::ack::OverBudget;
 use crate::catalog::OWN;
-use crate::spec::{BudgetSpec, CpuPercent};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
+use tracepoint_run_dir::ack::OverBudget;
+use tracepoint_session_spec::{BudgetSpec, CpuPercent};
 
 /// The interval between two checks.
 pub(crate) const TICK: Duration = Duration::from_millis(250);

@@ -31,19 +31,21 @@ pub use silence::SilenceReason;
 pub use unbuilt::Unbuilt;
 pub use wait::Acknowledged;
 
-use crate::ack::{Ack, AckState};
-use crate::app::{self, APPS, PROCESS, SESSION, SESSIONS};
-use crate::bandwidth::{self, BandwidthUse};
-use crate::bell::{RingResult, ring};
-use crate::private_dir::{Author, PrivateDir};
-use crate::rundir::RunDir;
-use crate::session::check_name;
-use crate::session_dir::TRIES;
-use crate::session_dir::lock::Lock;
-use crate::spec::{SessionSpec, SinkSpec, SpecError, State};
+use crate::owner::is_left_behind;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tracepoint_run_dir::ack::{Ack, AckState};
+use tracepoint_run_dir::app;
+use tracepoint_run_dir::bandwidth::{self, BandwidthUse};
+use tracepoint_run_dir::bell::{RingResult, ring};
+use tracepoint_run_dir::layout::{APPS, PROCESS, SESSION, SESSIONS};
+use tracepoint_run_dir::lock::Lock;
+use tracepoint_run_dir::private_dir::{Author, PrivateDir};
+use tracepoint_run_dir::rundir::RunDir;
+use tracepoint_run_dir::session_dir::TRIES;
+use tracepoint_session_spec::check_name;
+use tracepoint_session_spec::{SessionSpec, SinkSpec, SpecError, State};
 use tracepoint_sinks::CtfError;
 
 /// How long to wait for the lock on the sessions while other controllers hold it.
@@ -233,9 +235,9 @@ impl Controller {
         for name in names.into_iter().filter(|name| check_name(name).is_ok()) {
             let Ok(dir) = self.sessions.open_subdir(&name) else { continue };
             match read_spec(&dir) {
-                Ok(spec) if spec.is_left_behind(&dir) => {
+                Ok(spec) if is_left_behind(&spec, &dir) => {
                     // Checked again under the lock: another controller may have replaced the session meanwhile.
-                    let is_left = |dir: &PrivateDir| read_spec(dir).is_ok_and(|spec| spec.is_left_behind(dir));
+                    let is_left = |dir: &PrivateDir| read_spec(dir).is_ok_and(|spec| is_left_behind(&spec, dir));
                     drop(self.remove(&name, false, is_left));
                     any_over = true;
                 }
@@ -261,7 +263,10 @@ impl Controller {
     pub fn session(&self, name: &str) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
         // A session that goes on needs no look at the others.
-        if self.sessions.open_subdir(name).is_ok_and(|dir| read_spec(&dir).is_ok_and(|spec| !spec.is_left_behind(&dir)))
+        if self
+            .sessions
+            .open_subdir(name)
+            .is_ok_and(|dir| read_spec(&dir).is_ok_and(|spec| !is_left_behind(&spec, &dir)))
         {
             return Ok(NamedSession::new(self, name));
         }

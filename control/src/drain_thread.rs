@@ -6,8 +6,6 @@ mod supply_thread;
 
 use crate::consumer_loop::{PollInterval, Round};
 use crate::own_thread;
-use crate::session_dir::{FlushedFile, ProcessDir};
-use crate::tsc;
 use shared::SharedDrain;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,6 +16,8 @@ use std::time::{Duration, Instant};
 use streams_file::StreamsFile;
 use supply_thread::SupplyThread;
 use tracepoint_core::clock;
+use tracepoint_run_dir::session_dir::{FlushedFile, ProcessDir};
+use tracepoint_run_dir::tsc;
 use tracepoint_sinks::{Drain, RingSupplier};
 
 /// Thread name, as shown by `top -H`.

@@ -1,12 +1,12 @@
 //! The events that a session can record: which markers are recorded under one name and id.
 
-use crate::event_filter::EventFilter;
-use crate::notice::Notice;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tracepoint_core::field::FieldType;
 use tracepoint_core::private::update_lock;
 use tracepoint_core::{Level, Marker};
+use tracepoint_run_dir::notice::Notice;
+use tracepoint_session_spec::event_filter::EventFilter;
 
 /// The markers that are recorded as one event.
 #[derive(Clone, Debug)]

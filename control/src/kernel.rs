@@ -18,12 +18,12 @@ mod perf;
 mod recorder;
 mod tracefs;
 
-use crate::syntax::SyntaxError;
 use rustix::process::geteuid;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 use tracepoint_reader::kernel::FormatError;
+use tracepoint_session_spec::syntax::SyntaxError;
 
 pub use recorder::{KernelRecorded, KernelRecorder, KernelRecording};
 pub use tracefs::KernelEvents;

@@ -38,93 +38,59 @@
 // that opens the kernel's events.
 #![deny(unsafe_code)]
 
-mod ack;
 mod agent;
-mod app;
-mod bandwidth;
-mod bell;
-mod boot_file;
 mod budget;
 mod catalog;
 mod channel_room;
-mod clock;
 mod consumer_loop;
 mod controller;
 pub mod core_dump;
-mod credentials;
 mod drain_thread;
 mod event;
-mod event_filter;
-pub mod filter;
-mod glob;
-mod group;
 mod kernel;
-mod kinds;
-mod limit;
-mod nearest;
-mod notice;
 mod outputs;
 mod own_thread;
-mod owner_pipe;
-mod private_dir;
-mod process;
-mod random_id;
+mod owner;
 mod recorder;
-mod rights;
-mod ring_files;
 mod rule_match;
-mod rundir;
 mod session;
-mod session_dir;
 mod sink_features;
 mod snapshot;
-mod spec;
 mod state;
 mod statistics;
-mod stream_status;
-mod syntax;
 pub mod testing;
-mod trace_filter;
-mod trace_statistic;
 pub mod trigger;
-mod tsc;
 mod unfinished;
 mod yielding_lock;
 
-pub use ack::{Ack, AckState, Counters, OverBudget, Rotated, RuleAck, TriggerAck};
 pub use agent::{Agent, AgentBuilder, AgentError};
-pub use app::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
-pub use bandwidth::BandwidthUse;
 pub use consumer_loop::DrainCounters;
 pub use controller::{
     Acknowledged, Application, ControlError, Controller, Leftover, Listed, Mismatch, NamedSession, Removed, Rotation,
     SessionInCode, SilenceReason, Unbuilt, Unmatched,
 };
 pub use kernel::{KernelError, KernelEvents, KernelRecorded, KernelRecorder, KernelRecording};
-pub use limit::{Limit, LimitError};
-pub use notice::Notice;
 pub use own_thread::inherit_scheduling;
-pub use private_dir::DirError;
-pub use process::{ProcessKey, ProcessKeyError};
 pub use recorder::{Recorded, Recorder};
-pub use rights::Rights;
-pub use rundir::{RunDir, RunDirError};
-pub use session::{Session, SessionBuilder, SessionError, SinkFailure, SinkSource, Status, Summary};
-pub use session_dir::RingDirError;
+pub use session::{Session, SessionBuilder, SessionError, SinkFailure, Status, Summary};
 pub use snapshot::SnapshotSummary;
-pub use spec::{
-    BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, Do, DrainedBy, Limits, Rule, RuleError, RuleProblem,
-    RuleStatistic, SessionSpec, SinkSpec, SpecError, State, StreamSpec, TriggerSpec, When,
-};
-pub use state::{Dump, StateDump, StateDumpStatus, state_dump};
+pub use state::{Dump, StateDump, state_dump};
 pub use statistics::{ProcessStatistics, SessionStatistics, StatisticResult};
-pub use stream_status::StreamStatus;
-pub use trace_filter::{TraceFilter, TraceFilterError, check_fields};
-pub use trace_statistic::TraceStatistic;
 pub use tracepoint_core::channel::Channel;
 pub use tracepoint_core::clock::Clock;
 /// Why a snapshot cannot be taken.
 pub use tracepoint_reader::RecoverError;
+pub use tracepoint_reader::process::{ProcessKey, ProcessKeyError};
+pub use tracepoint_run_dir::{
+    Ack, AckState, AppStatus, ApplicationInfo, ArgumentInfo, BandwidthUse, Counters, DirError, FieldInfo, Notice,
+    OverBudget, Rights, RingDirError, Rotated, RuleAck, RunDir, RunDirError, StateDumpStatus, StreamStatus,
+    TracepointInfo, TracepointKind, TriggerAck,
+};
+pub use tracepoint_session_spec::{
+    BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, Do, DrainedBy, Limit, LimitError, Limits, NameError, Rule,
+    RuleError, RuleProblem, RuleStatistic, SessionSpec, SinkSource, SinkSpec, SpecError, State, StreamSpec,
+    TraceFilter, TraceFilterError, TraceStatistic, TriggerSpec, When, check_fields, filter,
+};
 /// The sinks that a session can be given, and the trait for sinks of one's own.
 pub use tracepoint_sinks as sinks;
 pub use unfinished::rings_behind;

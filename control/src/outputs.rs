@@ -17,14 +17,14 @@ pub(crate) use file::shared_text;
 pub(crate) use in_rings::InRings;
 pub(crate) use space::{Allowance, LimitReached};
 
-use crate::notice::Notice;
 use crate::sink_features::SinkFeature;
-use crate::spec::SinkSpec;
-use crate::stream_status::StreamStatus;
 use space::Watch;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tracepoint_run_dir::notice::Notice;
+use tracepoint_run_dir::stream_status::StreamStatus;
+use tracepoint_session_spec::{SinkSource, SinkSpec};
 use tracepoint_sinks::{CtfSink, Sink, StreamWatch, TextSink, UdpStats, UdpWatch};
 
 /// Output of a sink: where it writes, and messages about it.
@@ -122,4 +122,20 @@ pub(crate) fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Re
         }
     };
     Ok((sink, output))
+}
+
+/// Fulfils what a sink's description asks about earlier traces; the error is the reason why it cannot be done.
+pub(crate) fn prepare(sink: &mut SinkSource) -> Result<(), String> {
+    match sink {
+        SinkSource::Object(..) => Ok(()),
+        SinkSource::Described(spec) => spec.prepare().map_err(|error| error.to_string()),
+    }
+}
+
+/// The object, or a sink made from its description for the trace called `name`; the error is the reason why it cannot be made.
+pub(crate) fn of_source(source: SinkSource, name: &str) -> Result<(Box<dyn Sink>, Output), String> {
+    match source {
+        SinkSource::Object(sink, _) => Ok((sink, Output::default())),
+        SinkSource::Described(spec) => make(&spec, name, Allowance::of(spec.max_size)),
+    }
 }

@@ -18,12 +18,6 @@ use crate::consumer_loop::{ConsumerLoop, DrainCounters, PollInterval};
 use crate::controller::{ControlError, NamedSession};
 use crate::outputs::Allowance;
 use crate::own_thread::leave_signals_to_the_program;
-use crate::private_dir::PrivateDir;
-use crate::process::ProcessKey;
-use crate::rights::Rights;
-use crate::ring_files::map_wake_file;
-use crate::session_dir::open_wake_file;
-use crate::spec::SinkSpec;
 use crate::trigger::RecorderWatch;
 use crate::yielding_lock::YieldingLock;
 pub use recorded::Recorded;
@@ -33,6 +27,12 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use tracepoint_core::channel::WakeWord;
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_run_dir::rights::Rights;
+use tracepoint_run_dir::ring_files::map_wake_file;
+use tracepoint_run_dir::session_dir::open_wake_file;
+use tracepoint_session_spec::SinkSpec;
 
 /// The longest interval between two rounds, and the same if processes cannot wake the recorder.
 const LONGEST: Duration = Duration::from_millis(500);
@@ -166,5 +166,6 @@ fn wake_word(session: &PrivateDir) -> Option<WakeWord> {
 }
 
 fn thread_error(path: &std::path::Path, source: std::io::Error) -> ControlError {
-    crate::private_dir::DirError::Io { action: "start a thread to record", path: path.to_owned(), source }.into()
+    tracepoint_run_dir::private_dir::DirError::Io { action: "start a thread to record", path: path.to_owned(), source }
+        .into()
 }

@@ -10,12 +10,10 @@ mod error;
 mod handle;
 mod in_code;
 mod live;
-mod name;
 mod output_list;
 mod panic_hook;
 mod recording;
 mod rings;
-mod sink_source;
 mod start_guard;
 mod status;
 
@@ -24,21 +22,16 @@ pub(crate) use changes::Changed;
 pub(crate) use ending::Ending;
 pub use error::SessionError;
 pub(crate) use handle::RecordingHandle;
-pub(crate) use name::check_name;
 pub(crate) use recording::Recording;
-pub use sink_source::SinkSource;
 pub use status::{SinkFailure, Status, Summary};
 
 use crate::budget::BudgetWatch;
 use crate::catalog;
 use crate::drain_thread::shared::SharedDrain;
 use crate::event::all_events;
-use crate::notice::Notice;
-use crate::process::{ProcessKey, this_process};
 use crate::rule_match::{Matched, Matcher};
 use crate::snapshot::SnapshotSummary;
-use crate::spec::{ChannelSpec, Rule, SessionSpec, SinkSpec};
-use crate::state::{Round, StateDumpStatus};
+use crate::state::Round;
 use crate::statistics::{Home, PlannedStatistic, RunningStatistics, StatisticResult};
 use crate::trigger::in_process::InProcessTriggers;
 use budget_thread::BudgetThread;
@@ -47,6 +40,11 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracepoint_core::channel::Channel;
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::StateDumpStatus;
+use tracepoint_run_dir::notice::Notice;
+use tracepoint_run_dir::own_process::this_process;
+use tracepoint_session_spec::{ChannelSpec, Rule, SessionSpec, SinkSource, SinkSpec};
 use tracepoint_sinks::{SinkId, SinkReport};
 
 /// A running recording. [`Session::stop`] ends it and returns the account; dropping it ends it as well.
@@ -236,7 +234,8 @@ impl Session {
         let recording = recording.as_mut().ok_or_else(|| self.stopped())?;
         let sink = sink.into();
         let described = sink.spec();
-        let wanted = SessionSpec { sinks: [&spec.sinks[..], &[described]].concat(), ..spec.clone() };
+        let mut wanted = spec.clone();
+        wanted.sinks.push(described);
         wanted.check_in_process().map_err(SessionError::Spec)?;
         let id = recording.add_sink(sink, notices)?;
         in_code::publish(recording, &wanted);
@@ -257,7 +256,8 @@ impl Session {
         let Active { spec, recording, .. } = &mut *active;
         let recording = recording.as_mut().ok_or_else(|| self.stopped())?;
         let others = recording.sinks().into_iter().filter(|(id, _)| *id != sink).map(|(_, spec)| spec);
-        let wanted = SessionSpec { sinks: others.collect(), ..spec.clone() };
+        let mut wanted = spec.clone();
+        wanted.sinks = others.collect();
         if wanted.sinks.len() == spec.sinks.len() {
             return Err(SessionError::NoSuchSink { name: self.name.clone() });
         }

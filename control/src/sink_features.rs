@@ -1,6 +1,6 @@
 //! The kinds of sinks that a program can have: each needs a cargo feature, but for those that every program has.
 
-use crate::spec::{SinkSpec, StreamSpec};
+use tracepoint_session_spec::{SinkSpec, StreamSpec};
 
 /// The cargo feature that a kind of sink needs.
 #[derive(Debug, PartialEq, Eq)]

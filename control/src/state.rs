@@ -21,5 +21,4 @@ pub use dump::Dump;
 pub(crate) use events::{EVENTS, planned};
 pub use registry::{StateDump, state_dump};
 pub(crate) use registry::{Wake, registered, wake_agent, wake_for_dumps};
-pub use run::StateDumpStatus;
 pub(crate) use run::{Round, Runs};

@@ -38,12 +38,12 @@ pub use event::{Event, Value};
 pub use expect::Expectation;
 pub use keep::{Member, ThreadGuard};
 
-use crate::nearest::nearest_names;
-use crate::spec::NameRule;
 use keep::KeptEvents;
 use std::sync::Arc;
 use tracepoint_core::Marker;
 use tracepoint_core::marker::{Subscriber, Subscription};
+use tracepoint_core::private::nearest_names;
+use tracepoint_session_spec::NameRule;
 
 /// Records the events of the calling thread, and of threads that enter it, for a test.
 #[derive(Debug)]

@@ -74,6 +74,7 @@ mod origin;
 mod packet;
 #[cfg(feature = "traces")]
 mod parallel;
+pub mod process;
 mod record_layout;
 mod record_sizes;
 mod record_values;

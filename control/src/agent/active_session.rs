@@ -11,15 +11,12 @@ use super::file_version::{FileVersion, read_if_changed};
 use super::named_outputs::Named;
 use super::spare_descriptors::lacks_descriptors;
 use super::watch::{Watched, has_ended, watch};
-use crate::ack::{Ack, ChannelCounters, Counters, Rotated, RuleAck, files};
 use crate::budget::BudgetWatch;
 use crate::event::PlannedEvent;
-use crate::notice::Notice;
-use crate::private_dir::{PrivateDir, refused};
+use crate::owner;
 use crate::rule_match::{Matched, Matcher};
 use crate::session::{Changed, Ending, Recording, SessionBuilder, SessionError, Status};
 use crate::sink_features::SinkFeature;
-use crate::spec::{Do, DrainedBy, RuleError, SessionSpec, State, TriggerSpec};
 use crate::state::Round;
 use crate::statistics::{Home, PlannedStatistic, RunningStatistics};
 use crate::trigger::in_process::InProcessTriggers;
@@ -29,6 +26,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tracepoint_run_dir::ack::{Ack, ChannelCounters, Counters, Rotated, RuleAck, files};
+use tracepoint_run_dir::notice::Notice;
+use tracepoint_run_dir::private_dir::{PrivateDir, refused};
+use tracepoint_session_spec::{Do, DrainedBy, RuleError, SessionSpec, State, TriggerSpec};
 
 /// How many recordings may be ending before no new one starts: each still holds its rings, and the number of channels is limited.
 const MAX_ENDINGS: usize = 3;
@@ -114,7 +115,7 @@ impl ActiveSession {
         self.owner_ended |= self.owner.as_ref().is_some_and(|owner| has_ended(owner));
         // `SessionSpec::is_over` also covers an owner that cannot be watched.
         let is_running = self.is_running();
-        let is_over = |spec: &SessionSpec| is_running && spec.is_over();
+        let is_over = |spec: &SessionSpec| is_running && owner::is_over(spec);
         // Its descriptor, which the program has closed.
         let is_unwatched = !self.watches_owner();
         let over = (self.owner_ended && self.owner.is_some()) || self.spec.as_ref().is_some_and(is_over);
@@ -200,7 +201,7 @@ impl ActiveSession {
         let owner = spec.owner.filter(|_| !self.owner_ended);
         let owner = owner.map(|owner| watch(owner, &context.sessions.join(&self.name)));
         self.owner_ended |= matches!(owner, Some(Watched::Ended));
-        let is_over = self.owner_ended || spec.is_over();
+        let is_over = self.owner_ended || owner::is_over(&spec);
         self.ack.id.clone_from(&spec.id);
         // While the current file cannot be parsed, its generation is acknowledged, not that of the version in force.
         if self.errors.parse_error.is_none() {
@@ -355,7 +356,7 @@ impl ActiveSession {
             Ok(chunks) => (chunks, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
-        self.ack.rotated = Some(Rotated { number, chunks, error });
+        self.ack.rotated = Some(Rotated::new(number, chunks, error));
     }
 
     /// Whether this process records or computes anything for it.

@@ -1,7 +1,7 @@
 //! The options of an agent.
 
 use super::{Agent, AgentError};
-use crate::rundir::RunDir;
+use tracepoint_run_dir::rundir::RunDir;
 
 /// The options of an agent that is not started yet.
 #[derive(Clone, Debug, Default)]

@@ -1,14 +1,16 @@
 //! The process of the agent and its recordable events.
 
 use super::current_errors::Attempts;
+use super::description::describe_tracepoints;
 use super::recordings::Recordings;
-use crate::app::{ApplicationInfo, TracepointInfo, describe_tracepoints};
 use crate::catalog::{Catalog, later_events};
 use crate::event::{PlannedEvent, all_events};
-use crate::process::{ProcessKey, thread_count, trace_name};
 use crate::state::{self, registered};
 use std::path::PathBuf;
 use std::sync::Arc;
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::app::{ApplicationInfo, TracepointInfo};
+use tracepoint_run_dir::own_process::{thread_count, trace_name};
 
 /// For how many threads a program that starts gets rings.
 const FIRST_THREADS: usize = 4;

@@ -2,17 +2,20 @@
 
 use super::AgentError;
 use super::file_version::{FileVersion, version_of};
-use crate::app::{self, APPS, AppStatus, PROCESS, STATUS, TRACEPOINTS};
-use crate::app::{ApplicationInfo, TracepointInfo};
-use crate::bell::Bell;
-use crate::private_dir::{DirError, PrivateDir};
-use crate::process::ProcessKey;
-use crate::rundir::RunDir;
-use crate::session_dir::TRIES;
-use crate::session_dir::lock::{Lock, OwnLock, is_turn_to_clean, lock_own};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::app::{self, AppStatus};
+use tracepoint_run_dir::app::{ApplicationInfo, TracepointInfo};
+use tracepoint_run_dir::bell::Bell;
+use tracepoint_run_dir::json::{replace_json, replace_json_with_spare};
+use tracepoint_run_dir::layout::BELL;
+use tracepoint_run_dir::layout::{APPS, PROCESS, STATUS, TRACEPOINTS};
+use tracepoint_run_dir::lock::{Lock, OwnLock, is_turn_to_clean, lock_own};
+use tracepoint_run_dir::private_dir::{DirError, PrivateDir};
+use tracepoint_run_dir::rundir::RunDir;
+use tracepoint_run_dir::session_dir::TRIES;
 
 /// The entry's directory, locked for as long as the process lives.
 #[derive(Debug)]
@@ -40,7 +43,7 @@ impl Entry {
         }
         apps.close();
         let entry = Self { apps, name, dir, lock: Some(lock), exists: true, published: [None; 2] };
-        let bell = Bell::make(&entry.dir).map_err(|error| entry.dir.failed("make", app::BELL, error))?;
+        let bell = Bell::make(&entry.dir).map_err(|error| entry.dir.failed("make", BELL, error))?;
         Ok((entry, bell))
     }
 
@@ -71,11 +74,11 @@ impl Entry {
 
     /// Publishes which events are enabled.
     pub(super) fn publish_status(&self, status: &AppStatus) -> Result<(), DirError> {
-        app::replace_json_with_spare(&self.dir, STATUS, status).map_err(|error| self.dir.failed("write", STATUS, error))
+        replace_json_with_spare(&self.dir, STATUS, status).map_err(|error| self.dir.failed("write", STATUS, error))
     }
 
     fn put<T: serde::Serialize>(&self, name: &str, value: &T) -> Result<(), DirError> {
-        app::replace_json(&self.dir, name, value).map_err(|error| self.dir.failed("write", name, error))
+        replace_json(&self.dir, name, value).map_err(|error| self.dir.failed("write", name, error))
     }
 
     /// Leaves the entry, which this process may not remove, to the next controller.

@@ -3,17 +3,17 @@
 use super::SINK_TIMEOUT;
 use super::context::Context;
 use crate::event::PlannedEvent;
-use crate::nearest::nearest_names;
-use crate::notice::Notice;
 use crate::outputs::{self, Allowance, Chunks};
 use crate::rule_match::Matcher;
 use crate::session::{Recording, SessionBuilder};
-use crate::spec::{Rule, RuleError, RuleProblem, SessionSpec, SpecError};
 use crate::state;
 use std::env;
 use std::io::Write;
 use std::path::PathBuf;
+use tracepoint_core::private::nearest_names;
 use tracepoint_reader::secure_exec::secure;
+use tracepoint_run_dir::notice::Notice;
+use tracepoint_session_spec::{Rule, RuleError, RuleProblem, SessionSpec, SpecError};
 use tracepoint_sinks::TextSink;
 
 /// The session's name.
@@ -105,7 +105,7 @@ fn parse(text: &str) -> Result<(SessionSpec, Target), SpecError> {
         rules.split(',').map(str::trim).partition(|rule| rule.starts_with(['<', '=', '>']));
     if let [_, second, ..] = levels[..] {
         let problem = RuleProblem::Malformed("a second condition on the level; give one only".to_owned());
-        return Err(SpecError::Rule(RuleError { rule: second.to_owned(), problem }));
+        return Err(SpecError::Rule(RuleError::new(second, problem)));
     }
     let mut spec = SessionSpec::new();
     let events = if events.is_empty() { vec!["*"] } else { events };

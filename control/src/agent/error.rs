@@ -1,9 +1,9 @@
 //! The error type of [`Agent::start`](super::Agent::start).
 
-use crate::private_dir::DirError;
-use crate::rundir::RunDirError;
 use fileguard::shortage_mend;
 use std::io;
+use tracepoint_run_dir::private_dir::DirError;
+use tracepoint_run_dir::rundir::RunDirError;
 
 /// The agent could not be started. The program itself is not affected.
 #[derive(Debug, thiserror::Error)]

@@ -1,11 +1,11 @@
 //! Tells whether a file has changed, and reads a session's file if it has.
 
-use crate::app::SESSION;
-use crate::private_dir::{Author, PrivateDir};
-use crate::spec::SessionSpec;
 use rustix::fs::{AtFlags, statat};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
+use tracepoint_run_dir::layout::SESSION;
+use tracepoint_run_dir::private_dir::{Author, PrivateDir};
+use tracepoint_session_spec::SessionSpec;
 
 /// Identifies one version of a file: inode, modification time, size.
 pub(super) type FileVersion = (u64, i64, i64, u64);

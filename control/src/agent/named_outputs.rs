@@ -1,7 +1,7 @@
 //! What the description of a session has a process open, as who may have it open that has named it.
 
-use crate::private_dir::Author;
-use crate::spec::{Do, SessionSpec, SinkSpec, State, TriggerSpec};
+use tracepoint_run_dir::private_dir::Author;
+use tracepoint_session_spec::{Do, SessionSpec, SinkSpec, State, TriggerSpec};
 
 /// The outputs and triggers of a session that a trusted author has named. Another author may stop and start the session with these.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ impl Named {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::When;
+    use tracepoint_session_spec::When;
 
     #[test]
     fn others_name_nothing_that_is_opened() -> Result<(), Box<dyn std::error::Error>> {

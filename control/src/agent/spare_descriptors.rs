@@ -1,10 +1,10 @@
 //! Descriptors that the agent keeps, so that it can end sessions in a process that may not open another file.
 
-use crate::private_dir::PrivateDir;
 use fileguard::Kept;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use std::io;
 use std::os::fd::OwnedFd;
+use tracepoint_run_dir::private_dir::PrivateDir;
 
 /// How many are kept: what a scan has open at a time while a session with an output ends, and some more.
 const KEPT: usize = 8;

@@ -1,15 +1,16 @@
 //! Watches the process that owns a session, so that the kernel wakes the agent when the owner ends: by the session's pipe, or by a pidfd if
 //! there is no pipe and the owner's id is valid here.
 
-use crate::owner_pipe;
-use crate::private_dir::PrivateDir;
-use crate::spec::Owner;
+use crate::owner::is_gone;
 use fileguard::{Checked, Kept};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
+use tracepoint_run_dir::owner_pipe;
+use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_session_spec::Owner;
 
 /// The owner of a session.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ pub(super) fn watch(owner: Owner, dir: &Path) -> Watched {
     // Where a pidfd has no inode of its own (before Linux 6.9), the owner is looked at whenever the agent is awake.
     let fd = pid.and_then(|pid| Checked::of(pidfd_open(pid, PidfdFlags::empty()).ok()?).ok()).map(Checked::keep);
     // Checked after opening, because the id may have been reused before.
-    if owner.is_gone() { Watched::Ended } else { fd.map_or(Watched::Unknown, Watched::Alive) }
+    if is_gone(&owner) { Watched::Ended } else { fd.map_or(Watched::Unknown, Watched::Alive) }
 }
 
 /// Whether the owner has ended.

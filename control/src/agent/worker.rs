@@ -5,21 +5,17 @@ mod changed_identity;
 use super::AgentError;
 use super::active_session::ActiveSession;
 use super::context::Context;
+use super::description::{describe_process, describe_tracepoints};
 use super::entry::Entry;
 use super::environment;
 use super::late_markers;
 use super::recordings::Recordings;
 use super::spare_descriptors::SpareDescriptors;
 use super::wakeup::{Stop, Wakeup, timespec};
-use crate::app::{AppStatus, ApplicationInfo, LOG, SESSIONS, TracepointInfo, describe_tracepoints};
-use crate::bell::Bell;
 use crate::budget;
 use crate::controller::log_line;
-use crate::notice::Notice;
 use crate::own_thread;
-use crate::private_dir::PrivateDir;
-use crate::rundir::{RunDir, Trusted};
-use crate::session::{Ending, Recording, check_name};
+use crate::session::{Ending, Recording};
 use crate::state::{Round, Wake, wake_for_dumps};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -32,6 +28,13 @@ use std::sync::mpsc::Sender;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tracepoint_core::{SwitchError, usdt};
+use tracepoint_run_dir::app::{AppStatus, TracepointInfo};
+use tracepoint_run_dir::bell::Bell;
+use tracepoint_run_dir::layout::{LOG, SESSIONS};
+use tracepoint_run_dir::notice::Notice;
+use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_run_dir::rundir::{RunDir, Trusted};
+use tracepoint_session_spec::check_name;
 
 /// How many answered tokens the status lists.
 const MAX_ANSWERED: usize = 64;
@@ -92,7 +95,7 @@ impl Worker {
         let mut spares = SpareDescriptors::default();
         spares.take(&sessions);
         let path = std::path::absolute(sessions.path()).map_err(|error| sessions.failed("find", "", error))?;
-        let info = ApplicationInfo::of_this_process(environment::tag());
+        let info = describe_process(environment::tag());
         let context = Context::new(info, entry.name().to_owned(), path);
         let mut worker = Self {
             entry,
@@ -413,12 +416,11 @@ impl Worker {
         let markers = catalog.markers().filter(|marker| !marker.is_of_tracepoint() && marker.is_on());
         on.extend(markers.map(tracepoint_core::Marker::full_name));
         on.sort();
-        AppStatus {
-            answered: self.answered.iter().cloned().collect(),
-            on,
-            fired,
-            platform: tracepoint_core::platform().to_string(),
-        }
+        let mut status = AppStatus::default();
+        status.answered.extend(self.answered.iter().cloned());
+        (status.on, status.fired) = (on, fired);
+        status.platform = tracepoint_core::platform().to_string();
+        status
     }
 
     /// Ends all sessions, so that their traces are complete, and removes the process's entry.

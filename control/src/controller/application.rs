@@ -1,10 +1,12 @@
 //! A traced process, as a controller sees it.
 
-use crate::app::{self, AppStatus, ApplicationInfo, STATUS, TRACEPOINTS, TracepointInfo};
-use crate::private_dir::{DirError, PrivateDir};
-use crate::rule_match::Candidate;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
+use tracepoint_run_dir::app::{self, AppStatus, ApplicationInfo, TracepointInfo};
+use tracepoint_run_dir::json::read_json;
+use tracepoint_run_dir::layout::{STATUS, TRACEPOINTS};
+use tracepoint_run_dir::private_dir::{DirError, PrivateDir};
+use tracepoint_session_spec::selection::Candidate;
 
 /// A living traced process.
 #[derive(Clone, Debug)]
@@ -31,7 +33,7 @@ impl Application {
 
     fn read<T: DeserializeOwned>(&self, file: &str) -> Result<T, DirError> {
         let dir = self.apps.open_subdir(&self.name)?;
-        app::read_json(&dir, file).map_err(|error| dir.failed("read", file, error))
+        read_json(&dir, file).map_err(|error| dir.failed("read", file, error))
     }
 
     /// Whether the process's description was damaged by another program. Only its id is known until its agent writes the description again,
@@ -76,6 +78,7 @@ impl Application {
     /// The recordable events of the process; none if it has ended.
     pub(super) fn candidates(&self) -> Vec<Candidate> {
         let all = self.tracepoints().unwrap_or_default().into_iter().filter(TracepointInfo::is_event);
-        all.map(|event| Candidate { level: event.parsed_level(), name: event.name }).collect()
+        // A level that this version does not know counts as the default one.
+        all.map(|event| Candidate { level: event.level.parse().unwrap_or_default(), name: event.name }).collect()
     }
 }

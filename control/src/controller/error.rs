@@ -1,12 +1,12 @@
 //! The error type of the controller.
 
-use crate::private_dir::DirError;
-use crate::rundir::RunDirError;
-use crate::session::SessionError;
-use crate::spec::SpecError;
 use std::io;
 use std::path::PathBuf;
 use tracepoint_reader::RecoverError;
+use tracepoint_run_dir::private_dir::DirError;
+use tracepoint_run_dir::rundir::RunDirError;
+use tracepoint_session_spec::NameError;
+use tracepoint_session_spec::SpecError;
 
 /// Why an operation of a controller failed.
 #[derive(Debug, thiserror::Error)]
@@ -167,7 +167,7 @@ impl From<RunDirError> for ControlError {
 }
 
 impl ControlError {
-    pub(super) fn name(error: &SessionError) -> Self {
+    pub(super) fn name(error: &NameError) -> Self {
         Self::Name { reason: error.to_string() }
     }
 }

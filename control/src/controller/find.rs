@@ -1,17 +1,18 @@
 //! Finds the run directory of another process, and the process's id in its own pid namespace.
 
 use super::ControlError;
-use crate::app::{APPS, is_held};
-use crate::credentials::{Credentials, Excess};
-use crate::process::{self, ProcessKey};
-use crate::rundir::{RunDir, place};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use tracepoint_reader::process::{self, ProcessKey};
 use tracepoint_reader::secure_exec::is_secure;
+use tracepoint_run_dir::app::is_held;
+use tracepoint_run_dir::credentials::{Credentials, Excess};
+use tracepoint_run_dir::layout::APPS;
+use tracepoint_run_dir::rundir::{RunDir, place};
 
 /// The run directory of a process: that which its environment, its user and its root directory tell, or that in which its agent has an entry
 /// open, if the process has left the former since: it has called `setuid` or `chroot`.

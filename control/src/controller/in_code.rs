@@ -1,14 +1,14 @@
 //! Sessions that programs have started in code. They can be seen and snapshot; only their program changes them.
 
 use super::{ControlError, Controller};
-use crate::app::SESSION;
-use crate::process::ProcessKey;
-use crate::session::check_name;
-use crate::session_dir;
-use crate::spec::SessionSpec;
 use crate::statistics::SessionStatistics;
 use std::fs;
 use std::path::PathBuf;
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::layout::SESSION;
+use tracepoint_run_dir::session_dir;
+use tracepoint_session_spec::SessionSpec;
+use tracepoint_session_spec::check_name;
 
 /// A running session that a program has started in code, with its rings in the run directory.
 #[derive(Clone, Debug)]

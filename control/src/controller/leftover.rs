@@ -6,15 +6,16 @@
 //! records into, or that a recorder drains, are neither counted nor removed.
 
 use super::{ControlError, Controller, read_spec};
-use crate::private_dir::PrivateDir;
-use crate::session::check_name;
-use crate::session_dir::lock::Lock;
-use crate::session_dir::{self, KeepDead, RINGS, Unused};
 use crate::statistics::STATISTICS;
 use rustix::fs::fstatvfs;
 use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
+use tracepoint_run_dir::layout::RINGS;
+use tracepoint_run_dir::lock::Lock;
+use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_run_dir::session_dir::{self, KeepDead, Unused};
+use tracepoint_session_spec::check_name;
 
 /// The largest sum of rings that are kept beside those of the newest session.
 const MAX_BYTES: u64 = 256 << 20;

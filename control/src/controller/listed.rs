@@ -1,11 +1,13 @@
 //! What runs, for those who only look, such as the completion of a shell: nothing is made, removed or woken.
 
 use super::{Application, read_spec};
-use crate::app::{APPS, ApplicationInfo, SESSIONS};
-use crate::private_dir::PrivateDir;
-use crate::rundir::RunDir;
-use crate::session::check_name;
+use crate::owner::is_left_behind;
 use std::sync::Arc;
+use tracepoint_run_dir::app::ApplicationInfo;
+use tracepoint_run_dir::layout::{APPS, SESSIONS};
+use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_run_dir::rundir::RunDir;
+use tracepoint_session_spec::check_name;
 
 /// The living traced processes and the sessions of this user.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +33,7 @@ impl Listed {
         if let Ok(sessions) = run_dir.open_subdir(SESSIONS) {
             let is_session = |name: &String| {
                 let dir = sessions.open_subdir(name).ok().filter(|_| check_name(name).is_ok());
-                dir.is_some_and(|dir| read_spec(&dir).is_ok_and(|spec| !spec.is_left_behind(&dir)))
+                dir.is_some_and(|dir| read_spec(&dir).is_ok_and(|spec| !is_left_behind(&spec, &dir)))
             };
             all.sessions = names(&sessions).into_iter().filter(is_session).collect();
             all.sessions.sort();

@@ -1,13 +1,13 @@
 //! Finds the rules of a session that match no event.
 
 use super::{ControlError, Controller};
-use crate::nearest::nearest_names;
-use crate::rule_match::select;
-use crate::spec::{NameRule, Rule, RuleStatistic, SessionSpec};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
+use tracepoint_core::private::nearest_names;
 use tracepoint_probes::Measure;
+use tracepoint_session_spec::selection::select;
+use tracepoint_session_spec::{NameRule, Rule, RuleStatistic, SessionSpec};
 
 /// How long processes may take to list their events again.
 const ANSWER: Duration = Duration::from_millis(500);

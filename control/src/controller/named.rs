@@ -1,20 +1,21 @@
 //! A session in the run directory.
 
 use super::{ControlError, Controller, read_authored_spec};
-use crate::ack::{Ack, files};
-use crate::app::{LOG, SESSION};
-use crate::bandwidth::Buckets;
-use crate::owner_pipe::{OWNER, hold};
-use crate::private_dir::{Author, DirError, PrivateDir, is_no_room};
-use crate::process::ProcessKey;
-use crate::session_dir::{BANDWIDTH, KeepDead, beside_rings};
-use crate::spec::{SessionSpec, State};
 use crate::statistics::SessionStatistics;
-use crate::stream_status::STREAMS;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::ack::{Ack, files};
+use tracepoint_run_dir::bandwidth::Buckets;
+use tracepoint_run_dir::layout::BANDWIDTH;
+use tracepoint_run_dir::layout::{LOG, SESSION};
+use tracepoint_run_dir::owner_pipe::{OWNER, hold};
+use tracepoint_run_dir::private_dir::{Author, DirError, PrivateDir, is_no_room};
+use tracepoint_run_dir::session_dir::{KeepDead, beside_rings};
+use tracepoint_run_dir::stream_status::STREAMS;
+use tracepoint_session_spec::{SessionSpec, State};
 
 /// A session in the run directory, as a controller sees it.
 #[derive(Debug)]
@@ -170,7 +171,10 @@ impl<'a> NamedSession<'a> {
     pub(crate) fn outputs(&self) -> BTreeSet<PathBuf> {
         let Ok(dir) = self.dir() else { return BTreeSet::new() };
         let acks = files::all(&dir, |_| true).unwrap_or_default();
-        acks.into_iter().flat_map(|ack| ack.outputs).chain(crate::session_dir::listed_outputs(&dir)).collect()
+        acks.into_iter()
+            .flat_map(|ack| ack.outputs)
+            .chain(tracepoint_run_dir::session_dir::listed_outputs(&dir))
+            .collect()
     }
 
     /// The statistics that the rules of the session compute, in all processes: those that live, and those that have ended or were killed while the
@@ -192,7 +196,7 @@ impl<'a> NamedSession<'a> {
     ///
     /// As [`NamedSession::spec`].
     pub fn rings_of_dead(&self) -> Result<Vec<PathBuf>, ControlError> {
-        Ok(crate::session_dir::remove_dead(&self.dir()?, KeepDead::ALL))
+        Ok(tracepoint_run_dir::session_dir::remove_dead(&self.dir()?, KeepDead::ALL))
     }
 
     /// Removes a directory that [`rings_of_dead`](Self::rings_of_dead) returned, unless its process is alive.
@@ -201,7 +205,7 @@ impl<'a> NamedSession<'a> {
     ///
     /// As [`NamedSession::spec`].
     pub fn remove_rings_of_dead(&self, directory: &Path) -> Result<(), ControlError> {
-        crate::session_dir::remove_one_dead(&self.dir()?, directory);
+        tracepoint_run_dir::session_dir::remove_one_dead(&self.dir()?, directory);
         Ok(())
     }
 

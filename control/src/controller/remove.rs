@@ -1,16 +1,17 @@
 //! Ending and removing sessions.
 
 use super::{Application, ControlError, Controller, NamedSession, read_spec};
-use crate::ack::{Ack, files};
-use crate::app::{LOG, SESSION, TRIGGERS};
-use crate::owner_pipe::{OWNER, release};
-use crate::private_dir::PrivateDir;
-use crate::session_dir::{BANDWIDTH, KeepDead, MEMORY, RINGS, WAKE};
-use crate::spec::{Owner, State};
 use crate::statistics::STATISTICS;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
+use tracepoint_run_dir::ack::{Ack, files};
+use tracepoint_run_dir::layout::{BANDWIDTH, RINGS};
+use tracepoint_run_dir::layout::{LOG, SESSION, TRIGGERS};
+use tracepoint_run_dir::owner_pipe::{OWNER, release};
+use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_run_dir::session_dir::{KeepDead, MEMORY, WAKE};
+use tracepoint_session_spec::{Owner, State};
 
 /// What remains of a destroyed session.
 #[derive(Debug, Default)]
@@ -85,7 +86,10 @@ impl Controller {
         // Without this file the directory is no session, and a new one of that name can be created.
         dir.remove_file(SESSION);
         remove_other_files(&dir);
-        let dead = crate::session_dir::remove_dead(&dir, if rings_of_dead { KeepDead::NONE } else { KeepDead::ALL });
+        let dead = tracepoint_run_dir::session_dir::remove_dead(
+            &dir,
+            if rings_of_dead { KeepDead::NONE } else { KeepDead::ALL },
+        );
         self.sessions.remove_empty(name);
         Ok(dead)
     }

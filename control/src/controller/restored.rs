@@ -1,9 +1,9 @@
 //! Processes that were restored from a checkpoint: they have another start time than their entries.
 
 use super::Controller;
-use crate::app;
-use crate::bell::RingResult;
-use crate::process::{ProcessKey, pid_namespace};
+use tracepoint_reader::process::{ProcessKey, pid_namespace};
+use tracepoint_run_dir::app;
+use tracepoint_run_dir::bell::RingResult;
 
 impl Controller {
     /// Whether a process of this id, which is one of our pid namespace, has an entry with another start time: it may have been restored from a
@@ -23,9 +23,11 @@ impl Controller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::{ApplicationInfo, PROCESS, replace_json};
-    use crate::bell::Bell;
-    use crate::rundir::RunDir;
+    use tracepoint_run_dir::app::ApplicationInfo;
+    use tracepoint_run_dir::bell::Bell;
+    use tracepoint_run_dir::json::replace_json;
+    use tracepoint_run_dir::layout::PROCESS;
+    use tracepoint_run_dir::rundir::RunDir;
 
     #[test]
     fn processes_of_other_namespaces_are_left_alone() -> Result<(), Box<dyn std::error::Error>> {
@@ -34,7 +36,8 @@ mod tests {
         let own = pid_namespace();
         for (pid, namespace, expected) in [(7, own, true), (8, own + 1, false), (9, 0, true)] {
             let dir = controller.apps.make_subdir(&format!("{pid}-12"))?;
-            let info = ApplicationInfo { pid, started: 12, pid_namespace: namespace, ..ApplicationInfo::default() };
+            let mut info = ApplicationInfo::default();
+            (info.pid, info.started, info.pid_namespace) = (pid, 12, namespace);
             replace_json(&dir, PROCESS, &info)?;
             let _bell = Bell::make(&dir)?;
             assert_eq!(controller.has_restored(pid), expected, "{pid}");

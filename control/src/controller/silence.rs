@@ -1,9 +1,9 @@
 //! Why a process does not answer, as far as its files in `/proc` tell.
 
 use super::Application;
-use crate::process::{pid_namespace, started_at};
 use std::fmt;
 use std::fs;
+use tracepoint_reader::process::{pid_namespace, started_at};
 
 /// Why a traced process does not acknowledge. As text, it names the command that mends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! Finds the processes of a session that cannot have its sinks, because their programs were built without them.
 
 use super::{ControlError, Controller};
-use crate::process::ProcessKey;
-use crate::rule_match::select;
 use crate::sink_features::SinkFeature;
-use crate::spec::SessionSpec;
 use std::fmt;
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_session_spec::SessionSpec;
+use tracepoint_session_spec::selection::select;
 
 /// The most processes that a message names.
 const MAX_NAMED: usize = 8;

@@ -1,13 +1,13 @@
 //! Waits for processes to acknowledge.
 
 use super::{Application, ControlError, Controller, NamedSession};
-use crate::ack::{Ack, AckState, files};
-use crate::bell::RingResult;
-use crate::random_id::random_id;
-use crate::spec::SessionSpec;
 use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use tracepoint_run_dir::ack::{Ack, AckState, files};
+use tracepoint_run_dir::bell::RingResult;
+use tracepoint_session_spec::SessionSpec;
+use tracepoint_session_spec::random_id;
 
 /// The shortest and longest interval between two checks. The first are short because most processes answer at once.
 const MIN_INTERVAL: Duration = Duration::from_micros(200);

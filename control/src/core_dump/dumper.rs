@@ -1,7 +1,6 @@
 //! The process that dumps core, as `/proc` shows it, and acting as that process would.
 
 use crate::controller::find;
-use crate::rundir;
 use crate::trigger::CoreDump;
 use rustix::fs::{Mode, OFlags, open, openat};
 use rustix::io::Errno;
@@ -14,6 +13,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use tracepoint_run_dir::rundir;
 
 const DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 

@@ -3,10 +3,10 @@
 //!
 //! The file says what was acknowledged some time ago, never more than the peers have.
 
-use crate::session_dir::ProcessDir;
-use crate::stream_status::{STREAMS, StreamStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tracepoint_run_dir::session_dir::ProcessDir;
+use tracepoint_run_dir::stream_status::{STREAMS, StreamStatus};
 use tracepoint_sinks::{Sink, StreamWatch};
 
 /// The pause between two writes, as that of a recorder: how old the list is at most when its process is killed, while packets are acknowledged.

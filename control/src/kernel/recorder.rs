@@ -3,15 +3,9 @@
 use super::perf::{CpuEvent, RingBuffer, page_size};
 use super::tracefs::KernelEvents;
 use super::{KernelError, TRACE};
-use crate::ack::Counters;
-use crate::clock::clock_info;
 use crate::controller::Controller;
 use crate::outputs::{self, Allowance, LimitReached};
 use crate::own_thread::leave_signals_to_the_program;
-use crate::process::hostname;
-use crate::random_id::random_id;
-use crate::rights::Rights;
-use crate::spec::SinkSpec;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;
@@ -22,6 +16,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use tracepoint_reader::kernel::EventFormat;
+use tracepoint_run_dir::ack::Counters;
+use tracepoint_run_dir::clock::clock_info;
+use tracepoint_run_dir::own_process::hostname;
+use tracepoint_run_dir::rights::Rights;
+use tracepoint_session_spec::SinkSpec;
+use tracepoint_session_spec::random_id;
 use tracepoint_sinks::account::Account;
 use tracepoint_sinks::{Drain, KernelCounts, KernelRings, ProcessInfo, SinkReport, TraceInfo};
 

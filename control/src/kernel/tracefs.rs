@@ -1,12 +1,12 @@
 //! Which events the kernel has, and what their fields are.
 
 use super::KernelError;
-use crate::glob::Glob;
-use crate::nearest::nearest_names;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use tracepoint_core::private::nearest_names;
 use tracepoint_reader::kernel::EventFormat;
+use tracepoint_session_spec::glob::Glob;
 
 /// Where tracefs is mounted: in its place, or in that of Linux before 4.1.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];

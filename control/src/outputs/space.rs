@@ -1,11 +1,11 @@
 //! Keeps a part of each file system free, and limits the bytes that sinks write.
 
-use crate::notice::Notice;
 use rustix::fs::statvfs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use tracepoint_run_dir::notice::Notice;
 use tracepoint_sinks::SinkError;
 
 /// The part of a file system that stays free: one in this many.

@@ -1,7 +1,7 @@
 //! The sender of a session's description.
 
-use crate::spec::StreamSpec;
 use std::time::Duration;
+use tracepoint_session_spec::StreamSpec;
 use tracepoint_sinks::StreamSink;
 use tracepoint_sinks::stream::{DEFAULT_MTU, StreamOptions};
 use tracepoint_wire::stream::SharedKey;

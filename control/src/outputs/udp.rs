@@ -1,8 +1,8 @@
 //! The UDP server of a session's description.
 
-use crate::spec::SinkSpec;
 use std::io::ErrorKind;
 use std::time::Duration;
+use tracepoint_session_spec::SinkSpec;
 use tracepoint_sinks::SinkError;
 use tracepoint_sinks::udp::{DEFAULT_PORT, DropPolicy, UdpOptions, UdpSink};
 

@@ -1,18 +1,19 @@
 //! One recorded process.
 
 use super::Recorded;
-use crate::ack::Counters;
-use crate::bandwidth::Buckets;
 use crate::outputs::{self, Allowance, LimitReached};
-use crate::process::{ProcessKey, trace_name};
-use crate::rights::Rights;
-use crate::session_dir::{RemoteDir, RemoteRingDirs};
-use crate::spec::SinkSpec;
-use crate::stream_status::{STREAMS, StreamStatus};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::ack::Counters;
+use tracepoint_run_dir::bandwidth::Buckets;
+use tracepoint_run_dir::own_process::trace_name;
+use tracepoint_run_dir::rights::Rights;
+use tracepoint_run_dir::session_dir::{RemoteDir, RemoteRingDirs};
+use tracepoint_run_dir::stream_status::{STREAMS, StreamStatus};
+use tracepoint_session_spec::SinkSpec;
 use tracepoint_sinks::{Drain, Output, RemoteConsumer, RemoteRings, SinkReport};
 
 /// One process: its directory, its drain, and its outputs.

@@ -1,11 +1,11 @@
 //! The result of recording one process.
 
-use crate::ack::{Ack, Counters};
-use crate::notice::Notice;
-use crate::process::ProcessKey;
-use crate::stream_status::StreamStatus;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::ack::{Ack, Counters};
+use tracepoint_run_dir::notice::Notice;
+use tracepoint_run_dir::stream_status::StreamStatus;
 use tracepoint_sinks::UdpStats;
 
 /// The result or progress of one process, recorded by one [`Recorder`](super::Recorder).

@@ -4,19 +4,19 @@ use super::NAME;
 use super::files::{self, OpenFiles};
 use super::process::RemoteProcess;
 use super::recorded::Recorded;
-use crate::bandwidth::Buckets;
 use crate::consumer_loop::Round;
 use crate::outputs::Allowance;
-use crate::private_dir::PrivateDir;
-use crate::process::ProcessKey;
-use crate::rights::Rights;
-use crate::session_dir::RemoteRingDirs;
-use crate::spec::SinkSpec;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, sleep};
 use std::time::{Duration, Instant};
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::bandwidth::Buckets;
+use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_run_dir::rights::Rights;
+use tracepoint_run_dir::session_dir::RemoteRingDirs;
+use tracepoint_session_spec::SinkSpec;
 
 /// The shortest and longest interval before the creation of sinks is retried after an error.
 const MIN_RETRY: Duration = Duration::from_millis(500);

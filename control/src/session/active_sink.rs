@@ -1,8 +1,8 @@
 //! A sink of a running session.
 
 use crate::outputs::Output;
-use crate::spec::SinkSpec;
 use std::sync::{Arc, OnceLock};
+use tracepoint_session_spec::SinkSpec;
 use tracepoint_sinks::SinkId;
 
 #[derive(Debug)]

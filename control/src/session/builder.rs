@@ -1,21 +1,13 @@
 //! Builds the description of a session in code, and starts it.
 
-use super::name::check_name;
 use super::recording::{Plan, Recording};
 use super::rings::RingPlace;
-use super::sink_source::SinkSource;
 use super::{Session, SessionError, compute, in_code, panic_hook};
-use crate::app::TRIGGERS_FILE;
 use crate::catalog;
-use crate::clock;
 use crate::event::{PlannedEvent, all_events};
-use crate::nearest::nearest_names;
-use crate::notice::Notice;
+use crate::outputs;
 use crate::own_thread;
-use crate::private_dir::PrivateDir;
-use crate::process::{ProcessKey, this_process};
 use crate::rule_match::{Matched, Matcher};
-use crate::spec::{BudgetSpec, ChannelSpec, Do, Rule, RuleStatistic, SessionSpec, SpecError, When};
 use crate::state::{self, Round};
 use crate::statistics::RunningStatistics;
 use crate::trigger::in_process::{InProcessTriggers, Owner, Program};
@@ -23,7 +15,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_core::channel::{Channel, MAX_OPEN, OpenChannel};
 use tracepoint_core::clock::Clock;
+use tracepoint_core::private::nearest_names;
 use tracepoint_probes::Measure;
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::clock;
+use tracepoint_run_dir::layout::TRIGGERS_FILE;
+use tracepoint_run_dir::notice::Notice;
+use tracepoint_run_dir::own_process::this_process;
+use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_session_spec::SinkSource;
+use tracepoint_session_spec::check_name;
+use tracepoint_session_spec::{BudgetSpec, ChannelSpec, Do, Rule, RuleStatistic, SessionSpec, SpecError, When};
 
 /// Builds a [`SessionSpec`] in code, adds what is specific to a process (the location of the rings, the clock, sinks that are objects),
 /// and [starts](Self::start) the session.
@@ -73,7 +75,9 @@ impl SessionBuilder {
 
     /// The current description. A sink that is an object appears in it by its name.
     pub fn spec(&self) -> SessionSpec {
-        SessionSpec { sinks: self.sinks.iter().map(SinkSource::spec).collect(), ..self.spec.clone() }
+        let mut spec = self.spec.clone();
+        spec.sinks = self.sinks.iter().map(SinkSource::spec).collect();
+        spec
     }
 
     /// Adds a rule, which selects events to record: a pattern for `provider:name`, or a [`Rule`] with conditions. A pattern that starts with
@@ -339,7 +343,7 @@ impl SessionBuilder {
         }
         let most = self.spec.limits.max_events.unwrap_or(most);
         let Self { name, spec, mut sinks, place, clock, sink_timeout, rings_at_first, trace_name, .. } = self;
-        sinks.iter_mut().try_for_each(SinkSource::prepare).map_err(|reason| SessionError::Sink { reason })?;
+        sinks.iter_mut().try_for_each(outputs::prepare).map_err(|reason| SessionError::Sink { reason })?;
         let plan = Plan { name, spec, sinks, place, clock, sink_timeout, rings_at_first, trace_name, events, most };
         Recording::start(plan, notices)
     }
@@ -411,8 +415,9 @@ fn missing_end(rule: &Rule, all: &[PlannedEvent]) -> Option<String> {
 
 /// Explains why `rule`, which includes events, matches none.
 pub(super) fn no_match(rule: &Rule, all: &[PlannedEvent]) -> SessionError {
-    let any_level = Rule { level: None, filter: None, limit: None, ..rule.clone() };
-    let pattern = crate::spec::NameRule::parse(&any_level.event).ok();
+    let mut any_level = rule.clone();
+    (any_level.level, any_level.filter, any_level.limit) = (None, None, None);
+    let pattern = tracepoint_session_spec::NameRule::parse(&any_level.event).ok();
     if let Some(event) = missing_end(rule, all) {
         let nearest = nearest_names(&event, all.iter().map(|event| event.name.as_str()));
         return SessionError::NoMatch { rule: event, nearest };

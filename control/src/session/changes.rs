@@ -4,17 +4,17 @@ use super::SessionError;
 use super::active_sink::ActiveSink;
 use super::output_list;
 use super::recording::{Recording, Running};
-use super::sink_source::SinkSource;
 use crate::channel_room;
 use crate::drain_thread::shared::will_complete_later;
 use crate::event::PlannedEvent;
-use crate::notice::Notice;
-use crate::outputs::{InRings, Output};
-use crate::process::modules;
-use crate::spec::{ChannelSpec, SessionSpec, SinkSpec};
+use crate::outputs::{self, InRings, Output};
 use std::sync::{Arc, OnceLock};
 use tracepoint_core::channel::Channel;
 use tracepoint_core::context::Context;
+use tracepoint_run_dir::notice::Notice;
+use tracepoint_run_dir::own_process::modules;
+use tracepoint_session_spec::SinkSource;
+use tracepoint_session_spec::{ChannelSpec, SessionSpec, SinkSpec};
 use tracepoint_sinks::{Drain, Sink, SinkId, SinkReport};
 
 /// Result of a change.
@@ -83,7 +83,7 @@ impl Recording {
     pub(super) fn add_sink(&mut self, mut sink: SinkSource, notices: &mut Vec<Notice>) -> Result<SinkId, SessionError> {
         let stopped = SessionError::Stopped { name: self.name().to_owned() };
         let Some(running) = self.running_mut() else { return Err(stopped) };
-        sink.prepare().map_err(|reason| SessionError::Sink { reason })?;
+        outputs::prepare(&mut sink).map_err(|reason| SessionError::Sink { reason })?;
         running.add_sink(sink, notices)?.get().copied().ok_or(stopped)
     }
 
@@ -171,7 +171,8 @@ impl Running {
         notices: &mut Vec<Notice>,
     ) -> Result<Arc<OnceLock<SinkId>>, SessionError> {
         let spec = sink.spec();
-        let (mut sink, output) = sink.make(&self.trace_name).map_err(|reason| SessionError::Sink { reason })?;
+        let (mut sink, output) =
+            outputs::of_source(sink, &self.trace_name).map_err(|reason| SessionError::Sink { reason })?;
         self.rings.attach_sender(&mut *sink)?;
         let line = output_list::line(&mut *sink, notices);
         let id = self.begin_sink(sink, Some(spec), output, line)?;

@@ -1,14 +1,15 @@
 //! Errors of starting, changing and ending a session.
 
 use super::status::{SinkFailure, Summary};
-use crate::session_dir::RingDirError;
-use crate::spec::{RuleError, SpecError};
 use fileguard::shortage_mend;
 use std::io;
 use tracepoint_core::SwitchError;
 use tracepoint_core::channel::{ConfigError, TooManyEvents};
 use tracepoint_core::clock::ClockInUse;
 use tracepoint_reader::RecoverError;
+use tracepoint_run_dir::session_dir::RingDirError;
+use tracepoint_session_spec::NameError;
+use tracepoint_session_spec::{RuleError, SpecError};
 use tracepoint_sinks::SinkError;
 
 /// A session cannot start, cannot be changed, or failed while it ran.
@@ -16,13 +17,8 @@ use tracepoint_sinks::SinkError;
 #[non_exhaustive]
 pub enum SessionError {
     /// The name is not a valid file name.
-    #[error("{name:?} is not a valid session name: {reason}; use 1 to 255 bytes without `/`, not starting with a dot")]
-    Name {
-        /// The name.
-        name: String,
-        /// The reason.
-        reason: &'static str,
-    },
+    #[error(transparent)]
+    Name(#[from] NameError),
     /// A rule is invalid.
     #[error(transparent)]
     Rule(#[from] RuleError),

@@ -3,12 +3,13 @@
 
 use super::recording::Recording;
 use super::rings::RingPlace;
-use crate::app::SESSION;
-use crate::notice::Notice;
-use crate::private_dir::PrivateDir;
-use crate::rundir::RunDir;
-use crate::session_dir::SESSIONS;
-use crate::spec::SessionSpec;
+use crate::owner::is_left_behind;
+use tracepoint_run_dir::layout::SESSION;
+use tracepoint_run_dir::layout::SESSIONS;
+use tracepoint_run_dir::notice::Notice;
+use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_run_dir::rundir::RunDir;
+use tracepoint_session_spec::SessionSpec;
 
 /// The name of the session: `name`, or `name@PID` where a session from outside is called `name`. The two would share a directory, and nobody
 /// could tell their traces apart. A program is not refused its session for what an operator has created.
@@ -26,7 +27,7 @@ fn is_taken(name: &str) -> bool {
     let open = || RunDir::of_traced_process().ok()?.open_subdir(SESSIONS).ok()?.open_subdir(name).ok();
     let Some(dir) = open() else { return false };
     match dir.read_file(SESSION, SessionSpec::MAX_SIZE) {
-        Ok(bytes) => SessionSpec::parse(&bytes).map_or(true, |spec| !spec.is_left_behind(&dir)),
+        Ok(bytes) => SessionSpec::parse(&bytes).map_or(true, |spec| !is_left_behind(&spec, &dir)),
         Err(_) => false,
     }
 }

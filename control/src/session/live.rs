@@ -7,7 +7,6 @@ use super::channels::Channels;
 use super::rings::RingStore;
 use crate::drain_thread::shared::SharedDrain;
 use crate::event::PlannedEvent;
-use crate::event_filter::EventFilter;
 use crate::state;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +14,7 @@ use std::sync::Arc;
 use tracepoint_core::Marker;
 use tracepoint_core::channel::{EventId, OpenChannel, TooManyEvents};
 use tracepoint_core::marker::{Filter, Subscriber, Subscription};
+use tracepoint_session_spec::event_filter::EventFilter;
 use tracepoint_sinks::ctf::MetadataText;
 use tracepoint_sinks::{ChannelDescription, EventDescription, TraceInfo};
 

@@ -1,7 +1,7 @@
 //! The list of outputs next to the rings: recovery finds packets there that are no longer in the rings.
 
-use crate::notice::Notice;
 use std::os::unix::ffi::OsStrExt;
+use tracepoint_run_dir::notice::Notice;
 use tracepoint_sinks::{Output, Sink};
 
 /// A sink's line: format, space, absolute path. Empty if the sink has no output, or its path contains a newline.

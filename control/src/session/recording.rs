@@ -5,21 +5,14 @@ use super::channels::Channels;
 use super::handle::RecordingHandle;
 use super::live::{LeftOut, LiveEvents};
 use super::rings::{RingPlace, Rings};
-use super::sink_source::SinkSource;
 use super::start_guard::StartGuard;
 use super::{SessionError, Status, Summary, output_list};
 use crate::budget::{EventUsage, Usage};
-use crate::clock;
 use crate::drain_thread::DrainThread;
 use crate::drain_thread::shared::SharedDrain;
 use crate::event::PlannedEvent;
-use crate::notice::Notice;
-use crate::outputs::{InRings, Output};
-use crate::process::{ProcessKey, modules, this_process, trace_name};
-use crate::random_id::random_id;
-use crate::rundir::RunDir;
-use crate::spec::{ChannelSpec, DrainedBy, SessionSpec, SinkSpec};
-use crate::state::{Round, Runs, StateDumpStatus};
+use crate::outputs::{self, InRings, Output};
+use crate::state::{Round, Runs};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -30,6 +23,15 @@ use std::thread;
 use std::time::Duration;
 use tracepoint_core::channel::OpenChannel;
 use tracepoint_core::clock::{Clock, select, selected};
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::StateDumpStatus;
+use tracepoint_run_dir::clock;
+use tracepoint_run_dir::notice::Notice;
+use tracepoint_run_dir::own_process::{modules, this_process, trace_name};
+use tracepoint_run_dir::rundir::RunDir;
+use tracepoint_session_spec::SinkSource;
+use tracepoint_session_spec::random_id;
+use tracepoint_session_spec::{ChannelSpec, DrainedBy, SessionSpec, SinkSpec};
 use tracepoint_sinks::{ClockInfo, Drain, Sink, SinkError, SinkReport, TraceInfo};
 
 /// Parameters of a recording.
@@ -97,7 +99,8 @@ impl Recording {
         let mut sinks: Vec<(Box<dyn Sink>, Option<SinkSpec>)> = Vec::new();
         for source in plan.sinks {
             let description = source.spec();
-            let (sink, output) = source.make(&trace_name).map_err(|reason| SessionError::Sink { reason })?;
+            let (sink, output) =
+                outputs::of_source(source, &trace_name).map_err(|reason| SessionError::Sink { reason })?;
             guard.outputs.push(output);
             sinks.push((sink, Some(description)));
         }

@@ -1,16 +1,16 @@
 //! The location and the memory cap of a session's rings.
 
 use super::SessionError;
-use crate::bandwidth::Buckets;
 use crate::drain_thread::streams_file::{Senders, StreamsFile};
-use crate::ring_files::{MemoryImage, ProcessMemory, RingFiles, RingsInMemory, SessionMemory};
-use crate::rundir::{RunDir, RunDirError};
-use crate::session_dir::{KeepDead, Options, Place, ProcessDir, RingDirError};
-use crate::spec::Limits;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tracepoint_core::channel::MemorySource;
+use tracepoint_run_dir::bandwidth::Buckets;
+use tracepoint_run_dir::ring_files::{MemoryImage, ProcessMemory, RingFiles, RingsInMemory, SessionMemory};
+use tracepoint_run_dir::rundir::{RunDir, RunDirError};
+use tracepoint_run_dir::session_dir::{KeepDead, Options, Place, ProcessDir, RingDirError};
+use tracepoint_session_spec::Limits;
 use tracepoint_sinks::Sink;
 
 /// Location of a session's rings in this process. Not part of the session's description: each process decides it for itself.

@@ -2,9 +2,9 @@
 
 use super::channels::Channels;
 use crate::outputs::Output;
-use crate::session_dir::ProcessDir;
 use std::mem::take;
 use std::sync::Arc;
+use tracepoint_run_dir::session_dir::ProcessDir;
 
 /// Holds what the start has made so far, and removes it on drop.
 #[derive(Default)]

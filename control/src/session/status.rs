@@ -1,8 +1,8 @@
 //! Status and final summary of a session.
 
-use crate::ack::Counters;
 use crate::consumer_loop::DrainCounters;
 use std::fmt;
+use tracepoint_run_dir::ack::Counters;
 use tracepoint_sinks::account::{Account, EventAccount};
 use tracepoint_sinks::{SinkError, SinkReport};
 

@@ -4,7 +4,6 @@ use super::dump::Dump;
 use super::events::{state_begin, state_end};
 use super::registry::Registered;
 use crate::own_thread;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,49 +12,13 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 use tracepoint_core::channel::OpenChannel;
+use tracepoint_run_dir::StateDumpStatus;
 
 /// How long starting a session waits for all its dumps in sum.
 const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Number of dumps whose status is kept before the status of unregistered ones is dropped.
 const KEPT: usize = 64;
-
-/// Status of a state dump in a session.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct StateDumpStatus {
-    /// The name that the dump was registered under.
-    pub name: String,
-    /// Number of completed runs.
-    pub ran: u64,
-    /// Number of runs that panicked: the state in the trace is incomplete.
-    pub panicked: u64,
-    /// Number of runs that exceeded the 500 ms of waiting. Each continued, and is also counted above once it has returned.
-    pub late: u64,
-    /// Number of skipped runs: an earlier run had not returned, no thread could be started, no id was left for the enclosing events, or
-    /// a sink that must learn of these blocked. The state is not in the trace.
-    pub skipped: u64,
-}
-
-impl StateDumpStatus {
-    /// Whether the trace may lack some state.
-    pub const fn is_incomplete(&self) -> bool {
-        self.panicked > 0 || self.late > 0 || self.skipped > 0
-    }
-}
-
-impl std::fmt::Display for StateDumpStatus {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "state dump {}: ran {}", self.name, self.ran)?;
-        for (count, what) in [(self.panicked, "panicked"), (self.late, "late"), (self.skipped, "skipped")] {
-            if count > 0 {
-                write!(f, ", {what} {count}")?;
-            }
-        }
-        Ok(())
-    }
-}
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -119,12 +82,14 @@ impl Runs {
 
     /// Status of all dumps in order of registration; of unregistered ones the last few.
     pub(crate) fn status(&self) -> Vec<StateDumpStatus> {
-        let status = |((_, name), counts): (&(u64, String), &Arc<Counts>)| StateDumpStatus {
-            name: name.clone(),
-            ran: counts.ran.load(Ordering::Relaxed),
-            panicked: counts.panicked.load(Ordering::Relaxed),
-            late: counts.late.load(Ordering::Relaxed),
-            skipped: counts.skipped.load(Ordering::Relaxed),
+        let status = |((_, name), counts): (&(u64, String), &Arc<Counts>)| {
+            let mut status = StateDumpStatus::default();
+            status.name.clone_from(name);
+            status.ran = counts.ran.load(Ordering::Relaxed);
+            status.panicked = counts.panicked.load(Ordering::Relaxed);
+            status.late = counts.late.load(Ordering::Relaxed);
+            status.skipped = counts.skipped.load(Ordering::Relaxed);
+            status
         };
         self.counts.iter().map(status).collect()
     }

@@ -6,12 +6,13 @@
 //!                  "rule": {"event": "shop:*", "statistic": "count"}, "is_duration": false}]}
 //! ```
 
-use crate::private_dir::PrivateDir;
-use crate::process::{self, ProcessKey};
-use crate::spec::Rule;
 use serde::{Deserialize, Serialize};
 use std::io;
+use tracepoint_reader::process::{self, ProcessKey};
 use tracepoint_reader::time_namespace::TimeNamespace;
+use tracepoint_run_dir::own_process;
+use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_session_spec::Rule;
 
 pub(super) const SUFFIX: &str = ".json";
 const FORMAT: &str = "tracepoint-statistics";
@@ -63,7 +64,7 @@ impl Index {
             format: FORMAT.to_owned(),
             version: VERSION,
             process: ProcessKey::of_this_process(),
-            name: process::this_process().name,
+            name: own_process::this_process().name,
             pid_namespace: process::own_pid_namespace(),
             clock_shift: shift(),
             statistics,

@@ -1,12 +1,12 @@
 //! Which statistics the rules of a session compute in a process, over which of its events.
 
 use crate::event::PlannedEvent;
-use crate::event_filter::{EventFilter, RateConditions, RuleConditions};
-use crate::nearest::nearest_names;
-use crate::spec::{Compiled, Rule, RuleEntry, RuleProblem};
 use std::sync::Arc;
 use tracepoint_core::Marker;
+use tracepoint_core::private::nearest_names;
 use tracepoint_probes::{FieldKind, Role, StatisticError, StatisticSpec};
+use tracepoint_session_spec::event_filter::{EventFilter, RateConditions, RuleConditions};
+use tracepoint_session_spec::{Compiled, Rule, RuleEntry, RuleProblem};
 
 /// A statistic of a rule.
 #[derive(Clone, Debug)]

@@ -2,9 +2,6 @@
 
 use super::STATISTICS;
 use super::index::{Entry, Index, SUFFIX};
-use crate::private_dir::PrivateDir;
-use crate::process::ProcessKey;
-use crate::spec::Rule;
 use fileguard::Checked;
 use serde::Serialize;
 use std::fs::File;
@@ -15,6 +12,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tracepoint_core::clock;
 use tracepoint_probes::Snapshot;
 use tracepoint_probes::snapshot::Results;
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_session_spec::Rule;
 
 /// The largest statistic that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 30;

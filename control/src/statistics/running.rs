@@ -4,10 +4,6 @@ use super::index::{self, Entry, Index};
 use super::plan::{Part, PlannedStatistic};
 use super::segment::{self, Place};
 use super::{KEPT, MOST, STATISTICS, StatisticResult};
-use crate::private_dir::{DirError, PrivateDir};
-use crate::ring_files::ProcessMemory;
-use crate::session_dir::TRIES;
-use crate::spec::Rule;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
@@ -16,6 +12,10 @@ use std::sync::{Arc, Weak};
 use tracepoint_core::Marker;
 use tracepoint_core::marker::{Subscriber, Subscription};
 use tracepoint_probes::{Statistic, subscribers};
+use tracepoint_run_dir::private_dir::{DirError, PrivateDir};
+use tracepoint_run_dir::ring_files::ProcessMemory;
+use tracepoint_run_dir::session_dir::TRIES;
+use tracepoint_session_spec::Rule;
 
 /// Where the files are.
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,12 @@
 //! The memory of the statistics that a rule starts together: one file, in which they stand one after the other, or the heap.
 
-use crate::private_dir::PrivateDir;
-use crate::ring_files::{MappedWords, ProcessMemory, Reservation};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tracepoint_probes::{Memory, Statistic, StatisticError};
+use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_run_dir::ring_files::{MappedWords, ProcessMemory, Reservation};
 
 use super::PlannedStatistic;
 

@@ -1,11 +1,11 @@
 //! A stored event with the values of its fields.
 
-use crate::nearest::nearest_names;
 use std::fmt;
 use std::ops::Index;
 use std::thread::{self, ThreadId};
 use tracepoint_core::field;
 use tracepoint_core::marker::{FieldView, MarkerDescriptor};
+use tracepoint_core::private::nearest_names;
 
 /// An event of a [`TestSession`](super::TestSession). `event["field"]` is a field's value.
 #[derive(Clone, Debug)]

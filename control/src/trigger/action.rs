@@ -10,13 +10,13 @@ use super::result::ActionResult;
 use super::snapshot;
 use super::state::{self, KeptSnapshot};
 use crate::controller::NamedSession;
-use crate::private_dir::{Author, PrivateDir, refused};
-use crate::process::ProcessKey;
-use crate::spec::{Do, State, TriggerSpec};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::private_dir::{Author, PrivateDir, refused};
+use tracepoint_session_spec::{Do, State, TriggerSpec};
 
 /// The longest value of a variable, in bytes: the kernel refuses long ones.
 const MAX_VARIABLE: usize = 4096;

@@ -3,7 +3,6 @@
 use super::error::TriggerError;
 use super::message::{Decoder, Message, Notification, subscribe};
 use super::socket::{NOTIFY, connect_to};
-use crate::rundir::RunDir;
 use fileguard::Kept;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -13,6 +12,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tracepoint_run_dir::rundir::RunDir;
 
 /// How long a listener may take to accept a subscriber.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,10 +1,10 @@
 //! Why a trigger cannot be set, fired, or listened for.
 
 use crate::controller::ControlError;
-use crate::rundir::RunDirError;
 use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
+use tracepoint_run_dir::rundir::RunDirError;
 
 /// An operation on triggers failed.
 #[derive(Debug, thiserror::Error)]

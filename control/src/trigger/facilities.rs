@@ -10,12 +10,12 @@
 use super::message::Notification;
 use super::occurrence::Occurrence;
 use super::program::Programs;
-use crate::private_dir::Author;
-use crate::process::ProcessKey;
-use crate::spec::TriggerSpec;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Instant;
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::private_dir::Author;
+use tracepoint_session_spec::TriggerSpec;
 
 /// What a listener, or a recorder, can do.
 pub(super) trait Listening: Debug + Send + Sync {

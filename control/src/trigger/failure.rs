@@ -1,11 +1,11 @@
 //! Why an action failed.
 
 use crate::controller::ControlError;
-use crate::private_dir::DirError;
 use rustix::io::Errno;
 use std::io;
 use std::path::Path;
 use tracepoint_reader::RecoverError;
+use tracepoint_run_dir::private_dir::DirError;
 
 /// Why an action failed.
 #[derive(Debug)]

@@ -17,12 +17,7 @@ use super::result::ActionResult;
 use super::runner::{FiredTrigger, TriggerRunner};
 use super::socket::{NOTIFY, connect_to};
 use super::state::{self, TriggerState};
-use crate::app::SESSIONS;
 use crate::controller::{ControlError, Controller, NamedSession};
-use crate::nearest::nearest_names;
-use crate::process::ProcessKey;
-use crate::rundir::RunDir;
-use crate::spec::{Do, DrainedBy, RuleStatistic, Threshold, TriggerSpec, When};
 use fileguard::Kept;
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -31,6 +26,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use tracepoint_core::private::nearest_names;
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::layout::SESSIONS;
+use tracepoint_run_dir::rundir::RunDir;
+use tracepoint_session_spec::{Do, DrainedBy, RuleStatistic, Threshold, TriggerSpec, When};
 
 /// How long to wait for the answer of a listener, which answers when the actions are done.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -65,19 +65,14 @@ pub struct TriggerOptions {
 
 impl TriggerOptions {
     fn spec(&self, when: When, action: Do) -> TriggerSpec {
-        let default = TriggerSpec::new(when, action);
-        TriggerSpec {
-            id: self.id.clone().unwrap_or_default(),
-            actions: default.actions.iter().chain(&self.then).cloned().collect(),
-            every: self.every,
-            once_after: self.once_after,
-            limit: self.limit.clone(),
-            before: self.before,
-            after: self.after,
-            keep: self.keep.unwrap_or(default.keep),
-            max_size: self.max_size.unwrap_or(default.max_size),
-            ..default
-        }
+        let mut spec = TriggerSpec::new(when, action);
+        spec.id = self.id.clone().unwrap_or_default();
+        spec.actions.extend(self.then.iter().cloned());
+        (spec.every, spec.once_after, spec.limit) = (self.every, self.once_after, self.limit.clone());
+        (spec.before, spec.after) = (self.before, self.after);
+        spec.keep = self.keep.unwrap_or(spec.keep);
+        spec.max_size = self.max_size.unwrap_or(spec.max_size);
+        spec
     }
 }
 

@@ -4,13 +4,13 @@
 //! `triggers/` there; both are removed with the rings. A trigger is that process's own: it takes a snapshot of this process's rings, when any
 //! process dumps core while this one lives, or when this one has died of it.
 
-use crate::app::TRIGGERS_FILE;
 use crate::controller::Controller;
-use crate::private_dir::{Author, PrivateDir};
-use crate::process::ProcessKey;
-use crate::session_dir::RINGS;
-use crate::session_dir::lock::is_locked;
-use crate::spec::{SessionSpec, TriggerSpec};
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::layout::RINGS;
+use tracepoint_run_dir::layout::TRIGGERS_FILE;
+use tracepoint_run_dir::lock::is_locked;
+use tracepoint_run_dir::private_dir::{Author, PrivateDir};
+use tracepoint_session_spec::{SessionSpec, TriggerSpec};
 
 /// The triggers of a process in a session.
 #[derive(Debug)]

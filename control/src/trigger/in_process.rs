@@ -31,8 +31,6 @@ mod words;
 
 use crate::event::PlannedEvent;
 use crate::own_thread;
-use crate::process::ProcessKey;
-use crate::spec::{Threshold, TriggerSpec, When};
 use crate::statistics::LiveStatistic;
 use event_watch::EventWatch;
 use ring_watch::RingWatch;
@@ -46,6 +44,8 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 use tracepoint_core::channel::OpenChannel;
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_session_spec::{Threshold, TriggerSpec, When};
 use words::Word;
 
 /// How long the end of a session, or of a trigger, waits for actions.

@@ -25,7 +25,6 @@ use super::runner::FiredTrigger;
 use super::socket::OwnedSocket;
 use super::watch::Watcher;
 use crate::own_thread::leave_signals_to_the_program;
-use crate::rundir::RunDir;
 use rustix::event::{EventfdFlags, eventfd};
 use server::Server;
 use std::io;
@@ -35,6 +34,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
+use tracepoint_run_dir::rundir::RunDir;
 use work::{Job, Task, ToServer, perform, work};
 
 /// How many messages are acted on at a time.

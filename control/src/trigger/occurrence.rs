@@ -1,10 +1,10 @@
 //! An occurrence of a condition, as actions get to know it.
 
 use super::message::CoreDump;
-use crate::spec::When;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tracepoint_session_spec::When;
 use tracepoint_sinks::{EnvironmentValue, environment_block};
 
 /// An occurrence of a condition. Its entries are in the environment block of the snapshots that are taken for it.

@@ -10,8 +10,6 @@
 //!
 //! The directory is open meanwhile, and no link is followed: another one in its place stays.
 
-use crate::private_dir::Author;
-use crate::spec::{Do, TriggerSpec};
 use fileguard::Reopened;
 use rustix::fs::{Mode, OFlags, Stat, fstat};
 use std::ffi::OsStr;
@@ -19,6 +17,8 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use tracepoint_run_dir::private_dir::Author;
+use tracepoint_session_spec::{Do, TriggerSpec};
 
 /// The file that tells which trigger has taken a snapshot.
 const MARK: &str = ".trigger";
@@ -91,10 +91,10 @@ fn is_name(name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::When;
     use std::fs::{self, Permissions};
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::PathBuf;
+    use tracepoint_session_spec::When;
 
     /// A state that somebody else has written names directories that are no snapshots of the trigger.
     #[test]

@@ -10,7 +10,6 @@ use super::socket::{NOTIFY, owner};
 use super::watch::{Seen, Watcher};
 use crate::controller::Controller;
 use crate::own_thread::leave_signals_to_the_program;
-use crate::rundir::RunDir;
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
+use tracepoint_run_dir::rundir::RunDir;
 
 /// Watches a session until it is dropped; then does what was postponed.
 #[derive(Debug)]

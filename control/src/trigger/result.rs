@@ -1,9 +1,9 @@
 //! The result of an action.
 
 use super::failure::Failure;
-use crate::spec::Do;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use tracepoint_session_spec::Do;
 
 /// The result of an action.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

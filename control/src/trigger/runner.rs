@@ -21,10 +21,10 @@ use super::result::ActionResult;
 use super::state::{self, Decision};
 use super::watch::Seen;
 use crate::controller::{ControlError, Controller};
-use crate::process::ProcessKey;
-use crate::spec::{Do, State, TriggerSpec, When};
 use serde::Serialize;
 use std::time::{Duration, Instant, SystemTime};
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_session_spec::{Do, State, TriggerSpec, When};
 
 /// What a trigger did when it was fired.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

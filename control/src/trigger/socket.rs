@@ -12,8 +12,6 @@
 
 use super::error::TriggerError;
 use super::peer::peer_of;
-use crate::group::group;
-use crate::private_dir::PrivateDir;
 use fileguard::Kept;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, chmodat, chownat, flock};
 use rustix::io::Errno;
@@ -24,6 +22,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tracepoint_run_dir::group::group;
+use tracepoint_run_dir::private_dir::PrivateDir;
 
 /// The name of the socket.
 pub(super) const NOTIFY: &str = "notify";

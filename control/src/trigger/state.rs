@@ -10,14 +10,15 @@
 
 use super::own_snapshots::OwnSnapshots;
 use super::result::ActionResult;
-use crate::app::{TRIGGERS, read_json, replace_json_with_spare};
 use crate::controller::NamedSession;
-use crate::private_dir::{DirError, PrivateDir};
-use crate::session_dir::lock::Lock;
-use crate::spec::TriggerSpec;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tracepoint_run_dir::json::{read_json, replace_json_with_spare};
+use tracepoint_run_dir::layout::TRIGGERS;
+use tracepoint_run_dir::lock::Lock;
+use tracepoint_run_dir::private_dir::{DirError, PrivateDir};
+use tracepoint_session_spec::TriggerSpec;
 
 /// How long to wait for the lock: its holders write a file, and remove old snapshots.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -251,11 +252,11 @@ impl TriggerState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::private_dir::Author;
-    use crate::spec::{Do, When};
     use std::fs::DirBuilder;
     use std::os::unix::fs::DirBuilderExt;
     use std::path::Path;
+    use tracepoint_run_dir::private_dir::Author;
+    use tracepoint_session_spec::{Do, When};
 
     fn trigger() -> TriggerSpec {
         TriggerSpec::new(When::CoreDump, Do::Stop).named("t1")

@@ -17,10 +17,7 @@ mod processes;
 use super::core_handler::has_core_handler;
 use super::occurrence::{Detail, Occurrence};
 use super::state;
-use crate::app::{APPS, SESSIONS};
 use crate::controller::Controller;
-use crate::rundir::RunDir;
-use crate::spec::{State, TriggerSpec, When};
 use death::Death;
 use outputs::SessionOutputs;
 use processes::{Ended, Processes};
@@ -33,6 +30,9 @@ use std::iter;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
+use tracepoint_run_dir::layout::{APPS, SESSIONS};
+use tracepoint_run_dir::rundir::RunDir;
+use tracepoint_session_spec::{State, TriggerSpec, When};
 
 /// The interval between two looks at outputs and directories.
 const LOOK: Duration = Duration::from_millis(500);

@@ -3,8 +3,8 @@
 use super::core_handler::has_core_handler;
 use super::fire::TriggerStatus;
 use super::socket::{NOTIFY, owner};
-use crate::spec::{Do, When};
 use std::path::Path;
+use tracepoint_session_spec::{Do, When};
 
 /// Who would notice that a condition occurs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -33,6 +33,7 @@ fn errors_cross_threads() {
     is_error::<tracepoint_control::DirError>();
     is_error::<tracepoint_control::KernelError>();
     is_error::<tracepoint_control::LimitError>();
+    is_error::<tracepoint_control::NameError>();
     is_error::<tracepoint_control::ProcessKeyError>();
     is_error::<tracepoint_control::RingDirError>();
     is_error::<tracepoint_control::RuleError>();
@@ -48,4 +49,5 @@ fn errors_cross_threads() {
     is_error::<tracepoint_control::core_dump::CoreHandlerError>();
     is_error::<tracepoint_control::core_dump::PatternError>();
     is_error::<tracepoint_control::trigger::TriggerError>();
+    is_error::<tracepoint_session_spec::syntax::SyntaxError>();
 }

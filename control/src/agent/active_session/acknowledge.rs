@@ -1,12 +1,12 @@
 //! Writes the acknowledgement of a session: what this process did for it.
 
 use super::ActiveSession;
-use crate::ack::{AckState, Counters, files};
-use crate::notice::Notice;
 use crate::outputs::Output;
-use crate::private_dir::{DirError, PrivateDir};
 use crate::session::Recording;
 use std::collections::BTreeMap;
+use tracepoint_run_dir::ack::{AckState, Counters, files};
+use tracepoint_run_dir::notice::Notice;
+use tracepoint_run_dir::private_dir::{DirError, PrivateDir};
 use tracepoint_sinks::SinkReport;
 use tracepoint_sinks::account::{Chunk, Removed};
 
@@ -41,7 +41,7 @@ impl ActiveSession {
                 channels.add_account(account);
             }
         }
-        self.ack.channels = channels.0;
+        self.ack.channels = channels.into_map();
         let outputs = || self.recording.iter().flat_map(Recording::outputs);
         self.ack.streams = outputs().filter_map(Output::stream_status).collect();
         let has_blocked_sink = self.is_ending() && self.recording.is_some();

@@ -1,12 +1,12 @@
 //! The triggers of a session whose conditions this process notices by itself.
 
 use super::ActiveSession;
-use crate::ack::TriggerAck;
 use crate::agent::context::Context;
 use crate::session::Recording;
-use crate::spec::{SessionSpec, TriggerSpec};
 use crate::trigger::in_process::{Owner, Program};
 use std::time::Instant;
+use tracepoint_run_dir::ack::TriggerAck;
+use tracepoint_session_spec::{SessionSpec, TriggerSpec};
 
 impl ActiveSession {
     /// Watches for the conditions of these triggers, and acknowledges all of the session.

@@ -13,14 +13,14 @@
 use super::{END_TIMEOUT, Worker};
 use crate::agent::entry::Entry;
 use crate::agent::{AgentError, fork, late_markers, print_notice};
-use crate::app::SESSIONS;
-use crate::credentials::Credentials;
-use crate::process;
-use crate::rundir::{RunDir, RunDirError};
 use std::io::ErrorKind;
 use std::mem;
 use std::path::PathBuf;
 use std::time::Instant;
+use tracepoint_reader::process;
+use tracepoint_run_dir::credentials::Credentials;
+use tracepoint_run_dir::layout::SESSIONS;
+use tracepoint_run_dir::rundir::{RunDir, RunDirError};
 
 impl Worker {
     /// Returns whether the process has a run directory.

@@ -6,8 +6,6 @@
 use super::Program;
 use super::capture::{Capture, Captured};
 use super::words::Word;
-use crate::filter;
-use crate::spec::{Compiled, Rule, When};
 use crate::trigger::occurrence::{Detail, Occurrence};
 use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +13,8 @@ use std::time::{Duration, SystemTime};
 use tracepoint_core::Marker;
 use tracepoint_core::clock;
 use tracepoint_core::marker::{Aggregate, FieldView, Subscriber, Subscription};
+use tracepoint_session_spec::filter;
+use tracepoint_session_spec::{Compiled, Rule, When};
 
 /// The events that a rule matches.
 #[derive(Debug)]
@@ -123,8 +123,8 @@ impl EventWatch {
 mod tests {
     use super::*;
     use crate::event::all_events;
-    use crate::process::ProcessKey;
     use std::path::Path;
+    use tracepoint_reader::process::ProcessKey;
 
     tracepoint_core::define_trace! {
         provider = "event_watch";

@@ -6,7 +6,6 @@ use super::ring_watch::RingWatch;
 use super::signals::SignalWatch;
 use super::statistic_watch::{self, StatisticWatch};
 use super::words::Word;
-use crate::spec::{TriggerSpec, When};
 use crate::trigger::fire::trigger_report;
 use crate::trigger::message::FireRequest;
 use crate::trigger::occurrence::{Detail, Occurrence};
@@ -18,6 +17,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
+use tracepoint_session_spec::{TriggerSpec, When};
 
 /// The name of the thread, as shown by `top -H`.
 pub(super) const THREAD: &str = "tracepoint-trigger";

@@ -3,7 +3,6 @@
 //! The thread looks at the statistics in intervals, and compares what has been added within the last second, but for `count`, which is the number
 //! since the statistic began. Each event and each group is looked at by itself.
 
-use crate::spec::{Aggregate, Threshold, When};
 use crate::statistics::LiveStatistic;
 use crate::trigger::occurrence::{Detail, Occurrence};
 use std::collections::{BTreeMap, VecDeque};
@@ -11,6 +10,7 @@ use std::process;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tracepoint_probes::snapshot::{Distribution, Results, Rows};
+use tracepoint_session_spec::{Aggregate, Threshold, When};
 
 /// How often the statistics are looked at.
 pub(super) const INTERVAL: Duration = Duration::from_millis(250);

@@ -9,7 +9,6 @@ use super::subscriber::Subscriber;
 use super::work::{FromWorker, Job, Task};
 use super::{Received, Report};
 use crate::controller::ControlError;
-use crate::group::group;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketFlags, accept_with, send};
@@ -18,6 +17,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
+use tracepoint_run_dir::group::group;
 
 /// How many clients are served at a time, without subscribers.
 pub(super) const MAX_CLIENTS: usize = 64;

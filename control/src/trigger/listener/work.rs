@@ -5,12 +5,12 @@ use super::super::message::{CoreDump, FireRequest, Notification};
 use super::super::runner::{FiredTrigger, TriggerRunner};
 use super::super::watch::Seen;
 use crate::controller::{ControlError, Controller};
-use crate::rundir::RunDir;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+use tracepoint_run_dir::rundir::RunDir;
 
 /// What the workers are to do.
 #[derive(Clone, Debug)]

@@ -2,11 +2,11 @@
 //! ignored.
 
 use super::{FIRE, MAX_PAYLOAD, Message, NOTIFICATION, header};
-use crate::process::ProcessKey;
 use crate::trigger::occurrence::Occurrence;
 use crate::trigger::result::ActionResult;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tracepoint_reader::process::ProcessKey;
 
 /// The condition of a trigger has occurred in a traced process, and the listener is to do the actions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,11 +13,11 @@
 //! with its process, or the process ended by `_exit`.
 #![expect(unsafe_code, reason = "the system call has no safe interface, and this file guarantees what it is given")]
 
-use crate::ack::AckState;
-use crate::process;
 use nix::libc;
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
+use tracepoint_reader::process;
+use tracepoint_run_dir::ack::AckState;
 
 /// `PIDFD_GET_INFO` of `linux/pidfd.h`, for the structure of 64 bytes.
 const PIDFD_GET_INFO: libc::c_ulong = 0xC040_FF0B;

@@ -4,7 +4,6 @@ use super::super::occurrence::{Detail, Occurrence};
 use super::super::state::TriggerState;
 use super::Seen;
 use crate::controller::NamedSession;
-use crate::spec::{TriggerSpec, When};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracepoint_reader::account::ACCOUNT_PATH;
 use tracepoint_reader::chunk_number;
+use tracepoint_session_spec::{TriggerSpec, When};
 
 /// What was seen of the outputs of a session.
 #[derive(Debug, Default)]

@@ -1,12 +1,12 @@
 //! The traced processes that live, each with a handle that tells its end.
 
 use super::death::Death;
-use crate::app;
-use crate::private_dir::PrivateDir;
-use crate::process::ProcessKey;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::app;
+use tracepoint_run_dir::private_dir::PrivateDir;
 
 /// A process that has ended.
 #[derive(Debug)]

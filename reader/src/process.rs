@@ -1,0 +1,191 @@
+//! Which process is meant: its id with its start time, in whatever pid and time namespace it is read, and whether it lives.
+//!
+//! [`ProcessKey`] names directories and files of processes. All that is read here is read from `/proc`.
+
+use crate::time_namespace::{initial_start, is_same_start};
+use fileguard::Checked;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// More than a `stat` file has.
+const STAT: usize = 1024;
+
+/// Identifies a process within a boot: its pid, and its start time in clock ticks after boot. Written `PID-START`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ProcessKey {
+    /// Its pid in its own pid namespace.
+    pub pid: u32,
+    /// Its start time, in clock ticks after boot, as processes in the initial time namespace read it.
+    pub started: u64,
+}
+
+impl ProcessKey {
+    /// This process.
+    pub fn of_this_process() -> Self {
+        Self { pid: std::process::id(), started: started() }
+    }
+
+    /// The process that a directory belongs to, from the directory's name: `PID-START` or `PID-START-NUMBER`.
+    pub fn of_directory(name: &str) -> Option<Self> {
+        let mut parts = name.split('-');
+        let key = Self { pid: parts.next()?.parse().ok()?, started: parts.next()?.parse().ok()? };
+        let number = parts.next().map(str::parse::<u64>);
+        (matches!(number, None | Some(Ok(_))) && parts.next().is_none()).then_some(key)
+    }
+
+    /// Whether both are the same process, whichever time namespaces they were read in.
+    pub const fn is_same(self, other: Self) -> bool {
+        self.pid == other.pid && is_same_start(self.started, other.started)
+    }
+
+    /// Whether the process exists. Valid only for a pid of this process's pid namespace.
+    pub fn exists(self) -> bool {
+        exists(self.pid, self.started)
+    }
+}
+
+impl fmt::Display for ProcessKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.pid, self.started)
+    }
+}
+
+impl From<ProcessKey> for String {
+    fn from(key: ProcessKey) -> Self {
+        key.to_string()
+    }
+}
+
+/// The text is not a [`ProcessKey`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a process is written PID-START, as in `tracectl list --json`")]
+#[non_exhaustive]
+pub struct ProcessKeyError;
+
+impl FromStr for ProcessKey {
+    type Err = ProcessKeyError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let key = |(pid, started): (&str, &str)| Some(Self { pid: pid.parse().ok()?, started: started.parse().ok()? });
+        text.split_once('-').and_then(key).ok_or(ProcessKeyError)
+    }
+}
+
+impl TryFrom<String> for ProcessKey {
+    type Error = ProcessKeyError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+/// Start time of this process, in clock ticks after boot; 0 if unknown.
+pub fn started() -> u64 {
+    static LAST: Remembered = Remembered::new();
+    LAST.or_last(fileguard::read("/proc/self/stat").ok().and_then(|stat| start_time(&stat)))
+}
+
+/// Start time of the process with this pid; `None` if there is none, or if it is a zombie.
+pub fn started_at(pid: u32) -> Option<u64> {
+    let mut bytes = [0; STAT];
+    let stat = read_stat(&format!("/proc/{pid}/stat"), &mut bytes)?;
+    if has_ended(stat) { None } else { start_time(stat) }
+}
+
+/// Reads a `stat` file by one `read`, without an allocation: recorders do so in each round.
+fn read_stat<'a>(path: &str, bytes: &'a mut [u8; STAT]) -> Option<&'a [u8]> {
+    let length = File::open(path).and_then(Checked::of).and_then(|file| (&*file).read(bytes)).ok()?;
+    Some(&bytes[..length])
+}
+
+/// The status of a process that has ended and was not reaped, as `waitpid` would give it, from its `stat` file; `None` if that is of
+/// another process or of a living one, or if this process may not know.
+pub fn exit_status(stat: &[u8], started: u64) -> Option<i32> {
+    let is_it = has_ended(stat) && start_time(stat).is_some_and(|found| is_same_start(found, started));
+    field(stat, 52).filter(|_| is_it)?.trim_end().parse().ok()
+}
+
+/// Whether a process with this pid and start time exists.
+pub fn exists(pid: u32, started: u64) -> bool {
+    started_at(pid).is_some_and(|found| is_same_start(found, started))
+}
+
+/// The inode of this process's pid namespace, in which its pid is valid; 0 if unknown. It is known only where `/proc` tells of other processes, too.
+pub fn pid_namespace() -> u64 {
+    std::fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
+}
+
+/// The same for what this process writes of itself: without `/proc`, the last one that was known.
+pub fn own_pid_namespace() -> u64 {
+    static LAST: Remembered = Remembered::new();
+    LAST.or_last(Some(pid_namespace()).filter(|namespace| *namespace != 0))
+}
+
+/// A number that `/proc` had for this process, which may have no `/proc` any more: it has called `chroot`.
+struct Remembered {
+    pid: AtomicU32,
+    number: AtomicU64,
+}
+
+impl Remembered {
+    const fn new() -> Self {
+        Self { pid: AtomicU32::new(0), number: AtomicU64::new(0) }
+    }
+
+    /// The number that was found, or else the last one of this process; 0 if there is none.
+    fn or_last(&self, found: Option<u64>) -> u64 {
+        if let Some(found) = found {
+            self.number.store(found, Ordering::Relaxed);
+            // M3: Release pairs with the Acquire below: the number is of that process.
+            self.pid.store(std::process::id(), Ordering::Release);
+            return found;
+        }
+        // M3: pairs with the store above.
+        if self.pid.load(Ordering::Acquire) == std::process::id() { self.number.load(Ordering::Relaxed) } else { 0 }
+    }
+}
+
+/// Whether field 3 of a `stat` file is a zombie or dead state.
+fn has_ended(stat: &[u8]) -> bool {
+    let state = stat.iter().rposition(|byte| *byte == b')').and_then(|name_end| stat.get(name_end + 2));
+    matches!(state, Some(b'Z' | b'X'))
+}
+
+/// Field 22, as processes in the initial time namespace read it.
+fn start_time(stat: &[u8]) -> Option<u64> {
+    field(stat, 22)?.parse().ok().map(initial_start)
+}
+
+/// A field of a `stat` file, from the third on. The second one, a name in parentheses, may contain blanks and parentheses.
+fn field(stat: &[u8], number: usize) -> Option<&str> {
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = str::from_utf8(&stat[name_end + 1..]).ok()?;
+    rest.split_ascii_whitespace().nth(number - 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spaces_in_names_do_not_shift_fields() {
+        let stat = |name: &str| format!("7 ({name}) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 0 0");
+        for name in ["cat", "a b", ") R 1 2 (", "", "\u{fc}"] {
+            assert_eq!(start_time(stat(name).as_bytes()), Some(4711), "{name}");
+        }
+        assert_eq!(start_time(b"7 (cat"), None);
+        assert_eq!(start_time(b"7 (cat) S 1"), None);
+    }
+
+    #[test]
+    fn a_process_is_identified_by_id_and_start_time() {
+        assert!(exists(std::process::id(), started()));
+        assert!(!exists(std::process::id(), started() + 2));
+    }
+}

@@ -1,0 +1,170 @@
+//! The caps on the bandwidth of senders: token buckets in mapped files, one in the run directory, which all senders of its processes share, and
+//! one in the directory of each session whose streams have a cap, which the processes of the session share.
+//!
+//! The first 24 bytes of a file are a [`Bucket`]'s words. They are changed by atomic instructions alone, so that no lock has to be released when
+//! a process dies. What cuts the file off ends no program (the mapping is guarded): the bucket has no limit any more for that process.
+
+use crate::layout::BANDWIDTH;
+use crate::private_dir::{DirError, PrivateDir};
+use crate::ring_files::map_bucket;
+use crate::rundir::RunDir;
+use rustix::fs::{FallocateFlags, fallocate};
+use std::io;
+use tracepoint_sinks::Bucket;
+use tracepoint_sinks::Sink;
+
+/// The size of a file in bytes: a page.
+const SIZE: usize = 4096;
+
+/// The bandwidth of the senders of a run directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BandwidthUse {
+    /// The cap in bytes per second; `None`: there is no limit.
+    pub rate: Option<u64>,
+    /// The bytes that all senders have sent since the file was made. Read twice, they tell the present use.
+    pub sent: u64,
+}
+
+/// The buckets that a sender of a session shares.
+#[derive(Clone, Debug)]
+pub struct Buckets {
+    session: Option<Bucket>,
+    run_dir: Option<Bucket>,
+}
+
+impl Buckets {
+    /// Has a sink keep below the caps, if it sends over a network. `session` is the directory of its session, if that is shared with other processes.
+    pub fn share(sink: &mut dyn Sink, session: Option<&PrivateDir>) -> io::Result<()> {
+        let Some(max) = sink.extension().and_then(|sink| Some(sink.bandwidth()?.max())) else { return Ok(()) };
+        let session = session.filter(|_| max.is_some());
+        let buckets = match RunDir::of_traced_process() {
+            Ok(run_dir) => Self::open(session, run_dir.dir())?,
+            // Whom it offers no control does not limit it, either.
+            Err(error) if error.is_for_rights() => Self { session: session.map(open).transpose()?, run_dir: None },
+            Err(error) => return Err(io::Error::other(error)),
+        };
+        buckets.apply(sink);
+        Ok(())
+    }
+
+    /// Opens the buckets in these directories.
+    pub fn open(session: Option<&PrivateDir>, run_dir: &PrivateDir) -> io::Result<Self> {
+        Ok(Self { session: session.map(open).transpose()?, run_dir: Some(open(run_dir)?) })
+    }
+
+    /// Has a sink keep below them, if it sends over a network.
+    pub fn apply(&self, sink: &mut dyn Sink) {
+        if let Some(bandwidth) = sink.extension().and_then(|sink| sink.bandwidth()) {
+            bandwidth.share(self.session.clone(), self.run_dir.clone());
+        }
+    }
+}
+
+/// The cap of a run directory, and its use.
+pub fn read(run_dir: &PrivateDir) -> Result<BandwidthUse, DirError> {
+    if run_dir.file_len(BANDWIDTH).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Ok(BandwidthUse { rate: None, sent: 0 });
+    }
+    let bucket = open(run_dir).map_err(|error| run_dir.failed("open", BANDWIDTH, error))?;
+    Ok(BandwidthUse { rate: bucket.rate(), sent: bucket.charged() })
+}
+
+/// Sets the cap of a run directory.
+pub fn set(run_dir: &PrivateDir, rate: Option<u64>) -> Result<(), DirError> {
+    let bucket = open(run_dir).map_err(|error| run_dir.failed("open", BANDWIDTH, error))?;
+    bucket.set_rate(rate);
+    Ok(())
+}
+
+/// Opens the bucket in a directory, and makes it if it does not exist: senders and controllers come in any order.
+pub fn open(dir: &PrivateDir) -> io::Result<Bucket> {
+    let file = match dir.create_file(BANDWIDTH, SIZE as u64) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => dir.open_to_change(BANDWIDTH)?,
+        made => made?,
+    };
+    // By each of them, because the one that made it may not have come this far. A word without memory behind it would end the program.
+    fallocate(&file, FallocateFlags::empty(), 0, SIZE as u64)?;
+    map_bucket(&file, SIZE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::time::{ClockId, clock_gettime};
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    const CHILD: &str = "TRACEPOINT_TEST_BUCKET";
+
+    fn now() -> u64 {
+        let time = clock_gettime(ClockId::Monotonic);
+        time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+    }
+
+    #[test]
+    fn processes_share_a_bucket_by_its_file() -> Result<(), Box<dyn std::error::Error>> {
+        let place = tempfile::tempdir()?;
+        let dir = PrivateDir::at(&place.path().join("run"))?;
+        assert_eq!(read(&dir)?, BandwidthUse { rate: None, sent: 0 });
+        assert!(!place.path().join("run/bandwidth").exists(), "reading makes no file");
+        let sender = open(&dir)?;
+        assert_eq!(
+            sender.reserve(5, now(), Duration::ZERO, now()).map(|_| read(&dir)).transpose()?.map(|now| now.sent),
+            Some(5)
+        );
+        set(&dir, Some(1000))?;
+        assert_eq!((sender.rate(), read(&dir)?.rate), (Some(1000), Some(1000)));
+        set(&dir, None)?;
+        assert_eq!(sender.rate(), None);
+        // A file that is cut off ends no program.
+        std::fs::File::options().write(true).open(place.path().join("run/bandwidth"))?.set_len(0)?;
+        assert_eq!((sender.rate(), sender.charged()), (None, 0));
+        Ok(())
+    }
+
+    /// Senders are killed while they do nothing but reserve, so at any instruction of it.
+    #[test]
+    fn a_killed_sender_holds_up_no_other() -> Result<(), Box<dyn std::error::Error>> {
+        if let Some(dir) = std::env::var_os(CHILD) {
+            let bucket = open(&PrivateDir::open(dir.as_ref())?)?;
+            println!("ready");
+            loop {
+                let _ = bucket.reserve(10, now(), Duration::ZERO, now());
+            }
+        }
+        let place = tempfile::tempdir()?;
+        let dir = PrivateDir::at(&place.path().join("run"))?;
+        let bucket = open(&dir)?;
+        bucket.set_rate(Some(1 << 30));
+        for kill in 0..60 {
+            let mut child = Command::new(std::env::current_exe()?)
+                .args(["--exact", "bandwidth::tests::a_killed_sender_holds_up_no_other", "--nocapture"])
+                .env(CHILD, dir.path())
+                .stdout(Stdio::piped())
+                .spawn()?;
+            let (mut out, mut text) = (child.stdout.take().ok_or("no output")?, String::new());
+            while !text.contains("ready") {
+                let mut bytes = [0; 64];
+                let count = out.read(&mut bytes)?;
+                assert!(count > 0, "{text}");
+                text.push_str(&String::from_utf8_lossy(&bytes[..count]));
+            }
+            let before = bucket.charged();
+            while bucket.charged() < before + 1000 + kill * 37 {
+                std::thread::yield_now();
+            }
+            child.kill()?;
+            child.wait()?;
+            let (charged, now) = (bucket.charged(), now());
+            assert_eq!(
+                bucket.reserve(10, now, Duration::ZERO, now),
+                Some(now),
+                "the time of one slice at most is taken"
+            );
+            assert_eq!(bucket.charged(), charged + 10);
+        }
+        Ok(())
+    }
+}

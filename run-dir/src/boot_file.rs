@@ -1,0 +1,174 @@
+//! Small files in the run directory with numbers that are valid until the next boot and shared by all processes.
+//!
+//! A file is text: its name and version, the boot id, and one number per line. It is read and written under the lock of a separate lock
+//! file, and replaced atomically. A damaged file, or one of another boot, is treated as missing.
+
+use crate::group::shared;
+use crate::private_dir::PrivateDir;
+use crate::rundir::RunDir;
+use fileguard::Kept;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, renameat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Number of attempts to lock, and the pause between them. A stopped process that holds the lock must not stop this one.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(2);
+
+const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// A file with `N` numbers.
+#[derive(Debug)]
+pub(crate) struct BootFile<const N: usize> {
+    /// File name.
+    pub(crate) name: &'static str,
+    /// Names of the numbers, in order.
+    pub(crate) numbers: [&'static str; N],
+}
+
+impl<const N: usize> BootFile<N> {
+    /// Locks the file, which need not exist yet. Waits for other processes up to a tenth of a second.
+    pub(crate) fn lock<'a>(&'a self, run_dir: &'a RunDir) -> io::Result<Locked<'a, N>> {
+        self.lock_with_tries(run_dir, TRIES)
+    }
+
+    /// Like `lock`, without waiting.
+    pub(crate) fn try_lock<'a>(&'a self, run_dir: &'a RunDir) -> io::Result<Locked<'a, N>> {
+        self.lock_with_tries(run_dir, 1)
+    }
+
+    fn lock_with_tries<'a>(&'a self, run_dir: &'a RunDir, tries: u32) -> io::Result<Locked<'a, N>> {
+        let boot = boot_id().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the machine has no boot id"))?;
+        let dir = run_dir.dir();
+        let name = format!("{}.lock", self.name);
+        let lock = match dir.open_at(&name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, OWNER) {
+            Ok(made) => shared(&made).map(|()| made)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                dir.open_at(&name, OFlags::WRONLY, Mode::empty())?
+            }
+            Err(error) => return Err(error),
+        };
+        for again in (0..tries).rev() {
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Locked { file: self, dir, boot, lock: lock.keep() }),
+                Err(Errno::WOULDBLOCK) if again > 0 => std::thread::sleep(PAUSE),
+                Err(Errno::WOULDBLOCK) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::TimedOut, format!("another process holds the lock {name} for too long")))
+    }
+}
+
+/// A locked file. Without the lock, two processes that find no file could each write one, and each use its own numbers.
+#[derive(Debug)]
+pub(crate) struct Locked<'a, const N: usize> {
+    file: &'a BootFile<N>,
+    dir: &'a PrivateDir,
+    boot: Uuid,
+    lock: Arc<Kept<File>>,
+}
+
+impl<const N: usize> Locked<'_, N> {
+    /// The numbers; `None` if the file is missing, damaged or of another boot, and must be written.
+    pub(crate) fn read(&self) -> Option<[i128; N]> {
+        let file = self.dir.open_file(self.file.name).ok()?;
+        let mut text = String::new();
+        (&*file).take(1024).read_to_string(&mut text).ok()?;
+        let rest = text.strip_prefix(&self.head())?;
+        let mut lines = rest.lines();
+        let mut numbers = [0; N];
+        for (number, name) in numbers.iter_mut().zip(self.file.numbers) {
+            *number = lines.next()?.strip_prefix(name)?.strip_prefix(' ')?.parse().ok()?;
+        }
+        (rest.ends_with('\n') && lines.next().is_none()).then_some(numbers)
+    }
+
+    /// Replaces the file atomically.
+    pub(crate) fn write(&self, numbers: [i128; N]) -> io::Result<()> {
+        let name = self.file.name;
+        let temporary = format!(".{name}.new");
+        let lines = self.file.numbers.iter().zip(numbers).map(|(name, number)| format!("{name} {number}\n"));
+        let text = self.head() + &lines.collect::<String>();
+        fileguard::retried(|| self.put(name, &temporary, &text))
+    }
+
+    fn put(&self, name: &str, temporary: &str, text: &str) -> io::Result<()> {
+        // A killed process may have left its temporary file. It is not in use: this process holds the lock.
+        self.dir.remove_file(temporary);
+        let file = self.dir.open_at(temporary, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, OWNER)?;
+        shared(&file)?;
+        (&*file).write_all(text.as_bytes())?;
+        Ok(renameat(self.dir.fd()?, temporary, self.dir.fd()?, name)?)
+    }
+
+    fn head(&self) -> String {
+        format!("tracepoint-{} 1\nboot {}\n", self.file.name, self.boot)
+    }
+}
+
+impl<const N: usize> Drop for Locked<'_, N> {
+    fn drop(&mut self) {
+        // A child forked meanwhile shares the lock, so closing alone would not release it. Fails only for a bad descriptor.
+        let _ = self.lock.get().map(|lock| flock(lock, FlockOperation::Unlock));
+    }
+}
+
+/// The boot id of the machine, which changes with each boot.
+pub fn boot_id() -> Option<Uuid> {
+    tracepoint_reader::internal::boot_id().map(Uuid::from_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: BootFile<2> = BootFile { name: "numbers", numbers: ["one", "other"] };
+
+    #[test]
+    fn a_damaged_file_or_one_of_another_boot_counts_as_missing() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir()?;
+        let dir = RunDir::at(&temp.path().join("run"))?;
+        let boot = boot_id().ok_or("no boot id")?;
+        let locked = FILE.lock(&dir)?;
+        assert_eq!(locked.read(), None);
+        locked.write([5, -6])?;
+        assert_eq!(locked.read(), Some([5, -6]));
+        let path = dir.path().join("numbers");
+        let good = format!("tracepoint-numbers 1\nboot {boot}\none 5\nother -6\n");
+        assert_eq!(std::fs::read_to_string(&path)?, good);
+        let texts = [
+            String::new(),
+            "\0".repeat(4096),
+            good.replace(&boot.to_string(), &Uuid::nil().to_string()),
+            good.replace(" 1\n", " 2\n"),
+            good.replace("-6", "many"),
+            good.replace("one 5\n", ""),
+            good.trim_end().to_owned(),
+            good.clone() + "third 7\n",
+        ];
+        for text in texts {
+            std::fs::write(&path, &text)?;
+            assert_eq!(locked.read(), None, "{text:?}");
+        }
+        locked.write([7, 8])?;
+        assert_eq!(locked.read(), Some([7, 8]));
+        Ok(())
+    }
+
+    #[test]
+    fn the_lock_is_exclusive() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir()?;
+        let dir = RunDir::at(&temp.path().join("run"))?;
+        let held = FILE.lock(&dir)?;
+        let refused = FILE.try_lock(&dir).err().ok_or("locked twice")?;
+        assert_eq!(refused.to_string(), "another process holds the lock numbers.lock for too long");
+        drop(held);
+        assert!(FILE.try_lock(&dir).is_ok());
+        Ok(())
+    }
+}

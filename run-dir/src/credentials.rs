@@ -1,0 +1,265 @@
+//! Which processes offer control to whom.
+//!
+//! Whoever may write to the run directory of a process has it open files and addresses, and sees what it records. That is offered only to who
+//! could take it anyway, by a debugger. The rule is that of the kernel for `ptrace` (`PTRACE_MODE_ATTACH_FSCREDS` in `ptrace(2)`), with a user
+//! without capabilities as the debugger. For a run directory of user U, it is:
+//!
+//! ```text
+//!   U is root                                                 ─▶ offered: root may do everything
+//!   the real, effective or saved users differ, or are root's  ─▶ not offered
+//!   the real, effective or saved groups differ                ─▶ not offered
+//!   a permitted capability                                    ─▶ not offered (ambient ones are permitted ones)
+//!   not dumpable                                              ─▶ not offered
+//!   the group is not one of its user                          ─▶ not offered: U could not have it by `newgrp`, either
+//!   otherwise                                                 ─▶ offered
+//! ```
+//!
+//! Members of the group in `TRACEPOINT_GROUP` get what the owner of the directory may have: the variable is set by who starts the process with
+//! all its rights, since programs that gain rights ignore it.
+//!
+//! **When.** An agent checks it before it makes anything, whenever it is woken, before it reads what controllers have written, and once a second
+//! while it records for them. It leaves the run directory for good where the rule is not kept any more. `execve` has another program start its
+//! own agent.
+//!
+//! **Threads.** Linux has credentials per thread. The agent checks its own: its thread, and those that it starts, open what controllers name. A
+//! debugger may attach to that thread if the rule is kept for it, and has then the memory of all of them. A thread that gets other ids by a system
+//! call of its own makes the process not dumpable, which holds for all threads.
+//!
+//! **Groups.** A run directory is made only by a process whose group is one of its user, according to the user database. So the group of a
+//! directory is one that its owner may have, and a process of that group need not ask the database again. In containers, many users have no entry
+//! there; such a user may have the group of its own number, and group 0, with which containers are started, unless the process has gained it by
+//! `execve`.
+
+use nix::errno::Errno;
+use nix::unistd::{Gid, Group, Uid, User, getresgid, getresuid};
+use rustix::process::{DumpableBehavior, dumpable_behavior, getgroups};
+use rustix::thread::{CapabilitySet, capabilities};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use tracepoint_reader::secure_exec::secure;
+
+/// What a process may do: of a thread, the one that asks or the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// Real, effective and saved.
+    users: [u32; 3],
+    groups: [u32; 3],
+    permitted: CapabilitySet,
+    is_dumpable: bool,
+}
+
+/// A right that the owner of a run directory does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excess {
+    /// The right, as the end of "who may not debug this process: ".
+    pub reason: String,
+    /// What to do.
+    pub mend: &'static str,
+}
+
+const IDS: &str = "start the agent in a program that has one user and one group, for example a child that has called `execve` without the other ids";
+const NO_ROOT: &str = "give it a run directory that belongs to root (`TRACEPOINT_RUN_DIR`), shared with the group (`TRACEPOINT_GROUP`) if others are to control it";
+const CAPABILITIES: &str = "start the agent when they are dropped, do without them (ports below 1024: `net.ipv4.ip_unprivileged_port_start`, or a \
+                            socket of systemd), or give it a run directory that belongs to root and is shared with a group of its user \
+                            (`TRACEPOINT_RUN_DIR` and `TRACEPOINT_GROUP`, which programs of `setcap` ignore)";
+const DUMPABLE: &str = "have it started as its user (`User=` in a unit) rather than change its user itself or, if that user may see its memory, call \
+                        `prctl(PR_SET_DUMPABLE, 1)` before the agent starts";
+const GROUP: &str = "start it with a group of its user, make the user a member, or have root make the run directory for this user and group \
+                     (`RuntimeDirectory=` in a unit)";
+
+impl Credentials {
+    /// Those of the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// If a system call is not permitted.
+    pub fn of_this_thread() -> io::Result<Self> {
+        let (users, groups) = (getresuid()?, getresgid()?);
+        Ok(Self {
+            users: [users.real, users.effective, users.saved].map(Uid::as_raw),
+            groups: [groups.real, groups.effective, groups.saved].map(Gid::as_raw),
+            permitted: capabilities(None)?.permitted,
+            is_dumpable: dumpable_behavior()? == DumpableBehavior::Dumpable,
+        })
+    }
+
+    /// Those of the process with this directory in `/proc`, as far as that tells: whether root's processes are dumpable is not known.
+    ///
+    /// # Errors
+    ///
+    /// If its `status` file cannot be read.
+    pub fn of_process(proc: &Path) -> io::Result<Self> {
+        let status = fileguard::read_to_string(proc.join("status"))?;
+        let incomplete = || io::Error::other("its status file is incomplete");
+        let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).ok_or_else(incomplete);
+        let ids = |name: &str| {
+            let all = line(name)?.split_whitespace().map_while(|id| id.parse::<u32>().ok()).collect::<Vec<_>>();
+            all.get(..3).and_then(|ids| <[u32; 3]>::try_from(ids).ok()).ok_or_else(incomplete)
+        };
+        let users = ids("Uid:")?;
+        let permitted = u64::from_str_radix(line("CapPrm:")?.trim(), 16).map_err(io::Error::other)?;
+        Ok(Self {
+            users,
+            groups: ids("Gid:")?,
+            permitted: CapabilitySet::from_bits_retain(permitted),
+            // The kernel gives the files of others to root.
+            is_dumpable: fs::metadata(proc.join("status"))?.uid() == users[1],
+        })
+    }
+
+    /// The same rights, where it does not matter what its memory holds.
+    pub(crate) const fn as_dumpable(self) -> Self {
+        Self { is_dumpable: true, ..self }
+    }
+
+    /// Its effective user.
+    pub const fn user(&self) -> u32 {
+        self.users[1]
+    }
+
+    /// Its user, if it has one only.
+    pub fn only_user(&self) -> Option<u32> {
+        self.users.iter().all(|user| *user == self.users[0]).then_some(self.users[0])
+    }
+
+    /// A right of it that the user `owner` does not have; groups are not looked up.
+    pub fn beyond(&self, owner: u32) -> Option<Excess> {
+        let excess = |reason: String, mend| Some(Excess { reason, mend });
+        let differ = |ids: &[u32; 3]| ids.iter().any(|id| *id != ids[0]);
+        let [real, effective, saved] = self.users;
+        if owner == 0 {
+            None
+        } else if differ(&self.users) {
+            excess(format!("its real, effective and saved users are {real}, {effective} and {saved}"), IDS)
+        } else if real == 0 {
+            excess("it is root's".to_owned(), NO_ROOT)
+        } else if differ(&self.groups) {
+            let [real, effective, saved] = self.groups;
+            excess(format!("its real, effective and saved groups are {real}, {effective} and {saved}"), IDS)
+        } else if !self.permitted.is_empty() {
+            let mut names = self.permitted.iter_names();
+            let mut known: Vec<_> =
+                names.by_ref().map(|(name, _)| format!("cap_{}", name.to_ascii_lowercase())).collect();
+            // Those of a newer kernel.
+            known.extend((!names.remaining().is_empty()).then(|| format!("{:#x}", names.remaining().bits())));
+            excess(format!("it has capabilities ({})", known.join(", ")), CAPABILITIES)
+        } else if !self.is_dumpable {
+            let text = "it is not dumpable: it has changed its ids, was started with more rights or from a file that may not be read, or has \
+                        asked for that (`prctl(PR_SET_DUMPABLE)`)";
+            excess(text.to_owned(), DUMPABLE)
+        } else {
+            None
+        }
+    }
+
+    /// The effective group of the calling thread, if its user may not have it. `of_dir` is the group of the user's run directory, if that exists.
+    pub(crate) fn foreign_group(&self, of_dir: Option<u32>) -> Option<Excess> {
+        let (user, group) = (self.users[1], self.groups[1]);
+        if user == 0 || of_dir == Some(group) {
+            return None;
+        }
+        let reason = match is_group_of(user, group) {
+            Ok(Some(true)) => return None,
+            // A volume of a container may have a further group of the process.
+            Ok(None) if [user, 0].contains(&group) && !secure() && of_dir.is_none_or(is_own_group) => return None,
+            Ok(_) => format!("its group {group} is none of user {user}"),
+            Err(errno) => {
+                format!("whether user {user} may have its group {group} cannot be looked up: {}", errno.desc())
+            }
+        };
+        Some(Excess { reason, mend: GROUP })
+    }
+}
+
+/// Whether the process has this group beside its effective one.
+fn is_own_group(group: u32) -> bool {
+    getgroups().is_ok_and(|groups| groups.iter().any(|own| own.as_raw() == group))
+}
+
+/// Whether the user may have the group; `None` if the user database does not have the user. Remembered: the agent asks whenever it is woken, and the
+/// database may be far away.
+fn is_group_of(user: u32, group: u32) -> Result<Option<bool>, Errno> {
+    static LAST: Mutex<Option<(u32, u32, Option<bool>)>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, _, is_of)) = last.filter(|(u, g, _)| (*u, *g) == (user, group)) {
+        return Ok(is_of);
+    }
+    let is_of = match found(User::from_uid(Uid::from_raw(user)))? {
+        None => None,
+        Some(entry) if entry.gid.as_raw() == group => Some(true),
+        Some(entry) => {
+            let found = found(Group::from_gid(Gid::from_raw(group)))?;
+            Some(found.is_some_and(|group| group.mem.contains(&entry.name)))
+        }
+    };
+    *last = Some((user, group, is_of));
+    Ok(is_of)
+}
+
+/// The answer of the database. A container may have none.
+fn found<T>(answer: Result<Option<T>, Errno>) -> Result<Option<T>, Errno> {
+    match answer {
+        Err(Errno::ENOENT | Errno::ESRCH) => Ok(None),
+        answer => answer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Credentials =
+        Credentials { users: [7; 3], groups: [8; 3], permitted: CapabilitySet::empty(), is_dumpable: true };
+
+    #[test]
+    fn more_rights_than_the_owner_are_named() {
+        let odd = CapabilitySet::from_bits_retain(1 << 60) | CapabilitySet::NET_BIND_SERVICE;
+        for (credentials, word) in [
+            (Credentials { users: [7, 7, 0], ..PLAIN }, "users are 7, 7 and 0"),
+            (Credentials { users: [9, 7, 7], ..PLAIN }, "users are 9, 7 and 7"),
+            (Credentials { users: [0; 3], ..PLAIN }, "root's"),
+            (Credentials { groups: [8, 42, 42], ..PLAIN }, "groups are 8, 42 and 42"),
+            (Credentials { permitted: CapabilitySet::DAC_OVERRIDE, ..PLAIN }, "(cap_dac_override)"),
+            (Credentials { permitted: odd, ..PLAIN }, "(cap_net_bind_service, 0x1000000000000000)"),
+            (Credentials { is_dumpable: false, ..PLAIN }, "not dumpable"),
+        ] {
+            let excess = credentials.beyond(7).expect(word);
+            assert!(excess.reason.contains(word), "{excess:?}");
+            assert_eq!(credentials.beyond(0), None, "{word}");
+        }
+        assert_eq!(PLAIN.beyond(7), None);
+    }
+
+    #[test]
+    fn the_files_of_a_process_tell_the_same() {
+        let own = Credentials::of_this_thread().expect("they can be read");
+        assert_eq!(Credentials::of_process(Path::new("/proc/thread-self")).expect("they can be read"), own);
+        assert_eq!(own.only_user(), Some(own.user()));
+    }
+
+    /// `nobody` is a user of every system, and root's group none of it.
+    #[test]
+    fn groups_of_others_are_found_in_the_database() {
+        let nobody = User::from_name("nobody").expect("a database").expect("an entry");
+        let of = |group| Credentials { users: [nobody.uid.as_raw(); 3], groups: [group; 3], ..PLAIN };
+        let own = nobody.gid.as_raw();
+        assert_eq!(of(own).foreign_group(None), None);
+        let excess = of(0).foreign_group(Some(own)).expect("another group");
+        assert!(excess.reason.contains("its group 0 is none of user"), "{excess:?}");
+        assert_eq!(of(0).foreign_group(Some(0)), None, "the directory has it");
+        // A user without an entry: the group of the process, or one that the directory has from a volume.
+        let unknown = |group| Credentials { users: [3_999_999_999; 3], ..of(group) };
+        for (group, of_dir, is_foreign) in [
+            (0, None, false),
+            (3_999_999_999, None, false),
+            (0, Some(3_999_999_999), true),
+            (42, None, true),
+            (42, Some(42), false),
+        ] {
+            assert_eq!(unknown(group).foreign_group(of_dir).is_some(), is_foreign, "{group} {of_dir:?}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! A named pipe beside `session.toml` that tells whether the owner of a session is alive, in whatever pid namespace it is.
+//!
+//! The owner holds the pipe open for writing and never writes. When it ends, by whatever signal, the kernel closes the pipe: a reader's
+//! `poll` returns, and a `read` returns 0 bytes. A process id says nothing in another pid namespace; a pipe on a shared file system does.
+//!
+//! ```text
+//!   owner:  makes and opens the pipe ─▶ writes session.toml with `pipe = true` ─▶ … ─▶ removes the session, closes the pipe
+//!   agent:  reads session.toml ─▶ opens the pipe ─▶ reads: 0 bytes if the owner has ended by then ─▶ polls
+//! ```
+
+use crate::private_dir::PrivateDir;
+use fileguard::{Checked, Kept};
+use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The name of the pipe.
+pub const OWNER: &str = "owner";
+
+/// The pipes that this process holds, by the ids of its sessions.
+static HELD: Mutex<BTreeMap<String, Arc<Kept<OwnedFd>>>> = Mutex::new(BTreeMap::new());
+
+fn held() -> MutexGuard<'static, BTreeMap<String, Arc<Kept<OwnedFd>>>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes the pipe of the session `id` in the session's directory and holds it, until this process ends or releases it.
+pub fn hold(dir: &PrivateDir, id: &str) -> io::Result<()> {
+    let mut held = held();
+    if !held.contains_key(id) {
+        // Of an earlier session of that name.
+        dir.remove_file(OWNER);
+        dir.make_pipe(OWNER)?;
+        // Open for reading as well, because a pipe without a reader cannot be opened for writing without blocking.
+        held.insert(id.to_owned(), open(dir, OFlags::RDWR)?.keep());
+    }
+    Ok(())
+}
+
+/// Closes the pipe of the session `id`, if this process holds it.
+pub fn release(id: &str) {
+    held().remove(id);
+}
+
+fn open(dir: &PrivateDir, access: OFlags) -> io::Result<Checked<OwnedFd>> {
+    let flags = access | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    fileguard::retried(|| Checked::of(openat(dir.fd()?, OWNER, flags, Mode::empty())?))
+}
+
+/// The pipe in the session's directory, to be polled; `None` if the owner has closed it.
+pub fn watch(dir: &PrivateDir) -> io::Result<Option<Checked<OwnedFd>>> {
+    let pipe = open(dir, OFlags::RDONLY)?;
+    if FileType::from_raw_mode(fstat(&pipe)?.st_mode) != FileType::Fifo {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no pipe"));
+    }
+    match rustix::io::read(&pipe, &mut [0; 1]) {
+        Ok(0) => Ok(None),
+        Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(Some(pipe)),
+        Err(errno) => Err(errno.into()),
+    }
+}

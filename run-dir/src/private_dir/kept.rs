@@ -1,0 +1,65 @@
+//! The run directory of a process that may leave the root directory in which it has found it (`chroot`, `pivot_root`, `setns`).
+//!
+//! Paths below the run directory lead nowhere then, or into a directory of the same name that no controller looks at. They are therefore opened
+//! from the descriptor that the process keeps. So they are where a group shares the run directory: a member could put a symbolic link in the place of
+//! any directory.
+
+use super::{DirError, OPEN_DIR, PrivateDir};
+use crate::group::group;
+use fileguard::Reopened;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
+
+static KEPT: OnceLock<Kept> = OnceLock::new();
+
+struct Kept {
+    root: (u64, u64),
+    path: PathBuf,
+    fd: Reopened<OwnedFd>,
+}
+
+/// The root directory of this process.
+fn root() -> Option<(u64, u64)> {
+    std::fs::metadata("/").ok().map(|root| (root.dev(), root.ino()))
+}
+
+impl PrivateDir {
+    /// Keeps this directory for the paths below it. Only the first one of a process is kept.
+    pub fn keep(&self) {
+        let (Some(root), Ok(path), Ok(fd)) = (root(), std::path::absolute(&self.path), self.again()) else {
+            return;
+        };
+        let _ = KEPT.set(Kept { root, path, fd });
+    }
+
+    fn again(&self) -> std::io::Result<Reopened<OwnedFd>> {
+        Reopened::keeping(self.open.directory(".")?, &self.path, OPEN_DIR)
+    }
+
+    /// Opens the kept directory again if the program has closed its descriptor, while the path still leads there.
+    pub fn keep_open() {
+        let _ = KEPT.get().map(|kept| kept.fd.get());
+    }
+
+    /// Opens the directory at `path` by `step` from one to the next, if it is below the kept directory, and this process has another root
+    /// directory by now, or shares the kept one.
+    pub(super) fn kept(path: &Path, step: fn(&Self, &str) -> Result<Self, DirError>) -> Option<Result<Self, DirError>> {
+        let kept = KEPT.get()?;
+        let below = path.strip_prefix(&kept.path).ok().filter(|_| group().is_some() || root() != Some(kept.root))?;
+        let open = || Self::of(kept.path.clone(), kept.fd.directory(".")?);
+        let failed = |source| DirError::Io { action: "open", path: kept.path.clone(), source };
+        let first = open().map_err(failed).and_then(Self::checked);
+        let names = below.components().filter_map(|part| match part {
+            Component::Normal(name) => name.to_str(),
+            _ => None,
+        });
+        Some(names.fold(first, |dir, name| step(&dir?, name)))
+    }
+
+    /// Whether this process has left the root directory in which it has [kept](Self::keep) its run directory.
+    pub fn has_left_root() -> bool {
+        KEPT.get().is_some_and(|kept| root() != Some(kept.root))
+    }
+}

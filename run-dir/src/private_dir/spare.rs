@@ -1,0 +1,70 @@
+//! Files that can be replaced although their file system is full.
+//!
+//! Beside such a file is a spare, `.NAME.spare`, whose room was allocated while there was some. A replacement takes new room if it can, and
+//! the spare if it cannot:
+//!
+//! ```text
+//!   there is room:   write `.NAME.new`   ─▶ rename to NAME ─▶ allocate the spare, if it is missing or too small
+//!   there is none:   write `.NAME.spare` ─▶ exchange it with NAME: the old file is the spare of the next replacement
+//! ```
+//!
+//! No step writes to a file that readers see, so they find the old contents or the new ones. If the writer is killed before the exchange,
+//! the next replacement writes the spare again. Nothing is released on the way, so no other program can take the room in between.
+
+use super::PrivateDir;
+use rustix::fs::{FallocateFlags, RenameFlags, fallocate, renameat_with};
+use std::fs::File;
+use std::io::{self, Write};
+use std::time::SystemTime;
+
+/// How many bytes a file can grow by before its spare is too small.
+const GROWTH: u64 = 4096;
+
+impl PrivateDir {
+    /// Like [`PrivateDir::replace`], but uses the spare if there is no room. Afterwards the file has a spare, if there is room for one.
+    pub(crate) fn replace_with_spare(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        match self.replace(name, bytes) {
+            Err(error) if is_no_room(&error) => self.use_spare(name, bytes).map_err(|_| error)?,
+            replaced => replaced?,
+        }
+        self.keep_spare(name, bytes.len() as u64);
+        Ok(())
+    }
+
+    /// Allocates the spare of the file `name` of `len` bytes, unless there is one that is large enough. A smaller one stays if there is no
+    /// room.
+    pub(crate) fn keep_spare(&self, name: &str, len: u64) {
+        let spare = Self::spare(name);
+        let found = self.file_len(&spare);
+        if found.as_ref().is_ok_and(|found| *found > len) {
+            return;
+        }
+        let file = if found.is_ok() { self.open_to_change(&spare) } else { self.create_file(&spare, len + GROWTH) };
+        let allocate = |file: &File, len| fallocate(file, FallocateFlags::empty(), 0, len).map_err(io::Error::from);
+        // The last page of an exchanged file may have room for `len` bytes.
+        let kept = file.and_then(|file| allocate(&file, len + GROWTH).or_else(|_| allocate(&file, len + 1)));
+        if kept.is_err() && found.is_err() {
+            self.remove_file(&spare);
+        }
+    }
+
+    pub(super) fn use_spare(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let spare = Self::spare(name);
+        let file = self.open_to_change(&spare)?;
+        (&*file).write_all(bytes)?;
+        file.set_len(bytes.len() as u64)?;
+        // Readers recognise a version by inode and time. The kernel's time stamps are too coarse for an inode that comes back.
+        file.set_modified(SystemTime::now())?;
+        self.open.at(|fd| renameat_with(fd, &spare, fd, name, RenameFlags::EXCHANGE))
+    }
+
+    /// Name of the spare of the file `name`.
+    pub fn spare(name: &str) -> String {
+        format!(".{name}.spare")
+    }
+}
+
+/// Whether an operation failed because the file system is full or a quota is used up.
+pub fn is_no_room(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}

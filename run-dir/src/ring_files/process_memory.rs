@@ -1,0 +1,317 @@
+//! The memory of a session's rings, or of its statistics, in this process: what they take, and what they may take.
+//!
+//! Each process has a bound of its own. Below it, the rings of all processes of the session together stay below its cap, if there is one, and leave
+//! [headroom](super::headroom) in the cgroup, the file system and the machine. Many processes that start at once each find much memory free: what
+//! all have [reserved](SharedMemory) counts, whether it is taken yet or not.
+
+use super::headroom::{Place, places};
+use crate::private_dir::PrivateDir;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long the places that bound the process are not looked at again.
+const FRESH: Duration = Duration::from_millis(20);
+/// How long a request fails immediately after a refusal. What is full stays full for a while, and an attempt takes time.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Rings have the largest size up to an eighth of the bound, and half of it for each further part.
+const PARTS: u64 = 32;
+const PARTS_OF_FULL_SIZE: u64 = PARTS / 8;
+
+/// The sum of what the rings of all processes of a session take.
+pub trait SharedMemory: fmt::Debug + Send + Sync {
+    /// The bytes.
+    fn bytes(&self) -> u64;
+
+    /// Adds and subtracts.
+    fn change(&self, more: u64, less: u64);
+
+    /// The error of a request for so many bytes that was added already, if the sum exceeds its cap.
+    fn check(&self, bytes: u64) -> io::Result<()>;
+
+    /// Corrects the sum by what the files of the living processes take, this one's included; `false` if that is not done now.
+    fn count(&self) -> bool;
+}
+
+/// The memory of a session's rings, or of its statistics, in this process.
+#[derive(Debug)]
+pub struct ProcessMemory {
+    /// What takes it: `rings` or `statistics`.
+    what: &'static str,
+    bound: u64,
+    /// Where the files are; `None` if there are none.
+    dir: Option<Arc<PrivateDir>>,
+    used: AtomicU64,
+    /// With that of the session's other processes; `None` if it is not known.
+    session: Option<Box<dyn SharedMemory>>,
+    seen: Mutex<Seen>,
+}
+
+/// What was seen last.
+#[derive(Debug, Default)]
+struct Seen {
+    /// When, with the bytes that the rings of the session took then.
+    places: Option<(Instant, u64, Vec<Place>)>,
+    /// Time and reason of the last refusal, if no request succeeded since.
+    refusal: Option<(Instant, io::ErrorKind, String)>,
+}
+
+impl ProcessMemory {
+    /// Memory of at most `bound` bytes, whose files are in `dir` if there are any.
+    pub fn new(what: &'static str, bound: u64, dir: Option<Arc<PrivateDir>>) -> Arc<Self> {
+        Self::in_session(what, bound, dir, None)
+    }
+
+    /// Memory that counts in this sum, too.
+    pub fn in_session(
+        what: &'static str,
+        bound: u64,
+        dir: Option<Arc<PrivateDir>>,
+        session: Option<Box<dyn SharedMemory>>,
+    ) -> Arc<Self> {
+        Arc::new(Self { what, bound, dir, used: AtomicU64::new(0), session, seen: Mutex::default() })
+    }
+
+    /// The bytes that the rings take.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Why the last ring could not be made, if it could not.
+    pub fn refusal(&self) -> Option<String> {
+        self.seen().refusal.as_ref().map(|(.., text)| text.clone())
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last refusal, if it is so recent that another attempt is in vain.
+    pub(super) fn recent_refusal(&self) -> Option<io::Error> {
+        let seen = self.seen();
+        let recent = seen.refusal.as_ref().filter(|(when, ..)| when.elapsed() < PAUSE);
+        recent.map(|(_, kind, text)| io::Error::new(*kind, text.clone()))
+    }
+
+    /// Remembers the outcome of a request.
+    pub(super) fn note<T>(&self, outcome: io::Result<T>) -> io::Result<T> {
+        let refusal = outcome.as_ref().err().map(|error| (Instant::now(), error.kind(), error.to_string()));
+        self.seen().refusal = refusal;
+        outcome
+    }
+
+    /// The size of the next ring, of those in `sizes`: the more memory the rings take, of this process or of the session, the less.
+    pub(super) fn choose_size(&self, sizes: &[usize]) -> usize {
+        let (used, of_session) = (self.used(), self.of_session(0));
+        let place = self.tightest(of_session);
+        let part = place.as_ref().map_or(0, |place| place.part(of_session));
+        let room = place.map_or(u64::MAX, |place| place.room(of_session));
+        let step =
+            |used: u64, most: u64| (used.saturating_mul(PARTS) / most.max(1)).saturating_sub(PARTS_OF_FULL_SIZE - 1);
+        let step = step(used, self.bound).max(step(part, part.saturating_add(room)));
+        let first = usize::try_from(step).unwrap_or(usize::MAX).min(sizes.len() - 1);
+        let room = room.min(self.bound.saturating_sub(used));
+        let fits = |size: &&usize| **size as u64 <= room;
+        *sizes[first..].iter().find(fits).unwrap_or(&sizes[sizes.len() - 1])
+    }
+
+    /// How many bytes the rings may take in which threads go on, of the `configured` ones: a quarter of the bound, so that new threads find
+    /// rings.
+    pub(super) fn overflow_limit(&self, configured: usize) -> usize {
+        configured.min(usize::try_from(self.bound / 4).unwrap_or(usize::MAX))
+    }
+
+    /// Reserves `len` bytes, if that leaves enough for the program. Their file, if there is one, is there already.
+    pub fn reserve(self: &Arc<Self>, len: usize) -> io::Result<Reservation> {
+        self.take(len as u64)?;
+        Ok(Reservation { memory: Arc::clone(self), bytes: AtomicU64::new(len as u64) })
+    }
+
+    fn take(&self, bytes: u64) -> io::Result<()> {
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed);
+        self.session.iter().for_each(|session| session.change(bytes, 0));
+        let checked = self.check_bound(used, bytes).and_then(|()| {
+            self.check_session(bytes).or_else(|error| {
+                let counted = self.session.as_ref().is_some_and(|session| session.count());
+                if counted { self.check_session(bytes) } else { Err(error) }
+            })
+        });
+        checked.inspect_err(|_| self.give_back(bytes))
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.session.iter().for_each(|session| session.change(0, bytes));
+    }
+
+    /// What the rings of the session take without the `pending` bytes: at least those of this process.
+    fn of_session(&self, pending: u64) -> u64 {
+        let sum = self.session.as_ref().map_or(0, |session| session.bytes());
+        sum.max(self.used()).saturating_sub(pending)
+    }
+
+    fn check_bound(&self, used: u64, bytes: u64) -> io::Result<()> {
+        let what = self.what;
+        if used.saturating_add(bytes) <= self.bound {
+            return Ok(());
+        }
+        let text = format!(
+            "the {what} of this process take {used} bytes, and {bytes} more would exceed its bound of {}; raise the bound \
+             (`--memory`, `.memory(bytes)`), or choose smaller or fewer {what}",
+            self.bound
+        );
+        Err(io::Error::new(io::ErrorKind::QuotaExceeded, text))
+    }
+
+    /// Whether `bytes` that were added already are too many for the session's cap, or for a place.
+    fn check_session(&self, bytes: u64) -> io::Result<()> {
+        self.session.as_ref().map_or(Ok(()), |session| session.check(bytes))?;
+        let used = self.of_session(bytes);
+        match self.tightest(used) {
+            Some(place) if place.room(used) < bytes => Err(place.error(self.what)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The place with the least room; `None` if there is no limit. `used`: the bytes that the rings of the session take.
+    fn tightest(&self, used: u64) -> Option<Place> {
+        let mut seen = self.seen();
+        if seen.places.as_ref().is_none_or(|(when, ..)| when.elapsed() >= FRESH) {
+            seen.places = Some((Instant::now(), used, places(self.dir.as_ref().and_then(|dir| dir.fd().ok()))));
+        }
+        let (_, before, places) = seen.places.as_ref()?;
+        let taken = used.saturating_sub(*before);
+        places.iter().map(|place| place.after(taken)).min_by_key(|place| place.room(used))
+    }
+}
+
+/// Memory that is reserved. Dropping it gives it back.
+#[derive(Debug)]
+pub struct Reservation {
+    memory: Arc<ProcessMemory>,
+    bytes: AtomicU64,
+}
+
+impl Reservation {
+    /// For a page that all processes of a session share: whether it may be taken is not checked, which is for the memory that events take.
+    pub(super) fn of_page(len: usize) -> Self {
+        let memory = ProcessMemory::new("pages", len as u64, None);
+        memory.used.store(len as u64, Ordering::Relaxed);
+        Self { memory, bytes: AtomicU64::new(len as u64) }
+    }
+
+    /// Gives a part back.
+    pub(super) fn shrink(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        self.memory.give_back(bytes as u64);
+    }
+
+    /// Reserves so much more.
+    pub(super) fn grow(&self, bytes: usize) -> io::Result<()> {
+        self.memory.note(self.memory.take(bytes as u64))?;
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.memory.give_back(*self.bytes.get_mut());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIB: usize = 1 << 10;
+    const SIZES: [usize; 5] = [1044 * KIB, 520 * KIB, 264 * KIB, 136 * KIB, 72 * KIB];
+
+    /// Takes rings until there is no room for another one.
+    fn fill(bound: u64) -> Vec<usize> {
+        let memory = ProcessMemory::new("rings", bound, None);
+        memory.seen().places = Some((Instant::now() + Duration::from_secs(3600), 0, Vec::new()));
+        let mut taken = Vec::new();
+        let mut sizes = Vec::new();
+        loop {
+            let size = memory.choose_size(&SIZES);
+            let Ok(reservation) = memory.reserve(size) else { break };
+            taken.push(reservation);
+            sizes.push(size);
+        }
+        assert!(memory.used() <= bound);
+        drop(taken);
+        assert_eq!(memory.used(), 0);
+        sizes
+    }
+
+    #[test]
+    fn rings_get_smaller_so_that_more_than_a_thousand_fit() {
+        let sizes = fill(128 << 20);
+        assert!(sizes.len() > 1200, "{}", sizes.len());
+        assert!(sizes.is_sorted_by(|a, b| a >= b));
+        let count = |size: usize| sizes.iter().filter(|other| **other == size).count();
+        assert_eq!([count(SIZES[0]), count(SIZES[1])], [16, 8]);
+    }
+
+    /// The sum of a session, without a file.
+    #[derive(Debug, Default)]
+    struct Sum(AtomicU64);
+
+    impl SharedMemory for Arc<Sum> {
+        fn bytes(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        fn change(&self, more: u64, less: u64) {
+            self.0.fetch_add(more.wrapping_sub(less), Ordering::Relaxed);
+        }
+
+        fn check(&self, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn count(&self) -> bool {
+            false
+        }
+    }
+
+    /// All find the same memory free, before the first of them has taken any.
+    #[test]
+    fn a_thousand_processes_at_once_leave_a_quarter_free_and_all_have_rings() {
+        const MIB: u64 = 1 << 20;
+        let sum = Arc::new(Sum::default());
+        let mut taken = Vec::new();
+        for _ in 0..1000 {
+            let memory = ProcessMemory::in_session("rings", 128 * MIB, None, Some(Box::new(Arc::clone(&sum))));
+            let places = vec![Place::with(4096 * MIB, 3072 * MIB)];
+            memory.seen().places = Some((Instant::now() + Duration::from_secs(3600), 0, places));
+            for _ in 0..5 {
+                taken.push(memory.reserve(memory.choose_size(&SIZES)).expect("there is room"));
+            }
+        }
+        assert!(sum.bytes() <= 3072 * MIB * 3 / 4, "{}", sum.bytes());
+        drop(taken);
+        assert_eq!(sum.bytes(), 0);
+    }
+
+    #[test]
+    fn little_memory_has_room_for_several_rings() {
+        assert!(fill(8 << 20).len() > 64);
+        assert_eq!(fill(200 << 10), [136 * KIB]);
+        assert_eq!(fill(10 << 10), [0; 0]);
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_raise() {
+        let memory = ProcessMemory::new("rings", 100, None);
+        let error = memory.note(memory.reserve(101)).expect_err("it is too much").to_string();
+        assert!(error.contains("bound of 100") && error.contains("--memory"), "{error}");
+        assert_eq!(memory.refusal(), Some(error));
+        assert!(memory.recent_refusal().is_some());
+        assert!(memory.note(memory.reserve(1)).is_ok() && memory.refusal().is_none());
+    }
+}

@@ -1,0 +1,103 @@
+//! The file with the sum of what the rings of all processes of a session take together: `memory`, a page. [`SessionMemory`] maps it.
+//!
+//! ```text
+//!   sessions/NAME/memory     u64  bytes that are reserved for rings
+//!                            u64  CLOCK_MONOTONIC in ns before which they are not counted again
+//! ```
+//!
+//! A process makes its directory before it opens the file, and the file is removed when no process has a directory. Both is done under a
+//! lock: shared by those that open it, since a thousand may at once.
+//!
+//! [`SessionMemory`]: crate::ring_files::SessionMemory
+
+use super::RINGS;
+use crate::lock::{PAUSE, TIMEOUT};
+use crate::private_dir::PrivateDir;
+use fileguard::Checked;
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, fstat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::sync::atomic::AtomicU64;
+
+/// Its name in the directory of a session.
+pub const MEMORY: &str = "memory";
+/// Its size in bytes: a page.
+pub const MEMORY_SIZE: usize = 4096;
+
+/// The words of the file.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct MemorySum {
+    pub(crate) bytes: AtomicU64,
+    pub(crate) count_again: AtomicU64,
+}
+
+/// Opens or makes the file of a session in which this process has a directory. It stays, as long as that directory does.
+pub(crate) fn open(session: &PrivateDir) -> io::Result<Checked<File>> {
+    let file = locked(session, FlockOperation::NonBlockingLockShared)?;
+    // By each process, because the one that made it may not have come this far. A word without memory behind it would end the program.
+    fallocate(&file, FallocateFlags::empty(), 0, MEMORY_SIZE as u64)?;
+    // A child forked meanwhile shares the lock, so closing alone would not release it. Fails only for a bad descriptor.
+    let _ = flock(&file, FlockOperation::Unlock);
+    Ok(file)
+}
+
+/// Removes the file of a session in which no process has a directory.
+pub(super) fn remove_unused(session: &PrivateDir) {
+    let is_unused = || session.stamp(RINGS).is_err();
+    if session.stamp(MEMORY).is_ok() && is_unused() {
+        let lock = locked(session, FlockOperation::NonBlockingLockExclusive);
+        if is_unused() {
+            session.remove_file(MEMORY);
+        }
+        let _ = lock.map(|file| flock(&file, FlockOperation::Unlock));
+    }
+}
+
+/// Opens or makes the file, and waits for the lock on it, for at most a second.
+fn locked(session: &PrivateDir, lock: FlockOperation) -> io::Result<Checked<File>> {
+    for _ in 0..=TIMEOUT.as_millis() / PAUSE.as_millis() {
+        let file = match session.open_to_change(MEMORY) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                match session.create_file(MEMORY, MEMORY_SIZE as u64) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                    made => made?,
+                }
+            }
+            opened => opened?,
+        };
+        match flock(&file, lock) {
+            // Who held the lock before may have removed the file.
+            Ok(())
+                if session.stamp(MEMORY).is_ok_and(|(inode, _)| fstat(&file).is_ok_and(|own| own.st_ino == inode)) =>
+            {
+                return Ok(file);
+            }
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds the lock for too long"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_stays_while_a_process_has_a_directory() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir_in("/dev/shm")?;
+        let session = PrivateDir::at(temp.path())?;
+        session.subdir(RINGS)?;
+        let (first, second) = (open(&session)?, open(&session)?);
+        assert_eq!(fstat(&first)?.st_ino, fstat(&second)?.st_ino);
+        remove_unused(&session);
+        assert!(session.stamp(MEMORY).is_ok(), "a process may use it");
+        session.remove_empty(RINGS);
+        remove_unused(&session);
+        assert_eq!(session.names()?, [""; 0]);
+        Ok(())
+    }
+}

@@ -1,0 +1,35 @@
+//! What processes that died, or whose recorder died, have left in the directory of a session that is over.
+
+use super::lease::has_consumer;
+use super::{METADATA, RINGS, dead};
+use crate::private_dir::PrivateDir;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The rings that nothing uses.
+#[derive(Debug)]
+pub struct Unused {
+    /// The number of processes that they are of.
+    pub processes: usize,
+    /// What they take in the file system.
+    pub bytes: u64,
+    /// When the last of the processes recorded last: its drain touches its directory while it runs.
+    pub changed: SystemTime,
+    /// Whether removing some of them was interrupted. Those cannot be recovered.
+    pub partly_removed: bool,
+}
+
+/// The rings in a session's directory that no process records into and no recorder drains; `None` if there are none.
+pub fn unused(session: &PrivateDir) -> Option<Unused> {
+    let rings = session.open_subdir(RINGS).ok()?;
+    let mut sum = Unused { processes: 0, bytes: 0, changed: UNIX_EPOCH, partly_removed: false };
+    for (_, dir) in dead::process_dirs(&rings).ok()? {
+        if dead::is_alive(&dir) || has_consumer(&rings, &dir) {
+            continue;
+        }
+        sum.processes += 1;
+        sum.bytes += dir.allocated();
+        sum.changed = sum.changed.max(dir.changed());
+        sum.partly_removed |= dir.file_len(METADATA).is_err();
+    }
+    (sum.processes > 0).then_some(sum)
+}

@@ -1,0 +1,36 @@
+//! The names of sessions.
+
+/// A name that no session can have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name:?} is not a valid session name: {reason}; use 1 to 255 bytes without `/`, not starting with a dot")]
+#[non_exhaustive]
+pub struct NameError {
+    /// The name.
+    pub name: String,
+    /// What is wrong with it.
+    pub reason: &'static str,
+}
+
+/// Checks a session's name.
+///
+/// # Errors
+///
+/// If no file can have the name, or it begins with a dot.
+pub fn check_name(name: &str) -> Result<(), NameError> {
+    let reason = if name.is_empty() {
+        "it is empty"
+    } else if name.len() > 255 {
+        "it is longer than 255 bytes"
+    } else if name.contains('/') {
+        "it contains a `/`"
+    } else if name.contains('\0') {
+        "it contains a NUL"
+    } else if name.chars().any(char::is_control) {
+        "it contains a control character"
+    } else if name.starts_with('.') {
+        "it starts with a dot"
+    } else {
+        return Ok(());
+    };
+    Err(NameError { name: name.to_owned(), reason })
+}

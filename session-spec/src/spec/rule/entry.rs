@@ -1,0 +1,66 @@
+//! A rule in a session's description, valid or not.
+
+use super::{Compiled, Rule, RuleError, RuleProblem};
+use serde::Serialize;
+use toml::{Table, Value};
+
+/// A rule, and the table that it was read from: an agent that does not understand a rule must not lose it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleEntry {
+    /// The table as text: tables that contain a NaN are not equal to themselves.
+    pub table: String,
+    /// The rule, or why it is not understood.
+    pub rule: Result<Rule, RuleError>,
+}
+
+impl RuleEntry {
+    /// The entry of a rule; an invalid rule keeps its error.
+    pub(in crate::spec) fn new(rule: &Rule) -> Self {
+        // All fields of a rule are texts or booleans, so it always converts into a table.
+        Self::read(Table::try_from(rule).unwrap_or_default())
+    }
+
+    /// Adds an error if the rule's channel is not in `names`, the session's channels.
+    pub(in crate::spec) fn in_channels(mut self, names: &[&str]) -> Self {
+        self.rule = self.rule.and_then(|rule| rule.check_channel(names).map(|()| rule));
+        self
+    }
+
+    /// Whether it computes the same, or records as well, beside being [for the same](Self::is_for_same).
+    pub(in crate::spec) fn is_replaced_by(&self, rule: &Rule) -> bool {
+        self.is_for_same(rule) && self.rule.as_ref().is_ok_and(|own| own.statistic == rule.statistic)
+    }
+
+    /// Whether it is for the same events, programs, process and channel as `rule`.
+    pub(in crate::spec) fn is_for_same(&self, rule: &Rule) -> bool {
+        let target = |rule: &Rule| (rule.event.clone(), rule.exe.clone(), rule.process, rule.channel.clone());
+        self.rule.as_ref().is_ok_and(|own| target(own) == target(rule))
+    }
+
+    /// Whether it has all conditions that `rule` has.
+    pub(in crate::spec) fn has_conditions_of(&self, rule: &Rule) -> bool {
+        let has = |own: &Option<String>, wanted: &Option<String>| wanted.is_none() || own == wanted;
+        let has_all = |own: &Rule| {
+            has(&own.level, &rule.level)
+                && has(&own.filter, &rule.filter)
+                && has(&own.limit, &rule.limit)
+                && has(&own.statistic, &rule.statistic)
+        };
+        self.rule.as_ref().is_ok_and(has_all)
+    }
+
+    pub(in crate::spec) fn read(table: Table) -> Self {
+        let text = toml::to_string(&table).unwrap_or_default();
+        let event = table.get("event").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let malformed = |error: toml::de::Error| RuleProblem::Malformed(error.message().to_owned());
+        let rule = table.try_into().map_err(|error| RuleError { rule: event, problem: malformed(error) });
+        Self { table: text, rule: rule.and_then(|rule: Rule| Compiled::new(&rule).map(|_| rule)) }
+    }
+}
+
+impl Serialize for RuleEntry {
+    /// Writes the table as it was read, so that a rule that is not understood is preserved.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.table.parse::<Table>().map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}

@@ -1,0 +1,87 @@
+//! Rules on names: globs such as `sched:*`, `net:recv_?` and `io:[a-m]*`. A rule that begins with `!` excludes what it matches.
+
+use crate::glob::Glob;
+
+/// A glob for `provider:name`, and whether it includes or excludes events.
+#[derive(Clone, Debug)]
+pub struct NameRule {
+    text: String,
+    glob: Glob,
+    excludes: bool,
+}
+
+impl NameRule {
+    /// Parses a rule for events of this library, whose names have a provider.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let glob = text.strip_prefix('!').unwrap_or(text);
+        if !glob.is_empty() && !glob.contains([':', '*', '?', '[']) {
+            return Err(format!(
+                "it names no provider; expected `provider:name`: `*:{glob}` for one event of any provider, `{glob}:*` for a \
+                 provider"
+            ));
+        }
+        Self::parse_any(text)
+    }
+
+    /// Parses a rule for events of any tracer.
+    pub(crate) fn parse_any(text: &str) -> Result<Self, String> {
+        let (excludes, glob) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
+        if glob.is_empty() {
+            return Err(
+                "it is empty; expected a name such as `provider:name`, or a pattern such as `provider:*`".to_owned()
+            );
+        }
+        let glob = Glob::parse(glob).map_err(|error| error.to_string())?;
+        Ok(Self { text: text.to_owned(), glob, excludes })
+    }
+
+    /// The text of the rule, as it was given.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the rule excludes events.
+    pub const fn excludes(&self) -> bool {
+        self.excludes
+    }
+
+    /// Whether the rule's glob matches `name`, a `provider:name`.
+    pub fn matches(&self, name: &str) -> bool {
+        self.glob.matches_str(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(rule: &str, name: &str) -> bool {
+        NameRule::parse(rule).is_ok_and(|rule| rule.matches(name))
+    }
+
+    #[test]
+    fn patterns_match_whole_names() {
+        for (rule, name, expected) in [
+            ("sched:*", "sched:switch", true),
+            ("sched:*", "xsched:switch", false),
+            ("*", "a:b", true),
+            ("a:**", "a:b/c", true),
+            ("*:recv_?", "net:recv_1", true),
+            ("*:recv_?", "net:recv_12", false),
+            ("io:[a-m]*", "io:close", true),
+            ("io:[!a-m]*", "io:close", false),
+            ("s*", "sched:switch", true),
+            ("!sched:*", "sched:switch", true),
+        ] {
+            assert_eq!(matches(rule, name), expected, "{rule} on {name}");
+        }
+    }
+
+    #[test]
+    fn invalid_patterns_are_refused() {
+        for (rule, part) in [("", "empty"), ("!", "empty"), ("sched", "`sched:*`"), ("a:[", "at byte 3")] {
+            let error = NameRule::parse(rule).expect_err(rule);
+            assert!(error.contains(part), "{rule}: {error}");
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Parsing of `session.toml`, and refusal of invalid descriptions.
+
+use super::*;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed};
+use tracepoint_core::channel::Channel;
+use tracepoint_reader::process::ProcessKey;
+
+#[path = "../../../tests/support/seed.rs"]
+mod seed;
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+fn spec() -> Result<SessionSpec, SpecError> {
+    let mut spec = SessionSpec::new();
+    spec.owner = Some(Owner::this_process(true));
+    spec.tag = Some("t".to_owned());
+    spec.channel.max_rings = Some(3);
+    spec.budget = Some(BudgetSpec::new("1.5%".parse().ok(), Some(10 << 20)));
+    spec.sinks.push(SinkSpec::ctf("/tmp/out"));
+    let mut rule = Rule::new("sched:*");
+    rule.level = Some("<=info".to_owned());
+    rule.exe = Some("server*".to_owned());
+    rule.process = Some(ProcessKey { pid: 7, started: 4711 });
+    rule.filter = Some("prev_comm == \"a\\\"b*\" && n > 1".to_owned());
+    rule.limit = Some("1000/s burst 20".to_owned());
+    spec.channels.push(ChannelSpec::overwrite(64 << 10).named("flight"));
+    spec.channels[0].contexts = vec!["thread".to_owned(), "cpu".to_owned()];
+    rule.channel = Some("flight".to_owned());
+    assert!(spec.add_rule(&rule)?);
+    assert!(!spec.add_rule(&rule)?, "it exists already");
+    assert!(spec.add_rule(&Rule::new("!sched:idle"))?);
+    Ok(spec)
+}
+
+#[test]
+fn a_session_round_trips_through_toml() -> Outcome {
+    let spec = spec()?;
+    let text = spec.to_toml()?;
+    assert_eq!(SessionSpec::parse_strictly(text.as_bytes())?, spec, "{text}");
+    Ok(())
+}
+
+/// A truncated file is refused, unless only rules or blanks at the end are missing; parsing never panics.
+#[test]
+fn a_truncated_file_is_refused_or_has_fewer_rules() -> Outcome {
+    let spec = spec()?;
+    let text = spec.to_toml()?;
+    let rules = text.find("[[rule]]").ok_or("no rules")?;
+    for len in 0..rules {
+        if let Ok(part) = SessionSpec::parse(&text.as_bytes()[..len]) {
+            assert!(part.rules.is_empty() && part.id == spec.id, "{len}");
+        }
+    }
+    assert!(SessionSpec::parse(&text.as_bytes()[..60]).is_err());
+    Ok(())
+}
+
+#[test]
+fn an_unknown_rule_does_not_affect_the_others() -> Outcome {
+    let text = spec()?.to_toml()?
+        + "\n[[rule]]\nevent = \"a:*\"\nsampled = 7\n\n[[rule]]\nevent = \"b:*\"\nlevel = \"<=loud\"\n\n[[rule]]\nevent = \"c:*\"\nfilter = \"n >\"\n";
+    let spec = SessionSpec::parse(text.as_bytes())?;
+    let rules: Vec<_> =
+        spec.rules().map(|rule| rule.map(|rule| rule.event.as_str()).map_err(ToString::to_string)).collect();
+    assert_eq!(rules[..2], [Ok("sched:*"), Ok("!sched:idle")]);
+    let [Err(key), Err(level), Err(filter)] = &rules[2..] else { return Err(format!("{rules:?}").into()) };
+    assert!(key.contains("`a:*`") && key.contains("unknown field `sampled`"), "{key}");
+    assert!(level.contains("not a level"), "{level}");
+    assert!(filter.contains("`c:*`") && filter.ends_with("\n  n >\n     ^"), "{filter}");
+    assert!(matches!(SessionSpec::parse_strictly(text.as_bytes()), Err(SpecError::Rule(_))));
+    // Writing the description again preserves the rules that are not understood.
+    assert_eq!(SessionSpec::parse(spec.to_toml()?.as_bytes())?, spec);
+    Ok(())
+}
+
+#[test]
+fn unknown_values_are_reported() -> Outcome {
+    let text = spec()?.to_toml()?;
+    for (from, to, part) in [
+        ("version = 1", "version = 2", "versions up to 1"),
+        ("version = 1", "", "no `version`"),
+        ("tracepoint-session", "tracepoint", "`format`"),
+        ("state = \"stopped\"", "state = \"asleep\"", "asleep"),
+        ("state = \"stopped\"", "mood = 7\nstate = \"stopped\"", "unknown field `mood`"),
+        ("policy = \"discard\"", "policy = \"forget\"", "there are discard, overwrite, wait"),
+        ("cpu_percent = 1.5", "cpu_percent = 0", "no valid budget"),
+        ("bytes_per_second = 10485760", "bytes_per_second = -1", "-1"),
+        ("bytes_per_second = 10485760", "bytes_per_hour = 1", "unknown field"),
+        ("kind = \"ctf\"", "kind = \"tape\"", "there are ctf, dt, stream, text, udp"),
+        ("path = \"/tmp/out\"", "path = \"out\"", "must be absolute"),
+        ("path = \"/tmp/out\"", "", "must be absolute"),
+        ("kind = \"ctf\"", "kind = \"ctf\"\nslots = 7", "`slots` is for sinks of the kind dt, not for `ctf`"),
+        ("kind = \"ctf\"", "kind = \"udp\"", "`path` is for sinks of the kind ctf and dt and text"),
+        ("kind = \"ctf\"", "kind = \"dt\"\nslots = 0", "from 1 to"),
+        ("kind = \"ctf\"", "kind = \"ctf\"\nkeep = 1", "at least 2"),
+        ("kind = \"ctf\"", "kind = \"ctf\"\nrotate_size = 0", "more than 0"),
+    ] {
+        assert!(text.contains(from), "{from} is not in {text}");
+        let error = SessionSpec::parse(text.replace(from, to).as_bytes()).expect_err(to).to_string();
+        assert!(error.contains(part), "{to}: {error}");
+    }
+    Ok(())
+}
+
+type Change = &'static dyn Fn(&mut SessionSpec);
+
+/// Numbers that do not fit into TOML's 63 bits are refused by `check`, and never written.
+#[test]
+fn numbers_that_no_file_can_hold_are_refused() -> Outcome {
+    let refused = |change: Change| {
+        let mut spec = spec()?;
+        change(&mut spec);
+        let error = spec.check().err().ok_or_else(|| SpecError::malformed("it was accepted"))?;
+        assert_eq!(spec.to_toml(), Err(error.clone()));
+        Ok::<_, SpecError>(error.to_string())
+    };
+    let changes: [(&str, Change); 12] = [
+        ("ring_size", &|spec| spec.channel.ring_size = Some(usize::MAX)),
+        ("ring_size", &|spec| spec.channels[0].ring_size = Some(usize::MAX)),
+        ("packets", &|spec| spec.channel.packets = usize::MAX),
+        ("spares", &|spec| spec.channel.spares = Some(usize::MAX)),
+        ("max_rings", &|spec| spec.channel.max_rings = Some(1 << 63)),
+        ("memory", &|spec| spec.limits.memory = u64::MAX),
+        ("memory_cap", &|spec| spec.limits.memory_cap = Some(u64::MAX)),
+        ("keep_dead", &|spec| spec.limits.keep_dead = usize::MAX),
+        ("keep_dead_bytes", &|spec| spec.limits.keep_dead_bytes = 1 << 63),
+        ("max_size", &|spec| spec.sinks[0].max_size = u64::MAX),
+        ("rotate_size", &|spec| spec.sinks[0].rotate_size = Some(u64::MAX)),
+        ("generation", &|spec| spec.generation = u64::MAX),
+    ];
+    for (key, change) in changes {
+        let error = refused(change)?;
+        assert!(
+            error.contains(&format!("`{key}` is ")) && error.contains("the maximum is 9223372036854775807"),
+            "{error}"
+        );
+    }
+    let mut most = spec()?;
+    most.sinks[0].max_size = i64::MAX as u64;
+    assert_eq!(SessionSpec::parse(most.to_toml()?.as_bytes())?, most);
+    Ok(())
+}
+
+/// The options of each kind of sink are written and read.
+#[test]
+fn sinks_of_each_kind_are_kept() -> Outcome {
+    let mut spec = spec()?;
+    (spec.sinks[0].rotate_size, spec.sinks[0].rotate_every_ms, spec.sinks[0].keep) = (Some(1), Some(2), Some(3));
+    let mut dt = SinkSpec::dt("/tmp/x.dt");
+    dt.slots = Some(7);
+    let mut udp = SinkSpec::udp(([127, 0, 0, 1], 5556).into());
+    (udp.limit, udp.drop) = (Some(1 << 20), Some("newest".to_owned()));
+    (udp.allow, udp.rate, udp.pace) = (vec![[192, 0, 2, 7].into(), "::1".parse()?], Some(1 << 20), Some(100));
+    spec.sinks.extend([dt, udp, SinkSpec::text("/tmp/x.txt"), SinkSpec::standard_error()]);
+    spec.rotations = 4;
+    assert_eq!(SessionSpec::parse_strictly(spec.to_toml()?.as_bytes())?, spec);
+    let udp = &spec.sinks[2];
+    assert_eq!(udp.socket_address(), ([127, 0, 0, 1], 5556).into());
+    assert_eq!(SinkSpec::udp(([0, 0, 0, 0], 0).into()).socket_address().port(), 0);
+    Ok(())
+}
+
+/// How the random tests run.
+fn random() -> Config {
+    Config { rng_seed: RngSeed::Fixed(seed::seed()), ..Config::default() }
+}
+
+proptest! {
+    #![proptest_config(random())]
+
+    /// Arbitrary bytes are parsed or refused.
+    #[test]
+    fn any_text_is_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = SessionSpec::parse(&bytes);
+    }
+
+    /// A file with one changed byte is parsed or refused, and what is parsed can be written.
+    #[test]
+    fn damaged_files_are_parsed_or_refused(at in 0_usize..400, byte in any::<u8>()) {
+        let mut text = spec().and_then(|spec| spec.to_toml()).map(String::into_bytes).unwrap_or_default();
+        let at = at % text.len();
+        text[at] = byte;
+        if let Ok(spec) = SessionSpec::parse(&text) {
+            prop_assert_eq!(spec.to_toml().and_then(|text| SessionSpec::parse(text.as_bytes())), Ok(spec));
+        }
+    }
+}
+
+#[test]
+fn an_older_file_has_the_one_channel() -> Outcome {
+    let mut spec = spec()?;
+    (spec.channels, spec.rules) = (Vec::new(), Vec::new());
+    let text = spec.to_toml()?;
+    assert!(!text.contains("channels") && !text.contains("name ="), "{text}");
+    let read = SessionSpec::parse_strictly(text.as_bytes())?;
+    assert_eq!(read.channel_names(), ["channel0"]);
+    Ok(())
+}
+
+#[test]
+fn the_former_key_of_the_maximum_wait_is_read() -> Outcome {
+    let mut spec = spec()?;
+    spec.channel.max_wait_ms = Some(50);
+    let text = spec.to_toml()?;
+    assert!(text.contains("max_wait_ms = 50"), "{text}");
+    assert_eq!(SessionSpec::parse_strictly(text.replace("max_wait_ms", "patience_ms").as_bytes())?, spec);
+    Ok(())
+}
+
+#[test]
+fn invalid_channels_are_refused_with_advice() -> Outcome {
+    let taken = |name: &str, text: &str| format!("two channels are called `{name}`; give each entry {text}");
+    let no_name = "`b/c` is not a channel name: use 1 to 64 letters".to_owned();
+    let changes: [(String, Change); 11] = [
+        (taken("channel0", "of `[[channels]]` a `name`"), &|spec| spec.channels[0].name = "channel0".to_owned()),
+        (taken("flight", ""), &|spec| spec.channels.push(spec.channels[0].clone())),
+        (no_name, &|spec| spec.channels.push(ChannelSpec::default().named("b/c"))),
+        ("`` is not a channel name".to_owned(), &|spec| spec.channels.push(ChannelSpec::default().named(""))),
+        ("is not a channel name".to_owned(), &|spec| spec.channels.push(ChannelSpec::default().named("n".repeat(65)))),
+        ("has no channel `flight`; it has channel0, other".to_owned(), &|spec| {
+            spec.channels[0].name = "other".to_owned();
+        }),
+        ("channel `flight`: a ring needs at least 2 packets".to_owned(), &|spec| spec.channels[0].packets = 1),
+        ("channel `flight`: unknown policy `keep`; there are".to_owned(), &|spec| {
+            spec.channels[0].policy = "keep".to_owned();
+        }),
+        ("channel `flight`: unknown context `weather`; there are process".to_owned(), &|spec| {
+            spec.channels[0].contexts.push("weather".to_owned());
+        }),
+        ("channel `further`: without a sink".to_owned(), &|spec| {
+            spec.sinks.clear();
+            spec.channel = ChannelSpec::overwrite(1 << 20);
+            spec.channels.push(ChannelSpec::default().named("further"));
+        }),
+        ("17 channels, and may have at most 16".to_owned(), &|spec| {
+            spec.channels.extend((0..15).map(|n| ChannelSpec::default().named(format!("n{n}"))));
+        }),
+    ];
+    for (part, change) in changes {
+        let mut spec = spec()?;
+        change(&mut spec);
+        let error = spec.check().err().ok_or_else(|| part.clone())?.to_string();
+        assert!(error.contains(&part), "{part}: {error}");
+    }
+    let mut most = spec()?;
+    most.channels.extend((0..14).map(|n| ChannelSpec::default().named(format!("n{n}"))));
+    assert_eq!(SessionSpec::parse_strictly(most.to_toml()?.as_bytes())?, most);
+    Ok(())
+}
+
+/// The packets of each channel must fit.
+#[test]
+fn a_dt_file_has_room_for_the_packets_of_each_channel() -> Outcome {
+    let mut spec = spec()?;
+    let mut dt = SinkSpec::dt("/tmp/out.dt");
+    dt.max_size = 64 << 20;
+    spec.sinks.push(dt);
+    spec.check()?;
+    spec.channels[0].ring_size = Some(8 << 20);
+    let error = spec.check().expect_err("256 packets of 1 MiB").to_string();
+    assert!(error.contains("256 packets of 1048576 bytes"), "{error}");
+    Ok(())
+}
+
+/// An agent reports an unknown channel like any other part of a rule that it does not understand.
+#[test]
+fn a_rule_with_an_unknown_channel_does_not_affect_the_others() -> Outcome {
+    let text = spec()?.to_toml()? + "\n[[rule]]\nevent = \"a:*\"\nchannel = \"b\"\n";
+    let spec = SessionSpec::parse(text.as_bytes())?;
+    let rules: Vec<_> = spec.rules().map(|rule| rule.map_err(ToString::to_string)).collect();
+    assert!(rules[0].is_ok() && rules[1].is_ok());
+    let error = rules[2].as_ref().expect_err("no such channel");
+    assert_eq!(error, "rule `a:*`: the session has no channel `b`; it has channel0, flight");
+    assert!(matches!(SessionSpec::parse_strictly(text.as_bytes()), Err(SpecError::Rule(_))));
+    let mut rule = Rule::new("a:*");
+    rule.channel = Some("b".to_owned());
+    let added = spec.clone().add_rule(&rule);
+    assert!(matches!(added, Err(SpecError::Rule(_))), "{added:?}");
+    Ok(())
+}
+
+#[test]
+fn a_remotely_drained_session_has_no_sinks() -> Outcome {
+    let mut remote = SessionSpec::new();
+    remote.drain = DrainedBy::Recorder;
+    let text = remote.to_toml()?;
+    assert!(text.contains("drain = \"outside\""), "{text}");
+    assert_eq!(SessionSpec::parse(text.as_bytes())?, remote);
+    assert!(!spec()?.to_toml()?.contains("drain"), "the default is not written, for agents that do not know the key");
+    let refused = |change: &dyn Fn(&mut SessionSpec)| {
+        let mut spec = remote.clone();
+        change(&mut spec);
+        spec.to_toml().map_err(|error| error.to_string()).expect_err("it is invalid")
+    };
+    assert!(refused(&|spec| spec.sinks.push(SinkSpec::ctf("/tmp/out"))).contains("no sinks of its own"));
+    assert!(refused(&|spec| spec.channel.policy = "overwrite".to_owned()).contains("the policy `discard`"));
+    assert!(refused(&|spec| spec.channels.push(ChannelSpec::overwrite(64 << 10).named("x"))).contains("channel `x`"));
+    // The sinks of the remote consumer are checked against the session's packets.
+    assert!(remote.check_sinks(&[SinkSpec::ctf("/tmp/out")]).is_ok());
+    let mut large = SinkSpec::dt("/tmp/x.dt");
+    large.slots = Some(100_000);
+    assert!(remote.check_sinks(&[large]).is_err_and(|error| error.to_string().contains("fewer slots")));
+    Ok(())
+}
+
+/// A channel built in code survives conversion to a file and back.
+#[test]
+fn a_channel_converts_to_a_file_and_back() -> Outcome {
+    use tracepoint_core::context::Context;
+    let plain = Channel::default();
+    let all = Channel::wait(64 << 10, std::time::Duration::from_millis(20))
+        .name("x")
+        .packets(4)
+        .spares(2)
+        .at_first(1)
+        .max_rings(9)
+        .context(Context::CallStack)
+        .context(Context::Thread)
+        .call_stack_depth(3);
+    assert_eq!(ChannelSpec::from(&plain), ChannelSpec::default());
+    let kept = Channel::discard(1 << 20);
+    assert_eq!(ChannelSpec::from(&kept).ring_size, Some(1 << 20));
+    let by_need = Channel::overwrite(1 << 20).sized_by_need();
+    for channel in [plain, kept, by_need, all, Channel::overwrite(1 << 20), Channel::overwrite(1 << 20).max_rings(7)] {
+        assert_eq!(ChannelSpec::from(&channel).channel(), channel);
+        let mut spec = SessionSpec::new();
+        spec.sinks.push(SinkSpec::standard_error());
+        spec.channel = ChannelSpec::from(&channel);
+        assert_eq!(SessionSpec::parse(spec.to_toml()?.as_bytes())?.channel.channel(), channel);
+    }
+    Ok(())
+}

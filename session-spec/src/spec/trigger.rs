@@ -1,0 +1,226 @@
+//! A trigger of a session: when something happens, do something to the session. One `[[trigger]]` of `session.toml`.
+
+mod action;
+mod entry;
+#[cfg(test)]
+mod tests;
+mod threshold;
+mod when;
+
+pub use action::Do;
+pub use entry::TriggerEntry;
+pub use threshold::{Aggregate, Threshold};
+pub use when::When;
+pub use when::signal_number;
+
+use super::SpecError;
+use crate::limit::Limit;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Maximum number of actions within the period of a limit: each has its time in the state.
+const MAX_LIMIT: u64 = 1000;
+/// Maximum number of actions.
+const MAX_ACTIONS: usize = 16;
+/// Maximum time that a snapshot waits after the occurrence.
+const MAX_AFTER: Duration = Duration::from_secs(3600);
+
+/// A trigger of a session: a condition, the actions, and how often they are done.
+///
+/// ```
+/// use std::time::Duration;
+/// use tracepoint_session_spec::{Do, Rule, TriggerSpec, When};
+///
+/// let trigger = TriggerSpec::new(When::CoreDump, Do::Snapshot("/var/tmp/crashes".into())).then(Do::Stop).keep(3);
+/// assert_eq!(trigger.actions.len(), 2);
+///
+/// let slow = When::Event(Rule::new("shop:request").filter("ns > 1_000_000_000"));
+/// let trigger = TriggerSpec::new(slow, Do::Snapshot("/var/tmp/slow".into())).before(Duration::from_secs(10)).limit("5/h");
+/// # assert!(trigger.before.is_some());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct TriggerSpec {
+    /// Its name within the session: up to 64 letters, digits, `-` and `_`. Empty until the trigger is added to a session, which then gives it
+    /// `t1`, `t2` and so on.
+    pub id: String,
+    /// The condition.
+    pub when: When,
+    /// The actions, done in this order. One that fails does not keep the following ones from being done.
+    pub actions: Vec<Do>,
+    /// Act on each Nth occurrence of the condition only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<u64>,
+    /// Act once: on the Nth occurrence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub once_after: Option<u64>,
+    /// Act at most so often, for example `5/h`: a [`Limit`] without a burst.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
+    /// Its snapshots have the events of this long before the occurrence only; by default all that the rings hold. In files: `10s`.
+    #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
+    pub before: Option<Duration>,
+    /// Its snapshots are taken this long after the occurrence, at most an hour; by default at once. In files: `5s`.
+    #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
+    pub after: Option<Duration>,
+    /// How many of its snapshots are kept, the newest: 10 by default.
+    #[serde(default = "TriggerSpec::default_keep")]
+    pub keep: u32,
+    /// How many bytes its kept snapshots may take in sum: 1 GiB by default.
+    #[serde(default = "TriggerSpec::default_size")]
+    pub max_size: u64,
+}
+
+impl TriggerSpec {
+    /// Does `action` whenever `when` occurs.
+    pub fn new(when: When, action: Do) -> Self {
+        Self {
+            id: String::new(),
+            when,
+            actions: vec![action],
+            every: None,
+            once_after: None,
+            limit: None,
+            before: None,
+            after: None,
+            keep: Self::default_keep(),
+            max_size: Self::default_size(),
+        }
+    }
+
+    /// Names it.
+    #[must_use]
+    pub fn named(mut self, id: impl Into<String>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// Adds an action, which is done after the others.
+    #[must_use]
+    pub fn then(mut self, action: Do) -> Self {
+        self.actions.push(action);
+        self
+    }
+
+    /// Acts on each Nth occurrence only.
+    #[must_use]
+    pub const fn every(mut self, nth: u64) -> Self {
+        self.every = Some(nth);
+        self
+    }
+
+    /// Acts once: on the Nth occurrence.
+    #[must_use]
+    pub const fn once_after(mut self, nth: u64) -> Self {
+        self.once_after = Some(nth);
+        self
+    }
+
+    /// Acts at most so often: a [`Limit`], or its text, such as `5/h`.
+    #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "a text or a `Limit` reads best by value")]
+    pub fn limit(mut self, limit: impl ToString) -> Self {
+        self.limit = Some(limit.to_string());
+        self
+    }
+
+    /// Leaves events out of its snapshots that are older than this at the occurrence.
+    #[must_use]
+    pub const fn before(mut self, time: Duration) -> Self {
+        self.before = Some(time);
+        self
+    }
+
+    /// Takes its snapshots this long after the occurrence.
+    #[must_use]
+    pub const fn after(mut self, time: Duration) -> Self {
+        self.after = Some(time);
+        self
+    }
+
+    /// Keeps this many snapshots.
+    #[must_use]
+    pub const fn keep(mut self, snapshots: u32) -> Self {
+        self.keep = snapshots;
+        self
+    }
+
+    /// Keeps snapshots of this many bytes in sum.
+    #[must_use]
+    pub const fn max_size(mut self, bytes: u64) -> Self {
+        self.max_size = bytes;
+        self
+    }
+
+    const fn default_keep() -> u32 {
+        10
+    }
+
+    const fn default_size() -> u64 {
+        1 << 30
+    }
+
+    /// How many times it may act, and in which period; `None` for no limit.
+    pub fn at_most(&self) -> Option<(usize, Duration)> {
+        let limit: Limit = self.limit.as_ref()?.parse().ok()?;
+        Some((usize::try_from(limit.events()).ok()?, limit.period()))
+    }
+
+    fn check(&self) -> Result<(), SpecError> {
+        let bad = |reason: String| Err(SpecError::invalid(format!("trigger `{}`: {reason}", self.id)));
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if self.id.is_empty() || self.id.len() > 64 || !self.id.bytes().all(is_plain) {
+            return bad("its id must have 1 to 64 letters, digits, `-` and `_`".to_owned());
+        }
+        if self.actions.is_empty() || self.actions.len() > MAX_ACTIONS {
+            return bad(format!("it must have 1 to {MAX_ACTIONS} actions"));
+        }
+        if let Err(reason) = self.when.check().and_then(|()| self.actions.iter().try_for_each(Do::check)) {
+            return bad(reason);
+        }
+        let has_window = self.before.is_some() || self.after.is_some();
+        if has_window && !self.actions.iter().any(|action| matches!(action, Do::Snapshot(_))) {
+            return bad("`before` and `after` are for snapshots, and it takes none".to_owned());
+        }
+        if self.before.is_some_and(|time| time.is_zero()) || self.after.is_some_and(|time| time > MAX_AFTER) {
+            return bad("`before` must be more than 0, and `after` at most an hour".to_owned());
+        }
+        if self.every == Some(0) || self.once_after == Some(0) || self.keep == 0 || self.max_size == 0 {
+            return bad("`every`, `once_after`, `keep` and `max_size` must be more than 0".to_owned());
+        }
+        if self.every.is_some() && self.once_after.is_some() {
+            return bad("it either acts on each Nth occurrence (`every`) or once (`once_after`)".to_owned());
+        }
+        if let Some(limit) = &self.limit {
+            match limit.parse::<Limit>() {
+                Err(error) => return bad(error.to_string()),
+                Ok(limit) if limit.events() > MAX_LIMIT || limit.has_burst() => {
+                    return bad(format!("its limit must be at most {MAX_LIMIT} in a period, without a burst"));
+                }
+                Ok(_) => {}
+            }
+        }
+        let numbers = [self.every, self.once_after, Some(self.max_size)];
+        match numbers.into_iter().flatten().find(|number| i64::try_from(*number).is_err()) {
+            Some(number) => bad(format!("{number} does not fit into 63 bits")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Times in files: as humans write them.
+mod duration {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::time::Duration;
+
+    #[expect(clippy::ref_option, reason = "serde requires this signature")]
+    pub(super) fn serialize<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+        time.map(|time| humantime::format_duration(time).to_string()).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| humantime::parse_duration(&text).map_err(serde::de::Error::custom)).transpose()
+    }
+}

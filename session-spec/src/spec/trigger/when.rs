@@ -1,0 +1,180 @@
+//! The conditions of triggers, and their texts.
+
+use super::Threshold;
+use crate::spec::{Compiled, Rule};
+use nix::libc;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// The condition of a trigger.
+///
+/// The texts are those of `tracectl trigger`, of `session.toml` and of [`FromStr`].
+///
+/// | condition | text | noticed by |
+/// |---|---|---|
+/// | [`CoreDump`](Self::CoreDump) | `OnAnyCoreDump` | the helper for core dumps, or `tracectl listen` |
+/// | [`Event`](Self::Event) | `event RULE` | the processes themselves |
+/// | [`RingFull`](Self::RingFull) | `ring-full 80%` | the processes themselves |
+/// | [`Lost`](Self::Lost) | `lost` | the processes themselves |
+/// | [`Statistic`](Self::Statistic) | `statistic p99 of hist(size) > 4096 for 1s` | the processes themselves |
+/// | [`Panic`](Self::Panic) | `panic` | the processes themselves |
+/// | [`Signal`](Self::Signal) | `signal USR2` | the processes themselves |
+/// | [`Exit`](Self::Exit) | `exit` | the processes themselves |
+/// | [`Killed`](Self::Killed) | `killed` | `tracectl listen` |
+/// | [`Size`](Self::Size) | `size 512M` | `tracectl listen` |
+/// | [`Rotated`](Self::Rotated) | `rotated` | `tracectl listen` |
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum When {
+    /// Any process of the system dumps core, and its helper notifies this user.
+    #[serde(rename = "OnAnyCoreDump")]
+    CoreDump,
+    /// An event fires, whether or not the session records it, and the rule matches it: pattern, level, program, process and filter. A rule that
+    /// excludes events, or has a limit or a channel, is invalid here. A snapshot has the event, if the session records it, and its fields in
+    /// the environment block.
+    Event(Rule),
+    /// A ring of the session in a process is at least so full, in percent from 1 to 100; looked at every 20 ms. Occurs again when all rings of the
+    /// process have been below that in between. The rings of flight recorders are always full, and do not count.
+    RingFull(u8),
+    /// A process begins to lose events before they are in a ring, for any reason; looked at every 100 ms. Occurs again when the process has lost
+    /// none for a second.
+    Lost,
+    /// A value of a [statistic](Rule::statistic) that the session computes in a process is above or below a limit: `rate of count > 1000`,
+    /// `p99 of hist(size) > 4096`, `p99.9 of latency(a:b, a:c by id) by route > 5ms for 1s`. There are `count`, since the statistic began, and `rate`,
+    /// `min`, `mean`, `max` and percentiles, of the last second; `ns`, `us`, `ms`, `s`, `min` and `h` are multiples of a nanosecond, as in filters. Looked at every 250 ms,
+    /// for each event and group by itself; occurs when it has held for the time behind `for`, and again when it has not held in between.
+    Statistic(String),
+    /// The outputs of the session have taken at least this many bytes, in sum over all its processes. Occurs once for each start of the
+    /// session.
+    Size(u64),
+    /// The traces of the session continue in new chunks.
+    Rotated,
+    /// A thread of a process panics. A panic in a probe or in a field's expression is caught and counted, and does not count as one.
+    Panic,
+    /// A process gets this signal: `USR1`, `USR2`, or `RTMIN+N`. A handler is installed in each process of the session for as long as the trigger exists. It
+    /// calls the handler of the program, if that had one before; otherwise the signal has no other effect.
+    Signal(String),
+    /// A process ends by `exit`, or because `main` returns, or its agent is dropped. Occurs while the rings still exist. Not for sessions in code.
+    Exit,
+    /// A process is killed by `SIGKILL` or another signal that causes no core dump, or ends by `_exit`.
+    Killed,
+}
+
+impl When {
+    /// The kind of condition: the first word of its text.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::CoreDump => "OnAnyCoreDump",
+            Self::Event(_) => "event",
+            Self::RingFull(_) => "ring-full",
+            Self::Lost => "lost",
+            Self::Statistic(_) => "statistic",
+            Self::Size(_) => "size",
+            Self::Rotated => "rotated",
+            Self::Panic => "panic",
+            Self::Signal(_) => "signal",
+            Self::Exit => "exit",
+            Self::Killed => "killed",
+        }
+    }
+
+    /// Whether the processes of the session notice it by themselves, without a listener.
+    pub const fn is_noticed_in_process(&self) -> bool {
+        matches!(
+            self,
+            Self::Event(_)
+                | Self::RingFull(_)
+                | Self::Lost
+                | Self::Statistic(_)
+                | Self::Panic
+                | Self::Signal(_)
+                | Self::Exit
+        )
+    }
+
+    /// Checks what it is given; the error says what was expected.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Event(rule) => {
+                if rule.excludes() || rule.limit.is_some() || rule.channel.is_some() {
+                    return Err("the rule of the condition `event` takes a pattern without `!`, a level, a program, a process and a \
+                                filter; the trigger itself takes a limit"
+                        .to_owned());
+                }
+                Compiled::new(rule).map(drop).map_err(|error| error.to_string())
+            }
+            Self::RingFull(percent) if !(1..=100).contains(percent) => {
+                Err(format!("`ring-full` takes 1 % to 100 %, not {percent} %"))
+            }
+            Self::Statistic(text) => text.parse::<Threshold>().map(drop),
+            Self::Size(0) => Err("`size` takes a number of bytes of more than 0".to_owned()),
+            Self::Size(bytes) if i64::try_from(*bytes).is_err() => Err(format!("{bytes} does not fit into 63 bits")),
+            Self::Signal(name) => signal_number(name).map(drop).ok_or_else(|| {
+                format!("`signal` takes `USR1`, `USR2`, or `RTMIN+N` for a real-time signal, not `{name}`")
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The number of a signal that a trigger may have: those that programs use for purposes of their own.
+pub fn signal_number(name: &str) -> Option<i32> {
+    let name = name.strip_prefix("SIG").unwrap_or(name);
+    match name {
+        "USR1" => Some(libc::SIGUSR1),
+        "USR2" => Some(libc::SIGUSR2),
+        name => {
+            let number: u8 = name.strip_prefix("RTMIN+")?.parse().ok()?;
+            Some(libc::SIGRTMIN() + i32::from(number)).filter(|number| *number <= libc::SIGRTMAX())
+        }
+    }
+}
+
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind())?;
+        match self {
+            Self::Event(rule) => write!(f, " {rule}"),
+            Self::RingFull(percent) => write!(f, " {percent}%"),
+            Self::Size(bytes) => write!(f, " {bytes}"),
+            Self::Statistic(text) => write!(f, " {text}"),
+            Self::Signal(name) => write!(f, " {name}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl FromStr for When {
+    type Err = String;
+
+    /// Parses a kind, and its value behind a space: `panic`, `event shop:*`, `ring-full 80%`, `size 1000000` in bytes, `signal USR2`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (kind, value) = text.split_once(' ').unwrap_or((text, ""));
+        let when = match (kind, value) {
+            ("OnAnyCoreDump", "") => Self::CoreDump,
+            ("lost", "") => Self::Lost,
+            ("rotated", "") => Self::Rotated,
+            ("panic", "") => Self::Panic,
+            ("exit", "") => Self::Exit,
+            ("killed", "") => Self::Killed,
+            ("event", pattern) => Self::Event(Rule::new(pattern)),
+            ("ring-full", percent) => {
+                let number = percent.strip_suffix('%').unwrap_or(percent).trim_end().parse();
+                Self::RingFull(number.map_err(|_| format!("expected for example `ring-full 80%`, not `{percent}`"))?)
+            }
+            ("size", bytes) => {
+                Self::Size(bytes.parse().map_err(|_| format!("expected for example `size 1000000`, not `{bytes}`"))?)
+            }
+            ("statistic", text) => Self::Statistic(text.to_owned()),
+            ("signal", name) => Self::Signal(name.strip_prefix("SIG").unwrap_or(name).to_owned()),
+            _ => {
+                return Err("there are `OnAnyCoreDump`, `event RULE`, `ring-full PERCENT`, `lost`, `statistic THRESHOLD`, `size BYTES`, `rotated`, `panic`, \
+                            `signal NAME`, `exit` and `killed`"
+                    .to_owned());
+            }
+        };
+        when.check().map(|()| when)
+    }
+}
