@@ -1,9 +1,9 @@
-//! Errors of registering a probe and of looking up a tracepoint.
+//! Errors of registering a probe and of looking up a tracepoint by name.
 
 use crate::site::SwitchError;
 use std::fmt;
 
-/// Why a probe could not be registered.
+/// A probe could not be registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RegisterError {
@@ -39,7 +39,7 @@ impl From<SwitchError> for RegisterError {
     }
 }
 
-/// No tracepoint has the name that was looked for.
+/// No tracepoint has the requested name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotFound {
     pub(crate) name: String,

@@ -1,6 +1,6 @@
 //! Getters of declared properties.
 
-/// Makes a getter of each line: its documentation, its name, which is that of a field of the given structure, and its type.
+/// Defines a getter for each line: its documentation, its name, which is also the name of the structure's field, and its type.
 macro_rules! getters {
     ($ty:ty, &$this:ident => $parts:expr; $($(#[$doc:meta])* $name:ident: $value:ty,)*) => {
         impl $ty {

@@ -1,15 +1,15 @@
 //! The on/off switch of a tracepoint or a marker: reference-counted.
 //!
-//! In an event's path the key stands between the [site](crate::site), which the key has patched or which loads the key's flag, and the
+//! On the path of an event, the key is between the [site](crate::site), which the key patches or which loads the key's flag, and the
 //! cold path in [`crate::tracepoint`].
 //!
 //! ```text
 //!   OFF (0 users) ──first user: sites on──▶ ON (1 … n users) ──last user leaves: sites off──▶ OFF
 //! ```
 //!
-//! A site decides only whether to enter the cold path. The cold path reads the published lists with the ordering that they need, and
+//! A site only decides whether to enter the cold path. The cold path reads the published lists with the ordering that they need, and
 //! finds them empty if the site saw the key on too early or too late. Switching a key therefore needs no ordering of its own. A list is
-//! published before its key goes on, and removed after its key went off.
+//! published before its key is switched on, and removed after its key is switched off.
 
 mod batch;
 
@@ -32,13 +32,13 @@ impl Key {
         Self { on: AtomicBool::new(false), users: AtomicU32::new(0) }
     }
 
-    /// Whether the key is on: one relaxed load.
+    /// Returns whether the key is on: one relaxed load.
     #[inline(always)]
     pub fn is_on(&self) -> bool {
         self.on.load(Ordering::Relaxed)
     }
 
-    /// Adds or removes one user; returns whether this changes the state of the key.
+    /// Adds or removes one user, and returns whether this changes the state of the key.
     fn count(&self, on: bool) -> bool {
         let users = self.users.load(Ordering::Relaxed);
         self.users.store(if on { users + 1 } else { users - 1 }, Ordering::Relaxed);

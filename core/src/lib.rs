@@ -1,9 +1,9 @@
-//! The hooks of [`tracepoint`](https://docs.rs/tracepoint): what a call of a tracepoint runs into, up to the channel that records it.
+//! The hooks of [`tracepoint`](https://docs.rs/tracepoint): everything that runs between the call of a tracepoint and the channel that records it.
 //!
 //! Programs use this crate through `tracepoint`, which re-exports it and holds the documentation for users. This page is for
 //! contributors; `ARCHITECTURE.md` shows how the crates fit together.
 //!
-//! # The nouns, in the order in which an event meets them
+//! # The terms, in the order of an event's path
 //!
 //! | noun | is | module |
 //! |---|---|---|
@@ -33,14 +33,14 @@
 //! | x86-64 Linux | patched: one instruction while off, switched by writing one byte of code |
 //! | others | flag: a relaxed load and a predicted branch |
 //!
-//! [`platform()`] reports what the process got. Grace periods and clocks are described in `tracepoint-ring`.
+//! [`platform()`] reports the mechanisms in use. Grace periods and clocks are described in `tracepoint-ring`.
 //!
 //! # Feature flags
 //!
 //! * `flag-sites`: sites load a flag, also where they could be patched.
 //! * `failpoints`: named points of the write path at which tests of crash resistance kill the process.
-//! * `usdt`: markers have notes, by which bpftrace, perf, gdb and SystemTap find them; see [`usdt`].
-//! * `off`: compiles tracing out. Declarations and sites keep their signatures and leave nothing in the program.
+//! * `usdt`: markers have notes, which bpftrace, perf, gdb and SystemTap use to find them; see [`usdt`].
+//! * `off`: compiles tracing out. Declarations and sites keep their signatures and add nothing to the program.
 
 mod after_fork;
 mod error;
@@ -95,17 +95,17 @@ pub use tracepoint_macros::TraceEnum;
 ///
 /// | option | effect |
 /// |---|---|
-/// | – | the arguments of the types `str`, `String`, `Path`, `PathBuf`, an integer up to 64 bits, `bool`, `f32`, `f64`, `[T]`, `Vec<T>` or `Option<T>` of these numbers, `Duration`, `SystemTime`, an address, a `Uuid` that is `Display`, or references to such, are fields, by their names; others are left out, also those of other types that have these names, and those whose type is written by another name |
-/// | `skip(a, b)` | without these |
+/// | – | fields: all arguments of the types `str`, `String`, `Path`, `PathBuf`, an integer up to 64 bits, `bool`, `f32`, `f64`, `[T]`, `Vec<T>` or `Option<T>` of these numbers, `Duration`, `SystemTime`, an address, a `Uuid` that is `Display`, and references to them; others are omitted, including other types with these names, and types written with another name |
+/// | `skip(a, b)` | omits these |
 /// | `fields(a, len: u64 = b.len() as u64, c: debug = c)` | exactly these: arguments, and expressions over the arguments and `self` |
 /// | `err` | the function returns a `Result`: an `Err` is the outcome `error`, and the event `NAME_err { span_id, error }` records what its `Display` writes |
 /// | `parent = expression` | the parent, as in [`span!`](crate::span!) |
-/// | `name = "…"`, `provider = "…"`, `level = Info` | instead of the name of the function, that of the crate, and `DebugLine` |
-/// | `crate = path` | the path of this crate, where it was renamed |
+/// | `name = "…"`, `provider = "…"`, `level = Info` | defaults: the function's name, the crate's name, `DebugLine` |
+/// | `crate = path` | the path of this crate, if it has been renamed |
 ///
-/// The fields are evaluated only while the span is on. The future of an `async fn` is in the span from its first poll on, as by
-/// [`FutureExt::traced`](span::FutureExt::traced), and each poll is a span `NAME_poll`. Of a function that returns a future, only its creation is in
-/// the span. The macro `#[async_trait]` makes such functions: write `#[traced]` above it, on functions outside the trait that it calls.
+/// The fields are evaluated only while the span is on. The future of an `async fn` is inside the span from its first poll on, as with
+/// [`FutureExt::traced`](span::FutureExt::traced), and each poll is a span `NAME_poll`. If a function returns a future, only its creation is inside
+/// the span. The macro `#[async_trait]` generates such functions: write `#[traced]` on functions outside of the trait, which the methods call.
 pub use tracepoint_macros::traced;
 pub use tracepoint_ring::panic::silence_panics;
 pub use tracepoint_ring::thread::{MAX_THREADS, unserved_events};

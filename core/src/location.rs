@@ -9,7 +9,7 @@ pub struct Location {
     pub version: &'static str,
     /// The path of the module.
     pub module: &'static str,
-    /// The source file, as the compiler was given it.
+    /// The source file, as passed to the compiler.
     pub file: &'static str,
     /// The line, from one.
     pub line: u32,

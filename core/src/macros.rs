@@ -41,9 +41,9 @@
 /// }
 /// ```
 ///
-/// Every probe gets the arguments: by shared reference, or by value if they are `Copy`. Write an elided lifetime of a type without `&`
+/// Every probe receives the arguments: by shared reference, or by value if they are `Copy`. Write an elided lifetime of a type without `&`
 /// as `'_`: `Cow<'_, str>`. A type that is invariant in such a lifetime (`&Cell<&str>`) cannot be an argument.
-/// A field without type and value is the argument of that name, if its type, or what it refers to, is a field type.
+/// A field without type and value is the argument with that name, if its type, or the type it refers to, is a field type.
 /// [`field`](tracepoint_ring::field) describes the encoding of each:
 ///
 /// | field type | its value | in the record |
@@ -62,8 +62,8 @@
 /// | `debug`, `debug(N)` | anything that is `Debug` | the same with `{:?}` |
 /// | `Option<T>` | an `Option`, which is not moved | one byte, 0 or 1, and the value if there is one; `T` is any of these but arrays, `enum R { … }` and `Option` |
 ///
-/// The texts of `display` and `debug` are written into a buffer of `N` bytes on the stack before the record is begun, because the code that
-/// writes them is the program's and may panic. Nothing is allocated, unless that code does; the event costs what that code costs.
+/// The texts of `display` and `debug` are written to a buffer of `N` bytes on the stack before the record is begun, because the code that
+/// writes them is the program's and may panic. It allocates only if that code does, and its cost is part of the event's cost.
 /// `#[cfg(…)]` on a tracepoint removes the tracepoint and all items that it generates.
 ///
 /// # Generated items
@@ -79,13 +79,13 @@
 /// | `register_trace_x_prio(priority, probe)` | the same with a priority: higher priorities run earlier, the default is 10 |
 /// | `unregister_trace_x(probe)` | disconnects the probe: once this returns, the probe is not running and never runs again |
 ///
-/// For a span `x` those of the tracepoints `x_begin` and `x_end`, except `trace_x_begin` and `trace_x_end`, and a type `x`, by whose path
-/// [`span!`](crate::span!) begins it. For an `async span` also those of a span `x_poll`. See [`span`](mod@crate::span).
+/// A span `x` has the items of the tracepoints `x_begin` and `x_end`, except `trace_x_begin` and `trace_x_end`, and a type `x`, whose path
+/// [`span!`](crate::span!) takes. An `async span` also has the items of a span `x_poll`. See [`span`](mod@crate::span).
 ///
 /// # Cost
 ///
-/// While off, a site is one instruction where it can be patched, else a relaxed load and a branch. The lazy form `trace!(x(…))` computes
-/// nothing else. The function form `trace_x(…)` adds what the caller's argument expressions compute before the call:
+/// While off, a site is one instruction if it can be patched, otherwise a relaxed load and a branch. The lazy form `trace!(x(…))` computes
+/// nothing else. The function form `trace_x(…)` adds the computation of the argument expressions before the call:
 ///
 /// | argument | the lazy form | the function form |
 /// |---|---|---|
@@ -94,13 +94,13 @@
 /// | `v[i]`, a field behind a pointer | nothing | the load and the bounds check |
 /// | a call that is not inlined | nothing | the call |
 ///
-/// In either form, if the site is in a loop or the function is complex, the compiler saves the registers that the cold path uses at the
+/// In either form, if the site is in a loop or the function is complex, the compiler saves the registers used by the cold path at the
 /// beginning of the function, once per call. A patched site clobbers one register, `r11`, which calls do not preserve either.
 /// `docs/costs.md` lists what recording an event costs.
 ///
-/// A debugger's breakpoint at the first instruction of a function may be on a site. A site with foreign bytes is left as it is, and
-/// [`platform`](fn@crate::platform) counts it. After the breakpoint is gone, the next switch of any tracepoint switches this site, too.
-/// A uprobe on a site executes the instruction from the program's file, so that the site is off until the uprobe is detached, whatever
+/// A debugger's breakpoint on the first instruction of a function may be on a site. A site with foreign bytes is not changed, and
+/// [`platform`](fn@crate::platform) counts it. After the breakpoint has been removed, the next switch of any tracepoint also switches this site.
+/// A uprobe on a site executes the instruction from the program's file: until the uprobe is detached, the site is off, regardless of
 /// the state of the tracepoint.
 #[macro_export]
 macro_rules! define_trace {
@@ -118,9 +118,9 @@ macro_rules! define_trace {
 /// tracepoint::trace_mark!(provider = "sched"; woken, "comm %s", next.comm);
 /// ```
 ///
-/// The format is parsed at compile time, and the arguments are checked against it. The last word before a conversion is
-/// the name of its field (`argN` where there is none). The event's provider is the crate's name, unless one is given in front. Arguments are evaluated only
-/// if the marker has a subscriber; they may contain `?`, `return` and `.await`.
+/// The format is parsed at compile time, and the arguments are checked against it. The last word before a conversion is the name of its field (`argN`
+/// if there is none). The event's provider is the crate's name, unless one is given in front. Arguments are evaluated only if the marker has a
+/// subscriber; they may contain `?`, `return` and `.await`.
 ///
 /// | conversion | takes |
 /// |---|---|
@@ -139,7 +139,7 @@ macro_rules! trace_mark {
     };
 }
 
-/// Begins a span that [`define_trace!`](crate::define_trace) declares, and returns its [`Span`](crate::span::Span), which ends it when it is
+/// Begins a span that [`define_trace!`](crate::define_trace) declares, and returns its [`Span`](crate::span::Span), which ends the span when it is
 /// dropped. The arguments are evaluated only if the span's events are on.
 ///
 /// ```
@@ -192,9 +192,9 @@ macro_rules! span {
 /// tracepoint::trace!(opened(3, &expensive_name())); // off: `expensive_name` is not called
 /// ```
 ///
-/// Name the tracepoint by its path (`trace!(net::events::opened(…))`), or by its name where it is in scope; a macro of yours may pass it, or the whole call, as
-/// a fragment of any kind. The arguments are ordinary expressions of the calling function: they may
-/// contain `?`, `.await` and `return`, they are not in an `unsafe` context, and their panics reach the caller.
+/// Name the tracepoint by its path (`trace!(net::events::opened(…))`), or by its name if it is in scope; another macro may pass it, or the complete
+/// call, as a fragment of any kind. The arguments are ordinary expressions of the calling function: they may contain `?`, `.await` and `return`, they
+/// are not in an `unsafe` context, and their panics reach the caller.
 #[macro_export]
 macro_rules! trace {
     ($($segment:ident)::+ ( $($argument:expr),* $(,)? )) => {

@@ -4,15 +4,15 @@
 //! `trace_mark!`. It goes to each subscriber: a [`tracepoint_ring::channel`] or an [`Aggregate`].
 //!
 //! The stage has three steps per event:
-//! 1. It evaluates every field expression, once. It catches a panic in one: nothing was reserved yet, so no record is left
-//!    half written, and every subscriber counts the event as lost, reason `panicked`.
-//! 2. It reads the clock, once. It does so after the fields, so that an event that a field expression fires has the earlier time.
-//! 3. For each subscriber in turn it counts `fired`, asks the filter, then reserves, writes and commits the record in this thread's
+//! 1. It evaluates every field expression once. It catches a panic in one: nothing has been reserved yet, so no record is left
+//!    incomplete, and every subscriber counts the event as lost, reason `panicked`.
+//! 2. It reads the clock once. It does so after evaluating the fields, so that an event fired by a field expression has the earlier time.
+//! 3. For each subscriber in turn, it counts `fired`, calls the filter, then reserves, writes and commits the record in this thread's
 //!    ring.
 //!
-//! If the only subscriber is a channel without filter and contexts, the [fast path](tracepoint_ring::channel::SoleSubscriber) does steps
-//! 2 and 3 in one pass, and counts `fired` just before the commit. If aggregates are beside such a channel, for example a trigger's, the same
-//! pass runs out of line, and they see the event behind the commit. A record that the fast path cannot write at once continues at step 2
+//! If the only subscriber is a channel without filter and contexts, the [fast path](tracepoint_ring::channel::SoleSubscriber) executes steps
+//! 2 and 3 in one pass, and counts `fired` just before the commit. If there are also aggregates, for example of a trigger, the same
+//! pass runs out of line, and the aggregates see the event after the commit. A record that the fast path cannot write immediately continues at step 2
 //! with the same values.
 //!
 //! The expressions of a `trace_mark!` are evaluated in the calling function, before the read-side section, so that `?` and `return`

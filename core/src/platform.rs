@@ -1,4 +1,4 @@
-//! Reports which mechanisms this process uses on its target and operating system, and which it was refused.
+//! Reports the mechanisms that this process uses on its target and operating system, and those that it was refused.
 
 use crate::site;
 use std::fmt;
@@ -12,27 +12,27 @@ pub struct Platform {
     pub sites: &'static str,
     /// The number of sites, including dead copies that the linker kept; `None` for flag sites, which are not counted.
     pub site_count: Option<usize>,
-    /// How often a site was not switched because its bytes had neither of its two forms: a debugger's breakpoint, a corrupted table.
+    /// Number of times a site was not switched because its bytes had neither of the two forms: a debugger's breakpoint, a corrupted table.
     pub foreign_sites: u64,
-    /// How often a site could not be written: when it was switched off (it then calls the cold path needlessly), or when its object was
+    /// Number of times a site could not be written: when it was to be switched off (it then calls the cold path needlessly), or when its object was
     /// loaded while its key was on.
     pub stuck_sites: u64,
-    /// How often the protection of code that was made writable, to switch sites in it, could not be restored at once. Each later switch
+    /// Number of times the protection of code that was made writable, to switch sites in it, could not be restored immediately. Each later switch
     /// retries.
     pub stayed_writable: u64,
-    /// The number of linked objects whose code segments were not found, so that their sites are not switched.
+    /// Number of linked objects whose code segments were not found, so that their sites are not switched.
     pub unknown_objects: usize,
     /// How grace periods order readers and writers: by `membarrier` (readers execute no fence) or by `fences`.
     pub grace_periods: &'static str,
-    /// How many replaced lists and probes were never freed, because the kernel refused the `membarrier` that their grace period needs.
+    /// Number of replaced lists and probes that were never freed, because the kernel refused the `membarrier` that their grace period needs.
     pub never_freed: usize,
-    /// The clock in use, and the bound on its error, or why it is not the time stamp counter. For programs there is [`clock::name`].
+    /// The clock in use, and the bound on its error, or the reason that it is not the time stamp counter. Programs should use [`clock::name`].
     pub clock: String,
 }
 
 /// Reports how tracepoints work in this process.
 pub fn platform() -> Platform {
-    // Taking the lock makes the choices that are made once per process.
+    // Taking the lock triggers the choices that are made once per process.
     let locked = update::lock();
     let sites = site::report(&locked);
     drop(locked);

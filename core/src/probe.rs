@@ -25,7 +25,7 @@
 //!
 //! # Panics
 //!
-//! A probe that panics is marked as dead and not called again. A site does no more than that, because it may run in a signal handler.
+//! A probe that panics is marked as dead and not called again. The site does nothing else, because it may run in a signal handler.
 //! The probe stays in the list, and the sites stay on, until it is unregistered.
 
 pub(crate) mod handle;

@@ -75,12 +75,12 @@ pub fn object_generation() -> u64 {
     generation(&update::lock_without_setup())
 }
 
-/// Both parts only grow.
+/// The sum of two numbers that only grow.
 fn generation(locked: &UpdateGuard<'_>) -> u64 {
     site::object_generation(locked) + runtime::generation(locked)
 }
 
-/// Whether objects beside that of the core have tables: the core is shared, and further objects may be loaded.
+/// Returns whether objects other than the core's own have tables: the core is then a shared object, and more objects may be loaded.
 pub fn has_several_objects() -> bool {
     tables::has_several_objects(&update::lock_without_setup())
 }

@@ -46,7 +46,7 @@ impl fmt::Display for SwitchError {
 
 impl std::error::Error for SwitchError {}
 
-/// The state of the sites of this process; see [`Platform`](crate::Platform), which has the same fields.
+/// The state of the sites of this process; [`Platform`](crate::Platform) has the same fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SiteReport {
     /// `patched`, or `flag`.

@@ -1,8 +1,8 @@
-//! Spans: something that has a beginning, an end and a duration, recorded as two events.
+//! Spans: operations with a beginning, an end and a duration, recorded as two events.
 //!
 //! `span request(…)` in [`define_trace!`](crate::define_trace) declares the tracepoints `request_begin` and `request_end`, and the type
-//! `request`, by whose path [`span!`](crate::span!) begins a span. They share one key: the sites at both ends are on while
-//! either event is used, so that the end knows when the span began, whichever of the two is recorded.
+//! `request`, whose path [`span!`](crate::span!) takes to begin a span. They share one key: the sites at both ends are on while
+//! either event is used, so that the end knows the begin time, whichever of the two is recorded.
 //!
 //! ```text
 //!   span!(request(7)) ─off─▶ Span without an id ──────────────────────────────▶ dropped: nothing
@@ -13,8 +13,8 @@
 //!
 //! Each end reads the clock once: the time of the event is the one that the duration is computed from ([`At`](crate::private::At)).
 //!
-//! A span is state of its owner alone. There is no current span of a thread: it would have to be kept up while spans are off. Nested
-//! spans of a thread nest in time; where that does not tell the parent, the site names it.
+//! The state of a span belongs to its owner. Threads have no current span, because it would have to be maintained while spans are off. Nested
+//! spans of a thread nest in time; if that does not determine the parent, the site must name it.
 
 mod future;
 mod id;
@@ -30,22 +30,22 @@ use std::mem::ManuallyDrop;
 use std::num::NonZeroU64;
 use tracepoint_ring::clock;
 
-/// How a span ended.
+/// The outcome of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// As intended.
+    /// Success.
     Ok = 0,
-    /// With an error: [`Span::end`] was told so, or a function under `#[traced(err)]` returned `Err`.
+    /// An error: passed to [`Span::end`], or returned as `Err` by a function with `#[traced(err)]`.
     Error = 1,
-    /// While its thread unwound because of a panic.
+    /// The thread was unwinding because of a panic.
     Panicked = 2,
-    /// Its future was dropped before it was ready.
+    /// The future of the span was dropped before it was ready.
     Cancelled = 3,
 }
 
-/// What a probe of a span's first event gets.
+/// The data that a probe of a span's first event receives.
 #[derive(Clone, Copy, Debug)]
 pub struct Begin {
     id: SpanId,
@@ -54,7 +54,7 @@ pub struct Begin {
 }
 
 impl Begin {
-    /// A new id, at the present time. Called by the macros only.
+    /// Creates the data with a new id and the current time. Called by the macros only.
     #[doc(hidden)]
     #[inline]
     pub fn new(parent: SpanId) -> Self {
@@ -66,7 +66,7 @@ impl Begin {
         self.id
     }
 
-    /// The span that was named as the parent, or [`SpanId::NONE`].
+    /// The parent given for the span, or [`SpanId::NONE`].
     pub const fn parent(self) -> SpanId {
         self.parent
     }
@@ -78,7 +78,7 @@ impl Begin {
     }
 }
 
-/// What a probe of a span's last event gets.
+/// The data that a probe of a span's last event receives.
 #[derive(Clone, Copy, Debug)]
 pub struct End {
     id: SpanId,
@@ -104,7 +104,7 @@ impl End {
         self.duration
     }
 
-    /// How the span ended.
+    /// The outcome of the span.
     pub const fn outcome(self) -> Outcome {
         self.outcome
     }
@@ -117,10 +117,10 @@ impl End {
     note = "declare it in `define_trace!`: `span name(argument: Type) {{ field: type = value }}`"
 )]
 pub trait SpanType: 'static {
-    /// What is alive during a poll of a future in such a span: a span of its own, if this one was declared by `async span`.
+    /// A guard that lives during a poll of a future in such a span: a span of its own if this one was declared by `async span`.
     #[doc(hidden)]
     type Poll;
-    /// Whether the sites are on. Each inlined call is a site.
+    /// Returns whether the sites are on. Each inlined call is a site.
     #[doc(hidden)]
     fn is_on() -> bool;
     /// Fires the last event.
@@ -133,8 +133,8 @@ pub trait SpanType: 'static {
 
 /// A span that was begun by [`span!`](crate::span!), and ends when it is dropped.
 ///
-/// It may be moved to another thread and end there. A span that began while its events were off never fires its last event; one that
-/// ends while they are off does not, either.
+/// It may be moved to another thread and end there. A span that began while its events were off never fires its last event, and neither does a span
+/// that ends while they are off.
 #[must_use = "a span ends when it is dropped: bind it, `let _span = span!(…);`"]
 pub struct Span<S: SpanType> {
     open: Option<Open>,
@@ -149,7 +149,7 @@ struct Open {
 }
 
 impl<S: SpanType> Span<S> {
-    /// A span that fires nothing: what [`span!`](crate::span!) returns while the span's events are off.
+    /// A span that fires nothing. [`span!`](crate::span!) returns it while the span's events are off.
     #[inline(always)]
     pub const fn off() -> Self {
         Self { open: None, ty: PhantomData }
@@ -169,15 +169,15 @@ impl<S: SpanType> Span<S> {
         self.open.map_or(SpanId::NONE, |open| SpanId::of(open.id))
     }
 
-    /// Ends the span with an outcome; without it, a dropped span is [`Panicked`](Outcome::Panicked) if its thread is unwinding, else
-    /// [`Ok`](Outcome::Ok).
+    /// Ends the span with an outcome. Without this call, the drop of a span gives it the outcome [`Panicked`](Outcome::Panicked) if its thread is
+    /// unwinding, otherwise [`Ok`](Outcome::Ok).
     #[inline(always)]
     pub fn end(self, outcome: Outcome) {
-        // Dropping it would be a further site.
+        // A drop would be a further site.
         ManuallyDrop::new(self).close(Some(outcome));
     }
 
-    /// Ends the span, which fires nothing when it is dropped later.
+    /// Ends the span. A later drop fires nothing.
     #[inline(always)]
     fn close(&mut self, outcome: Option<Outcome>) {
         let open = self.open.take();

@@ -1,6 +1,6 @@
 //! Tracepoints: typed hooks, each with a key, a list of probes and, if it has a field block, a marker.
 //!
-//! What a site that is on calls is in [`fire`](crate::fire).
+//! The functions that an enabled site calls are in [`fire`](crate::fire).
 
 use crate::error::RegisterError;
 use crate::getters::getters;
@@ -48,7 +48,7 @@ pub struct TracepointParts {
     pub provider: &'static str,
     /// The part of the name after the colon.
     pub name: &'static str,
-    /// How important the event is.
+    /// The importance of the event.
     pub level: Level,
     /// The arguments, in order.
     pub arguments: &'static [Argument],
@@ -82,7 +82,7 @@ getters! { Tracepoint, &self => self.descriptor.parts;
     provider: &'static str,
     /// The part of the name after the colon.
     name: &'static str,
-    /// How important the event is.
+    /// The importance of the event.
     level: Level,
     /// The arguments, in order.
     arguments: &'static [Argument],
@@ -112,7 +112,7 @@ impl Tracepoint {
         }
     }
 
-    /// Whether the sites enter the cold path: a probe is connected, or the marker has a subscriber.
+    /// Returns whether the sites enter the cold path: a probe is connected, or the marker has a subscriber.
     #[inline(always)]
     pub fn is_on(&self) -> bool {
         self.probes.key().is_on()
@@ -129,22 +129,22 @@ impl Tracepoint {
         format!("{}:{}", self.provider(), self.name())
     }
 
-    /// The number of probe calls that panicked, each of which disconnected its probe, and of condition evaluations that panicked.
+    /// Number of probe calls that panicked, each of which disconnected its probe; plus the number of condition evaluations that panicked.
     pub fn probe_panics(&self) -> u64 {
         self.probes.panics()
     }
 
-    /// The number of probe calls that were skipped because probes were nested [`MAX_PROBE_DEPTH`](crate::MAX_PROBE_DEPTH) deep.
+    /// Number of probe calls that were skipped because probes were nested [`MAX_PROBE_DEPTH`](crate::MAX_PROBE_DEPTH) deep.
     pub fn probes_skipped(&self) -> u64 {
         self.probes.skipped()
     }
 
-    /// The number of connected probes, without those that a panic has disconnected.
+    /// Number of connected probes, without those disconnected by a panic.
     pub fn probe_count(&self) -> usize {
         self.probes.count()
     }
 
-    /// Registers a probe whose type is known at run time only; `S` is a function pointer with the tracepoint's signature.
+    /// Registers a probe whose type is known only at run time; `S` is a function pointer with the tracepoint's signature.
     ///
     /// ```
     /// # tracepoint::define_trace! { provider = "doc"; grown(size: u64); }
@@ -168,7 +168,7 @@ impl Tracepoint {
     ///
     /// # Errors
     ///
-    /// As `register`.
+    /// The same as for `register`.
     pub fn register_prio<S: Any>(&'static self, priority: i32, probe: S) -> Result<Probe<Dynamic>, RegisterError> {
         match (self.descriptor.register)(&probe, priority) {
             Some(ticket) => Ok(Probe::new(self.probes, ticket?)),
@@ -186,20 +186,20 @@ fn signature_text(type_name: fn() -> &'static str) -> String {
     type_name().replace("'_ ", "")
 }
 
-/// How the marker of a tracepoint handled an event.
+/// The result of handling an event by the marker of a tracepoint.
 ///
-/// The outcomes of a served event are apart because the slot is in a register in one of them only. With one outcome, an event would keep
-/// the slot across calls (10 instructions more with a text), or look it up again at its end (3 more of 81 in a library, where a thread-local
-/// takes a call; counted by callgrind).
+/// A served event has several possible results because the slot is in a register in only one of them. With a single result, an event would keep
+/// the slot across calls (10 more instructions with a text), or look it up again at its end (3 more of 81 in a library, where a thread-local
+/// needs a call; counted by callgrind).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// Not at all: the event is not for this path, and nothing was evaluated.
+    /// Not handled: the event is not suitable for this path, and nothing was evaluated.
     No,
     /// The fast path recorded it.
     Fast,
     /// The full path served all subscribers, or the evaluation panicked.
     InFull,
-    /// As `InFull`, and the section that the fast path had entered was left: the function that delivers the event does that, too.
+    /// As `InFull`; in addition, the section entered by the fast path has been left by the function that delivers the event.
     InFullAndLeft,
 }
 
@@ -214,7 +214,7 @@ pub trait TracepointType: ArgumentsType + Sized {
     /// Evaluates the condition of the declaration.
     #[doc(hidden)]
     fn holds(args: &Self::Args<'_>) -> bool;
-    /// Whether there is no condition. A tracepoint with a condition has no fast path.
+    /// True if the declaration has no condition. A tracepoint with a condition has no fast path.
     #[doc(hidden)]
     const IS_UNCONDITIONAL: bool;
     /// Passes the values of the field block to the marker stage, on the fast path or the full path.
@@ -244,7 +244,7 @@ where
     Ok(Probe::new(probes, probes.connect::<T, F>(priority, probe)?))
 }
 
-/// Chooses between fast path and full path for the events of a tracepoint. Called after each change of its probes.
+/// Selects fast path or full path for the events of a tracepoint. Called after each change of its probes.
 #[doc(hidden)]
 pub fn probes_changed<T: TracepointType>(locked: &UpdateGuard<'_>) {
     if let Some(marker) = T::tracepoint().marker() {

@@ -1,14 +1,14 @@
 //! The same tracepoints in other tools: bpftrace, perf, gdb and SystemTap (USDT probes).
 //!
 //! With the cargo feature `usdt`, each [`define_trace!`](crate::define_trace) with a field block and each
-//! [`trace_mark!`](crate::trace_mark) has a note in the program's file, by which these tools find it: `readelf -n` shows them, and
-//! `tracectl usdt list` with the names and types of the fields. The book's page about other tools says how to use them, and what a hit
-//! costs.
+//! [`trace_mark!`](crate::trace_mark) has a note in the program's file, which these tools use to find it. `readelf -n` shows the notes, and
+//! `tracectl usdt list` also shows the names and types of the fields. The book's page about other tools describes their use, and the cost of a
+//! hit.
 //!
-//! A tool that attaches adds to a word in the memory of the program. The thread of the agent (feature `session`) looks at these words five
-//! times a second, and switches the events on. A program without an agent calls [`poll`].
+//! A tool that attaches increments a word in the memory of the program. The agent's thread (feature `session`) checks these words five
+//! times a second, and switches the events on. A program without an agent must call [`poll`].
 //!
-//! x86-64 and aarch64 Linux. Markers that are registered at run time have no notes.
+//! Supported on x86-64 and aarch64 Linux. Markers registered at run time have no notes.
 
 mod emit;
 
@@ -19,12 +19,12 @@ use crate::registry::all_markers;
 use crate::site::SwitchError;
 use tracepoint_ring::update;
 
-/// Whether the declarations of this program have notes: the feature `usdt`, on a target that has them.
+/// True if the declarations of this program have notes: the feature `usdt` is on, and the target supports notes.
 pub const IS_ENABLED: bool = cfg!(noted_markers);
 
-/// Looks once which events have a tool attached, switches those on, and those off whose tools are gone. Returns how many have one.
+/// Checks once for attached tools: switches on events with a tool, and off events whose tools are gone. Returns the number of events with a tool.
 ///
-/// The agent does this by itself. Without one, call it now and then, for example in the loop of the program; between two calls attaching
+/// The agent does this automatically. Without an agent, call it periodically, for example in the main loop; between two calls attaching
 /// and detaching have no effect. Without the feature `usdt` it does nothing and returns 0.
 ///
 /// ```
@@ -32,8 +32,8 @@ pub const IS_ENABLED: bool = cfg!(noted_markers);
 /// # Ok::<(), tracepoint::SwitchError>(())
 /// ```
 ///
-/// One call reads a word for each event of the program. When something has changed it takes as long as starting or ending a session, and
-/// waits for threads that are inside an event: call it from no probe and no signal handler.
+/// One call reads a word for each event of the program. If there is a change, it takes as long as starting or ending a session, and
+/// waits for threads that are inside an event: do not call it in probes or signal handlers.
 ///
 /// # Errors
 ///

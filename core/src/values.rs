@@ -1,8 +1,8 @@
-//! What types have to be for the macros.
+//! Requirements of the macros on types.
 
 use tracepoint_ring::field::{FieldType, Scalar};
 
-/// The bound on a tracepoint's argument: every probe gets a copy.
+/// The bound on a tracepoint's argument: every probe receives a copy.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a tracepoint: it is not `Copy`",
     label = "not `Copy`",
@@ -16,21 +16,21 @@ impl<T: Copy> ByValue for T {}
 #[inline(always)]
 pub const fn by_value<T: ByValue>() {}
 
-/// The bound on what `trace!` fires, by which the use of it with a span is an error. Nothing implements it.
+/// The bound on the operand of `trace!`, which makes its use with a span an error. Nothing implements it.
 #[diagnostic::on_unimplemented(
     message = "`{Span}` is a span, and `trace!` fires events",
     label = "begin it by `span!({Span}(…))`, and bind what that returns"
 )]
 pub trait IsEvent<Span> {}
 
-/// The bound on what `span!` begins, by which the use of it with an event is an error. Nothing implements it.
+/// The bound on the operand of `span!`, which makes its use with an event an error. Nothing implements it.
 #[diagnostic::on_unimplemented(
     message = "`{Event}` is an event, and `span!` begins spans",
     label = "fire it by `trace!({Event}(…))`, or declare it as `span {Event}(…)`"
 )]
 pub trait IsSpan<Event> {}
 
-/// The body of functions that only a misuse calls, which does not compile.
+/// The body of functions that are called only by incorrect code, which does not compile.
 ///
 /// # Panics
 ///
@@ -39,7 +39,7 @@ pub const fn misused() -> ! {
     panic!("a bound that nothing meets")
 }
 
-/// An enumeration without data, as the type of a field: `mode: enum Mode = task.mode`.
+/// An enumeration without data, used as a field type: `mode: enum Mode = task.mode`.
 ///
 /// ```
 /// #[derive(tracepoint::TraceEnum, Clone, Copy)]
@@ -55,9 +55,9 @@ pub const fn misused() -> ! {
 /// tracepoint::trace!(switched(Mode::Run));
 /// ```
 ///
-/// The record holds the number of the variant, in the integer that `#[repr(…)]` names, else in a `u8` if no variant has a number of its own
-/// and in an `i64` if one has; the metadata holds the names. Where the library was renamed in `Cargo.toml`, `#[trace_enum(crate = name)]`
-/// tells the derive macro so.
+/// The record holds the number of the variant. Its type is the integer in `#[repr(…)]`; by default `u8` if no variant has an explicit number, and
+/// `i64` otherwise. The metadata holds the names. If the library was renamed in `Cargo.toml`, pass the name to the derive macro by
+/// `#[trace_enum(crate = name)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be recorded as an enumeration",
     label = "does not implement `TraceEnum`",

@@ -25,7 +25,7 @@ pub struct Marker {
     probes: Option<&'static ProbeSet>,
     pub(crate) note: Option<&'static Note>,
     pub(super) subscribers: RcuPointer<SubscriberList>,
-    /// The subscriber that the fast path records for, an element of `subscribers`; null if events take the full path.
+    /// The subscriber of the fast path, an element of `subscribers`; null if events take the full path.
     pub(crate) sole: AtomicPtr<SoleSubscriber>,
 }
 
@@ -61,12 +61,12 @@ impl Marker {
         format!("{}:{}", self.provider(), self.name())
     }
 
-    /// Whether this is the field block of a tracepoint, and not a `trace_mark!`.
+    /// Returns whether this is the field block of a tracepoint, as opposed to a `trace_mark!`.
     pub const fn is_of_tracepoint(&self) -> bool {
         self.probes.is_some()
     }
 
-    /// Whether the marker has a subscriber.
+    /// Returns whether the marker has a subscriber.
     #[inline(always)]
     pub fn is_on(&self) -> bool {
         self.key.is_on()
@@ -78,7 +78,7 @@ getters! { Marker, &self => self.descriptor.parts;
     provider: &'static str,
     /// The part of the name after the colon.
     name: &'static str,
-    /// How important the event is.
+    /// The importance of the event.
     level: Level,
     /// The fields, in the order of the record.
     fields: &'static [FieldDescriptor],
@@ -97,14 +97,14 @@ impl fmt::Debug for Marker {
 }
 
 impl Marker {
-    /// Whether there is a subscriber at the moment. The answer may be out of date when it is used.
+    /// Returns whether there is a subscriber at the moment. The answer may be outdated when it is used.
     #[doc(hidden)]
     #[inline(always)]
     pub fn is_subscribed(&self) -> bool {
         self.subscribers.is_some()
     }
 
-    /// How many subscribers there are.
+    /// Number of subscribers.
     pub fn subscriber_count(&self) -> usize {
         self.entries(&update::lock()).len()
     }
@@ -121,7 +121,7 @@ impl Marker {
         old.map(|old| Box::new(old) as Garbage)
     }
 
-    /// Chooses between fast path and full path. Called after each change of the subscribers or of the tracepoint's probes, before the
+    /// Selects fast path or full path. Called after each change of the subscribers or of the tracepoint's probes, before the
     /// grace period of the replaced list.
     pub(crate) fn choose_path(&self, _: &UpdateGuard<'_>) {
         // SAFETY: the update lock is held, under which alone lists are replaced.

@@ -31,7 +31,7 @@ pub struct MarkerParts {
     pub provider: &'static str,
     /// The part of the event's name after the colon.
     pub name: &'static str,
-    /// How important the event is.
+    /// The importance of the event.
     pub level: Level,
     /// The fields, in the order of the record.
     pub fields: &'static [FieldDescriptor],

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use tracepoint_ring::field::sealed::Sealed;
 use tracepoint_ring::field::{Fields, NulHandling, Value, Writer};
 
-/// The values of one event of any marker, as filters and aggregates see them: by index or by name.
+/// The values of one event of any marker, accessed by index or by name. Filters and aggregates receive it.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldView<'a> {
     descriptor: &'static MarkerDescriptor,
@@ -27,7 +27,7 @@ impl<'a> FieldView<'a> {
         self.descriptor
     }
 
-    /// The value of the field at `index`, or `None` past the last.
+    /// The value of the field at `index`; `None` if there is no such field.
     pub fn get(&self, index: usize) -> Option<Value<'a>> {
         // SAFETY: `values` points to values of this marker (the contract of `new`), alive for 'a.
         unsafe { (self.descriptor.field)(self.values, index) }
@@ -72,7 +72,7 @@ impl Sealed for FieldView<'_> {}
 /// Lets one copy of the code that writes records serve all markers.
 impl Fields for FieldView<'_> {
     const COUNT: usize = 0;
-    // A view may be of any marker.
+    // A view may belong to any marker.
     const MAY_SATURATE: bool = true;
 
     fn encoded_size(&self) -> usize {

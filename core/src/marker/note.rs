@@ -1,31 +1,31 @@
-//! The notes by which programs outside find markers: SystemTap's probes in `.note.stapsdt` (USDT), which bpftrace, perf and gdb read, too.
+//! The notes that external programs use to find markers: SystemTap probes in `.note.stapsdt` (USDT), which bpftrace, perf and gdb also read.
 //!
-//! # Where the nop stands
+//! # The location of the nop
 //!
-//! Each marker with a note has a function of its own, [`Note::fire`], whose `nop` is the place at which a tool sets its breakpoint. The
-//! function is an aggregate among the marker's subscribers while a tool is attached, and nobody calls it otherwise: a note adds no
-//! instruction to a site, to the fast path or to the full path.
+//! Each marker with a note has its own function, [`Note::fire`], whose `nop` is the address where a tool sets its breakpoint. While a tool is
+//! attached, the function is an aggregate among the marker's subscribers; otherwise it is never called. A note therefore adds no instruction to a
+//! site, to the fast path or to the full path.
 //!
 //! ```text
 //!   DETACHED (semaphore 0) ──poll: semaphore > 0──▶ ATTACHED: subscribed, sites on ──poll: semaphore 0──▶ DETACHED
 //! ```
 //!
-//! A tool adds one to the note's semaphore, a word of the program's memory, when it attaches, and subtracts it when it detaches. The
-//! kernel does so for uprobes, a debugger writes the memory. Nothing tells the program: [`poll`](crate::usdt::poll) has to look.
+//! A tool increments the note's semaphore, a word in the program's memory, when it attaches, and decrements it when it detaches. For uprobes the
+//! kernel does this; a debugger writes the memory. The program is not notified: [`poll`](crate::usdt::poll) has to check.
 //!
 //! # The arguments
 //!
-//! The function writes the [words](tracepoint_ring::field::words) of the event to its stack, and the note describes them as memory behind one
-//! register: `-4@0(%rdi) 8@8(%rdi) 8@16(%rdi)`. So any number of fields takes one register, and no type of field needs code of its own.
+//! The function writes the [words](tracepoint_ring::field::words) of the event to its stack, and the note describes them as memory relative to one
+//! register: `-4@0(%rdi) 8@8(%rdi) 8@16(%rdi)`. So any number of fields needs one register, and no field type needs code of its own.
 //!
-//! The section `.note.tracepoint` has the names and types of the fields, and the address of the semaphore, by which a reader finds the note
-//! that they belong to: `.note.stapsdt` has no place for names.
+//! The section `.note.tracepoint` has the names and types of the fields, and the address of the semaphore, which a reader uses to find the
+//! corresponding note: `.note.stapsdt` has no space for names.
 //!
 //! # Linkers
 //!
-//! The marker's entry in the table retains the marker, which retains the function: there is a note exactly if the marker is listed. The
-//! function tests its own semaphore first. So two functions differ in a relocation, and a linker that folds identical functions (`--icf`)
-//! leaves them apart; and an event between a detach and the next `poll` reaches no tool that is not there.
+//! The marker's entry in the table retains the marker, and the marker retains the function: a note exists if and only if the marker is listed. The
+//! function first tests its own semaphore. Two functions therefore differ in a relocation, so a linker that folds identical functions (`--icf`)
+//! keeps them separate; and an event between a detach and the next `poll` does not reach a tool that is gone.
 
 use super::field_view::FieldView;
 use super::subscriber::{Aggregate, Entry, Subscriber};
@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use tracepoint_ring::field::words::Words;
 use tracepoint_ring::update::UpdateGuard;
 
-/// The ticket of the entry of a note in a list of subscribers, at most one for each marker. Tickets of subscriptions count from 0.
+/// The ticket of a note's entry in a list of subscribers, at most one per marker. Tickets of subscriptions count from 0.
 const TICKET: u64 = u64::MAX;
 
 /// The note of a marker. Built by the macros only.
@@ -47,17 +47,17 @@ pub struct Note {
 }
 
 impl Note {
-    /// A note without a tool.
+    /// A note without an attached tool.
     pub const fn new(semaphore: &'static AtomicU16, fire: fn(FieldView<'_>)) -> Self {
         Self { semaphore, fire, attached: AtomicBool::new(false) }
     }
 
-    /// Whether a tool is attached. Relaxed: the word is written by the kernel or a debugger, with which no order can be agreed.
+    /// Returns whether a tool is attached. Relaxed: the word is written by the kernel or a debugger, with which no order can be established.
     pub(crate) fn is_wanted(&self) -> bool {
         self.semaphore.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether the marker has the note's entry among its subscribers.
+    /// Returns whether the marker has the note's entry among its subscribers.
     pub(crate) fn is_attached(&self, _: &UpdateGuard<'_>) -> bool {
         self.attached.load(Ordering::Relaxed)
     }
@@ -72,7 +72,7 @@ impl Note {
     }
 }
 
-/// The subscriber of a marker to which a tool is attached.
+/// The subscriber of a marker with an attached tool.
 struct Attached(&'static Note);
 
 impl Aggregate for Attached {

@@ -26,9 +26,9 @@ impl<T> Probe<T> {
         Self { registration: Some((set, ticket)), tracepoint: PhantomData }
     }
 
-    /// Unregisters the probe. Once this returns, if it is called outside any probe, the probe is not running and never runs again, and
-    /// everything it owned has been dropped. The exception: if the kernel begins to refuse `membarrier` after it allowed it before (see
-    /// [`Platform::never_freed`](crate::Platform::never_freed)), the probe may still be running, and what it owns is never freed.
+    /// Unregisters the probe. When this returns, if it is called outside any probe, the probe is not running and never runs again, and
+    /// everything it owned has been dropped. The exception: if the kernel begins to refuse `membarrier` after allowing it before (see
+    /// [`Platform::never_freed`](crate::Platform::never_freed)), the probe may still be running, and its data are never freed.
     pub fn unregister(self) {
         drop(self);
     }
@@ -39,7 +39,7 @@ impl<T> Probe<T> {
     }
 }
 
-/// A handle without a registration: what registering returns under the feature `off`.
+/// A handle without a registration. Registering returns it under the feature `off`.
 #[doc(hidden)]
 pub const fn inert<T>() -> Probe<T> {
     Probe { registration: None, tracepoint: PhantomData }

@@ -23,8 +23,8 @@ struct Node<F> {
 #[derive(Debug)]
 struct NodeHead {
     set: &'static ProbeSet,
-    /// The probe has panicked and is not called again. The cold path, which may run in a signal handler, only sets this flag. The
-    /// node stays in the list until the probe is unregistered, because unregistering promises to drop what the probe owned.
+    /// Set when the probe has panicked; it is then not called again. The cold path, which may run in a signal handler, only sets this flag. The
+    /// node stays in the list until the probe is unregistered, because unregistering guarantees that the probe's data are dropped.
     dead: AtomicBool,
 }
 
@@ -114,7 +114,7 @@ impl ProbeSet {
 // -- called by sites ---------------------------------------------------------------------------------------------------------
 
 impl ProbeSet {
-    /// Whether a probe is connected at the moment.
+    /// Returns whether a probe is connected at the moment.
     pub(crate) fn has_probes(&self) -> bool {
         self.list.is_some()
     }
@@ -226,7 +226,7 @@ impl ProbeSet {
         update::retire(garbage);
     }
 
-    /// Publishes the list without the probe of `ticket`; returns what is to be freed.
+    /// Publishes the list without the probe of `ticket`, and returns the data to be freed.
     fn remove(&self, ticket: u64, locked: &UpdateGuard<'_>) -> Vec<Garbage> {
         let (gone, kept): (Vec<_>, _) = self.entries(locked).into_iter().partition(|entry| entry.ticket == ticket);
         let mut garbage = self.publish(kept, locked);
@@ -234,7 +234,7 @@ impl ProbeSet {
         garbage
     }
 
-    /// The number of connected probes, without those that a panic has disconnected.
+    /// Number of connected probes, without those disconnected by a panic.
     pub(crate) fn count(&self) -> usize {
         let _locked = update::lock();
         // SAFETY: the update lock is held while the list is read, and lists are replaced under it only.

@@ -54,8 +54,8 @@ pub(super) fn has_several_objects(locked: &UpdateGuard<'_>) -> bool {
     objects(locked).any(|object| !own_object().is_some_and(|own| std::ptr::eq(own, object)))
 }
 
-/// The table of the object that contains the core, and those of the other objects that share it. The former does not depend on its
-/// registration: constructors and destructors of the program may ask, too.
+/// The table of the object that contains the core, and the tables of the other objects that share it. The former does not depend on its
+/// registration, because constructors and destructors of the program may also call this.
 ///
 /// # Safety
 ///

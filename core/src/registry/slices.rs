@@ -1,5 +1,5 @@
-//! The tables where sites load flags: slices of `linkme`. A slice covers one linked object, so that a program has the tracepoints of the
-//! object that contains the core.
+//! The tables where sites load flags: slices of `linkme`. A slice covers one linked object, so a program sees the tracepoints of the
+//! object that contains the core only.
 
 use super::{MARKERS, Marker, TRACEPOINTS, Tracepoint};
 use tracepoint_ring::update::UpdateGuard;

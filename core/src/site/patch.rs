@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The last four bytes are the same in both forms: the distance to the cold path. Switching writes one byte. A store of one byte is
-//! atomic at any address, so that a thread which executes the site sees one of the two instructions, never a mixture. Another
+//! atomic at any address, so a thread that executes the site sees one of the two instructions, never a mixture. Another
 //! processor may have decoded the old instruction already: after a batch, `membarrier(SYNC_CORE)` makes each processor discard it.
 //! (The stores of five-byte forms, which overwrite a `nop`, tear when they straddle a cache line.)
 //!
@@ -20,7 +20,7 @@
 //! # Linker sections
 //!
 //! Each site has an [`Entry`] in the section `tracepoint_sites` of the linked object that contains it: an executable or a shared
-//! object. A constructor, of which the linker keeps one per object, registers the object with the core ([`register_object`]); a
+//! object. A constructor (the linker keeps one per object) registers the object with the core ([`register_object`]); a
 //! destructor unregisters it when the object is unloaded. The object's tables of tracepoints and markers are the sections
 //! `tracepoint_TRACEPOINTS` and `tracepoint_MARKERS` (`__tracepoint_list!`).
 //!
@@ -58,7 +58,7 @@ use tracepoint_ring::update::UpdateGuard;
 static FOREIGN: AtomicU64 = AtomicU64::new(0);
 static STUCK: AtomicU64 = AtomicU64::new(0);
 
-/// Whether some site does not have the form of its key, so that the next switch retries it. Changed under the update lock.
+/// Set if a site does not have the form of its key, so that the next switch retries it. Changed under the update lock.
 static RETRY_PENDING: AtomicBool = AtomicBool::new(false);
 
 /// The description, the constructor and the destructor of a linked object. Sites and entries of the tables share this definition, so that section
@@ -165,7 +165,7 @@ struct Batch<'o> {
     sites: Vec<Site<'o>>,
     /// The form to write.
     form: Form,
-    /// The number of sites that are left out because their bytes are foreign.
+    /// Number of sites skipped because their bytes are foreign.
     foreign: usize,
 }
 
@@ -187,7 +187,7 @@ impl<'o> Batch<'o> {
         text::write(&self.sites, self.form)
     }
 
-    /// Drops the sites that have the form; returns whether that is all of them. Otherwise the next switch retries the others.
+    /// Drops the sites that have the form, and returns whether all have it. Otherwise the next switch retries the others.
     fn verify(&mut self) -> bool {
         self.sites.retain(|site| site.form() != Some(self.form));
         let remaining = self.sites.len();
@@ -213,8 +213,8 @@ impl<'o> Batch<'o> {
 ///
 /// # Errors
 ///
-/// If a site cannot be switched on. Then all sites of the keys that go on are switched off again as far as possible. A site that cannot
-/// be switched off is counted, and goes on entering the cold path, which finds nothing to do; this alone is not an error.
+/// If a site cannot be switched on. Then all sites of the keys to be switched on are switched off again as far as possible. A site that cannot
+/// be switched off is counted, and continues to enter the cold path, which finds nothing to do; this alone is not an error.
 pub(crate) fn switch(changes: &[(&'static Key, bool)], locked: &UpdateGuard<'_>) -> Result<(), SwitchError> {
     let mut wanted: Vec<(*const Key, Form)> =
         changes.iter().map(|(key, on)| (std::ptr::from_ref(*key), Form::of(*on))).collect();

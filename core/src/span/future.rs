@@ -1,4 +1,4 @@
-//! Spans of futures: a future is in its span until it is ready or dropped, and each poll can be a span of its own.
+//! Spans of futures: a future is inside its span until it is ready or dropped, and each poll can be a span of its own.
 
 use super::{Outcome, Span, SpanId, SpanType};
 use std::future::Future;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 /// Puts futures into spans.
 pub trait FutureExt: Future + Sized {
-    /// The future, in a span: the span ends when the future is ready, or when it is dropped before that (outcome
+    /// Wraps the future in a span: the span ends when the future is ready, or when it is dropped before (outcome
     /// [`Cancelled`](Outcome::Cancelled)). If the span was declared by `async span`, each poll is a span of its own.
     ///
     /// ```
@@ -27,17 +27,17 @@ pub trait FutureExt: Future + Sized {
 
 impl<F: Future> FutureExt for F {}
 
-/// A future in a span, made by [`FutureExt::traced`].
+/// A future inside a span, created by [`FutureExt::traced`].
 #[must_use = "futures do nothing unless they are polled"]
 #[derive(Debug)]
 pub struct Traced<F: Future, S: SpanType, O = fn(&<F as Future>::Output, SpanId) -> Outcome> {
-    // First: its destructor runs inside the span.
+    // Must be the first field: its destructor runs inside the span.
     future: F,
     outcome: O,
     span: Unfinished<S>,
 }
 
-/// A future whose output tells how its span ended. Called by the macros only.
+/// A future whose output determines the outcome of its span. Called by the macros only.
 #[doc(hidden)]
 pub fn traced_by<F: Future, S: SpanType, O: Fn(&F::Output, SpanId) -> Outcome>(
     future: F,
@@ -73,7 +73,7 @@ impl<F: Future, S: SpanType, O: Fn(&F::Output, SpanId) -> Outcome> Future for Tr
         };
         polling.returned = true;
         if let Poll::Ready(output) = &polled {
-            // Of a span that is off, too: the event of an error has a site of its own.
+            // Also for a span that is off: the event of an error has a site of its own.
             let outcome = outcome(output, id);
             if id != SpanId::NONE {
                 polling.span.close(Some(outcome));

@@ -1,26 +1,26 @@
-//! The ids of spans: unique in the process, and cheap, because each thread takes them from a block of its own.
+//! The ids of spans: unique in the process, and cheap, because each thread takes them from its own block.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_ring::thread::take_local;
 
-/// The number of a span: unique within its process, and never 0. A child after `fork` goes on where its parent was.
+/// The id of a span: unique within its process, and never 0. After `fork`, the child continues with the parent's numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SpanId(u64);
 
-/// The ids of a block. 2⁴⁸ blocks outlast any process.
+/// Ids per block. 2⁴⁸ blocks outlast any process.
 const BLOCK: u64 = 1 << 16;
-/// The ids of a block that are not used: signal handlers may take one each before a new block is stored.
+/// Ids per block that stay unused: signal handlers may take one each before a new block is stored.
 const SLACK: u64 = 256;
 
 thread_local! {
-    // Const-initialised and without a destructor, so that signal handlers and destructors of other thread-locals can use it. It begins
-    // behind the last id of a block.
+    // Const-initialised and without a destructor, so that signal handlers and destructors of other thread-locals can use it. The initial value is
+    // the end of a block.
     static NEXT: AtomicU64 = const { AtomicU64::new(BLOCK - SLACK) };
 }
 
 impl SpanId {
-    /// No span: the parent of a span for which none was named.
+    /// No span: the parent of a span without a given parent.
     pub const NONE: Self = Self(0);
 
     /// The number; 0 for [`NONE`](Self::NONE).
@@ -43,13 +43,13 @@ impl SpanId {
     }
 }
 
-/// The first id of a new block, of which the thread takes the next ones.
+/// Starts a new block for the thread, and returns its first id.
 #[cold]
 fn next_block(next: &AtomicU64) -> u64 {
     static BLOCKS: AtomicU64 = AtomicU64::new(0);
-    // Without its first number, which is 0 in the first block.
+    // Skip the first number of each block, which is 0 in the first block.
     let first = BLOCKS.fetch_add(BLOCK, Ordering::Relaxed) + 1;
-    // A handler that took a block meanwhile has used some of its ids, which are not used again: that block is given up.
+    // A handler may have taken a block meanwhile, and used some of its ids. The rest of that block is abandoned, so its ids are not reused.
     next.store(first + 1, Ordering::Relaxed);
     first
 }

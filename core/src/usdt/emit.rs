@@ -1,8 +1,8 @@
-//! The macros that emit a note into the file of the program; the layout is that of SystemTap's `sys/sdt.h`.
+//! The macros that emit a note into the program's file; the layout is the same as in SystemTap's `sys/sdt.h`.
 
 /// The note of a marker, as `Option<&'static Note>`: `__tracepoint_note!(PROVIDER… "name", WORDS, "fields" "size" offset …)`.
-/// `PROVIDER` is a piece of an assembler template that emits the bytes of the provider's name, and the operands that it has. A constant and
-/// `"fields" "size" offset …` may follow: what takes the place of the first ones if the constant is `false`.
+/// `PROVIDER` is a part of an assembler template that emits the bytes of the provider's name, with its operands. A constant and
+/// another `"fields" "size" offset …` may follow, which is used in place of the first one if the constant is `false`.
 #[cfg(noted_markers)]
 #[doc(hidden)]
 #[macro_export]
@@ -20,7 +20,7 @@ macro_rules! __tracepoint_note {
             }
             let mut words = $crate::private::Words::<$words>::default();
             let base = $crate::private::fill_words(&mut words, event);
-            // SAFETY: the instruction is a `nop`; the rest only adds to sections. A tool that stands in its place reads memory.
+            // SAFETY: the instruction is a `nop`; the rest only adds to sections. A tool that stops the thread at this instruction reads memory.
             unsafe {
                 ::core::arch::asm!(
                     "990: nop /* {base} */",
@@ -42,8 +42,8 @@ macro_rules! __tracepoint_note {
                     $(::core::concat!(".endif /* ", $few, " */"),)?
                     "994: .balign 4",
                     ".popsection",
-                    // The address from which the others are counted, as in SystemTap's `sys/sdt.h`, and with it one per object. In the
-                    // segment of code, since perf takes its offset for that of the code; with `R`, since lld discards it otherwise.
+                    // The base for the addresses in the notes, as in SystemTap's `sys/sdt.h`: one per object. It is in the
+                    // code segment, because perf takes its offset for that of the code; it has the flag `R`, because lld discards it otherwise.
                     ".ifndef _.stapsdt.base",
                     ".pushsection .stapsdt.base, \"axGR\", %progbits, .stapsdt.base, comdat",
                     ".weak _.stapsdt.base",
@@ -99,7 +99,7 @@ macro_rules! __tracepoint_note_arguments {
     };
 }
 
-/// No note: not on this target.
+/// There are no notes on this target.
 #[cfg(not(noted_markers))]
 #[doc(hidden)]
 #[macro_export]

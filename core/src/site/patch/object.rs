@@ -8,7 +8,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use tracepoint_ring::update::{self, UpdateGuard};
 
-/// A table of a linked object, beside that of its sites.
+/// A table of a linked object, other than the table of its sites.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Table {
     /// References to its tracepoints.
@@ -25,18 +25,18 @@ pub struct Object {
     sites: [*const Entry; 2],
     /// The registry's tables of tracepoints and of markers: arrays of references.
     tables: [[*const *const (); 2]; 2],
-    /// Set when the object is registered; zeros before that, and if its code was not found.
+    /// Set when the object is registered. Before, and if its code was not found, it is zero.
     code: UnsafeCell<Segments>,
 }
 
 // The assembler's description: an address, three pairs of addresses, and `.fill 12, 8, 0`.
 const _: () = assert!(size_of::<Object>() == (1 + 3 * 2 + 12) * 8 && align_of::<Object>() == 8);
 
-/// The objects, the last registered first. Read and changed under the update lock, so that all accesses are relaxed. A node stays linked
+/// The objects, the most recently registered one first. Read and changed under the update lock, so all accesses are relaxed. A node stays linked
 /// while its object is loaded.
 static OBJECTS: AtomicPtr<Object> = AtomicPtr::new(null_mut());
 
-/// How often the list has changed.
+/// The number of changes of the list.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 /// A number that changes whenever an object is registered or unregistered.
@@ -69,7 +69,7 @@ impl Object {
         entry.site(self.code())
     }
 
-    /// Whether the object's code was found; if not, all its sites are foreign.
+    /// Returns whether the object's code was found; if not, all its sites are foreign.
     pub(super) fn is_known(&self) -> bool {
         self.code().is_known()
     }
@@ -86,8 +86,8 @@ impl Object {
     }
 }
 
-/// The object that contains the core; `None` if it has neither sites nor entries in its tables. It may not be registered: its constructor
-/// may come later, and its destructor may have run.
+/// The object that contains the core; `None` if it has neither sites nor entries in its tables. It may be unregistered: its constructor
+/// may not have run yet, and its destructor may have run already.
 #[inline(never)]
 pub(crate) fn own_object() -> Option<&'static Object> {
     let own: *const Object;

@@ -3,7 +3,7 @@
 use super::object::{object_generation, objects};
 use tracepoint_ring::update::{self, UpdateGuard};
 
-/// Pins all registered objects, and runs `list` while the set of objects is the one that was pinned.
+/// Pins all registered objects, and runs `list` while the set of objects equals the pinned set.
 ///
 /// The dynamic linker is called without the update lock, because it takes its own lock, under which constructors register objects. If
 /// an object is loaded or unloaded meanwhile, the loop starts again.
@@ -27,7 +27,7 @@ pub(crate) fn pin_objects<R>(list: impl FnOnce(&UpdateGuard<'_>) -> R) -> R {
 mod linker {
     use std::ffi::{c_int, c_void};
 
-    /// The longest name of an object that can be pinned, in bytes including the NUL: the kernel's limit for a path.
+    /// Maximum length of the name of an object that can be pinned, in bytes including the NUL: the kernel's limit for a path.
     const MAX_NAME: usize = 4096;
 
     struct Search {

@@ -1,4 +1,4 @@
-//! The executable segments of a linked object, within which its entries may point.
+//! The executable segments of a linked object. Its entries may only point into them.
 
 use std::ffi::{c_int, c_void};
 
@@ -21,7 +21,7 @@ pub(super) struct Segment {
 pub(super) struct Segments([Segment; 4]);
 
 impl Segment {
-    /// How many pages it is in, at most.
+    /// Maximum number of pages that it extends over.
     pub(super) const fn pages(self) -> usize {
         (self.end - self.start).div_ceil(PAGE) + 1
     }

@@ -1,12 +1,13 @@
-//! Gives the pages that will be patched mappings of their own, so that a `fork` stays cheap.
+//! Gives the pages to be patched separate mappings, so that a `fork` stays cheap.
 //!
-//! A patched page is a private copy. The kernel notes for a whole mapping that it has private copies, and for good; from then on each
-//! `fork` copies the entries of all its pages, while it leaves out code that is as in the file, which the child reads from there. With
-//! 12 MB of code that is 110 µs for each `fork`, however few pages were patched. `MADV_RANDOM`, which concerns the reading from the file
-//! alone, makes the kernel split a mapping, because the two parts differ in this flag.
+//! A patched page is a private copy. The kernel records permanently, for a complete mapping, that it has private copies; from then on each `fork`
+//! copies the page table entries of all its pages. For code that is unmodified it would skip them, because the child reads it from the file. With 12
+//! MB of code this costs 110 µs per `fork`, however few pages were patched. `MADV_RANDOM`, which affects only reading from the file, makes the kernel
+//! split a mapping, because the two parts differ in this flag.
 //!
-//! Each range takes two further mappings, which cost a `fork` some µs each. So neighbours share a range, and a program has [`MAX_RANGES`] of
-//! [`MAX_PAGES`] together: sites of further code, and those that are spread over a whole segment, are patched within larger mappings.
+//! Each range needs two more mappings, which cost a `fork` some µs each. So neighbours share a range, and a program has at most [`MAX_RANGES`] ranges
+//! with [`MAX_PAGES`] pages in total: sites beyond these limits, and sites that are spread over a complete segment, are patched inside larger
+//! mappings.
 
 use super::entry::Site;
 use super::segment::{PAGE, Segment, Segments};
@@ -15,29 +16,29 @@ use std::ops::Range;
 use std::sync::PoisonError;
 use tracepoint_ring::primitive::Mutex;
 
-/// The largest number of ranges with mappings of their own.
+/// Maximum number of ranges with separate mappings.
 const MAX_RANGES: usize = 16;
-/// The largest distance, in pages, between a page of a range and the next one that is patched. The entries of so many pages cost a `fork`
+/// Maximum distance, in pages, between a page of a range and the next patched one. Copying the entries of this many pages costs a `fork`
 /// about as much as the mappings of another range.
 const MAX_GAP: usize = 64;
-/// The most pages of all ranges together: where they are not in memory, the kernel reads them one by one.
+/// Maximum number of pages of all ranges in total: the kernel reads pages of a range one by one if they are not in memory.
 const MAX_PAGES: usize = 2048;
 
-/// The addresses of ranges that were split off. All functions here run under the update lock, so that this mutex is never contended.
+/// The addresses of ranges that were split off. All functions here run under the update lock, so this mutex is never contended.
 static RANGES: Mutex<Vec<Range<usize>>> = Mutex::new(Vec::new());
 
 fn page(site: &Site<'_>) -> usize {
     site.opcode() / PAGE
 }
 
-/// Splits off the pages of these sites, which are sorted by address. A failure (too many mappings) makes a `fork` slower, and nothing else.
+/// Splits off the pages of these sites, which are sorted by address. A failure (too many mappings) only makes a `fork` slower.
 pub(super) fn split_off(sites: &[Site<'_>]) {
     let mut ranges = RANGES.lock().unwrap_or_else(PoisonError::into_inner);
     let is_near = |a: &Site<'_>, b: &Site<'_>| a.segment() == b.segment() && page(b) - page(a) <= MAX_GAP;
     for group in sites.chunk_by(is_near) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
         let pages = first.segment().map_or(0, Segment::pages);
-        // A filter may kill the process for the call.
+        // A seccomp filter may kill the process for this call.
         let split = split(page(first) * PAGE..(page(last) + 1) * PAGE, pages, &ranges);
         let Some(split) = split.filter(|_| writable::has_no_seccomp_filter()) else { continue };
         let range = &split[0];
@@ -48,8 +49,8 @@ pub(super) fn split_off(sites: &[Site<'_>]) {
     }
 }
 
-/// The ranges with a further one in front, of a segment of so many pages, which takes those in that it overlaps; `None` if it is split off
-/// already, or nothing is won.
+/// Adds a range, in a segment of `pages` pages, to the ranges; it is merged with ranges that it overlaps. `None` if it is split off already, or
+/// there is no benefit.
 fn split(mut range: Range<usize>, pages: usize, ranges: &[Range<usize>]) -> Option<Vec<Range<usize>>> {
     let (overlapping, others): (Vec<_>, Vec<_>) =
         ranges.iter().cloned().partition(|known| known.start < range.end && range.start < known.end);

@@ -1,9 +1,9 @@
 //! Writes to the program's own code.
 //!
 //! The first method is `/proc/self/mem`, which writes to pages that are not writable and leaves their protection unchanged. It is opened
-//! for each batch, because a descriptor that a forked child inherits would write into the parent. Where it is refused (the process is
+//! for each batch, because a descriptor inherited by a forked child would write into the parent. If it is refused (the process is
 //! not dumpable, or the kernel forbids it), the second method [makes the pages writable](super::writable) for a moment. Sites that one
-//! method cannot write are tried with the other, page by page, so that one failure does not leave out other sites.
+//! method cannot write are tried with the other, page by page, so that one failure does not affect other sites.
 //!
 //! A batch writes one run per page, from the first site of the page to the last: the bytes between sites are read and written back.
 //! A byte in between may be changed concurrently by a debugger or a uprobe, which write an `int3`. If the run contains an `int3`, or has
@@ -11,8 +11,8 @@
 //! call that writes the run is lost, because no check can exclude a change between the last read and the write. The same is true for a
 //! breakpoint on the opcode of a site.)
 //!
-//! Padding between functions, which some linkers fill with `int3`, cannot be told from breakpoints, so such pages are written byte by
-//! byte, too. If many such sites are close together, the pages are made writable with one call instead, which costs as much as about
+//! Padding between functions, which some linkers fill with `int3`, cannot be distinguished from breakpoints, so such pages are also written byte
+//! by byte. If many such sites are close together, the pages are made writable with one call instead, which costs as much as about
 //! twenty single bytes. This is not done in a process with a seccomp filter, because the filter may kill the process for that call, and
 //! `/proc/self/mem` already works.
 
@@ -27,11 +27,11 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// The breakpoint instruction.
 const INT3: u8 = 0xCC;
-/// The most pages that a group of neighbouring sites spans.
+/// Maximum number of pages that a group of neighbouring sites spans.
 const MAX_GROUP_PAGES: usize = 64;
-/// The largest distance, in pages, between one site of a group and the next.
+/// Maximum distance, in pages, between one site of a group and the next.
 const MAX_PAGE_GAP: usize = 2;
-/// The number of single bytes from which `mprotect` is cheaper. (Measured: 1.5 µs per byte; 28 µs for two calls of `mprotect`, while
+/// Number of single bytes at which `mprotect` becomes cheaper. (Measured: 1.5 µs per byte; 28 µs for two calls of `mprotect`, while
 /// another processor runs the program.)
 const MPROTECT_THRESHOLD: usize = 24;
 
@@ -83,7 +83,7 @@ struct ProcMem {
 }
 
 impl ProcMem {
-    /// Writes, or notes the error. After a failed open it does nothing.
+    /// Writes, or records the error. Does nothing after a failed open.
     fn write(&mut self, bytes: &[u8], address: usize) {
         self.forget_closed();
         if self.file.is_none() && self.error.0.is_none() {
@@ -99,7 +99,7 @@ impl ProcMem {
 }
 
 impl ProcMem {
-    /// Another thread may close all descriptors of the program, and open files of its own: they are neither written to nor closed.
+    /// Another thread may close all descriptors of the program, and open other files: those are neither written to nor closed.
     fn forget_closed(&mut self) {
         if self.file.as_ref().is_some_and(|file| self.inode.is_none() || self.inode != inode(file)) {
             std::mem::forget(self.file.take());
@@ -117,7 +117,7 @@ fn inode(file: &File) -> Option<(u64, u64)> {
     file.metadata().ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Whether the site has the other form, and is not foreign.
+/// Returns whether the site has the other form, and is not foreign.
 fn needs_write(site: Site<'_>, form: Form) -> bool {
     site.form().is_some_and(|is| is != form)
 }
@@ -161,7 +161,7 @@ fn by_proc_mem(memory: &mut ProcMem, sites: &[Site<'_>], form: Form) {
 
 fn by_mprotect(sites: &[Site<'_>], form: Form, error: &mut FirstError) {
     for group in groups(sites) {
-        // One page may be the reason that the whole group is refused.
+        // A single page may be the reason that the complete group is refused.
         if writable::write(group, form).is_err() {
             pages(group).for_each(|page| error.note(writable::write(page, form)));
         }

@@ -1,7 +1,7 @@
 //! Writes to code by making its pages writable for a moment.
 //!
 //! Restoring the protection may fail: the kernel may be short of memory, or a seccomp filter may refuse the call. Such pages are
-//! remembered and counted, and the next batch retries to restore them. The written sites stay as written.
+//! recorded and counted, and the next batch retries to restore them. The written sites keep their new form.
 
 use super::entry::{Form, Site};
 use super::segment::{PAGE, Segment, Segments};
@@ -11,7 +11,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_ring::primitive::Mutex;
 
-/// Pages that stayed writable and wait to be restored. All functions here run under the update lock, so that this mutex is never
+/// Pages that stayed writable and wait to be restored. All functions here run under the update lock, so this mutex is never
 /// contended.
 static LEFT: Mutex<Vec<Pages>> = Mutex::new(Vec::new());
 static STAYED: AtomicU64 = AtomicU64::new(0);
@@ -79,7 +79,7 @@ pub(super) fn write(group: &[Site<'_>], form: Form) -> io::Result<()> {
             unsafe { std::ptr::with_exposed_provenance_mut::<u8>(site.opcode()).write_volatile(form.byte()) };
         }
     }
-    // The call asks for no more than the kernel allowed before, so that a failure is most likely a temporary lack of memory: retry once.
+    // The call requests no more than the kernel allowed before, so a failure is most likely a temporary lack of memory: retry once.
     if pages.restore().or_else(|_| pages.restore()).is_err() {
         pages.remember();
     }
@@ -96,12 +96,12 @@ pub(super) fn forget(code: &Segments) {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner).retain(|pages| !code.contains(pages.segment));
 }
 
-/// How often pages stayed writable.
+/// Number of times pages stayed writable.
 pub(super) fn stayed_writable() -> u64 {
     STAYED.load(Ordering::Relaxed)
 }
 
-/// Whether this thread has no seccomp filter. A refusal of the query itself counts as a filter.
+/// Returns whether this thread has no seccomp filter. A refusal of the query itself counts as a filter.
 pub(super) fn has_no_seccomp_filter() -> bool {
     // SAFETY: takes plain numbers.
     unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) == 0 }
